@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tributary.h - the native C API of Tributary: collectives reduced inside the network.
+ *
+ * Life: trib_init -> trib_group_create -> collectives -> trib_group_free -> trib_finalize.
+ * Every call may be made from any thread unless its comment says otherwise. No call holds a lock
+ * while it runs a callback of the caller's. Nothing is ever printed to stdout.
+ */
+#ifndef TRIBUTARY_H
+#define TRIBUTARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRIB_API_MAJOR 0
+#define TRIB_API_MINOR 1
+
+/* Results. 0 is success, everything below is an error; codes are never reused. */
+enum trib_status {
+    TRIB_OK = 0,
+    TRIB_ERR_INVALID = -1,       /* an argument of the caller's is wrong */
+    TRIB_ERR_MANAGER = -2,       /* the aggregation manager cannot be reached or refused us */
+    TRIB_ERR_NODE = -3,          /* an aggregation node cannot be reached or is gone */
+    TRIB_ERR_VERSION = -4,       /* the other side speaks another protocol version */
+    TRIB_ERR_QUOTA = -5,         /* the job's quota does not allow it */
+    TRIB_ERR_MISMATCH = -6,      /* ranks disagree about the operation */
+    TRIB_ERR_PEER = -7,          /* a member died or left */
+    TRIB_ERR_TIMEOUT = -8,       /* not done within the caller's time limit */
+    TRIB_ERR_OOB = -9,           /* an out-of-band callback failed */
+    TRIB_ERR_UNSUPPORTED = -10,  /* no such datatype, operator or combination */
+    TRIB_ERR_MEMORY = -11,       /* out of memory */
+    TRIB_ERR_FORKED = -12,       /* used in a child after fork() */
+    TRIB_ERR_INTERNAL = -13,     /* a broken invariant; please report it */
+    TRIB_ERR_AUTH = -14          /* no key, a wrong key, or no right to do this */
+};
+
+enum trib_dtype {
+    TRIB_UINT32 = 0,
+    TRIB_INT32 = 1,
+    TRIB_UINT64 = 2,
+    TRIB_INT64 = 3,
+    TRIB_FLOAT32 = 4,
+    TRIB_FLOAT64 = 5,
+    TRIB_UINT16 = 6,
+    TRIB_INT16 = 7,
+    TRIB_FLOAT16 = 8,
+    TRIB_BFLOAT16 = 9,
+    TRIB_UINT8 = 10,
+    TRIB_INT8 = 11
+};
+
+enum trib_op { TRIB_MAX = 0, TRIB_MIN = 1, TRIB_SUM = 2, TRIB_PROD = 3, TRIB_BAND = 5, TRIB_BOR = 7, TRIB_BXOR = 9 };
+
+typedef struct trib_context trib_context; /* one job, one rank */
+typedef struct trib_group trib_group;     /* a subset of the job's ranks */
+typedef struct trib_request trib_request; /* one operation in flight */
+
+/* Out-of-band exchange over all ranks of the job, used by trib_init only. Callbacks return 0 or an error. */
+typedef struct trib_oob {
+    void *ctx;
+    /* Every rank gives len bytes at sbuf; rank 0 receives size * len bytes at rbuf (NULL elsewhere). */
+    int (*gather)(void *ctx, const void *sbuf, void *rbuf, size_t len);
+    /* len bytes at buf from rank 0 to all. */
+    int (*bcast)(void *ctx, void *buf, size_t len);
+} trib_oob;
+
+typedef struct trib_params {
+    size_t struct_size;      /* sizeof(trib_params) */
+    uint32_t rank;           /* rank in the job, 0 .. size - 1 */
+    uint32_t size;           /* ranks of the job */
+    const char *manager;     /* NULL: environment TRIB_MANAGER */
+    const char *host;        /* NULL: environment TRIB_HOST, else gethostname() */
+    const trib_oob *oob;     /* NULL: rendezvous at the manager under the name TRIB_RENDEZVOUS */
+    int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000 */
+    /* Called about every millisecond while a call of ours blocks, so that the caller's runtime (an MPI)
+     * makes progress; may be NULL. Runs without any lock of ours held, on the blocked thread. */
+    void (*progress)(void *ctx);
+    void *progress_ctx;
+} trib_params;
+
+/* Joins the job: collective over all ranks. All ranks get the same verdict. On failure *ctx is left alone
+ * and trib_last_error() has the whole story. */
+int trib_init(const trib_params *params, trib_context **ctx);
+
+/* Leaves the job. Local; waits a bounded time for frames still in flight. NULL is allowed. */
+int trib_finalize(trib_context *ctx);
+
+/* What a code means. Never NULL. */
+const char *trib_strerror(int status);
+
+/* The last error of this thread in words: whose fault, and what to do. Never NULL. */
+const char *trib_last_error(void);
+
+/* Makes a group of world_ranks[0 .. size - 1] (order gives the rank in the group); collective over its
+ * members only, in band, with no message to the manager. Two creations with equal members that run at the
+ * same time must differ in tag; otherwise tag may be 0. */
+int trib_group_create(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, trib_group **group);
+
+/* The same without waiting: the request completes when the group is ready. The group may be used for posts at
+ * once; they start when it is ready and fail with it. */
+int trib_group_create_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, trib_group **group,
+                         trib_request **request);
+
+/* Local. Operations still outstanding fail. NULL is allowed. */
+int trib_group_free(trib_group *group);
+
+uint32_t trib_group_rank(const trib_group *group);
+uint32_t trib_group_size(const trib_group *group);
+
+/* 0 while the group works, else the error that broke it (it never recovers; its text: trib_group_error). */
+int trib_group_status(const trib_group *group);
+/* The text of that error in buf (always terminated when len > 0); returns trib_group_status(). */
+int trib_group_error(const trib_group *group, char *buf, size_t len);
+
+/* Sentinel for sbuf: the input is already in rbuf. For reduce it is allowed at the root only; for allgather
+ * the own block lies at its place in rbuf; for reduce-scatter the whole input lies in rbuf and the own block
+ * is returned at its start. */
+#define TRIB_IN_PLACE ((const void *)(intptr_t)-1)
+
+/* Collectives. Buffers belong to the library from the call until the request is done (blocking calls: until they
+ * return). Members must post operations of one group in the same order. count is in elements; for
+ * reduce_scatter and allgather it is the length of one block. */
+int trib_allreduce(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op);
+int trib_reduce(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op, uint32_t root);
+int trib_bcast(trib_group *g, void *buf, size_t bytes, uint32_t root);
+int trib_barrier(trib_group *g);
+int trib_reduce_scatter(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op);
+int trib_allgather(trib_group *g, const void *sbuf, void *rbuf, size_t bytes);
+
+int trib_allreduce_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op,
+                      trib_request **request);
+int trib_reduce_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op,
+                   uint32_t root, trib_request **request);
+int trib_bcast_nb(trib_group *g, void *buf, size_t bytes, uint32_t root, trib_request **request);
+int trib_barrier_nb(trib_group *g, trib_request **request);
+int trib_reduce_scatter_nb(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op,
+                           trib_request **request);
+int trib_allgather_nb(trib_group *g, const void *sbuf, void *rbuf, size_t bytes, trib_request **request);
+
+/* *done = 1 when the request is finished, 0 otherwise; returns the request's own status once it is finished.
+ * Drives progress; never waits. */
+int trib_test(trib_request *request, int *done);
+
+/* Waits for the request and returns its status; does not free it. timeout_ms < 0: no limit. */
+int trib_wait(trib_request *request, int timeout_ms);
+
+/* Frees a request in any state; a running operation goes on and its buffers stay the library's until it is done.
+ * NULL is allowed. */
+int trib_request_free(trib_request *request);
+
+/* One poll of everything outstanding; never waits. */
+int trib_progress(trib_context *ctx);
+
+/* 1 if the tree can do this combination, else 0. */
+int trib_supports(enum trib_dtype t, enum trib_op op);
+
+/* Counters of this rank since trib_init, for reports. */
+typedef struct trib_counters {
+    size_t struct_size; /* sizeof(trib_counters), set by the caller */
+    uint64_t operations_llt, operations_sat;
+    uint64_t datagrams_sent, datagrams_received, datagrams_rejected;
+    uint64_t stream_bytes_sent, stream_bytes_received;
+    uint64_t retransmissions, probes;
+    uint64_t groups_created, groups_freed;
+} trib_counters;
+int trib_get_counters(trib_context *ctx, trib_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

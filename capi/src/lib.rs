@@ -1,0 +1,1 @@
+//! The native C API: `libtributary.so`.

@@ -1,0 +1,1 @@
+//! What an application links: context, group, request

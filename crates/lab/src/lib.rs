@@ -1,0 +1,1 @@
+//! Laboratory: fabrics of real processes on loopback and in network namespaces

@@ -1,0 +1,1 @@
+//! Aggregation manager: admits jobs, plans trees, hands out quota

@@ -1,0 +1,1 @@
+//! Aggregation node: protocol core, kernels and transport wired into a loop

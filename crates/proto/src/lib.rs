@@ -1,0 +1,1 @@
+//! The protocol core: state machines without I/O

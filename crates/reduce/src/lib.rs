@@ -1,0 +1,1 @@
+//! Reduction kernels: operator x datatype, one table

@@ -1,0 +1,1 @@
+//! Deterministic simulator: the protocol core under simulated time, network and faults

@@ -1,0 +1,1 @@
+//! Fixtures, generators and reference collectives shared by the tests

@@ -1,0 +1,1 @@
+//! Drivers that move bytes: UDP and TCP

@@ -1,0 +1,297 @@
+//! Typed payloads of the frames that carry no vector data. One type per message.
+//!
+//! ```text
+//! Join        tag u64 | nth u64 | reason u16, node u16, rank a u32, rank b u32 | members
+//! members     runs u32 | runs x (first u32, count u32, stride i32)
+//! Held        node u16, reserved u16, reserved u32 | missing u64 | have_base u64 | have u64
+//! Nack        reason u16
+//! Refused     fault (reason u16, node u16, rank a u32, rank b u32) | tag u64 | nth u64 | members
+//! Ready       tag u64 | nth u64 | members
+//! Deny        holder's group u32, generation u32, holders u32
+//! GroupError  fault | 2 x signature (16 bytes)
+//! ```
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::bytes::{Reader, Writer};
+use crate::error::ParseError;
+use crate::header::Kind;
+use crate::ids::{NodeId, Rank};
+use crate::operation::{Collective, DataType, ReduceOp, Signature};
+use crate::ranks::RankList;
+
+/// What makes one creation of a group different from any other in its job: all members give the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct GroupKey {
+    /// The caller's own number, 0 if it has none.
+    pub tag: u64,
+    /// How many groups of these members with this tag were made before.
+    pub nth: u64,
+    /// The members; position is the rank in the group.
+    pub members: RankList,
+}
+
+/// Why a group failed or was refused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+pub enum Reason {
+    /// The job's quota of groups is used up at a node.
+    GroupQuota = 1,
+    /// The job's quota of outstanding transactions (slots) is used up at a node.
+    OstQuota = 2,
+    /// Members outside the job or twice in the list.
+    BadMembers = 3,
+    /// A member's connection closed, or its heartbeats stopped, before it left.
+    MemberDead = 4,
+    /// A member left the group while others still use it.
+    MemberLeft = 5,
+    /// Two ranks disagree about the operation.
+    Mismatch = 6,
+    /// A node of the tree is gone.
+    NodeDead = 7,
+    /// The job was ended.
+    JobEnded = 8,
+    /// A frame broke the protocol (window, credit or order).
+    Protocol = 9,
+    /// No such group, generation or epoch at the node.
+    Unknown = 10,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: &'static [Reason] = &[
+        Reason::GroupQuota,
+        Reason::OstQuota,
+        Reason::BadMembers,
+        Reason::MemberDead,
+        Reason::MemberLeft,
+        Reason::Mismatch,
+        Reason::NodeDead,
+        Reason::JobEnded,
+        Reason::Protocol,
+        Reason::Unknown,
+    ];
+
+    /// The reason with this code.
+    pub fn from_code(code: u16) -> Option<Reason> {
+        Reason::ALL.iter().copied().find(|r| *r as u16 == code)
+    }
+}
+
+/// A reason with where it arose and whom it concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Why.
+    pub reason: Reason,
+    /// The node that found out.
+    pub node: NodeId,
+    /// A rank on one side (the dead one, or one that posted `signatures.0`).
+    pub rank_a: Rank,
+    /// A rank on the other side; equal to `rank_a` where there is only one.
+    pub rank_b: Rank,
+    /// For `Mismatch`: what each of the two posted.
+    pub signatures: Option<(Signature, Signature)>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { node, rank_a, rank_b, .. } = self;
+        match self.reason {
+            Reason::GroupQuota => write!(f, "the job's quota of groups is used up at node {node}: free a group or ask for more"),
+            Reason::OstQuota => write!(f, "the job's quota of outstanding transactions is used up at node {node}: free a group or ask for more"),
+            Reason::BadMembers => write!(f, "the member list names a rank twice or outside the job (seen at node {node})"),
+            Reason::MemberDead => write!(f, "rank {} died or lost its connection to node {node}", rank_a.0),
+            Reason::MemberLeft => write!(f, "rank {} left the group while rank {} still uses it", rank_a.0, rank_b.0),
+            Reason::Mismatch => {
+                write!(f, "ranks disagree about the operation: rank {} and rank {}", rank_a.0, rank_b.0)?;
+                match &self.signatures {
+                    Some((a, b)) => write!(f, " called {a} and {b}"),
+                    None => Ok(()),
+                }
+            }
+            Reason::NodeDead => write!(f, "node {node} of the reduction tree is gone"),
+            Reason::JobEnded => write!(f, "the job was ended by the manager"),
+            Reason::Protocol => write!(f, "a frame broke the protocol at node {node} (rank {} or below)", rank_a.0),
+            Reason::Unknown => write!(f, "node {node} does not know this group"),
+        }
+    }
+}
+
+/// The answer to a contribution or probe whose result is not there yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The node whose children are named: where the fragment waits.
+    pub node: NodeId,
+    /// Children of that node that have not contributed.
+    pub missing: u64,
+    /// Bit i: the contribution to fragment `have_base + i` of the asking child is here.
+    pub have: u64,
+    /// First fragment that `have` speaks of.
+    pub have_base: u64,
+}
+
+/// A typed payload; `None` for header-only frames. Vector data is not a body.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// Header-only.
+    None,
+    /// `Kind::Join`; the fault is set when something below already failed.
+    Join(GroupKey, Option<Fault>),
+    /// `Kind::Ready`.
+    Ready(GroupKey),
+    /// `Kind::Refused`.
+    Refused(GroupKey, Fault),
+    /// `Kind::Held`.
+    Held(Held),
+    /// `Kind::Nack`.
+    Nack(Reason),
+    /// `Kind::Deny`: world rank of a member of the group that holds the lock, and how many hold one.
+    Deny {
+        /// A rank of a holding group.
+        holder: Rank,
+        /// Groups that hold a stream context.
+        holders: u32,
+    },
+    /// `Kind::GroupError`.
+    GroupError(Fault),
+}
+
+impl Body {
+    /// The body as bytes; empty for `None`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = alloc::vec![0; self.wire_len()];
+        let mut w = Writer::new(&mut bytes);
+        match self {
+            Body::None => {}
+            Body::Join(key, fault) => {
+                emit_fault(&mut w, fault.as_ref());
+                emit_key(&mut w, key);
+            }
+            Body::Ready(key) => emit_key(&mut w, key),
+            Body::Refused(key, fault) => {
+                emit_fault(&mut w, Some(fault));
+                emit_key(&mut w, key);
+            }
+            Body::Held(held) => {
+                w.u16(held.node.0);
+                w.u16(0);
+                w.u32(0);
+                w.u64(held.missing);
+                w.u64(held.have);
+                w.u64(held.have_base);
+            }
+            Body::Nack(reason) => w.u16(*reason as u16),
+            Body::Deny { holder, holders } => {
+                w.u32(holder.0);
+                w.u32(*holders);
+            }
+            Body::GroupError(fault) => emit_fault(&mut w, Some(fault)),
+        }
+        debug_assert_eq!(w.at(), bytes.len());
+        bytes
+    }
+
+    fn wire_len(&self) -> usize {
+        let key_len = |key: &GroupKey| 16 + key.members.wire_len();
+        match self {
+            Body::None => 0,
+            Body::Join(key, _) | Body::Refused(key, _) => FAULT_LEN + key_len(key),
+            Body::Ready(key) => key_len(key),
+            Body::Held(_) => 32,
+            Body::Nack(_) => 2,
+            Body::Deny { .. } => 8,
+            Body::GroupError(_) => FAULT_LEN,
+        }
+    }
+
+    /// Reads the body of a frame of this kind. Kinds that carry vector data or nothing give `None`.
+    pub fn parse(kind: Kind, bytes: &[u8]) -> Result<Body, ParseError> {
+        let mut r = Reader::new(bytes);
+        let body = match kind {
+            Kind::Join => {
+                let fault = parse_fault(&mut r)?;
+                Body::Join(parse_key(&mut r)?, fault)
+            }
+            Kind::Ready => Body::Ready(parse_key(&mut r)?),
+            Kind::Refused => {
+                let fault = parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?;
+                Body::Refused(parse_key(&mut r)?, fault)
+            }
+            Kind::Held => {
+                let node = NodeId(r.u16()?);
+                r.u16()?;
+                r.u32()?;
+                Body::Held(Held { node, missing: r.u64()?, have: r.u64()?, have_base: r.u64()? })
+            }
+            Kind::Nack => Body::Nack(parse_reason(&mut r)?.ok_or(ParseError::BadField("reason"))?),
+            Kind::Deny => Body::Deny { holder: Rank(r.u32()?), holders: r.u32()? },
+            Kind::GroupError => Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?),
+            _ => Body::None,
+        };
+        r.end()?;
+        Ok(body)
+    }
+}
+
+const FAULT_LEN: usize = 12 + 4 + 2 * SIGNATURE_LEN;
+const SIGNATURE_LEN: usize = 16;
+
+fn emit_key(w: &mut Writer<'_>, key: &GroupKey) {
+    w.u64(key.tag);
+    w.u64(key.nth);
+    key.members.emit(w);
+}
+
+fn parse_key(r: &mut Reader<'_>) -> Result<GroupKey, ParseError> {
+    Ok(GroupKey { tag: r.u64()?, nth: r.u64()?, members: RankList::parse(r)? })
+}
+
+fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
+    let none = Signature {
+        collective: Collective::Barrier,
+        dtype: DataType::U8,
+        op: ReduceOp::BitOr,
+        root: 0,
+        count: 0,
+    };
+    let (a, b) = fault.and_then(|f| f.signatures).unwrap_or((none, none));
+    w.u16(fault.map_or(0, |f| f.reason as u16));
+    w.u16(fault.map_or(0, |f| f.node.0));
+    w.u32(fault.map_or(0, |f| f.rank_a.0));
+    w.u32(fault.map_or(0, |f| f.rank_b.0));
+    w.u32(u32::from(fault.is_some_and(|f| f.signatures.is_some())));
+    for s in [a, b] {
+        w.u8(s.collective.code());
+        w.u8(s.dtype.code());
+        w.u8(s.op.code());
+        w.u8(0);
+        w.u32(s.root);
+        w.u64(s.count);
+    }
+}
+
+fn parse_reason(r: &mut Reader<'_>) -> Result<Option<Reason>, ParseError> {
+    match r.u16()? {
+        0 => Ok(None),
+        code => Reason::from_code(code).map(Some).ok_or(ParseError::BadField("reason")),
+    }
+}
+
+fn parse_fault(r: &mut Reader<'_>) -> Result<Option<Fault>, ParseError> {
+    let reason = parse_reason(r)?;
+    let node = NodeId(r.u16()?);
+    let (rank_a, rank_b) = (Rank(r.u32()?), Rank(r.u32()?));
+    let signed = r.u32()? != 0;
+    let (a, b) = (parse_signature(r)?, parse_signature(r)?);
+    let signatures = signed.then_some((a, b));
+    Ok(reason.map(|reason| Fault { reason, node, rank_a, rank_b, signatures }))
+}
+
+fn parse_signature(r: &mut Reader<'_>) -> Result<Signature, ParseError> {
+    let collective = Collective::from_code(r.u8()?).ok_or(ParseError::BadField("collective"))?;
+    let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
+    let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
+    r.u8()?;
+    Ok(Signature { collective, dtype, op, root: r.u32()?, count: r.u64()? })
+}

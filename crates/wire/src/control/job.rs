@@ -1,0 +1,134 @@
+//! What the manager hands out when it admits a job: a ticket for the ranks, a grant for each node.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use crate::ids::{ChildIndex, Epoch, JobId, NodeId, Rank};
+use crate::ranks::RankList;
+
+/// The secret of one job, from which both ends of every edge derive their frame keys.
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct JobKey(pub [u8; 32]);
+
+impl core::fmt::Debug for JobKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("JobKey(..)")
+    }
+}
+
+/// What one job may use, the same at every node and rank of the job; nodes enforce it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Limits {
+    /// Groups alive at once at one node.
+    pub groups: u32,
+    /// LLT slots (outstanding transactions) of one group, W: 1..=64.
+    pub window: u32,
+    /// LLT slots of all groups together at one node.
+    pub osts: u32,
+    /// Bytes of vector in one LLT fragment: a multiple of 8.
+    pub payload: u32,
+    /// Stream contexts at one node: groups that may stream at once.
+    pub streams: u32,
+    /// Bytes of vector in one SAT segment: a multiple of 8.
+    pub segment: u32,
+    /// SAT segments that a child may be ahead of the fold, per child.
+    pub staging: u32,
+    /// SAT segments between fold and delivered result, per group.
+    pub flight: u32,
+    /// Operations whose vector has more bytes than this are streamed.
+    pub stream_threshold: u64,
+    /// A silent side sends a heartbeat this often, milliseconds.
+    pub heartbeat_ms: u32,
+    /// A side that says nothing for this long is dead, milliseconds.
+    pub dead_after_ms: u32,
+}
+
+/// Where a rank hangs in the tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Placement {
+    /// The leaf's node.
+    pub node: NodeId,
+    /// Its position there.
+    pub child: ChildIndex,
+}
+
+/// A node of the job's tree as the ranks see it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct TicketNode {
+    /// The logical node.
+    pub node: NodeId,
+    /// Name of the aggregation node (process) that hosts it.
+    pub name: String,
+    /// Where its children open their stream.
+    pub stream: SocketAddr,
+}
+
+/// All that the ranks of a job need; rank 0 gets it from the manager and passes it on.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct JobTicket {
+    /// The job.
+    pub job: JobId,
+    /// Placement epoch.
+    pub epoch: Epoch,
+    /// The secret.
+    pub key: JobKey,
+    /// The quota.
+    pub limits: Limits,
+    /// The nodes of the tree.
+    pub nodes: Vec<TicketNode>,
+    /// Where each rank hangs, by rank.
+    pub leaves: Vec<Placement>,
+}
+
+/// What hangs below a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum ChildKind {
+    /// A rank of the job.
+    Rank(Rank),
+    /// Another logical node.
+    Node(NodeId),
+}
+
+/// One child of a node.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct GrantChild {
+    /// What it is.
+    pub kind: ChildKind,
+    /// All ranks at or below it.
+    pub ranks: RankList,
+    /// Where it may connect from; `None` when the fabric does not tell (several addresses).
+    pub address: Option<IpAddr>,
+}
+
+/// The upper end of a node's own edge.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct GrantParent {
+    /// The parent.
+    pub node: NodeId,
+    /// Which child of it this node is.
+    pub child: ChildIndex,
+    /// Where the parent takes streams.
+    pub stream: SocketAddr,
+}
+
+/// One logical node of one job, as the manager gives it to an aggregation node.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct NodeGrant {
+    /// The job.
+    pub job: JobId,
+    /// Placement epoch.
+    pub epoch: Epoch,
+    /// The secret.
+    pub key: JobKey,
+    /// The quota.
+    pub limits: Limits,
+    /// Ranks of the job.
+    pub world_size: u32,
+    /// The logical node.
+    pub node: NodeId,
+    /// Its parent; `None` at the root of the tree.
+    pub parent: Option<GrantParent>,
+    /// Its children in fold order, at most 64.
+    pub children: Vec<GrantChild>,
+}

@@ -1,0 +1,342 @@
+//! The fixed header of every frame, datagram or stream.
+//!
+//! ```text
+//!  byte  0        2       3       4               8
+//!       +--------+-------+-------+---------------+---------------+
+//!     0 | magic  |version| kind  | job           | epoch         | 8..12
+//!       +--------+-------+-------+---------------+---------------+
+//!    12 | node   | child         | group         | generation    | 20..24
+//!       +--------+---------------+---------------+---------------+
+//!    24 | flags  | lane  | coll  | dtype | op | wire format | root | 32..36
+//!       +--------+-------+-------+-------+----+-------------+------+
+//!    36 | witness        | count (40..48)                        |
+//!       +----------------+---------------------------------------+
+//!    48 | op_seq                         | seq (56..64)          |
+//!       +--------------------------------+-----------------------+
+//!    64 | offset                         | extent | window       | 72, 76
+//!       +--------------------------------+--------+--------------+
+//!    80 | payload length | payload crc   | mark (88..96)         |
+//!       +----------------+---------------+-----------------------+
+//!    96 | tag                            |
+//!       +--------------------------------+
+//! ```
+//! Little-endian throughout; fields sit at multiples of their size so that a packet filter can
+//! read them with single loads.
+
+use core::fmt;
+
+use crate::VERSION;
+use crate::bytes::{Reader, Writer};
+use crate::error::ParseError;
+use crate::ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId};
+use crate::operation::{Collective, DataType, ReduceOp, Signature};
+
+/// Bytes of the header.
+pub const HEADER_LEN: usize = 104;
+/// Where the tag stands: it covers everything before it.
+pub const TAG_OFFSET: usize = 96;
+/// First two bytes of every frame.
+pub const MAGIC: u16 = 0x7254;
+/// Most payload bytes of one frame.
+pub const PAYLOAD_MAX: usize = 1 << 20;
+
+/// Set when `payload_crc` covers the payload (always on datagrams).
+pub const FLAG_CRC: u16 = 1;
+/// The frame belongs to the streaming protocol (SAT), else to the datagram protocol (LLT).
+pub const FLAG_STREAM: u16 = 2;
+/// On Intent: do not wait for the lock, answer Deny at once when it is taken.
+pub const FLAG_TRY: u16 = 4;
+
+/// What a frame is. `up` goes to the parent, `down` to children.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// up: a child's (folded) part of a fragment or segment.
+    Contribution = 1,
+    /// down: the result of a fragment or segment; header-only for those who receive no data.
+    Result = 2,
+    /// up, datagram: what is the state of fragment `seq`?
+    Probe = 3,
+    /// down, datagram: your contribution is here, the result is not; body names who is missing.
+    Held = 4,
+    /// down, datagram: refused; body says why.
+    Nack = 5,
+    /// up: make a group; body lists its members.
+    Join = 16,
+    /// down: the group exists; header has its index and generation.
+    Ready = 17,
+    /// down: the group could not be made; body says why.
+    Refused = 18,
+    /// up: this child is done with the group.
+    Leave = 19,
+    /// up: everybody below wants to stream.
+    Intent = 24,
+    /// down: lease number `seq` on a stream context; `count` operations, 0 = until revoked.
+    Grant = 25,
+    /// down: no stream context; body names the holder.
+    Deny = 26,
+    /// down: others wait for the lock, say how far you are.
+    Revoke = 27,
+    /// up: the lease may end at segment `seq` or later.
+    StopAt = 28,
+    /// down: the lease ends at segment `seq`.
+    LeaseEnd = 29,
+    /// up: the stream context is free everywhere below.
+    Released = 30,
+    /// down: segments below `seq` may be sent.
+    Credit = 32,
+    /// both: still here.
+    Heartbeat = 33,
+    /// both: the group has failed; body says why and names ranks.
+    GroupError = 34,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: &'static [Kind] = &[
+        Kind::Contribution,
+        Kind::Result,
+        Kind::Probe,
+        Kind::Held,
+        Kind::Nack,
+        Kind::Join,
+        Kind::Ready,
+        Kind::Refused,
+        Kind::Leave,
+        Kind::Intent,
+        Kind::Grant,
+        Kind::Deny,
+        Kind::Revoke,
+        Kind::StopAt,
+        Kind::LeaseEnd,
+        Kind::Released,
+        Kind::Credit,
+        Kind::Heartbeat,
+        Kind::GroupError,
+    ];
+
+    /// The kind with this code.
+    pub fn from_code(code: u8) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|k| *k as u8 == code)
+    }
+
+    /// Whether the payload is a slice of the vector rather than a typed body.
+    pub fn carries_data(self) -> bool {
+        matches!(self, Kind::Contribution | Kind::Result)
+    }
+}
+
+/// A parsed header; see the module for the picture and the fields' meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the frame is.
+    pub kind: Kind,
+    /// The job.
+    pub job: JobId,
+    /// Placement of the job's tree that the sender lives in.
+    pub epoch: Epoch,
+    /// The node at the upper end of the edge the frame crosses.
+    pub node: NodeId,
+    /// The child at the lower end; `ChildIndex::ALL` where one frame serves every child.
+    pub child: ChildIndex,
+    /// Index of the group in the table of `node`.
+    pub group: GroupIndex,
+    /// Generation of that index.
+    pub generation: Generation,
+    /// `FLAG_*`.
+    pub flags: u16,
+    /// Lane of the group (rule R13); 0 while a group has one.
+    pub lane: u16,
+    /// Wire format of the elements (rule R12); 0 = the user's own type.
+    pub wire_format: u8,
+    /// What the operation is.
+    pub signature: Signature,
+    /// A world rank below the sender that posted this signature.
+    pub witness: u32,
+    /// Number of the operation in its group, counted over both protocols.
+    pub op_seq: u64,
+    /// Number of the fragment (LLT) or segment (SAT) in its group; or the frame's own number, see `Kind`.
+    pub seq: u64,
+    /// First byte of the fragment in the operation's vector.
+    pub offset: u64,
+    /// Bytes of the fragment in the vector.
+    pub extent: u32,
+    /// First byte of the payload, relative to `offset`.
+    pub window: u32,
+    /// Bytes that follow the header.
+    pub payload_len: u32,
+    /// CRC-32C of the payload when `FLAG_CRC` is set.
+    pub payload_crc: u32,
+    /// up: every result below this number is held by all ranks below; down: ... by all ranks of the group.
+    pub mark: u64,
+}
+
+impl Header {
+    /// A header with everything that is not named set to zero.
+    pub fn new(kind: Kind, job: JobId, epoch: Epoch, node: NodeId, child: ChildIndex) -> Header {
+        Header {
+            kind,
+            job,
+            epoch,
+            node,
+            child,
+            group: GroupIndex(0),
+            generation: Generation(0),
+            flags: 0,
+            lane: 0,
+            wire_format: 0,
+            signature: Signature {
+                collective: Collective::Barrier,
+                dtype: DataType::U8,
+                op: ReduceOp::BitOr,
+                root: 0,
+                count: 0,
+            },
+            witness: 0,
+            op_seq: 0,
+            seq: 0,
+            offset: 0,
+            extent: 0,
+            window: 0,
+            payload_len: 0,
+            payload_crc: 0,
+            mark: 0,
+        }
+    }
+
+    /// Whether the frame belongs to the streaming protocol.
+    pub fn is_stream(&self) -> bool {
+        self.flags & FLAG_STREAM != 0
+    }
+
+    /// Writes the header with this tag.
+    pub fn emit(&self, tag: u64, bytes: &mut [u8; HEADER_LEN]) {
+        let mut w = Writer::new(bytes);
+        w.u16(MAGIC);
+        w.u8(VERSION);
+        w.u8(self.kind as u8);
+        w.u32(self.job.0);
+        w.u32(self.epoch.0);
+        w.u16(self.node.0);
+        w.u16(self.child.0);
+        w.u32(self.group.0);
+        w.u32(self.generation.0);
+        w.u16(self.flags);
+        w.u16(self.lane);
+        w.u8(self.signature.collective.code());
+        w.u8(self.signature.dtype.code());
+        w.u8(self.signature.op.code());
+        w.u8(self.wire_format);
+        w.u32(self.signature.root);
+        w.u32(self.witness);
+        w.u64(self.signature.count);
+        w.u64(self.op_seq);
+        w.u64(self.seq);
+        w.u64(self.offset);
+        w.u32(self.extent);
+        w.u32(self.window);
+        w.u32(self.payload_len);
+        w.u32(self.payload_crc);
+        w.u64(self.mark);
+        debug_assert_eq!(w.at(), TAG_OFFSET);
+        w.u64(tag);
+    }
+
+    /// Reads a header and its tag (which the caller still has to check, see `auth`).
+    ///
+    /// Only values that some sender may write get through: codes are known, the payload lies inside the
+    /// fragment, sizes are below their limits.
+    pub fn parse(bytes: &[u8]) -> Result<(Header, u64), ParseError> {
+        let bytes = bytes.get(..HEADER_LEN).ok_or(ParseError::Truncated)?;
+        let mut r = Reader::new(bytes);
+        if r.u16()? != MAGIC {
+            return Err(ParseError::BadMagic);
+        }
+        let version = r.u8()?;
+        if version != VERSION {
+            return Err(ParseError::BadVersion(version));
+        }
+        let kind = Kind::from_code(r.u8()?).ok_or(ParseError::BadField("kind"))?;
+        let (job, epoch) = (JobId(r.u32()?), Epoch(r.u32()?));
+        let (node, child) = (NodeId(r.u16()?), ChildIndex(r.u16()?));
+        let (group, generation) = (GroupIndex(r.u32()?), Generation(r.u32()?));
+        let (flags, lane) = (r.u16()?, r.u16()?);
+        let collective = Collective::from_code(r.u8()?).ok_or(ParseError::BadField("collective"))?;
+        let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
+        let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
+        let wire_format = r.u8()?;
+        let (root, witness, count) = (r.u32()?, r.u32()?, r.u64()?);
+        let header = Header {
+            kind,
+            job,
+            epoch,
+            node,
+            child,
+            group,
+            generation,
+            flags,
+            lane,
+            wire_format,
+            signature: Signature { collective, dtype, op, root, count },
+            witness,
+            op_seq: r.u64()?,
+            seq: r.u64()?,
+            offset: r.u64()?,
+            extent: r.u32()?,
+            window: r.u32()?,
+            payload_len: r.u32()?,
+            payload_crc: r.u32()?,
+            mark: r.u64()?,
+        };
+        let tag = r.u64()?;
+        header.check()?;
+        Ok((header, tag))
+    }
+
+    fn check(&self) -> Result<(), ParseError> {
+        if self.payload_len as usize > PAYLOAD_MAX {
+            return Err(ParseError::BadField("payload length"));
+        }
+        if self.wire_format != 0 {
+            return Err(ParseError::BadField("wire format"));
+        }
+        if self.child != ChildIndex::ALL && usize::from(self.child.0) >= crate::ids::CHILDREN_MAX {
+            return Err(ParseError::BadField("child"));
+        }
+        if self.kind.carries_data() {
+            let end = u64::from(self.window) + u64::from(self.payload_len);
+            if self.extent as usize > PAYLOAD_MAX || end > u64::from(self.extent) {
+                return Err(ParseError::BadField("window"));
+            }
+            if self.offset.checked_add(u64::from(self.extent)).is_none() {
+                return Err(ParseError::BadField("offset"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.is_stream() { "sat" } else { "llt" };
+        write!(f, "{:?} {path} {}{} {} ", self.kind, self.job, self.epoch, self.node)?;
+        match self.child {
+            ChildIndex::ALL => f.write_str("c*")?,
+            child => write!(f, "{child}")?,
+        }
+        write!(
+            f,
+            " {}{} op {} seq {} {} @{}+{} [{}+{}] mark {}",
+            self.group,
+            self.generation,
+            self.op_seq,
+            self.seq,
+            self.signature,
+            self.offset,
+            self.extent,
+            self.window,
+            self.payload_len,
+            self.mark
+        )
+    }
+}

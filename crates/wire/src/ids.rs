@@ -1,0 +1,42 @@
+//! Every identifier of the system in one place, each its own type so that none passes for another.
+
+use core::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($repr:ty), $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $repr);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    };
+}
+
+id!(/// One parallel program; handed out by the aggregation manager, never 0.
+    JobId(u32), "job");
+id!(/// The placement of a job's logical tree; grows by one with every failover.
+    Epoch(u32), "e");
+id!(/// A logical node of a job's reduction tree (rule R1: not a process).
+    NodeId(u16), "n");
+id!(/// A rank of the job (world rank), 0 based.
+    Rank(u32), "r");
+id!(/// Position of a child at its node, 0..64; folds run in this order.
+    ChildIndex(u16), "c");
+id!(/// A group's slot in the table of the node at the upper end of an edge.
+    GroupIndex(u32), "g");
+id!(/// How many times a group index was used before; a frame of an older generation is refused.
+    Generation(u32), ".");
+
+impl ChildIndex {
+    /// In a frame that serves all children of a node at once.
+    pub const ALL: ChildIndex = ChildIndex(u16::MAX);
+}
+
+/// Most children of one logical node: one bit each in a 64-bit map. More is a cascade of nodes.
+pub const CHILDREN_MAX: usize = 64;

@@ -1,0 +1,31 @@
+//! Frames and control messages of Tributary: what travels, byte by byte.
+//!
+//! Map: `ids` (identifiers), `operation` (collectives, types, operators), `ranks` (lists of ranks),
+//! `header` (the fixed header of every frame), `body` (typed payloads of control frames), `auth` (the
+//! keyed tag), `control` (messages between manager, nodes and clients over TLS).
+//!
+//! Invariants: parsing is total, bounds come before allocation, nothing here reads a socket or clock.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod auth;
+pub mod body;
+mod bytes;
+pub mod control;
+pub mod error;
+pub mod header;
+pub mod ids;
+pub mod operation;
+pub mod ranks;
+
+pub use body::Body;
+pub use error::ParseError;
+pub use header::{Header, Kind};
+pub use ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
+pub use operation::{Collective, DataType, ReduceOp, Signature};
+pub use ranks::RankList;
+
+/// Version of the frames and of the control messages; both ends must speak the same.
+pub const VERSION: u8 = 1;
