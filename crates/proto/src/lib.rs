@@ -1,1 +1,37 @@
-//! The protocol core: state machines without I/O
+//! The protocol core: state machines without I/O.
+//!
+//! Nothing here reads a socket, a clock or a random source. Drivers (the daemons, the client library, the
+//! simulator) call `on_*` with the time, and the machines answer by calling the driver's output trait, in the order
+//! in which the effects must happen. Vectors are never seen: a buffer is a [`Token`] or a [`Slice`] of a posted
+//! operation, so sockets, GPU memory and a model of a large fabric differ only in the driver.
+//!
+//! Map: `node` (aggregation node: one logical node of one job), `leaf` (one rank of one job), `lock` (arbiter of
+//! stream contexts, lives at the root of a tree), `window` (which bytes of a vector a rank gives and gets),
+//! `liveness` (heartbeats of one stream connection), `limits`, `time`.
+#![forbid(unsafe_code)]
+
+pub mod leaf;
+pub mod limits;
+pub mod liveness;
+pub mod lock;
+pub mod node;
+pub mod time;
+pub mod window;
+
+pub use leaf::{LeafConfig, LeafCore, LeafOutput};
+pub use limits::Limits;
+pub use node::{NodeConfig, NodeCore, NodeOutput};
+pub use time::Nanos;
+
+/// How a frame travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Path {
+    /// May be lost, doubled or reordered; at most one path MTU long.
+    Datagram,
+    /// Reliable and in order, until the connection ends.
+    Stream,
+}
+
+/// A buffer of the driver's. The core never looks inside; it passes ownership in and out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Token(pub u32);

@@ -1,14 +1,17 @@
 //! Typed payloads of the frames that carry no vector data. One type per message.
 //!
 //! ```text
-//! Join        tag u64 | nth u64 | reason u16, node u16, rank a u32, rank b u32 | members
-//! members     runs u32 | runs x (first u32, count u32, stride i32)
+//! key         tag u64 | nth u64 | ranks
+//! ranks       runs u32 | runs x (first u32, count u32, stride i32)
+//! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32 | 2 x signature
+//! signature   collective u8, datatype u8, operator u8, 0 u8 | root u32 | count u64
+//! Join        fault | key | nodes as ranks
+//! Ready       key
+//! Refused     fault | key
 //! Held        node u16, reserved u16, reserved u32 | missing u64 | have_base u64 | have u64
 //! Nack        reason u16
-//! Refused     fault (reason u16, node u16, rank a u32, rank b u32) | tag u64 | nth u64 | members
-//! Ready       tag u64 | nth u64 | members
-//! Deny        holder's group u32, generation u32, holders u32
-//! GroupError  fault | 2 x signature (16 bytes)
+//! Deny        rank of a holder u32 | holders u32
+//! GroupError  fault
 //! ```
 
 use alloc::vec::Vec;
@@ -96,15 +99,41 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { node, rank_a, rank_b, .. } = self;
+        let Fault {
+            node,
+            rank_a,
+            rank_b,
+            ..
+        } = self;
         match self.reason {
-            Reason::GroupQuota => write!(f, "the job's quota of groups is used up at node {node}: free a group or ask for more"),
-            Reason::OstQuota => write!(f, "the job's quota of outstanding transactions is used up at node {node}: free a group or ask for more"),
-            Reason::BadMembers => write!(f, "the member list names a rank twice or outside the job (seen at node {node})"),
-            Reason::MemberDead => write!(f, "rank {} died or lost its connection to node {node}", rank_a.0),
-            Reason::MemberLeft => write!(f, "rank {} left the group while rank {} still uses it", rank_a.0, rank_b.0),
+            Reason::GroupQuota => write!(
+                f,
+                "the job's quota of groups is used up at node {node}: free a group or ask for more"
+            ),
+            Reason::OstQuota => write!(
+                f,
+                "the job's quota of outstanding transactions is used up at node {node}: free a group or ask for more"
+            ),
+            Reason::BadMembers => write!(
+                f,
+                "the member list names a rank twice or outside the job (seen at node {node})"
+            ),
+            Reason::MemberDead => write!(
+                f,
+                "rank {} died or lost its connection to node {node}",
+                rank_a.0
+            ),
+            Reason::MemberLeft => write!(
+                f,
+                "rank {} left the group while rank {} still uses it",
+                rank_a.0, rank_b.0
+            ),
             Reason::Mismatch => {
-                write!(f, "ranks disagree about the operation: rank {} and rank {}", rank_a.0, rank_b.0)?;
+                write!(
+                    f,
+                    "ranks disagree about the operation: rank {} and rank {}",
+                    rank_a.0, rank_b.0
+                )?;
                 match &self.signatures {
                     Some((a, b)) => write!(f, " called {a} and {b}"),
                     None => Ok(()),
@@ -112,7 +141,11 @@ impl fmt::Display for Fault {
             }
             Reason::NodeDead => write!(f, "node {node} of the reduction tree is gone"),
             Reason::JobEnded => write!(f, "the job was ended by the manager"),
-            Reason::Protocol => write!(f, "a frame broke the protocol at node {node} (rank {} or below)", rank_a.0),
+            Reason::Protocol => write!(
+                f,
+                "a frame broke the protocol at node {node} (rank {} or below)",
+                rank_a.0
+            ),
             Reason::Unknown => write!(f, "node {node} does not know this group"),
         }
     }
@@ -136,8 +169,15 @@ pub struct Held {
 pub enum Body {
     /// Header-only.
     None,
-    /// `Kind::Join`; the fault is set when something below already failed.
-    Join(GroupKey, Option<Fault>),
+    /// `Kind::Join`.
+    Join {
+        /// Which group.
+        key: GroupKey,
+        /// Set when something below already failed.
+        fault: Option<Fault>,
+        /// Nodes below (and the sender, if it is a node) that fold for this group, as numbers.
+        nodes: RankList,
+    },
     /// `Kind::Ready`.
     Ready(GroupKey),
     /// `Kind::Refused`.
@@ -164,9 +204,10 @@ impl Body {
         let mut w = Writer::new(&mut bytes);
         match self {
             Body::None => {}
-            Body::Join(key, fault) => {
+            Body::Join { key, fault, nodes } => {
                 emit_fault(&mut w, fault.as_ref());
                 emit_key(&mut w, key);
+                nodes.emit(&mut w);
             }
             Body::Ready(key) => emit_key(&mut w, key),
             Body::Refused(key, fault) => {
@@ -196,7 +237,8 @@ impl Body {
         let key_len = |key: &GroupKey| 16 + key.members.wire_len();
         match self {
             Body::None => 0,
-            Body::Join(key, _) | Body::Refused(key, _) => FAULT_LEN + key_len(key),
+            Body::Join { key, nodes, .. } => FAULT_LEN + key_len(key) + nodes.wire_len(),
+            Body::Refused(key, _) => FAULT_LEN + key_len(key),
             Body::Ready(key) => key_len(key),
             Body::Held(_) => 32,
             Body::Nack(_) => 2,
@@ -211,7 +253,11 @@ impl Body {
         let body = match kind {
             Kind::Join => {
                 let fault = parse_fault(&mut r)?;
-                Body::Join(parse_key(&mut r)?, fault)
+                Body::Join {
+                    key: parse_key(&mut r)?,
+                    fault,
+                    nodes: RankList::parse(&mut r)?,
+                }
             }
             Kind::Ready => Body::Ready(parse_key(&mut r)?),
             Kind::Refused => {
@@ -222,11 +268,21 @@ impl Body {
                 let node = NodeId(r.u16()?);
                 r.u16()?;
                 r.u32()?;
-                Body::Held(Held { node, missing: r.u64()?, have: r.u64()?, have_base: r.u64()? })
+                Body::Held(Held {
+                    node,
+                    missing: r.u64()?,
+                    have: r.u64()?,
+                    have_base: r.u64()?,
+                })
             }
             Kind::Nack => Body::Nack(parse_reason(&mut r)?.ok_or(ParseError::BadField("reason"))?),
-            Kind::Deny => Body::Deny { holder: Rank(r.u32()?), holders: r.u32()? },
-            Kind::GroupError => Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?),
+            Kind::Deny => Body::Deny {
+                holder: Rank(r.u32()?),
+                holders: r.u32()?,
+            },
+            Kind::GroupError => {
+                Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?)
+            }
             _ => Body::None,
         };
         r.end()?;
@@ -244,7 +300,11 @@ fn emit_key(w: &mut Writer<'_>, key: &GroupKey) {
 }
 
 fn parse_key(r: &mut Reader<'_>) -> Result<GroupKey, ParseError> {
-    Ok(GroupKey { tag: r.u64()?, nth: r.u64()?, members: RankList::parse(r)? })
+    Ok(GroupKey {
+        tag: r.u64()?,
+        nth: r.u64()?,
+        members: RankList::parse(r)?,
+    })
 }
 
 fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
@@ -274,7 +334,9 @@ fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
 fn parse_reason(r: &mut Reader<'_>) -> Result<Option<Reason>, ParseError> {
     match r.u16()? {
         0 => Ok(None),
-        code => Reason::from_code(code).map(Some).ok_or(ParseError::BadField("reason")),
+        code => Reason::from_code(code)
+            .map(Some)
+            .ok_or(ParseError::BadField("reason")),
     }
 }
 
@@ -285,7 +347,13 @@ fn parse_fault(r: &mut Reader<'_>) -> Result<Option<Fault>, ParseError> {
     let signed = r.u32()? != 0;
     let (a, b) = (parse_signature(r)?, parse_signature(r)?);
     let signatures = signed.then_some((a, b));
-    Ok(reason.map(|reason| Fault { reason, node, rank_a, rank_b, signatures }))
+    Ok(reason.map(|reason| Fault {
+        reason,
+        node,
+        rank_a,
+        rank_b,
+        signatures,
+    }))
 }
 
 fn parse_signature(r: &mut Reader<'_>) -> Result<Signature, ParseError> {
@@ -293,5 +361,11 @@ fn parse_signature(r: &mut Reader<'_>) -> Result<Signature, ParseError> {
     let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
     let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
     r.u8()?;
-    Ok(Signature { collective, dtype, op, root: r.u32()?, count: r.u64()? })
+    Ok(Signature {
+        collective,
+        dtype,
+        op,
+        root: r.u32()?,
+        count: r.u64()?,
+    })
 }

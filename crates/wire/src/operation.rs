@@ -99,7 +99,10 @@ impl DataType {
 
     /// Whether elements are floating-point numbers.
     pub const fn is_float(self) -> bool {
-        matches!(self, DataType::F16 | DataType::BF16 | DataType::F32 | DataType::F64)
+        matches!(
+            self,
+            DataType::F16 | DataType::BF16 | DataType::F32 | DataType::F64
+        )
     }
 }
 

@@ -8,7 +8,9 @@ use crate::error::ParseError;
 use crate::ids::Rank;
 
 /// `count` ranks: `first`, `first + stride`, `first + 2 stride`, ...
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub struct Run {
     /// First rank of the run.
     pub first: u32,
@@ -30,7 +32,8 @@ impl Run {
         }
         let stride = i64::from(self.stride);
         let steps = distance / stride;
-        (distance % stride == 0 && steps >= 0 && steps < i64::from(self.count)).then_some(steps as u32)
+        (distance % stride == 0 && steps >= 0 && steps < i64::from(self.count))
+            .then_some(steps as u32)
     }
 
     fn last(&self) -> i64 {
@@ -39,7 +42,9 @@ impl Run {
 }
 
 /// An ordered list of different ranks; position in the list is the rank inside the group.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize,
+)]
 pub struct RankList {
     runs: Vec<Run>,
 }
@@ -52,7 +57,17 @@ pub const WORLD_MAX: u32 = 1 << 20;
 impl RankList {
     /// Ranks `0..size` in order.
     pub fn world(size: u32) -> Self {
-        RankList { runs: if size == 0 { Vec::new() } else { alloc::vec![Run { first: 0, count: size, stride: 1 }] } }
+        RankList {
+            runs: if size == 0 {
+                Vec::new()
+            } else {
+                alloc::vec![Run {
+                    first: 0,
+                    count: size,
+                    stride: 1
+                }]
+            },
+        }
     }
 
     /// The same list as runs, longest run first come first served.
@@ -63,7 +78,11 @@ impl RankList {
                 let step = i64::from(rank) - run.last();
                 let fits = i32::try_from(step).is_ok() && step != 0;
                 if fits && run.count == 1 {
-                    *run = Run { count: 2, stride: step as i32, ..*run };
+                    *run = Run {
+                        count: 2,
+                        stride: step as i32,
+                        ..*run
+                    };
                     continue;
                 }
                 if fits && step == i64::from(run.stride) {
@@ -71,7 +90,11 @@ impl RankList {
                     continue;
                 }
             }
-            runs.push(Run { first: rank, count: 1, stride: 1 });
+            runs.push(Run {
+                first: rank,
+                count: 1,
+                stride: 1,
+            });
         }
         RankList { runs }
     }
@@ -122,7 +145,9 @@ impl RankList {
 
     /// All ranks in order.
     pub fn iter(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.runs.iter().flat_map(|run| (0..run.count).map(move |i| run.nth(i)))
+        self.runs
+            .iter()
+            .flat_map(|run| (0..run.count).map(move |i| run.nth(i)))
     }
 
     /// Whether every rank is below `world` and none stands twice.
@@ -133,7 +158,10 @@ impl RankList {
         }
         let inside = self.runs.iter().all(|r| {
             let last = r.last();
-            r.count > 0 && (r.count == 1 || r.stride != 0) && r.first < world && (0..i64::from(world)).contains(&last)
+            r.count > 0
+                && (r.count == 1 || r.stride != 0)
+                && r.first < world
+                && (0..i64::from(world)).contains(&last)
         });
         if !inside {
             return false;
@@ -166,9 +194,15 @@ impl RankList {
         if runs > RUNS_MAX || runs * 12 > r.left() {
             return Err(ParseError::BadField("rank runs"));
         }
-        let mut list = RankList { runs: Vec::with_capacity(runs) };
+        let mut list = RankList {
+            runs: Vec::with_capacity(runs),
+        };
         for _ in 0..runs {
-            list.runs.push(Run { first: r.u32()?, count: r.u32()?, stride: r.u32()? as i32 });
+            list.runs.push(Run {
+                first: r.u32()?,
+                count: r.u32()?,
+                stride: r.u32()? as i32,
+            });
         }
         Ok(list)
     }
@@ -221,7 +255,13 @@ mod tests {
         assert!(!RankList::from_ranks([1, 2, 1]).is_valid(4));
         assert!(!RankList::from_ranks([1, 2, 4]).is_valid(4));
         assert!(!RankList::default().is_valid(4));
-        let wild = RankList { runs: alloc::vec![Run { first: 3, count: u32::MAX, stride: i32::MIN }] };
+        let wild = RankList {
+            runs: alloc::vec![Run {
+                first: 3,
+                count: u32::MAX,
+                stride: i32::MIN
+            }],
+        };
         assert!(!wild.is_valid(1000));
     }
 

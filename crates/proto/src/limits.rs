@@ -1,0 +1,96 @@
+//! The quota of a job as the core uses it.
+
+use crate::time::Nanos;
+
+/// What one job may use at one node; see `trib_wire::control::job::Limits` for each field's meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Groups alive at once.
+    pub groups: u32,
+    /// LLT slots per group, 1..=64.
+    pub window: u32,
+    /// LLT slots of all groups together.
+    pub osts: u32,
+    /// Bytes of vector per LLT fragment, a multiple of 8.
+    pub payload: u32,
+    /// Groups that may stream at once.
+    pub streams: u32,
+    /// Bytes of vector per SAT segment, a multiple of 8.
+    pub segment: u32,
+    /// Segments that a child may be ahead of the fold.
+    pub staging: u32,
+    /// Segments between fold and delivered result, per group.
+    pub flight: u32,
+    /// Vectors with more bytes are streamed.
+    pub stream_threshold: u64,
+    /// A silent side says something this often.
+    pub heartbeat: Nanos,
+    /// A side silent for this long is dead.
+    pub dead_after: Nanos,
+}
+
+/// Largest LLT window: acknowledgement maps are 64 bits wide.
+pub const WINDOW_MAX: u32 = 64;
+/// Smallest SAT segment that short vectors are cut into, bytes.
+pub const SEGMENT_MIN: u32 = 8 * 1024;
+
+impl Limits {
+    /// Whether every field is in its range; a grant with others is refused.
+    pub fn are_valid(&self) -> bool {
+        let max = trib_wire::header::PAYLOAD_MAX as u32;
+        (1..=WINDOW_MAX).contains(&self.window)
+            && self.payload >= 8
+            && self.payload <= max
+            && self.payload.is_multiple_of(8)
+            && self.segment >= 8
+            && self.segment <= max
+            && self.segment.is_multiple_of(8)
+            && self.staging >= 1
+            && self.staging <= 1024
+            && self.flight >= 1
+            && self.flight <= 1024
+            && self.streams >= 1
+            && self.heartbeat > Nanos(0)
+            && self.dead_after > self.heartbeat
+    }
+
+    /// Bytes of one segment for a vector of this many bytes: short vectors are cut finer, so that the levels of
+    /// the tree work at the same time.
+    pub fn segment_for(&self, vector: u64) -> u32 {
+        let fine = (vector / 16)
+            .next_multiple_of(u64::from(SEGMENT_MIN))
+            .max(u64::from(SEGMENT_MIN));
+        fine.min(u64::from(self.segment)) as u32
+    }
+
+    /// Bytes of buffers that a node with this many children needs for `llt_groups` groups in use and every stream
+    /// context: what the quota counts.
+    pub fn node_bytes(&self, children: u32, llt_groups: u32) -> u64 {
+        let datagrams = u64::from(llt_groups)
+            * u64::from(self.window)
+            * u64::from(children + 1)
+            * u64::from(self.payload);
+        let streams = u64::from(self.streams)
+            * (u64::from(children) * u64::from(self.staging) + u64::from(self.flight))
+            * u64::from(self.segment);
+        datagrams + streams
+    }
+}
+
+impl From<&trib_wire::control::job::Limits> for Limits {
+    fn from(l: &trib_wire::control::job::Limits) -> Limits {
+        Limits {
+            groups: l.groups,
+            window: l.window,
+            osts: l.osts,
+            payload: l.payload,
+            streams: l.streams,
+            segment: l.segment,
+            staging: l.staging,
+            flight: l.flight,
+            stream_threshold: l.stream_threshold,
+            heartbeat: Nanos::from_millis(u64::from(l.heartbeat_ms)),
+            dead_after: Nanos::from_millis(u64::from(l.dead_after_ms)),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The arbiter of stream contexts: one per tree, at its root.

@@ -1,0 +1,55 @@
+//! What a node core is told about its place, its children and its quota.
+
+use trib_wire::control::job::{ChildKind, NodeGrant};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, RankList};
+
+use crate::limits::Limits;
+
+/// One logical node of one job.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The job.
+    pub job: JobId,
+    /// Placement epoch; frames of another are refused.
+    pub epoch: Epoch,
+    /// This node.
+    pub node: NodeId,
+    /// The parent and our position there; `None` at the root of the tree.
+    pub parent: Option<(NodeId, ChildIndex)>,
+    /// Children in fold order, at most 64.
+    pub children: Vec<NodeChild>,
+    /// Ranks of the job.
+    pub world_size: u32,
+    /// The quota.
+    pub limits: Limits,
+}
+
+/// One child of a node.
+#[derive(Clone, Debug)]
+pub struct NodeChild {
+    /// A rank or another node.
+    pub kind: ChildKind,
+    /// All ranks at or below it.
+    pub ranks: RankList,
+}
+
+impl From<&NodeGrant> for NodeConfig {
+    fn from(grant: &NodeGrant) -> NodeConfig {
+        NodeConfig {
+            job: grant.job,
+            epoch: grant.epoch,
+            node: grant.node,
+            parent: grant.parent.as_ref().map(|p| (p.node, p.child)),
+            children: grant
+                .children
+                .iter()
+                .map(|c| NodeChild {
+                    kind: c.kind,
+                    ranks: c.ranks.clone(),
+                })
+                .collect(),
+            world_size: grant.world_size,
+            limits: Limits::from(&grant.limits),
+        }
+    }
+}

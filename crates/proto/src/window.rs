@@ -1,0 +1,149 @@
+//! Which bytes of an operation's vector a rank gives and gets.
+//!
+//! Every collective is one fold over a vector: what differs is which part of it each rank contributes and which part
+//! each rank receives. A node only ever asks for the hull over the ranks below a child.
+//!
+//! | collective     | vector      | a rank gives        | a rank gets         |
+//! |----------------|-------------|---------------------|---------------------|
+//! | barrier        | empty       | nothing             | nothing             |
+//! | allreduce      | count       | all                 | all                 |
+//! | reduce         | count       | all                 | root: all           |
+//! | bcast          | count       | root: all           | all but root: all   |
+//! | reduce-scatter | size x count| all                 | block of its rank   |
+//! | allgather      | size x count| block of its rank   | all                 |
+
+use core::ops::Range;
+
+use trib_wire::{Collective, RankList, Signature};
+
+/// Bytes of the vector; `None` if that is 2^63 or more.
+pub fn vector_len(signature: &Signature, size: u32) -> Option<u64> {
+    let block = block_len(signature)?;
+    let len = match signature.collective {
+        Collective::Barrier => 0,
+        Collective::Allreduce | Collective::Reduce | Collective::Bcast => block,
+        Collective::ReduceScatter | Collective::Allgather => block.checked_mul(u64::from(size))?,
+    };
+    (len < 1 << 63).then_some(len)
+}
+
+/// Bytes of the vector that group rank `rank` gives.
+pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
+    let (len, block) = lens(signature, size);
+    match signature.collective {
+        Collective::Bcast if rank != signature.root => 0..0,
+        Collective::Allgather => block_range(block, rank),
+        _ => 0..len,
+    }
+}
+
+/// Bytes of the vector that group rank `rank` gets.
+pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
+    let (len, block) = lens(signature, size);
+    match signature.collective {
+        Collective::Reduce if rank != signature.root => 0..0,
+        Collective::Bcast if rank == signature.root => 0..0,
+        Collective::ReduceScatter => block_range(block, rank),
+        _ => 0..len,
+    }
+}
+
+/// Hull, inside `fragment`, of what the group ranks in `ranks` give; empty if nothing.
+pub fn given_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
+    match signature.collective {
+        Collective::Bcast if !ranks.iter_contains(signature.root) => empty(fragment),
+        Collective::Allgather => blocks_hull(signature, ranks, fragment),
+        _ => fragment.clone(),
+    }
+}
+
+/// Hull, inside `fragment`, of what the group ranks in `ranks` get; empty if nothing.
+pub fn gotten_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
+    match signature.collective {
+        Collective::Reduce if !ranks.iter_contains(signature.root) => empty(fragment),
+        Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => {
+            empty(fragment)
+        }
+        Collective::ReduceScatter => blocks_hull(signature, ranks, fragment),
+        _ => fragment.clone(),
+    }
+}
+
+fn lens(signature: &Signature, size: u32) -> (u64, u64) {
+    (
+        vector_len(signature, size).unwrap_or(0),
+        block_len(signature).unwrap_or(0),
+    )
+}
+
+fn block_len(signature: &Signature) -> Option<u64> {
+    signature.count.checked_mul(signature.dtype.size() as u64)
+}
+
+fn block_range(block: u64, rank: u32) -> Range<u64> {
+    let start = block * u64::from(rank);
+    start..start + block
+}
+
+fn empty(fragment: &Range<u64>) -> Range<u64> {
+    fragment.start..fragment.start
+}
+
+fn blocks_hull(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
+    let block = block_len(signature).unwrap_or(0);
+    if block == 0 || fragment.is_empty() {
+        return empty(fragment);
+    }
+    let first = fragment.start / block;
+    let last = (fragment.end - 1) / block;
+    let mut hull: Option<(u64, u64)> = None;
+    for run in ranks.runs() {
+        if let Some((low, high)) = run_span(run, first, last) {
+            let (a, b) = hull.unwrap_or((low, high));
+            hull = Some((a.min(low), b.max(high)));
+        }
+    }
+    match hull {
+        None => empty(fragment),
+        Some((low, high)) => {
+            (low * block).max(fragment.start)..((high + 1) * block).min(fragment.end)
+        }
+    }
+}
+
+/// Smallest and largest member of a run inside `first..=last`.
+fn run_span(run: &trib_wire::ranks::Run, first: u64, last: u64) -> Option<(u64, u64)> {
+    let stride = i64::from(run.stride);
+    let (start, steps) = (i64::from(run.first), i64::from(run.count) - 1);
+    let (low, high, step) = match stride {
+        0 => (start, start, 1),
+        s if s > 0 => (start, start + steps * s, s),
+        s => (start + steps * s, start, -s),
+    };
+    let (first, last) = (
+        i64::try_from(first).ok()?,
+        i64::try_from(last).unwrap_or(i64::MAX),
+    );
+    let from = if first <= low {
+        low
+    } else {
+        low + (first - low + step - 1) / step * step
+    };
+    let to = if last >= high {
+        high
+    } else {
+        low + (last - low).div_euclid(step) * step
+    };
+    (from <= to && from >= first && to >= low && to <= last).then_some((from as u64, to as u64))
+}
+
+/// Membership of a group rank in a list of group ranks.
+trait IterContains {
+    fn iter_contains(&self, rank: u32) -> bool;
+}
+
+impl IterContains for RankList {
+    fn iter_contains(&self, rank: u32) -> bool {
+        self.contains(trib_wire::Rank(rank))
+    }
+}
