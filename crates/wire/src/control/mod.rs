@@ -1,5 +1,10 @@
 //! Control messages between manager, nodes, clients and tools: length-prefixed JSON over mutual TLS.
 //!
-//! `job` is what a granted job is made of; the requests and replies around it stand beside it.
+//! `hello` opens every channel; `request` and `reply` are the conversation of applications and tools,
+//! `node` that of aggregation nodes; `job` is what a granted job is made of.
 
+pub mod hello;
 pub mod job;
+pub mod node;
+pub mod reply;
+pub mod request;

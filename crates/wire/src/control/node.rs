@@ -1,0 +1,78 @@
+//! The conversation between an aggregation node and the manager.
+//!
+//! ```text
+//!   node                                manager
+//!     | Register                           |
+//!     |----------------------------------->|
+//!     |            Registered (or Refused) |
+//!     |<-----------------------------------|
+//!     |                 Install(NodeGrant) |   any number, in any order with the rest
+//!     |<-----------------------------------|
+//!     | Installed (or Rejected)            |
+//!     |----------------------------------->|
+//!     |                           End{job} |   drain: go on until the children are gone
+//!     |<-----------------------------------|
+//! ```
+//! A node that loses the manager goes on serving its jobs and registers again until it succeeds; a job
+//! whose `End` it may have missed is forgotten when its children are gone.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::net::SocketAddr;
+
+use super::job::NodeGrant;
+use super::reply::Refusal;
+use crate::ids::{JobId, NodeId};
+
+/// From a node to the manager.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum NodeMessage {
+    /// The first message: who the node is.
+    Register {
+        /// Its name in the topology.
+        name: String,
+        /// Where it takes streams. An unspecified IP address (0.0.0.0, ::) stands for the one the node
+        /// reaches the manager from.
+        stream: SocketAddr,
+        /// Receive buffer of its datagram sockets as granted by the kernel (`SO_RCVBUF` read back), bytes.
+        datagram_buffer_bytes: u64,
+        /// Worker threads.
+        workers: u32,
+    },
+    /// The grant is in place: children may connect.
+    Installed {
+        /// The grant's job.
+        job: JobId,
+        /// The grant's logical node.
+        node: NodeId,
+    },
+    /// The grant cannot be kept.
+    Rejected {
+        /// The grant's job.
+        job: JobId,
+        /// The grant's logical node.
+        node: NodeId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The answer to `QueryCounters`: names to counts, of the whole process.
+    Counters(BTreeMap<String, u64>),
+}
+
+/// From the manager to a node.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum ManagerMessage {
+    /// The node is part of the fabric.
+    Registered,
+    /// The node is not let in; the connection closes.
+    Refused(Refusal),
+    /// Host one logical node of one job.
+    Install(NodeGrant),
+    /// The job is over: every logical node of it drains.
+    End {
+        /// The job.
+        job: JobId,
+    },
+    /// Send `Counters`.
+    QueryCounters,
+}

@@ -1,0 +1,136 @@
+//! What the manager answers to applications and tools.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddr;
+
+use super::job::JobTicket;
+use crate::ids::JobId;
+
+/// What a refused request wanted too much of, or what is missing for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// Groups alive at once.
+    Groups,
+    /// Slots of one group.
+    Window,
+    /// Slots of all groups.
+    Osts,
+    /// Bytes of a datagram fragment.
+    Payload,
+    /// Groups that may stream at once.
+    Streams,
+    /// Bytes of a stream segment.
+    Segment,
+    /// Segments ahead of the fold.
+    Staging,
+    /// Segments in flight.
+    Flight,
+    /// The vector size from which operations are streamed.
+    StreamThreshold,
+    /// The heartbeat's period.
+    Heartbeat,
+    /// The silence after which a side is dead.
+    DeadAfter,
+    /// Ranks of one job.
+    Ranks,
+    /// Jobs at once.
+    Jobs,
+    /// A host that the topology does not know.
+    Host,
+    /// An aggregation node that is unknown, not connected, or does not answer.
+    Node,
+    /// Memory at an aggregation node, bytes.
+    Memory,
+    /// The ranks of a program did not come together.
+    Rendezvous,
+    /// The job named does not exist or belongs to another connection.
+    Job,
+    /// The certificate does not allow what was asked.
+    Role,
+    /// The request itself makes no sense.
+    Request,
+}
+
+/// Why something was not granted.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Refusal {
+    /// Of what there is not enough.
+    pub resource: Resource,
+    /// How much was asked for, in the resource's unit.
+    pub asked: u64,
+    /// How much could be had.
+    pub available: u64,
+    /// Who holds the rest, or which node, host or rank it is about.
+    pub holder: Option<String>,
+    /// The whole story in one sentence, with the remedy.
+    pub text: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// One aggregation node as the manager sees it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct NodeStatus {
+    /// Its name in the topology.
+    pub name: String,
+    /// Where it takes streams; `None` if it never registered.
+    pub address: Option<SocketAddr>,
+    /// Its software version; empty if it never registered.
+    pub version: String,
+    /// Whether its control connection is open now.
+    pub connected: bool,
+    /// Its counters; empty if it is not connected or did not answer within a second.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// One admitted job.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct JobStatus {
+    /// Its number.
+    pub id: JobId,
+    /// The program's name.
+    pub name: String,
+    /// Who runs it, as the program said.
+    pub user: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Names of the aggregation nodes it uses, in topology order.
+    pub nodes: Vec<String>,
+    /// Admitted at, seconds since 1970-01-01 UTC.
+    pub since: u64,
+}
+
+/// The fabric at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct StatusReport {
+    /// Name of the fabric.
+    pub fabric: String,
+    /// Every node of the topology, in its order.
+    pub nodes: Vec<NodeStatus>,
+    /// Every job, oldest first.
+    pub jobs: Vec<JobStatus>,
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum Reply {
+    /// The job is installed at every node of its tree.
+    Granted(JobTicket),
+    /// Not granted.
+    Refused(Refusal),
+    /// The job was ended.
+    Ended {
+        /// The job.
+        job: JobId,
+    },
+    /// The fabric's state.
+    Status(StatusReport),
+}

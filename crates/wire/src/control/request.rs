@@ -1,0 +1,89 @@
+//! What an application or a tool asks of the manager. Every request gets one [`super::reply::Reply`].
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::ids::JobId;
+
+/// What a job would like to use; a field left out gets the fabric's default.
+///
+/// Meaning and units are those of the same fields of [`super::job::Limits`].
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct QuotaAsk {
+    /// Groups alive at once at one node.
+    pub groups: Option<u32>,
+    /// Slots of one group, W: 1..=64; refused where it does not fit the nodes' receive buffers.
+    pub window: Option<u32>,
+    /// Slots of all groups together at one node.
+    pub osts: Option<u32>,
+    /// Bytes of vector in one datagram fragment: a multiple of 8.
+    pub payload: Option<u32>,
+    /// Groups that may stream at once at one node.
+    pub streams: Option<u32>,
+    /// Bytes of vector in one stream segment: a multiple of 8.
+    pub segment: Option<u32>,
+    /// Segments that a child may be ahead of the fold.
+    pub staging: Option<u32>,
+    /// Segments between fold and delivered result, per group.
+    pub flight: Option<u32>,
+    /// Operations with more bytes than this are streamed.
+    pub stream_threshold: Option<u64>,
+    /// A silent side sends a heartbeat this often, milliseconds.
+    pub heartbeat_ms: Option<u32>,
+    /// A side that says nothing for this long is dead, milliseconds.
+    pub dead_after_ms: Option<u32>,
+}
+
+/// One program asks for a job; its rank 0 speaks for all.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct JobRequest {
+    /// Host name of each rank, by rank.
+    pub hosts: Vec<String>,
+    /// The quota it would like.
+    pub ask: QuotaAsk,
+    /// The program's name, shown by the status.
+    pub name: String,
+    /// Who runs it, as the program itself says; shown by the status, never used to decide.
+    pub user: String,
+}
+
+/// One rank of a program without an out-of-band exchange; the manager brings the ranks together.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Attachment {
+    /// The same unique text on all ranks of the program; hard to guess, since any user may name it.
+    pub rendezvous: String,
+    /// This rank, below `size`.
+    pub rank: u32,
+    /// Ranks of the program; the same on all.
+    pub size: u32,
+    /// This rank's host name.
+    pub host: String,
+    /// The quota; rank 0's counts.
+    pub ask: QuotaAsk,
+    /// The program's name; rank 0's counts.
+    pub name: String,
+    /// Who runs it; rank 0's counts.
+    pub user: String,
+    /// How long to wait for the other ranks, milliseconds, at most 3,600,000; the most patient rank counts.
+    /// Without it: 60,000.
+    #[serde(default)]
+    pub patience_ms: Option<u32>,
+}
+
+/// A request. A job lives until `EndJob`, or until the connection that got it (rank 0's, for a
+/// rendezvous) closes.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum Request {
+    /// Admit a job. Answer: `Granted` or `Refused`.
+    RequestJob(JobRequest),
+    /// Admit a job once all its ranks are here. Answer: `Granted` or `Refused`, the same to all ranks.
+    Attach(Attachment),
+    /// End a job that this connection holds. Answer: `Ended` or `Refused`.
+    EndJob {
+        /// The job.
+        job: JobId,
+    },
+    /// Tell about nodes and jobs. Answer: `Status`.
+    Status,
+}
