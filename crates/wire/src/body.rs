@@ -1,7 +1,7 @@
 //! Typed payloads of the frames that carry no vector data. One type per message.
 //!
 //! ```text
-//! key         tag u64 | nth u64 | ranks
+//! key         tag u64 | ranks
 //! ranks       runs u32 | runs x (first u32, count u32, stride i32)
 //! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32 | 2 x signature
 //! signature   collective u8, datatype u8, operator u8, 0 u8 | root u32 | count u64
@@ -24,13 +24,12 @@ use crate::ids::{NodeId, Rank};
 use crate::operation::{Collective, DataType, ReduceOp, Signature};
 use crate::ranks::RankList;
 
-/// What makes one creation of a group different from any other in its job: all members give the same.
+/// What makes one creation of a group different from any other that runs at the same time: all members give
+/// the same. Creations with equal keys are matched in the order in which each member started them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct GroupKey {
     /// The caller's own number, 0 if it has none.
     pub tag: u64,
-    /// How many groups of these members with this tag were made before.
-    pub nth: u64,
     /// The members; position is the rank in the group.
     pub members: RankList,
 }
@@ -234,7 +233,7 @@ impl Body {
     }
 
     fn wire_len(&self) -> usize {
-        let key_len = |key: &GroupKey| 16 + key.members.wire_len();
+        let key_len = |key: &GroupKey| 8 + key.members.wire_len();
         match self {
             Body::None => 0,
             Body::Join { key, nodes, .. } => FAULT_LEN + key_len(key) + nodes.wire_len(),
@@ -295,14 +294,12 @@ const SIGNATURE_LEN: usize = 16;
 
 fn emit_key(w: &mut Writer<'_>, key: &GroupKey) {
     w.u64(key.tag);
-    w.u64(key.nth);
     key.members.emit(w);
 }
 
 fn parse_key(r: &mut Reader<'_>) -> Result<GroupKey, ParseError> {
     Ok(GroupKey {
         tag: r.u64()?,
-        nth: r.u64()?,
         members: RankList::parse(r)?,
     })
 }

@@ -21,6 +21,7 @@ pub mod operation;
 pub mod ranks;
 
 pub use body::Body;
+pub use body::{Fault, GroupKey, Reason};
 pub use error::ParseError;
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};

@@ -1,1 +1,4 @@
-//! The arbiter of stream contexts: one per tree, at its root.
+//! The lock on stream contexts. Intents travel up holding nothing; one arbiter, at the root of the tree, grants.
+mod arbiter;
+
+pub use arbiter::{Arbiter, Decision};

@@ -1,0 +1,238 @@
+//! Who may stream: all-or-nothing grants of stream contexts over the nodes of a tree.
+//!
+//! ```text
+//!              room at every node                      last segment drained everywhere
+//!   request ----------------------> held ----- revoke -----> ending ------> (gone)
+//!      |  no room: wait in line       ^           (others wait)
+//!      |  (or deny at once)           |
+//!      +------- room again -----------+
+//! ```
+//! A group asks with the set of nodes that it needs and holds nothing while it waits, so no cycle of waiters can form.
+//! The line is first come first served, except that a group may overtake one with which it shares no node.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use trib_wire::{GroupIndex, Rank, RankList};
+
+/// What the arbiter decided; in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// The group may stream.
+    Grant(GroupIndex),
+    /// It asked not to wait, and somebody else holds what it needs.
+    Deny {
+        /// Who asked.
+        group: GroupIndex,
+        /// A rank of one of the holders.
+        holder: Rank,
+        /// Groups that hold a context.
+        holders: u32,
+    },
+    /// The group must say how far it is and stop there.
+    Revoke(GroupIndex),
+}
+
+/// The contexts of one tree.
+#[derive(Debug)]
+pub struct Arbiter {
+    /// Contexts per node.
+    capacity: u32,
+    held: BTreeMap<GroupIndex, Holder>,
+    line: VecDeque<Waiting>,
+    used: BTreeMap<u32, u32>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Holder {
+    nodes: RankList,
+    spokesman: Rank,
+    since: u64,
+    revoked: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    group: GroupIndex,
+    nodes: RankList,
+    spokesman: Rank,
+}
+
+impl Arbiter {
+    /// An arbiter over nodes with this many contexts each.
+    pub fn new(capacity: u32) -> Arbiter {
+        Arbiter { capacity, held: BTreeMap::new(), line: VecDeque::new(), used: BTreeMap::new(), clock: 0 }
+    }
+
+    /// A group wants to stream over these nodes. `at_once`: rather be denied than wait. `spokesman` names it to others.
+    pub fn request(
+        &mut self,
+        group: GroupIndex,
+        nodes: RankList,
+        spokesman: Rank,
+        at_once: bool,
+        decisions: &mut Vec<Decision>,
+    ) {
+        self.line.push_back(Waiting { group, nodes, spokesman });
+        self.decide(decisions);
+        if at_once && let Some(at) = self.line.iter().position(|w| w.group == group) {
+            self.line.remove(at);
+            let holder = self.held.values().next().map_or(spokesman, |h| h.spokesman);
+            decisions.retain(|d| !matches!(d, Decision::Revoke(_)));
+            decisions.push(Decision::Deny { group, holder, holders: self.held.len() as u32 });
+        } else {
+            self.revoke(decisions);
+        }
+    }
+
+    /// The group's lease has ended at every node.
+    pub fn released(&mut self, group: GroupIndex, decisions: &mut Vec<Decision>) {
+        if let Some(holder) = self.held.remove(&group) {
+            for node in holder.nodes.iter() {
+                if let Some(used) = self.used.get_mut(&node.0) {
+                    *used -= 1;
+                }
+            }
+        }
+        self.decide(decisions);
+        self.revoke(decisions);
+    }
+
+    /// The group is gone or has failed: it neither holds nor waits any more.
+    pub fn forget(&mut self, group: GroupIndex, decisions: &mut Vec<Decision>) {
+        self.line.retain(|w| w.group != group);
+        self.released(group, decisions);
+    }
+
+    /// Groups that hold a context.
+    pub fn holders(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Groups that wait.
+    pub fn waiting(&self) -> usize {
+        self.line.len()
+    }
+
+    fn room(&self, nodes: &RankList, claimed: &BTreeMap<u32, u32>) -> bool {
+        nodes.iter().all(|n| {
+            let used = self.used.get(&n.0).copied().unwrap_or(0) + claimed.get(&n.0).copied().unwrap_or(0);
+            used < self.capacity
+        })
+    }
+
+    fn decide(&mut self, decisions: &mut Vec<Decision>) {
+        let mut claimed: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut still = VecDeque::with_capacity(self.line.len());
+        for waiting in core::mem::take(&mut self.line) {
+            if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &claimed) {
+                self.clock += 1;
+                for node in waiting.nodes.iter() {
+                    *self.used.entry(node.0).or_insert(0) += 1;
+                }
+                decisions.push(Decision::Grant(waiting.group));
+                let Waiting { group, nodes, spokesman } = waiting;
+                self.held.insert(group, Holder { nodes, spokesman, since: self.clock, revoked: false });
+            } else {
+                for node in waiting.nodes.iter() {
+                    *claimed.entry(node.0).or_insert(0) += 1;
+                }
+                still.push_back(waiting);
+            }
+        }
+        self.line = still;
+    }
+
+    /// Asks as many holders to stop, oldest first, as the first in line needs.
+    fn revoke(&mut self, decisions: &mut Vec<Decision>) {
+        let Some(first) = self.line.front() else { return };
+        for node in first.nodes.iter() {
+            let here = |h: &Holder| h.nodes.contains(node);
+            let used = self.used.get(&node.0).copied().unwrap_or(0);
+            let ending = self.held.values().filter(|h| here(h) && h.revoked).count() as u32;
+            if used - ending < self.capacity {
+                continue;
+            }
+            let oldest = self.held.iter().filter(|(_, h)| here(h) && !h.revoked).min_by_key(|(_, h)| h.since);
+            if let Some(group) = oldest.map(|(g, _)| *g) {
+                if let Some(holder) = self.held.get_mut(&group) {
+                    holder.revoked = true;
+                }
+                decisions.push(Decision::Revoke(group));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: GroupIndex = GroupIndex(1);
+    const B: GroupIndex = GroupIndex(2);
+    const C: GroupIndex = GroupIndex(3);
+
+    fn nodes(list: &[u32]) -> RankList {
+        RankList::from_ranks(list.iter().copied())
+    }
+
+    fn ask(arbiter: &mut Arbiter, group: GroupIndex, at: &[u32], at_once: bool) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        arbiter.request(group, nodes(at), Rank(group.0), at_once, &mut decisions);
+        decisions
+    }
+
+    #[test]
+    fn a_free_context_is_granted_and_a_taken_one_revoked() {
+        let mut arbiter = Arbiter::new(1);
+        assert_eq!(ask(&mut arbiter, A, &[0, 1], false), [Decision::Grant(A)]);
+        assert_eq!(ask(&mut arbiter, B, &[1, 2], false), [Decision::Revoke(A)]);
+        assert_eq!(ask(&mut arbiter, C, &[3], false), [Decision::Grant(C)]);
+        let mut decisions = Vec::new();
+        arbiter.released(A, &mut decisions);
+        assert_eq!(decisions, [Decision::Grant(B)]);
+    }
+
+    #[test]
+    fn nobody_overtakes_who_waits_for_the_same_node() {
+        let mut arbiter = Arbiter::new(1);
+        ask(&mut arbiter, A, &[0], false);
+        ask(&mut arbiter, B, &[0, 1], false);
+        assert_eq!(ask(&mut arbiter, C, &[1], false), []);
+        let mut decisions = Vec::new();
+        arbiter.released(A, &mut decisions);
+        assert_eq!(decisions, [Decision::Grant(B), Decision::Revoke(B)]);
+        decisions.clear();
+        arbiter.released(B, &mut decisions);
+        assert_eq!(decisions, [Decision::Grant(C)]);
+    }
+
+    #[test]
+    fn at_once_is_denied_with_the_holder_named_and_leaves_nothing_behind() {
+        let mut arbiter = Arbiter::new(1);
+        ask(&mut arbiter, A, &[0], false);
+        assert_eq!(ask(&mut arbiter, B, &[0], true), [Decision::Deny { group: B, holder: Rank(1), holders: 1 }]);
+        assert_eq!((arbiter.holders(), arbiter.waiting()), (1, 0));
+    }
+
+    #[test]
+    fn a_holder_that_asks_again_waits_for_its_own_release() {
+        let mut arbiter = Arbiter::new(2);
+        ask(&mut arbiter, A, &[0], false);
+        assert_eq!(ask(&mut arbiter, A, &[0], false), []);
+        let mut decisions = Vec::new();
+        arbiter.released(A, &mut decisions);
+        assert_eq!(decisions, [Decision::Grant(A)]);
+    }
+
+    #[test]
+    fn a_forgotten_group_holds_nothing() {
+        let mut arbiter = Arbiter::new(1);
+        ask(&mut arbiter, A, &[0], false);
+        ask(&mut arbiter, B, &[0], false);
+        let mut decisions = Vec::new();
+        arbiter.forget(B, &mut decisions);
+        arbiter.forget(A, &mut decisions);
+        assert_eq!((arbiter.holders(), arbiter.waiting(), decisions.len()), (0, 0, 0));
+    }
+}
