@@ -1,0 +1,34 @@
+//! Why a fold was refused. All of these are the caller's mistakes; the first vector is untouched.
+
+use trib_wire::{DataType, ReduceOp};
+
+/// A fold that cannot be computed as asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FoldError {
+    /// The table has no such cell; ask [`supports`](crate::supports) first.
+    #[error("operator {op} is not defined for {dtype}")]
+    Unsupported {
+        /// Type of the elements.
+        dtype: DataType,
+        /// Operator.
+        op: ReduceOp,
+    },
+    /// A source is longer or shorter than the first vector.
+    #[error("source {index} has {found} bytes, the first vector has {expected}")]
+    LengthMismatch {
+        /// Position in the list of sources.
+        index: usize,
+        /// Bytes of the first vector.
+        expected: usize,
+        /// Bytes of this source.
+        found: usize,
+    },
+    /// The vectors end inside an element.
+    #[error("{length} bytes are not a whole number of {dtype} elements of {} bytes", dtype.size())]
+    PartialElement {
+        /// Type of the elements.
+        dtype: DataType,
+        /// Bytes of the first vector.
+        length: usize,
+    },
+}

@@ -1,0 +1,78 @@
+//! Operators on two accumulators.
+
+use crate::element::{F32_NAN, F64_NAN};
+
+/// A reduction operator on the accumulator type `W`.
+///
+/// Pure functions of their operands' bits: how many of them one instruction computes cannot show.
+pub(crate) trait Op<W>: 'static {
+    /// One step of a fold.
+    fn apply(left: W, right: W) -> W;
+}
+
+/// Larger of two.
+pub(crate) struct Max;
+/// Smaller of two.
+pub(crate) struct Min;
+/// Addition.
+pub(crate) struct Sum;
+/// Multiplication.
+pub(crate) struct Prod;
+/// Bitwise and.
+pub(crate) struct BitAnd;
+/// Bitwise or.
+pub(crate) struct BitOr;
+/// Bitwise exclusive or.
+pub(crate) struct BitXor;
+
+macro_rules! operators {
+    ($type:ty: $($op:ident = |$left:ident, $right:ident| $value:expr;)*) => { $(
+        impl Op<$type> for $op {
+            #[inline(always)]
+            fn apply($left: $type, $right: $type) -> $type { $value }
+        }
+    )* };
+}
+
+macro_rules! integer {
+    ($($type:ty)*) => { $(
+        operators! { $type:
+            Max = |left, right| if left > right { left } else { right };
+            Min = |left, right| if left < right { left } else { right };
+            Sum = |left, right| left.wrapping_add(right);
+            Prod = |left, right| left.wrapping_mul(right);
+            BitAnd = |left, right| left & right;
+            BitOr = |left, right| left | right;
+            BitXor = |left, right| left ^ right;
+        }
+    )* };
+}
+
+integer!(u8 i8 u16 i16 u32 i32 u64 i64);
+
+// A comparison takes two equal zeros for one value and a select then depends on the order of its
+// operands. Selecting in both orders gives the two zeros, of which `and` keeps +0 and `or` keeps -0;
+// any other two equal or unequal numbers select the same bits twice.
+macro_rules! float {
+    ($type:ty, $nan:expr) => {
+        operators! { $type:
+            Max = |left, right| {
+                let upper = if left > right { left } else { right };
+                let mirror = if right > left { right } else { left };
+                let value = <$type>::from_bits(upper.to_bits() & mirror.to_bits());
+                if left.is_nan() | right.is_nan() { $nan } else { value }
+            };
+            Min = |left, right| {
+                let lower = if left < right { left } else { right };
+                let mirror = if right < left { right } else { left };
+                let value = <$type>::from_bits(lower.to_bits() | mirror.to_bits());
+                if left.is_nan() | right.is_nan() { $nan } else { value }
+            };
+            Sum = |left, right| left + right;
+            Prod = |left, right| left * right;
+        }
+    };
+}
+
+float!(f32, F32_NAN);
+float!(f64, F64_NAN);

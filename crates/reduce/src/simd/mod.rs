@@ -1,0 +1,180 @@
+//! Kernels: one source text, compiled once per instruction set.
+//!
+//! The compiler vectorises the plain loops of `plain` inside functions that enable more instructions;
+//! hand-written code is left to where it was measured to pay: `f16c`, the conversion of float16.
+//!
+//! ```text
+//!             block of 4 KiB            block            block
+//!   first    [############]-open    [............]    [............]
+//!   rest[0]  [############]-open -> acc (L1)
+//!   rest[1]  [############]-step -> acc
+//!   rest[2]  [############]-close-> first, rounded
+//! ```
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod f16c;
+mod path;
+pub(crate) mod plain;
+
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use crate::element::{Element, Unaligned, elements, elements_mut};
+use crate::operator::Op;
+pub use path::Path;
+
+/// The loops of one element type and operator; the slices of one call have equal lengths.
+///
+/// # Safety of the methods
+///
+/// The processor must have the instructions that the implementing type names.
+pub(crate) trait Kernel {
+    /// What lies in the vectors.
+    type Stored: Element<Wide = Self::Wide>;
+    /// What a fold accumulates in.
+    type Wide: Copy;
+
+    /// A whole fold of two: `first = first op source`, rounded.
+    ///
+    /// # Safety
+    ///
+    /// See the trait.
+    unsafe fn only(first: &mut [Unaligned<Self::Stored>], source: &[Unaligned<Self::Stored>]);
+
+    /// The start of a longer fold: `sums = first op source`, every element written.
+    ///
+    /// # Safety
+    ///
+    /// See the trait.
+    unsafe fn open(
+        sums: &mut [MaybeUninit<Self::Wide>],
+        first: &[Unaligned<Self::Stored>],
+        source: &[Unaligned<Self::Stored>],
+    );
+
+    /// The middle: `sums = sums op source`.
+    ///
+    /// # Safety
+    ///
+    /// See the trait.
+    unsafe fn step(sums: &mut [Self::Wide], source: &[Unaligned<Self::Stored>]);
+
+    /// The end: `first = sums op source`, rounded.
+    ///
+    /// # Safety
+    ///
+    /// See the trait.
+    unsafe fn close(
+        first: &mut [Unaligned<Self::Stored>],
+        sums: &[Self::Wide],
+        source: &[Unaligned<Self::Stored>],
+    );
+}
+
+/// A fold of byte vectors of one length; the processor must have the instructions of its path.
+pub(crate) type Fold = unsafe fn(first: &mut [u8], rest: &[&[u8]]);
+
+/// The compiled folds of one cell of the table.
+pub(crate) struct Kernels {
+    portable: Fold,
+    #[cfg(target_arch = "x86_64")]
+    avx2: Fold,
+    #[cfg(target_arch = "x86_64")]
+    avx512: Fold,
+}
+
+impl Kernels {
+    pub(crate) const fn of<E: Element, O: Op<E::Wide>>() -> Kernels {
+        Kernels {
+            portable: fold_portable::<plain::Plain<E, O>>,
+            #[cfg(target_arch = "x86_64")]
+            avx2: fold_avx2::<E::Avx<O>>,
+            #[cfg(target_arch = "x86_64")]
+            avx512: fold_avx512::<E::Avx<O>>,
+        }
+    }
+
+    pub(crate) fn on(&self, path: Path) -> Fold {
+        match path {
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2 => self.avx2,
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512 => self.avx512,
+            _ => self.portable,
+        }
+    }
+}
+
+fn fold_portable<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+    // SAFETY: instantiated with plain kernels only, which name no instructions.
+    unsafe { fold::<K>(first, rest) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,bmi1,bmi2,lzcnt")]
+fn fold_avx2<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+    // SAFETY: kernels of this path name AVX2 and F16C at most, which this function enables.
+    unsafe { fold::<K>(first, rest) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+fn fold_avx512<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+    // SAFETY: as in `fold_avx2`, whose instructions this function enables too.
+    unsafe { fold::<K>(first, rest) }
+}
+
+/// Folds block by block, so that the accumulator stays in the first cache while the sources stream by.
+///
+/// # Safety
+///
+/// See [`Kernel`].
+#[inline(always)]
+unsafe fn fold<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+    let (head, middle, last) = match rest {
+        [] => return,
+        // SAFETY: passed on to the caller.
+        [source] => return unsafe { K::only(elements_mut(first), elements(source)) },
+        [head, middle @ .., last] => (head, middle, last),
+    };
+    let mut scratch = Scratch::new();
+    let sums = scratch.elements::<K::Wide>();
+    let block_bytes = sums.len() * size_of::<K::Stored>();
+    for (index, first) in first.chunks_mut(block_bytes).enumerate() {
+        let start = index * block_bytes;
+        let block = start..start + first.len();
+        let first = elements_mut::<K::Stored>(first);
+        let sums = &mut sums[..first.len()];
+        // SAFETY: instructions as the caller promises; `open` initialises every element of the equally
+        // long `sums` before they are read.
+        unsafe {
+            K::open(sums, first, elements(&head[block.clone()]));
+            let sums = &mut *(ptr::from_mut(sums) as *mut [K::Wide]);
+            for source in middle {
+                K::step(sums, elements(&source[block.clone()]));
+            }
+            K::close(first, sums, elements(&last[block]));
+        }
+    }
+}
+
+/// Room for one block of accumulators, not initialised: a small fold must not pay for a large one.
+#[repr(align(64))]
+struct Scratch([MaybeUninit<u8>; SCRATCH_BYTES]);
+
+impl Scratch {
+    #[inline(always)]
+    fn new() -> Scratch {
+        Scratch([MaybeUninit::uninit(); SCRATCH_BYTES])
+    }
+
+    #[inline(always)]
+    fn elements<W: Copy>(&mut self) -> &mut [MaybeUninit<W>] {
+        const { assert!(align_of::<W>() <= 64) };
+        let count = SCRATCH_BYTES / size_of::<W>();
+        // SAFETY: aligned for W, `count` elements end within the array, which needs no initialisation.
+        unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
+    }
+}
+
+const SCRATCH_BYTES: usize = 4096;

@@ -1,0 +1,279 @@
+//! Every cell of the table, on every path of this processor, against the naive reference: bit by bit.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use trib_reduce::{FoldError, Path, cells, fold_into, fold_into_on, reference, supports};
+use trib_wire::{DataType, ReduceOp};
+
+/// The vectors of one fold, each at its own distance from alignment.
+#[derive(Debug)]
+struct Case {
+    elements: usize,
+    /// Bytes in front of each vector; the first is the accumulator's.
+    shifts: Vec<usize>,
+    seed: u64,
+}
+
+impl Case {
+    fn check(&self, dtype: DataType, op: ReduceOp) {
+        let length = self.elements * dtype.size();
+        let mut random = Random(self.seed);
+        let buffers: Vec<Vec<u8>> = self
+            .shifts
+            .iter()
+            .map(|shift| {
+                let mut buffer = vec![0x5a; *shift];
+                (0..self.elements).for_each(|_| buffer.extend(random.element(dtype)));
+                buffer
+            })
+            .collect();
+        let vectors: Vec<&[u8]> = buffers
+            .iter()
+            .zip(&self.shifts)
+            .map(|(buffer, shift)| &buffer[*shift..])
+            .collect();
+        let expected = reference::fold(dtype, op, vectors[0], &vectors[1..]).expect("supported");
+        for path in Path::available() {
+            let mut first = buffers[0].clone();
+            first.extend([0xa5; 70]);
+            let (vector, behind) = first[self.shifts[0]..].split_at_mut(length);
+            fold_into_on(path, dtype, op, vector, &vectors[1..]).expect("supported");
+            if let Some(at) = (0..length).find(|&at| vector[at] != expected[at]) {
+                let at = at - at % dtype.size();
+                let cut = at..at + dtype.size();
+                let operands: Vec<_> = vectors.iter().map(|vector| &vector[cut.clone()]).collect();
+                panic!(
+                    "{path} {dtype} {op}: byte {at} of {length}: {:x?} gave {:x?}, not {:x?}",
+                    operands,
+                    &vector[cut.clone()],
+                    &expected[cut]
+                );
+            }
+            assert!(
+                behind.iter().all(|&byte| byte == 0xa5),
+                "{path} wrote beyond the end"
+            );
+            assert!(
+                first[..self.shifts[0]].iter().all(|&byte| byte == 0x5a),
+                "or before the start"
+            );
+        }
+    }
+}
+
+/// A small generator of test values (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Half of the time any bits, else numbers that neither vanish nor overflow, else special values.
+    fn element(&mut self, dtype: DataType) -> Vec<u8> {
+        let (choice, bits) = (self.next() % 8, self.next());
+        let bits = match (dtype, choice) {
+            (_, 0..=3) => bits,
+            (DataType::F64, 4..=6) => bits & 0x800f_ffff_ffff_ffff | (0x3f0 + bits % 31) << 52,
+            (DataType::F32, 4..=6) => bits & 0x807f_ffff | (0x70 + bits % 31) << 23,
+            (DataType::BF16, 4..=6) => bits & 0x807f | (0x70 + bits % 31) << 7,
+            (DataType::F16, 4..=6) => bits & 0x83ff | (8 + bits % 15) << 10,
+            (_, 4..=6) => bits % 7,
+            _ => special(dtype)[(bits % 16) as usize],
+        };
+        bits.to_le_bytes()[..dtype.size()].to_vec()
+    }
+}
+
+/// Zeros, smallest and largest denormals and normals, infinities, quiet and signalling NaN with payloads;
+/// for integers the extremes.
+fn special(dtype: DataType) -> [u64; 16] {
+    let (fraction, exponent) = match dtype {
+        DataType::F64 => (52, 11),
+        DataType::F32 => (23, 8),
+        DataType::BF16 => (7, 8),
+        DataType::F16 => (10, 5),
+        _ => {
+            return [
+                0,
+                1,
+                2,
+                3,
+                0x7f,
+                0x80,
+                0xff,
+                0x7fff,
+                0x8000,
+                0xffff,
+                1 << 31,
+                (1 << 31) - 1,
+                1 << 63,
+                (1 << 63) - 1,
+                u64::MAX,
+                u64::MAX - 1,
+            ];
+        }
+    };
+    let infinity = ((1 << exponent) - 1) << fraction;
+    let one = ((1 << (exponent - 1)) - 1) << fraction;
+    let minus = 1 << (fraction + exponent);
+    let quiet = infinity | 1 << (fraction - 1);
+    [
+        0,
+        minus,
+        1,
+        minus | 1,
+        (1 << fraction) - 1,
+        1 << fraction,
+        infinity - 1,
+        minus | (infinity - 1),
+        infinity,
+        minus | infinity,
+        quiet,
+        minus | quiet | 3,
+        infinity | 1,
+        minus | infinity | 5,
+        one,
+        minus | one,
+    ]
+}
+
+fn case(elements: impl Strategy<Value = usize>) -> impl Strategy<Value = Case> {
+    (
+        elements,
+        prop::collection::vec(0..70_usize, 2..=10),
+        any::<u64>(),
+    )
+        .prop_map(|(elements, shifts, seed)| Case {
+            elements,
+            shifts,
+            seed,
+        })
+}
+
+fn same_cases_each_run(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(0x7472_6962),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(same_cases_each_run(96))]
+
+    #[test]
+    fn short_vectors_agree_on_every_cell(case in case(0..140_usize)) {
+        cells().for_each(|(dtype, op)| case.check(dtype, op));
+    }
+}
+
+proptest! {
+    #![proptest_config(same_cases_each_run(8))]
+
+    #[test]
+    fn vectors_of_several_blocks_agree_on_every_cell(case in case(500..5000_usize)) {
+        cells().for_each(|(dtype, op)| case.check(dtype, op));
+    }
+}
+
+/// Half precision has few enough values to try all pairs of one with the special ones.
+#[test]
+fn every_half_value_meets_every_special_one() {
+    for dtype in [DataType::F16, DataType::BF16] {
+        let all: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+        for op in [ReduceOp::Max, ReduceOp::Min, ReduceOp::Sum, ReduceOp::Prod] {
+            for value in special(dtype) {
+                let source = (value as u16).to_le_bytes().repeat(1 << 16);
+                let expected = reference::fold(dtype, op, &all, &[&source]).expect("supported");
+                for path in Path::available() {
+                    let mut first = all.clone();
+                    fold_into_on(path, dtype, op, &mut first, &[&source]).expect("supported");
+                    assert!(first == expected, "{path} {dtype} {op} {value:#x}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn half_precision_rounds_once_at_the_end() {
+    // 2048 + 1 + 1: a step at a time each 1 is lost to rounding, in single precision none is.
+    let half = |value: f32| half::f16::from_f32(value).to_le_bytes();
+    let mut first = half(2048.0);
+    fold_into(
+        DataType::F16,
+        ReduceOp::Sum,
+        &mut first,
+        &[&half(1.0), &half(1.0)],
+    )
+    .unwrap();
+    assert_eq!(first, half(2050.0));
+}
+
+#[test]
+fn floats_fold_from_the_left() {
+    let mut first = 1e30_f32.to_le_bytes();
+    let rest = [(-1e30_f32).to_le_bytes(), 1_f32.to_le_bytes()];
+    fold_into(
+        DataType::F32,
+        ReduceOp::Sum,
+        &mut first,
+        &[&rest[0], &rest[1]],
+    )
+    .unwrap();
+    assert_eq!(f32::from_le_bytes(first), 1.0);
+}
+
+#[test]
+fn zeros_are_ordered_and_nan_wins() {
+    let fold = |op, left: f64, right: f64| {
+        let mut first = left.to_le_bytes();
+        fold_into(DataType::F64, op, &mut first, &[&right.to_le_bytes()]).unwrap();
+        u64::from_le_bytes(first)
+    };
+    for (left, right) in [(-0.0, 0.0), (0.0, -0.0)] {
+        assert_eq!(fold(ReduceOp::Max, left, right), 0);
+        assert_eq!(fold(ReduceOp::Min, left, right), 1 << 63);
+    }
+    for (left, right) in [
+        (-f64::NAN, 1.0),
+        (1.0, -f64::NAN),
+        (f64::INFINITY, -f64::NAN),
+    ] {
+        assert_eq!(fold(ReduceOp::Max, left, right), 0x7ff8 << 48);
+        assert_eq!(fold(ReduceOp::Min, left, right), 0x7ff8 << 48);
+    }
+    assert_eq!(
+        fold(ReduceOp::Sum, f64::INFINITY, f64::NEG_INFINITY),
+        0x7ff8 << 48
+    );
+}
+
+#[test]
+fn a_fold_of_one_vector_keeps_its_bits() {
+    let payload = 0xffc1_2345_u32.to_le_bytes();
+    let mut first = payload;
+    assert_eq!(
+        fold_into(DataType::F32, ReduceOp::Sum, &mut first, &[]),
+        Ok(())
+    );
+    assert_eq!(first, payload);
+}
+
+#[test]
+fn the_reference_supports_what_the_table_does() {
+    for &dtype in DataType::ALL {
+        for &op in ReduceOp::ALL {
+            let known = reference::fold(dtype, op, &[0; 8], &[&[0; 8]]).is_some();
+            assert_eq!(known, supports(dtype, op), "{dtype} {op}");
+            let folded = fold_into(dtype, op, &mut [0; 8], &[&[0; 8]]);
+            let refused = Err(FoldError::Unsupported { dtype, op });
+            assert_eq!(folded, if known { Ok(()) } else { refused });
+        }
+    }
+}
