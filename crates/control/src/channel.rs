@@ -1,0 +1,131 @@
+//! One authenticated conversation.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use rustls::{ClientConnection, Connection};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use trib_wire::control::hello::{Hello, Role};
+
+use crate::secure::{Limit, Secure};
+use crate::{Credentials, Error, ManagerUrl, credentials, frame, handshake};
+
+/// The other side of a channel.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its role, proven by its certificate.
+    pub role: Role,
+    /// Its software version, as it says.
+    pub software: String,
+    /// Where it speaks from.
+    pub address: SocketAddr,
+}
+
+/// Messages over mutual TLS.
+///
+/// Shared between threads as it is (behind an `Arc`): one may wait in `recv` while others send. Two
+/// threads in `recv` at once take turns.
+pub struct Channel {
+    secure: Secure,
+    peer: Peer,
+    name: String,
+}
+
+impl Channel {
+    /// Connects to the manager as `role`; all of it, handshake included, within `timeout`.
+    pub fn connect(url: &ManagerUrl, role: Role, timeout: Duration) -> Result<Self, Error> {
+        Self::connect_as(url, &Credentials::load(url.credentials(), role)?, handshake::ours(role), timeout)
+    }
+
+    /// The same with any credentials and introduction: for gateways, and for tests of what a manager
+    /// does with a stranger.
+    pub fn connect_as(url: &ManagerUrl, own: &Credentials, hello: Hello, timeout: Duration) -> Result<Self, Error> {
+        let limit = Limit::after(timeout);
+        let name = url.address();
+        let config = own.client_config()?;
+        let (stream, address) = dial(url, limit)?;
+        // The name is that of the role, so another role's certificate does not pass for the manager's.
+        let tls = ClientConnection::new(config, credentials::role_name(Role::Manager))
+            .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
+        let secure = Secure::new(stream, Connection::Client(tls), name.clone())?;
+        let theirs = handshake::introduce(&secure, &name, &hello, limit)?;
+        let peer = Peer { role: Role::Manager, software: theirs.software, address };
+        Ok(Channel { secure, peer, name })
+    }
+
+    pub(crate) fn established(secure: Secure, theirs: Hello, address: SocketAddr) -> Self {
+        let peer = Peer { role: theirs.role, software: theirs.software, address };
+        Channel { secure, peer, name: address.to_string() }
+    }
+
+    /// The other side.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// This side's address on the way to the other.
+    pub fn local_address(&self) -> Result<SocketAddr, Error> {
+        let address = self.secure.stream().local_addr();
+        address.map_err(|cause| Error::Socket { what: "read a connection's own address".into(), cause })
+    }
+
+    /// Sends one message. Blocks at most ten seconds, which only a peer that has stopped reading
+    /// brings about; then, and after any other failure but `TooLong`, the channel is closed.
+    pub fn send<M: Serialize>(&self, message: &M) -> Result<(), Error> {
+        self.secure.send(&frame::encode(message)?, Limit::after(SEND))
+    }
+
+    /// Waits for the next message, at most `timeout`; without one until the channel closes.
+    ///
+    /// `Timeout` loses nothing: the next call goes on where this one stopped.
+    pub fn recv<M: DeserializeOwned>(&self, timeout: Option<Duration>) -> Result<M, Error> {
+        let json = self.secure.recv(timeout.map(Limit::after))?;
+        frame::decode(&json).map_err(|cause| {
+            self.close();
+            Error::Malformed { address: self.name.clone(), cause }
+        })
+    }
+
+    /// Sends one message and waits for one in return, at most `timeout`.
+    pub fn ask<Q: Serialize, A: DeserializeOwned>(&self, question: &Q, timeout: Duration) -> Result<A, Error> {
+        self.send(question)?;
+        self.recv(Some(timeout))
+    }
+
+    /// Whether the other side has closed and nothing is left to read; asks the kernel, does not wait.
+    pub fn is_closed(&self) -> bool {
+        self.secure.is_closed()
+    }
+
+    /// Closes both directions at once. A thread waiting in `recv` wakes with `Closed`.
+    pub fn close(&self) {
+        self.secure.close();
+    }
+
+    /// Closes once the other side has read what was sent, after at most `timeout`. For a last word.
+    pub fn finish(&self, timeout: Duration) {
+        self.secure.linger(Limit::after(timeout));
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn dial(url: &ManagerUrl, limit: Limit) -> Result<(TcpStream, SocketAddr), Error> {
+    let unreachable = |cause| Error::Unreachable { address: url.address(), cause };
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (url.host(), url.port()).to_socket_addrs().map_err(unreachable)? {
+        match TcpStream::connect_timeout(&address, limit.left()) {
+            Ok(stream) => return Ok((stream, address)),
+            Err(cause) => last = cause,
+        }
+    }
+    Err(unreachable(last))
+}
+
+const SEND: Duration = Duration::from_secs(10);

@@ -1,0 +1,169 @@
+//! The fabric's credentials: one authority, one certificate per role.
+//!
+//! ```text
+//!   DIR/ca.pem        the authority's certificate; its key is never written, so that nobody can add
+//!                     a certificate later: a new authority is a new folder
+//!   DIR/ROLE.pem      certificate for ROLE.tributary, ROLE one of manager, node, user
+//!   DIR/ROLE.key      its private key, readable by its owner only
+//! ```
+//! A host needs `ca.pem` and the two files of its own role, nothing else.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use trib_wire::control::hello::Role;
+
+use crate::Error;
+
+/// One role's certificate and key, with the authority it trusts.
+pub struct Credentials {
+    role: Role,
+    folder: PathBuf,
+    roots: Arc<RootCertStore>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Credentials {
+    /// Makes a new authority with one certificate per role in `folder`, which is made if missing.
+    ///
+    /// Refuses to replace files that are there: a running fabric may depend on them.
+    pub fn create(folder: &Path) -> Result<(), Error> {
+        let cannot = |cause: rcgen::Error| Error::BadCredentials { path: folder.into(), cause: cause.to_string() };
+        fs::create_dir_all(folder).map_err(|cause| Error::CannotWrite { path: folder.into(), cause })?;
+        let authority = authority().map_err(cannot)?;
+        write_new(&folder.join("ca.pem"), &authority.as_ref().pem(), 0o644)?;
+        for role in Role::ALL {
+            let (certificate, key) = issue(&authority, role).map_err(cannot)?;
+            write_new(&certificate_file(folder, role), &certificate, 0o644)?;
+            write_new(&key_file(folder, role), &key, 0o600)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the credentials of `role` from `folder`.
+    pub fn load(folder: &Path, role: Role) -> Result<Self, Error> {
+        let read = |path: &Path| {
+            fs::read(path).map_err(|cause| Error::NoCredentials { role, path: path.into(), cause })
+        };
+        let bad = |path: &Path, cause: String| Error::BadCredentials { path: path.into(), cause };
+        let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, Error> {
+            let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
+            match found {
+                Ok(list) if list.is_empty() => Err(bad(path, "there is no certificate in it".into())),
+                Ok(list) => Ok(list),
+                Err(cause) => Err(bad(path, cause.to_string())),
+            }
+        };
+        let authority = folder.join("ca.pem");
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&authority)? {
+            roots.add(certificate).map_err(|cause| bad(&authority, cause.to_string()))?;
+        }
+        let chain = certificates(&certificate_file(folder, role))?;
+        let path = key_file(folder, role);
+        let key = PrivateKeyDer::from_pem_slice(&read(&path)?).map_err(|cause| bad(&path, cause.to_string()))?;
+        Ok(Credentials { role, folder: folder.into(), roots: Arc::new(roots), chain, key })
+    }
+
+    /// Whose credentials these are.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The TLS configuration of the side that connects.
+    pub(crate) fn client_config(&self) -> Result<Arc<ClientConfig>, Error> {
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .and_then(|builder| {
+                builder
+                    .with_root_certificates(self.roots.clone())
+                    .with_client_auth_cert(self.chain.clone(), self.key.clone_key())
+            })
+            .map_err(|cause| self.unusable(cause))?;
+        Ok(Arc::new(config))
+    }
+
+    /// The TLS configuration of the side that is connected to; asks for the other side's certificate.
+    pub(crate) fn server_config(&self) -> Result<Arc<ServerConfig>, Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone())
+            .build()
+            .map_err(|cause| Error::BadCredentials { path: self.folder.join("ca.pem"), cause: cause.to_string() })?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .and_then(|builder| {
+                builder.with_client_cert_verifier(verifier).with_single_cert(self.chain.clone(), self.key.clone_key())
+            })
+            .map_err(|cause| self.unusable(cause))?;
+        // A channel lives as long as its job: nobody resumes a session.
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    fn unusable(&self, cause: rustls::Error) -> Error {
+        Error::BadCredentials { path: certificate_file(&self.folder, self.role), cause: cause.to_string() }
+    }
+}
+
+/// The name in a certificate that stands for `role`.
+pub(crate) fn role_name(role: Role) -> ServerName<'static> {
+    let name = format!("{role}.tributary");
+    ServerName::try_from(name).expect("a role's word is a valid label")
+}
+
+/// The role that a verified certificate is for.
+pub(crate) fn role_of(certificate: &CertificateDer<'_>) -> Result<Role, Error> {
+    let parsed = rustls::server::ParsedCertificate::try_from(certificate)
+        .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
+    Role::ALL
+        .into_iter()
+        .find(|role| rustls::client::verify_server_name(&parsed, &role_name(*role)).is_ok())
+        .ok_or_else(|| Error::BadCertificate("it names no role".into()))
+}
+
+fn certificate_file(folder: &Path, role: Role) -> PathBuf {
+    folder.join(format!("{role}.pem"))
+}
+
+fn key_file(folder: &Path, role: Role) -> PathBuf {
+    folder.join(format!("{role}.key"))
+}
+
+// Validity is the library's default, centuries: switches and DPUs boot with wrong clocks, and a
+// credential is withdrawn by giving the fabric a new folder.
+fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "Tributary fabric authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    CertifiedIssuer::self_signed(params, KeyPair::generate()?)
+}
+
+fn issue(authority: &CertifiedIssuer<'_, KeyPair>, role: Role) -> Result<(String, String), rcgen::Error> {
+    let mut params = CertificateParams::new(vec![format!("{role}.tributary")])?;
+    params.distinguished_name.push(DnType::CommonName, format!("Tributary {role}"));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![match role {
+        Role::Manager => ExtendedKeyUsagePurpose::ServerAuth,
+        Role::Node | Role::User => ExtendedKeyUsagePurpose::ClientAuth,
+    }];
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, authority)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
+    let write = || -> io::Result<()> {
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+    };
+    write().map_err(|cause| Error::CannotWrite { path: path.into(), cause })
+}

@@ -1,0 +1,70 @@
+//! The first messages of both sides: who speaks which version, in which role.
+
+use trib_wire::control::hello::{Hello, Role};
+use trib_wire::control::reply::{Refusal, Reply, Resource};
+
+use crate::frame;
+use crate::secure::{Limit, Secure};
+use crate::{Error, credentials};
+
+/// This build's version, as it stands in `Hello`.
+pub fn software_version() -> &'static str {
+    concat!("tributary ", env!("CARGO_PKG_VERSION"))
+}
+
+/// The hello of this build.
+pub(crate) fn ours(role: Role) -> Hello {
+    Hello { version: trib_wire::VERSION, software: software_version().into(), role }
+}
+
+/// The connecting side: hears the manager, then introduces itself.
+pub(crate) fn introduce(secure: &Secure, name: &str, hello: &Hello, limit: Limit) -> Result<Hello, Error> {
+    secure.handshake(limit)?;
+    let theirs = hear(secure, name, limit)?;
+    secure.send(&frame::encode(hello)?, limit)?;
+    agree(hello, theirs)
+}
+
+/// The accepting side: speaks first, which it does only once the other's certificate is accepted.
+pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) -> Result<Hello, Error> {
+    secure.handshake(limit)?;
+    let role = certified(secure)?;
+    secure.send(&frame::encode(hello)?, limit)?;
+    let theirs = agree(hello, hear(secure, name, limit)?)?;
+    if theirs.role == role {
+        return Ok(theirs);
+    }
+    let refusal = wrong_role(role, theirs.role);
+    // `Refused` reads the same in both conversations, so a node understands it as well as a user.
+    secure.send(&frame::encode(&Reply::Refused(refusal.clone()))?, limit)?;
+    Err(Error::Refused(refusal))
+}
+
+fn certified(secure: &Secure) -> Result<Role, Error> {
+    let tls = secure.tls();
+    match tls.peer_certificates() {
+        Some([certificate, ..]) => credentials::role_of(certificate),
+        _ => Err(Error::BadCertificate("the other side showed none".into())),
+    }
+}
+
+fn hear(secure: &Secure, name: &str, limit: Limit) -> Result<Hello, Error> {
+    frame::decode(&secure.recv(Some(limit))?).map_err(|cause| Error::Malformed { address: name.into(), cause })
+}
+
+fn agree(ours: &Hello, theirs: Hello) -> Result<Hello, Error> {
+    if theirs.version == ours.version {
+        return Ok(theirs);
+    }
+    Err(Error::VersionMismatch { ours: ours.version, theirs: theirs.version, software: theirs.software })
+}
+
+fn wrong_role(certified: Role, claimed: Role) -> Refusal {
+    Refusal {
+        resource: Resource::Role,
+        asked: 1,
+        available: 0,
+        holder: Some(certified.word().into()),
+        text: format!("a {certified} certificate cannot speak as {claimed}: use the fabric's {claimed} credentials"),
+    }
+}

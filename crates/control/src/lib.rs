@@ -1,0 +1,35 @@
+//! The authenticated channel between the manager, aggregation nodes and users.
+//!
+//! Map: `url` (where the manager is), `credentials` (who may speak), `channel` (messages over mutual
+//! TLS 1.3), `listener` (the manager's end), `notify` (telling a supervisor that a daemon is ready),
+//! `error` (what went wrong, and whose fault it is).
+//!
+//! ```text
+//!   user, node                                      manager
+//!   ManagerUrl::from_env()                          Listener::bind(address, credentials)
+//!   Channel::connect(url, role, timeout)  ------->  listener.accept() -> Pending
+//!   channel.send(&Request)                          pending.establish(timeout) -> Channel
+//!   channel.recv::<Reply>(timeout)                  channel.peer().role: from the certificate
+//! ```
+//!
+//! Invariants: a role comes from the certificate, never from what a peer says; a message's length is
+//! checked before memory is taken for it; nothing waits without a limit unless the caller says so.
+#![forbid(unsafe_code)]
+
+mod channel;
+mod credentials;
+mod error;
+mod frame;
+mod handshake;
+mod listener;
+pub mod notify;
+mod secure;
+mod url;
+
+pub use channel::{Channel, Peer};
+pub use credentials::Credentials;
+pub use error::Error;
+pub use frame::MESSAGE_MAX;
+pub use handshake::software_version;
+pub use listener::{Listener, Pending};
+pub use url::{CREDENTIALS_ENV, MANAGER_ENV, ManagerUrl};

@@ -1,0 +1,87 @@
+//! The manager's end of the channels.
+
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{Connection, ServerConfig, ServerConnection};
+use socket2::SockRef;
+use trib_wire::control::hello::{Hello, Role};
+
+use crate::secure::{Limit, Secure};
+use crate::{Channel, Credentials, Error, handshake};
+
+/// Takes connections.
+pub struct Listener {
+    socket: TcpListener,
+    config: Arc<ServerConfig>,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens at `address` (port 0: any free one) with the manager's credentials.
+    pub fn bind(address: SocketAddr, credentials: &Credentials) -> Result<Self, Error> {
+        let config = credentials.server_config()?;
+        let socket = TcpListener::bind(address)
+            .map_err(|cause| Error::Socket { what: format!("listen at {address}"), cause })?;
+        let address = socket
+            .local_addr()
+            .map_err(|cause| Error::Socket { what: "read the listening address".into(), cause })?;
+        Ok(Listener { socket, config, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next connection. It has proven nothing yet: give it a thread of its own and a time limit.
+    pub fn accept(&self) -> Result<Pending, Error> {
+        let (stream, address) =
+            self.socket.accept().map_err(|cause| Error::Socket { what: "accept a connection".into(), cause })?;
+        Ok(Pending { stream, address, config: self.config.clone() })
+    }
+
+    /// Stops listening and wakes whoever waits in `accept`, with an error.
+    pub fn close(&self) {
+        // It fails only where it is closed already.
+        let _ = SockRef::from(&self.socket).shutdown(Shutdown::Both);
+    }
+}
+
+/// A connection before its handshake.
+pub struct Pending {
+    stream: TcpStream,
+    address: SocketAddr,
+    config: Arc<ServerConfig>,
+}
+
+impl Pending {
+    /// Where it comes from.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The handshake as the manager, within `timeout`.
+    pub fn establish(self, timeout: Duration) -> Result<Channel, Error> {
+        self.establish_as(&handshake::ours(Role::Manager), timeout)
+    }
+
+    /// The same with any introduction, for tests of what the others do with a strange manager.
+    pub fn establish_as(self, hello: &Hello, timeout: Duration) -> Result<Channel, Error> {
+        let limit = Limit::after(timeout);
+        let tls = ServerConnection::new(self.config).map_err(|cause| Error::BadCertificate(cause.to_string()))?;
+        let name = self.address.to_string();
+        let secure = Secure::new(self.stream, Connection::Server(tls), name.clone())?;
+        match handshake::welcome(&secure, &name, hello, limit) {
+            Ok(theirs) => Ok(Channel::established(secure, theirs, self.address)),
+            Err(error) => {
+                secure.linger(Limit::after(LAST_WORD));
+                Err(error)
+            }
+        }
+    }
+}
+
+/// How long a rejected side has to read why.
+const LAST_WORD: Duration = Duration::from_secs(1);
