@@ -84,7 +84,7 @@ pub struct Options {
     pub budget: Duration,
     /// Paths to compare; those that this processor lacks are left out.
     pub paths: Vec<Path>,
-    /// Bytes of each of the three large vectors, at least one window (2 MiB) and best beyond the last cache.
+    /// Bytes of each of the three large vectors, at least a window of 2 MiB, best beyond the last cache.
     pub memory_bytes: usize,
 }
 

@@ -10,7 +10,8 @@
 //!
 //! Map: `table` (what is supported), `dispatch` (entry points and choice of the path), `simd` (kernels),
 //! `element` and `operator` (what they compute), `environment` (rounding mode and denormals of the
-//! calling thread), `error`, [`reference`](mod@reference) (the naive oracle), [`bandwidth`] (kernels against memory speed).
+//! calling thread), `error`, [`reference`](mod@reference) (the naive oracle), [`bandwidth`] (kernels
+//! against memory speed).
 //!
 //! # Same bits on every path
 //!

@@ -105,7 +105,7 @@ const fn places() -> [[u8; CODES]; CODES] {
     places
 }
 
-/// Above every code of a type or operator; const evaluation of [`PLACES`] fails when one is added beyond it.
+/// Above every code of a type or operator; with one beyond it, evaluating [`PLACES`] fails the build.
 const CODES: usize = 16;
 
 const NOWHERE: u8 = u8::MAX;

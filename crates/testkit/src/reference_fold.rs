@@ -1,0 +1,215 @@
+//! The arithmetic of one node, written down type by type.
+
+use half::{bf16, f16};
+use trib_wire::{DataType, ReduceOp};
+
+/// Folds equally long vectors of little-endian elements from the left; a single one is passed on as it is.
+///
+/// Integers wrap. Half precision is computed in single and rounded at the end. `max` and `min` let NaN win
+/// and put -0 below +0. A result that is not a number has the one quiet, positive pattern without payload.
+///
+/// # Panics
+///
+/// Without operands, with lengths that differ or cut an element, or for bitwise operators on floats.
+pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
+    let lengths = operands.iter().map(|operand| operand.len());
+    let length = operands.first().expect("a node has children").len();
+    assert!(
+        lengths.into_iter().all(|other| other == length),
+        "operands of one length"
+    );
+    assert_eq!(length % dtype.size(), 0, "whole elements of {dtype}");
+    if let [only] = operands {
+        return only.to_vec();
+    }
+    match dtype {
+        DataType::U8 => run(operands, u8::from_le_bytes, unsigned8(op), u8::to_le_bytes),
+        DataType::I8 => run(operands, i8::from_le_bytes, signed8(op), i8::to_le_bytes),
+        DataType::U16 => run(
+            operands,
+            u16::from_le_bytes,
+            unsigned16(op),
+            u16::to_le_bytes,
+        ),
+        DataType::I16 => run(operands, i16::from_le_bytes, signed16(op), i16::to_le_bytes),
+        DataType::U32 => run(
+            operands,
+            u32::from_le_bytes,
+            unsigned32(op),
+            u32::to_le_bytes,
+        ),
+        DataType::I32 => run(operands, i32::from_le_bytes, signed32(op), i32::to_le_bytes),
+        DataType::U64 => run(
+            operands,
+            u64::from_le_bytes,
+            unsigned64(op),
+            u64::to_le_bytes,
+        ),
+        DataType::I64 => run(operands, i64::from_le_bytes, signed64(op), i64::to_le_bytes),
+        DataType::F64 => run(operands, f64::from_le_bytes, double(op), |sum: f64| {
+            if sum.is_nan() {
+                0x7ff8_0000_0000_0000
+            } else {
+                sum.to_bits()
+            }
+            .to_le_bytes()
+        }),
+        DataType::F32 => run(operands, f32::from_le_bytes, single(op), |sum: f32| {
+            if sum.is_nan() {
+                0x7fc0_0000
+            } else {
+                sum.to_bits()
+            }
+            .to_le_bytes()
+        }),
+        DataType::F16 => run(
+            operands,
+            |bytes| f16::from_le_bytes(bytes).to_f32(),
+            single(op),
+            |sum: f32| {
+                if sum.is_nan() {
+                    0x7e00
+                } else {
+                    f16::from_f32(sum).to_bits()
+                }
+                .to_le_bytes()
+            },
+        ),
+        DataType::BF16 => run(
+            operands,
+            |bytes| bf16::from_le_bytes(bytes).to_f32(),
+            single(op),
+            |sum: f32| {
+                if sum.is_nan() {
+                    0x7fc0
+                } else {
+                    bf16::from_f32(sum).to_bits()
+                }
+                .to_le_bytes()
+            },
+        ),
+    }
+}
+
+/// Element by element: decode, combine from the left, encode.
+fn run<const N: usize, W: Copy>(
+    operands: &[&[u8]],
+    decode: impl Fn([u8; N]) -> W,
+    combine: fn(W, W) -> W,
+    encode: impl Fn(W) -> [u8; N],
+) -> Vec<u8> {
+    let mut result = Vec::with_capacity(operands[0].len());
+    for at in (0..operands[0].len()).step_by(N) {
+        let value = |operand: &&[u8]| decode(operand[at..at + N].try_into().expect("N bytes"));
+        let sum = operands
+            .iter()
+            .map(value)
+            .reduce(combine)
+            .expect("a node has children");
+        result.extend(encode(sum));
+    }
+    result
+}
+
+macro_rules! integer {
+    ($($name:ident: $type:ty;)*) => { $(
+        fn $name(op: ReduceOp) -> fn($type, $type) -> $type {
+            match op {
+                ReduceOp::Max => |left, right| left.max(right),
+                ReduceOp::Min => |left, right| left.min(right),
+                ReduceOp::Sum => <$type>::wrapping_add,
+                ReduceOp::Prod => <$type>::wrapping_mul,
+                ReduceOp::BitAnd => |left, right| left & right,
+                ReduceOp::BitOr => |left, right| left | right,
+                ReduceOp::BitXor => |left, right| left ^ right,
+            }
+        }
+    )* };
+}
+
+integer! {
+    unsigned8: u8;
+    unsigned16: u16;
+    unsigned32: u32;
+    unsigned64: u64;
+    signed8: i8;
+    signed16: i16;
+    signed32: i32;
+    signed64: i64;
+}
+
+macro_rules! float {
+    ($($name:ident: $type:ty;)*) => { $(
+        fn $name(op: ReduceOp) -> fn($type, $type) -> $type {
+            match op {
+                ReduceOp::Max => |left, right| match left.partial_cmp(&right) {
+                    None => <$type>::NAN,
+                    Some(order) if order.is_gt() => left,
+                    Some(order) if order.is_lt() => right,
+                    Some(_) if left.is_sign_positive() => left,
+                    Some(_) => right,
+                },
+                ReduceOp::Min => |left, right| match left.partial_cmp(&right) {
+                    None => <$type>::NAN,
+                    Some(order) if order.is_lt() => left,
+                    Some(order) if order.is_gt() => right,
+                    Some(_) if left.is_sign_negative() => left,
+                    Some(_) => right,
+                },
+                ReduceOp::Sum => |left, right| left + right,
+                ReduceOp::Prod => |left, right| left * right,
+                ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor => {
+                    panic!("{op} is not defined for floating point")
+                }
+            }
+        }
+    )* };
+}
+
+float! {
+    single: f32;
+    double: f64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn single(op: ReduceOp, operands: &[f32]) -> u32 {
+        let operands: Vec<_> = operands
+            .iter()
+            .map(|operand| operand.to_le_bytes())
+            .collect();
+        let operands: Vec<_> = operands.iter().map(|operand| operand.as_slice()).collect();
+        u32::from_le_bytes(fold(DataType::F32, op, &operands).try_into().unwrap())
+    }
+
+    #[test]
+    fn integers_wrap_and_keep_their_sign() {
+        let fold = |dtype, op| fold(dtype, op, &[&[200], &[100]])[0];
+        assert_eq!(fold(DataType::U8, ReduceOp::Sum), 44);
+        assert_eq!(fold(DataType::U8, ReduceOp::Max), 200);
+        assert_eq!(fold(DataType::I8, ReduceOp::Max), 100);
+        assert_eq!(fold(DataType::I8, ReduceOp::BitXor), 200 ^ 100);
+    }
+
+    #[test]
+    fn zeros_are_ordered_and_nan_has_one_pattern() {
+        assert_eq!(single(ReduceOp::Max, &[-0.0, 0.0]), 0);
+        assert_eq!(single(ReduceOp::Max, &[0.0, -0.0]), 0);
+        assert_eq!(single(ReduceOp::Min, &[0.0, -0.0]), 1 << 31);
+        assert_eq!(single(ReduceOp::Min, &[-0.0, 0.0]), 1 << 31);
+        assert_eq!(single(ReduceOp::Max, &[1.0, -f32::NAN, 2.0]), 0x7fc0_0000);
+        assert_eq!(
+            single(ReduceOp::Sum, &[f32::INFINITY, f32::NEG_INFINITY]),
+            0x7fc0_0000
+        );
+        assert_eq!(single(ReduceOp::Sum, &[-f32::NAN]), (-f32::NAN).to_bits());
+    }
+
+    #[test]
+    #[should_panic(expected = "bor is not defined for floating point")]
+    fn floats_have_no_bits() {
+        single(ReduceOp::BitOr, &[1.0, 2.0]);
+    }
+}
