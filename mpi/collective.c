@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collective.h"
+
+static const char *const NAMES[COLLECTIVES + 1] = {"MPI_Allreduce", "MPI_Reduce", "MPI_Barrier", "no collective"};
+
+static const struct {
+    const char *key, *text;
+} REASON_WORDS[REASONS] = {
+    [REASON_TREE] = {"tree", "through the tree"},
+    [REASON_NO_JOB] = {"no_job", "this program has no job in the fabric"},
+    [REASON_DRY_RUN] = {"dry_run", "TRIB_MPI=report: would have gone through the tree"},
+    [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, or refused)"},
+    [REASON_BROKEN] = {"broken", "the communicator's tree failed earlier"},
+    [REASON_DATATYPE] = {"datatype", "the datatype is derived or not one the tree knows"},
+    [REASON_OPERATOR] = {"operator", "the operator is the program's own or not one the tree knows"},
+    [REASON_COMBINATION] = {"combination", "the tree cannot do this operator on this datatype"},
+    [REASON_EMPTY] = {"empty", "the vector has no elements"},
+    [REASON_SMALL] = {"small", "the vector is shorter than TRIB_MPI_MIN_BYTES"},
+    [REASON_LARGE] = {"large", "the vector is longer than TRIB_MPI_MAX_BYTES"},
+    [REASON_ARGUMENT] = {"argument", "an argument is wrong; the MPI reports it"},
+};
+
+const char *collective_name(enum collective collective)
+{
+    return NAMES[collective];
+}
+
+const char *reason_text(enum reason reason)
+{
+    return REASON_WORDS[reason].text;
+}
+
+const char *reason_key(enum reason reason)
+{
+    return REASON_WORDS[reason].key;
+}

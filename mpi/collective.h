@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The collectives the tree takes, and the reasons why one of them may stay with the MPI.
+ */
+#ifndef TRIB_MPI_COLLECTIVE_H
+#define TRIB_MPI_COLLECTIVE_H
+
+enum collective { COLLECTIVE_ALLREDUCE, COLLECTIVE_REDUCE, COLLECTIVE_BARRIER, COLLECTIVES, COLLECTIVE_NONE = COLLECTIVES };
+
+/* REASON_TREE is the verdict "through the tree"; the others say why not. Every verdict but REASON_ARGUMENT, which means
+ * that the program's call is wrong, comes from values that MPI guarantees equal on all ranks of the communicator. */
+enum reason {
+    REASON_TREE,
+    REASON_NO_JOB,
+    REASON_DRY_RUN,
+    REASON_NO_GROUP,
+    REASON_BROKEN,
+    REASON_DATATYPE,
+    REASON_OPERATOR,
+    REASON_COMBINATION,
+    REASON_EMPTY,
+    REASON_SMALL,
+    REASON_LARGE,
+    REASON_ARGUMENT,
+    REASONS
+};
+
+/* "MPI_Allreduce", ... */
+const char *collective_name(enum collective collective);
+/* For people: "no group: ...". */
+const char *reason_text(enum reason reason);
+/* For programs: "no_group", ... */
+const char *reason_key(enum reason reason);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "notice.h"
+#include "tributary.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One row per number: README.md lists the same. */
+static const struct setting {
+    const char *name;
+    uint64_t fallback, largest;
+    bool bytes; /* K, M and G may follow the digits */
+} TIMEOUT = {"TRIB_TIMEOUT_MS", 30000, 86400000, false}, MIN_BYTES = {"TRIB_MPI_MIN_BYTES", 0, UINT64_MAX, true},
+  MAX_BYTES = {"TRIB_MPI_MAX_BYTES", UINT64_MAX, UINT64_MAX, true}, KEEP_BYTES = {"TRIB_MPI_KEEP_BYTES", 1 << 20, 1 << 30, true};
+
+static bool parse(const struct setting *setting, const char *text, uint64_t *value)
+{
+    char *end;
+    unsigned shift = 0;
+
+    if (text[0] < '0' || text[0] > '9')
+        return false; /* strtoull would take a sign */
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (errno != 0)
+        return false;
+    if (setting->bytes && *end != '\0') {
+        static const char units[] = "KMG";
+        const char *unit = strchr(units, *end);
+        if (unit == NULL)
+            return false;
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (*end != '\0' || *value > setting->largest >> shift)
+        return false;
+    *value <<= shift;
+    return true;
+}
+
+static uint64_t number(const struct setting *setting)
+{
+    const char *text = getenv(setting->name);
+    uint64_t value;
+
+    if (text == NULL || text[0] == '\0')
+        return setting->fallback;
+    if (parse(setting, text, &value))
+        return value;
+    notice("%s='%s' is not a number%s; the default is used. Give a whole number up to %llu%s", setting->name, text,
+           setting->bytes ? " of bytes" : "", (unsigned long long)setting->largest,
+           setting->bytes ? ", where K, M and G may follow the digits" : "");
+    return setting->fallback;
+}
+
+static bool switched_on(const char *name)
+{
+    const char *text = getenv(name);
+    return text != NULL && text[0] != '\0' && strcmp(text, "0") != 0;
+}
+
+static uint32_t read_mode(void)
+{
+    const char *text = getenv("TRIB_MPI");
+
+    if (text == NULL || text[0] == '\0' || strcmp(text, "on") == 0)
+        return MODE_ON;
+    if (strcmp(text, "off") == 0)
+        return MODE_OFF;
+    if (strcmp(text, "report") == 0)
+        return MODE_REPORT;
+    notice("TRIB_MPI='%s' is none of on, off and report; 'on' is used", text);
+    return MODE_ON;
+}
+
+static void ask_library(uint32_t supported[CONFIG_DTYPES])
+{
+    for (int dtype = TRIB_UINT32; dtype <= TRIB_INT8; dtype++)
+        for (int op = TRIB_MAX; op <= TRIB_BXOR; op++)
+            if (trib_supports((enum trib_dtype)dtype, (enum trib_op)op) == 1)
+                supported[dtype] |= UINT32_C(1) << op;
+}
+
+void config_read(struct config *config)
+{
+    const char *manager = getenv("TRIB_MANAGER");
+
+    memset(config, 0, sizeof *config);
+    config->mode = read_mode();
+    config->timeout_ms = (uint32_t)number(&TIMEOUT);
+    if (config->timeout_ms == 0)
+        config->timeout_ms = (uint32_t)TIMEOUT.fallback;
+    config->min_bytes = number(&MIN_BYTES);
+    config->max_bytes = number(&MAX_BYTES);
+    config->keep_bytes = number(&KEEP_BYTES);
+    config->report = switched_on("TRIB_MPI_REPORT") || switched_on("TRIB_MPI_REPORT_FILE");
+    if (manager != NULL && snprintf(config->manager, sizeof config->manager, "%s", manager) >= CONFIG_TEXT) {
+        notice("TRIB_MANAGER is longer than %d characters and is ignored", CONFIG_TEXT - 1);
+        config->manager[0] = '\0';
+    }
+    ask_library(config->supported);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The settings of the interposer. Rank 0 reads them from its environment and gives them to all ranks, so that no
+ * decision that must be the same everywhere depends on a rank's own environment.
+ */
+#ifndef TRIB_MPI_CONFIG_H
+#define TRIB_MPI_CONFIG_H
+
+#include <stdint.h>
+
+enum mode {
+    MODE_OFF,    /* everything stays with the MPI; silent */
+    MODE_ON,     /* through the tree wherever it can do the operation */
+    MODE_REPORT, /* nothing goes through the tree; the report counts what would have */
+};
+
+#define CONFIG_DTYPES 16
+#define CONFIG_TEXT 1024
+
+/* Plain bytes, the same layout on every rank: it is broadcast as it is. */
+struct config {
+    uint32_t mode;
+    uint32_t report;     /* 1: figures are collected and shown in MPI_Finalize */
+    uint32_t timeout_ms; /* of joining the job, making a group, and agreeing after a failure */
+    uint32_t padding;
+    uint64_t min_bytes;  /* shorter vectors stay with the MPI */
+    uint64_t max_bytes;  /* longer vectors stay with the MPI */
+    uint64_t keep_bytes; /* longest result (or input) kept for a rank that missed it when a node dies */
+    uint32_t supported[CONFIG_DTYPES]; /* one bit per trib_op: what rank 0's library says the tree can do */
+    char manager[CONFIG_TEXT];         /* TRIB_MANAGER; empty: not set */
+};
+
+/* Reads the settings from this process's environment; a value that makes no sense is named on stderr and replaced by
+ * its default. */
+void config_read(struct config *config);
+
+#endif

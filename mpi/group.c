@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group.h"
+
+#include "job.h"
+#include "notice.h"
+#include "registry.h"
+#include "report.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* The first member names the group. Its count is its own, so the pair of rank and count is unique in the job. */
+static uint64_t agree_on_id(MPI_Comm comm, int rank)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint32_t made;
+    uint64_t id = 0;
+
+    if (rank == 0) {
+        pthread_mutex_lock(&lock);
+        id = (uint64_t)(job.rank + 1) << 32 | ++made;
+        pthread_mutex_unlock(&lock);
+    }
+    PMPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
+    return id;
+}
+
+/* Every wait in here ends: a member that cannot take part must not leave the others standing. */
+static int make_tree(struct group *group, const uint32_t *ranks)
+{
+    trib_request *request = NULL;
+    int status = trib_group_create_nb(job.context, ranks, group->members.size, group->id, &group->tree, &request);
+
+    if (status != TRIB_OK) {
+        group->tree = NULL;
+        return status;
+    }
+    status = trib_wait(request, (int)job.config.timeout_ms);
+    trib_request_free(request);
+    if (status != TRIB_OK) {
+        trib_group_free(group->tree);
+        group->tree = NULL;
+    }
+    return status;
+}
+
+static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, int *status)
+{
+    struct group *group = calloc(1, sizeof *group);
+    uint32_t *ranks = NULL;
+
+    *status = TRIB_ERR_MEMORY;
+    if (group == NULL)
+        return NULL;
+    group->id = id;
+    group->rank = (uint32_t)rank;
+    group->kept.collective = COLLECTIVE_NONE;
+    if (members_read(comm, job.world, &group->members, &ranks)) {
+        *status = make_tree(group, ranks);
+        free(ranks);
+    } else {
+        *status = TRIB_ERR_INVALID; /* members of another MPI_COMM_WORLD */
+    }
+    registry_lock();
+    registry_add(group);
+    registry_unlock();
+    return group;
+}
+
+static void discard(struct group *group)
+{
+    if (group == NULL)
+        return;
+    trib_group_free(group->tree);
+    registry_lock();
+    registry_remove_and_free(group);
+    registry_unlock();
+}
+
+/* The first refusal in words; the report counts the rest. status_all is the least, and so the worst, of all members. */
+static void tell_refusal(int rank, int size, int status, int status_all)
+{
+    static bool told;
+
+    if (rank != 0 || told)
+        return;
+    told = true;
+    notice("the communicator of %d ranks made on rank %d has no tree and its collectives stay with the MPI: %s%s%s", size,
+           job.rank, trib_strerror(status_all), status != TRIB_OK ? ": " : " on another rank",
+           status != TRIB_OK ? trib_last_error() : "");
+}
+
+void group_create(MPI_Comm comm)
+{
+    int inter, size, rank, status, status_all;
+
+    PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Comm_size(comm, &size);
+    if (inter || size < 2)
+        return;
+    PMPI_Comm_rank(comm, &rank);
+    uint64_t id = agree_on_id(comm, rank);
+    struct group *group = prepare(comm, id, rank, &status);
+    PMPI_Allreduce(&status, &status_all, 1, MPI_INT, MPI_MIN, comm);
+    if (status_all == TRIB_OK) {
+        PMPI_Comm_set_attr(comm, job.keyval, group);
+        report_group(GROUP_MADE);
+        return;
+    }
+    report_group(GROUP_REFUSED);
+    tell_refusal(rank, size, status, status_all);
+    discard(group);
+}
+
+struct group *group_of(MPI_Comm comm)
+{
+    void *attribute;
+    int found;
+
+    PMPI_Comm_get_attr(comm, job.keyval, &attribute, &found);
+    return found ? attribute : NULL;
+}
+
+static void bury(struct group *group)
+{
+    trib_group_free(group->tree);
+    registry_lock();
+    group->tree = NULL;
+    registry_bury(group);
+    registry_unlock();
+    report_group(GROUP_FREED);
+}
+
+int group_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
+{
+    (void)comm, (void)keyval, (void)extra;
+    if (job_usable()) /* not in a child after fork, nor once MPI_Finalize has freed the groups itself */
+        bury(attribute);
+    return MPI_SUCCESS;
+}
+
+void group_free_all(void)
+{
+    for (;;) {
+        registry_lock();
+        struct group *group = registry_any_alive();
+        registry_unlock();
+        if (group == NULL)
+            return;
+        bury(group);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a communicator has with us: made in its constructor, kept as its attribute, gone with it.
+ */
+#ifndef TRIB_MPI_GROUP_H
+#define TRIB_MPI_GROUP_H
+
+#include "collective.h"
+#include "members.h"
+#include "tributary.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct recovery;
+
+/* The last operation that completed through the tree, for a member that missed it when a node died. */
+struct kept {
+    enum collective collective;
+    int root;
+    size_t bytes;    /* length of the vector */
+    bool held;       /* data is that operation's result (allreduce) or this rank's input (reduce, not the root) */
+    void *data;
+    size_t capacity; /* of data */
+};
+
+/* The registry's lock guards all of it except id, tree, members and rank, which only the thread inside a call on the
+ * communicator changes (MPI allows one at a time). */
+struct group {
+    uint64_t id; /* (world rank of the first member + 1) << 32 | that rank's count of groups made: never used twice */
+    trib_group *tree; /* NULL once it failed */
+    struct members members;
+    uint32_t rank;
+    uint64_t completed; /* operations through the tree */
+    bool in_operation;  /* one is running: its outcome is not known yet */
+    bool buried;        /* the communicator was freed */
+    struct kept kept;
+    struct recovery *recovery; /* NULL while the tree works */
+    struct group *newer, *older;
+};
+
+/* Makes comm's group: collective over comm, which must have no other traffic yet. All members get the same outcome;
+ * without a group the communicator's collectives stay with the MPI. */
+void group_create(MPI_Comm comm);
+
+/* comm's group, or NULL. */
+struct group *group_of(MPI_Comm comm);
+
+/* Frees the groups of communicators the program never freed; for MPI_Finalize. */
+void group_free_all(void);
+
+/* For MPI_Comm_create_keyval. */
+int group_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job.h"
+
+#include "group.h"
+#include "notice.h"
+#include "progress.h"
+#include "report.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct job job = {.world = MPI_COMM_NULL, .keyval = MPI_KEYVAL_INVALID};
+
+static int oob_gather(void *ctx, const void *sbuf, void *rbuf, size_t len)
+{
+    (void)ctx;
+    if (len > INT_MAX)
+        return 1;
+    return PMPI_Gather(sbuf, (int)len, MPI_BYTE, rbuf, (int)len, MPI_BYTE, 0, job.world) != MPI_SUCCESS;
+}
+
+static int oob_bcast(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    if (len > INT_MAX)
+        return 1;
+    return PMPI_Bcast(buf, (int)len, MPI_BYTE, 0, job.world) != MPI_SUCCESS;
+}
+
+static void share_config(void)
+{
+    if (job.rank == 0)
+        config_read(&job.config);
+    PMPI_Bcast(&job.config, sizeof job.config, MPI_BYTE, 0, job.world);
+}
+
+/* All ranks join or none does; the words of the lowest rank that could not are given to all. */
+static bool agree(int status)
+{
+    struct {
+        int status, rank;
+    } mine = {status == TRIB_OK ? 0 : -1, job.rank}, worst;
+
+    PMPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, job.world);
+    if (worst.status == 0)
+        return true;
+    if (job.rank == worst.rank)
+        snprintf(job.refusal, sizeof job.refusal, "%s: %s", trib_strerror(status), trib_last_error());
+    PMPI_Bcast(job.refusal, sizeof job.refusal, MPI_CHAR, worst.rank, job.world);
+    return false;
+}
+
+static void join(void)
+{
+    static const trib_oob oob = {.gather = oob_gather, .bcast = oob_bcast};
+    trib_params params = {
+        .struct_size = sizeof params,
+        .rank = (uint32_t)job.rank,
+        .size = (uint32_t)job.size,
+        .manager = job.config.manager,
+        .oob = &oob,
+        .timeout_ms = (int)job.config.timeout_ms,
+        .progress = progress_while_waiting,
+    };
+    trib_context *context = NULL;
+
+    progress_open(job.world);
+    int status = trib_init(&params, &context);
+    if (agree(status)) {
+        job.context = context;
+        return;
+    }
+    if (status == TRIB_OK)
+        trib_finalize(context);
+}
+
+void job_join(void)
+{
+    job.pid = getpid();
+    PMPI_Comm_dup(MPI_COMM_WORLD, &job.world);
+    PMPI_Comm_rank(job.world, &job.rank);
+    PMPI_Comm_size(job.world, &job.size);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, group_deleted, &job.keyval, NULL);
+    share_config();
+    if (job.config.mode == MODE_OFF)
+        snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=off");
+    else if (job.config.mode == MODE_REPORT)
+        snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=report");
+    else if (job.config.manager[0] == '\0')
+        snprintf(job.refusal, sizeof job.refusal, "TRIB_MANAGER is not set; start a fabric and export the line it prints");
+    else
+        join();
+    if (job.context != NULL)
+        group_create(MPI_COMM_WORLD);
+    else if (job.rank == 0 && job.config.mode == MODE_ON)
+        notice("the collectives of this program stay with the MPI: %s", job.refusal);
+}
+
+void job_leave(void)
+{
+    if (job.world == MPI_COMM_NULL || getpid() != job.pid)
+        return;
+    if (job.context != NULL)
+        progress_until_all_arrive(job.world); /* a rank that lacks a result may still need ours */
+    if (job.config.report)
+        report_write();
+    if (job.context != NULL) {
+        PMPI_Comm_delete_attr(MPI_COMM_WORLD, job.keyval);
+        group_free_all();
+        trib_context *context = job.context;
+        job.context = NULL;
+        trib_finalize(context);
+    }
+    PMPI_Comm_free_keyval(&job.keyval);
+    PMPI_Comm_free(&job.world);
+}
+
+bool job_usable(void)
+{
+    return job.context != NULL && getpid() == job.pid;
+}

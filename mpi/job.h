@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * This program's job in the fabric: made in MPI_Init, left in MPI_Finalize.
+ */
+#ifndef TRIB_MPI_JOB_H
+#define TRIB_MPI_JOB_H
+
+#include "config.h"
+#include "tributary.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct job {
+    struct config config;
+    trib_context *context; /* NULL: no job; refusal says why */
+    MPI_Comm world;        /* private duplicate of MPI_COMM_WORLD; MPI_COMM_NULL outside MPI_Init .. MPI_Finalize */
+    int keyval;            /* of the attribute that holds a communicator's group */
+    int rank, size;        /* in MPI_COMM_WORLD */
+    pid_t pid;             /* of the process that joined */
+    char refusal[1024];
+};
+
+extern struct job job;
+
+/* Collective over MPI_COMM_WORLD, right after the MPI's own initialisation. Never fails: without a job everything stays
+ * with the MPI. */
+void job_join(void);
+
+/* Collective over MPI_COMM_WORLD, right before the MPI's own finalisation: writes the report, frees everything. */
+void job_leave(void);
+
+/* There is a job, and this process is the one that joined it, not a child made by fork(). */
+bool job_usable(void);
+
+#endif

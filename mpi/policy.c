@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether an operation goes through the tree is a function of values that MPI guarantees equal on all ranks of the
+ * communicator (the communicator, count, datatype, operator, root) and of rank 0's settings; nothing else may decide it,
+ * or ranks would wait for each other in different places for ever.
+ *
+ * What only this rank knows is absorbed: equal buffers count as MPI_IN_PLACE. A call that is wrong on this rank alone is
+ * the MPI's to report.
+ */
+#include "policy.h"
+
+#include "group.h"
+#include "job.h"
+#include "operation.h"
+#include "progress.h"
+#include "report.h"
+#include "types.h"
+
+#include <stddef.h>
+
+int policy_init(int *argc, char ***argv)
+{
+    int result = PMPI_Init(argc, argv);
+
+    if (result == MPI_SUCCESS)
+        job_join();
+    return result;
+}
+
+int policy_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int result = PMPI_Init_thread(argc, argv, required, provided);
+
+    if (result == MPI_SUCCESS)
+        job_join();
+    return result;
+}
+
+int policy_finalize(void)
+{
+    job_leave();
+    return PMPI_Finalize();
+}
+
+/* The fabric notices that this process is gone when its connections close; an abort should not wait for anything. */
+int policy_abort(MPI_Comm comm, int errorcode)
+{
+    if (job_usable())
+        report_write_own();
+    return PMPI_Abort(comm, errorcode);
+}
+
+int policy_constructed(int result, const MPI_Comm *newcomm)
+{
+    if (result == MPI_SUCCESS && job_usable() && *newcomm != MPI_COMM_NULL)
+        group_create(*newcomm);
+    return result;
+}
+
+static bool has_several_ranks(MPI_Comm comm)
+{
+    int inter, size;
+
+    PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Comm_size(comm, &size);
+    return !inter && size > 1;
+}
+
+/* The verdict on the communicator. */
+static enum reason judge_communicator(MPI_Comm comm, struct group **group)
+{
+    *group = NULL;
+    if (comm == MPI_COMM_NULL)
+        return REASON_ARGUMENT;
+    if (job.world != MPI_COMM_NULL && job.config.mode == MODE_REPORT)
+        return has_several_ranks(comm) ? REASON_DRY_RUN : REASON_NO_GROUP;
+    if (!job_usable())
+        return REASON_NO_JOB;
+    *group = group_of(comm);
+    return *group != NULL ? REASON_TREE : REASON_NO_GROUP;
+}
+
+/* The verdict on the vector of a reduction; *type is set when it is REASON_TREE. */
+static enum reason judge_vector(int count, MPI_Datatype datatype, MPI_Op op, struct wire_type *type)
+{
+    if (count < 0)
+        return REASON_ARGUMENT;
+    if (count == 0)
+        return REASON_EMPTY;
+    enum reason reason = types_map(&job.config, datatype, op, type);
+    if (reason != REASON_TREE)
+        return reason;
+    uint64_t bytes = (uint64_t)count * type->width;
+    if (bytes < job.config.min_bytes)
+        return REASON_SMALL;
+    if (bytes > job.config.max_bytes)
+        return REASON_LARGE;
+    return REASON_TREE;
+}
+
+/* Both verdicts; the communicator's counts first. */
+static enum reason judge(MPI_Comm comm, struct operation *operation, int count, struct group **group)
+{
+    enum reason reason = judge_communicator(comm, group);
+
+    if (reason != REASON_TREE && reason != REASON_DRY_RUN)
+        return reason;
+    enum reason vector = judge_vector(count, operation->datatype, operation->op, &operation->type);
+    operation->count = (size_t)(count > 0 ? count : 0);
+    return vector != REASON_TREE ? vector : reason;
+}
+
+static bool leave(enum collective collective, enum reason reason)
+{
+    if (job_usable())
+        progress(); /* other ranks may be waiting for a word from this one */
+    report_operation(collective, reason, 0);
+    return false;
+}
+
+static bool carry_out(struct group *group, const struct operation *operation, MPI_Comm comm, int *result)
+{
+    switch (operation_run(group, operation)) {
+    case OUTCOME_DONE:
+        report_operation(operation->collective, REASON_TREE, operation_bytes(operation));
+        *result = MPI_SUCCESS;
+        return true;
+    case OUTCOME_LEFT_TO_MPI:
+        return leave(operation->collective, REASON_BROKEN);
+    case OUTCOME_ERROR:
+        break;
+    }
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    *result = MPI_ERR_OTHER;
+    return true;
+}
+
+static const void *input_of(const void *sendbuf, const void *recvbuf)
+{
+    return sendbuf == MPI_IN_PLACE || sendbuf == recvbuf ? TRIB_IN_PLACE : sendbuf;
+}
+
+bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                      int *result)
+{
+    struct group *group;
+    struct operation operation = {
+        .collective = COLLECTIVE_ALLREDUCE,
+        .input = input_of(sendbuf, recvbuf),
+        .output = recvbuf,
+        .datatype = datatype,
+        .op = op,
+    };
+    enum reason reason = judge(comm, &operation, count, &group);
+
+    if (reason == REASON_TREE && (operation.input == NULL || recvbuf == NULL))
+        reason = REASON_ARGUMENT;
+    if (reason != REASON_TREE)
+        return leave(COLLECTIVE_ALLREDUCE, reason);
+    return carry_out(group, &operation, comm, result);
+}
+
+bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
+                   MPI_Comm comm, int *result)
+{
+    struct group *group;
+    struct operation operation = {.collective = COLLECTIVE_REDUCE, .input = sendbuf, .datatype = datatype, .op = op};
+    enum reason reason = judge(comm, &operation, count, &group);
+
+    if (reason == REASON_TREE && (root < 0 || (uint32_t)root >= group->members.size))
+        reason = REASON_ARGUMENT;
+    if (reason == REASON_TREE) {
+        operation.root = (uint32_t)root;
+        if (group->rank == operation.root) {
+            operation.input = input_of(sendbuf, recvbuf);
+            operation.output = recvbuf;
+            reason = recvbuf == NULL ? REASON_ARGUMENT : reason;
+        } else if (sendbuf == MPI_IN_PLACE) {
+            reason = REASON_ARGUMENT;
+        }
+        reason = operation.input == NULL ? REASON_ARGUMENT : reason;
+    }
+    if (reason != REASON_TREE)
+        return leave(COLLECTIVE_REDUCE, reason);
+    return carry_out(group, &operation, comm, result);
+}
+
+bool policy_barrier(MPI_Comm comm, int *result)
+{
+    struct group *group;
+    struct operation operation = {.collective = COLLECTIVE_BARRIER};
+    enum reason reason = judge_communicator(comm, &group);
+
+    if (reason != REASON_TREE)
+        return leave(COLLECTIVE_BARRIER, reason);
+    return carry_out(group, &operation, comm, result);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Both sides move while a rank waits: the MPI while we wait in the tree, so that a message another rank sends to this
+ * one goes on; and our own messages about failed trees.
+ *
+ * No thread is started and no MPI call is made from any thread but one that is inside a wrapped call, so every thread
+ * level of MPI_Init_thread is good enough.
+ */
+#ifndef TRIB_MPI_PROGRESS_H
+#define TRIB_MPI_PROGRESS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* world: the private duplicate of MPI_COMM_WORLD. */
+void progress_open(MPI_Comm world);
+
+/* One step of the MPI and of our own messages; waits for nothing. */
+void progress(void);
+
+/* progress() as the callback of trib_params. */
+void progress_while_waiting(void *ctx);
+
+/* progress() and a short rest, for loops that wait for other ranks. */
+void progress_and_rest(void);
+
+/* A barrier over world that keeps answering other ranks, and sees our messages off. */
+void progress_until_all_arrive(MPI_Comm world);
+
+/* Milliseconds on a clock that only goes forward. */
+uint64_t progress_clock_ms(void);
+
+#endif

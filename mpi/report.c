@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include "job.h"
+#include "notice.h"
+#include "tributary.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic uint64_t calls[COLLECTIVES][REASONS], tree_bytes[COLLECTIVES], groups[GROUP_EVENTS];
+
+/* The library's counters under the names of the report. */
+static const struct {
+    const char *name;
+    size_t offset;
+} COUNTERS[] = {
+    {"operations_llt", offsetof(trib_counters, operations_llt)},
+    {"operations_sat", offsetof(trib_counters, operations_sat)},
+    {"datagrams_sent", offsetof(trib_counters, datagrams_sent)},
+    {"datagrams_received", offsetof(trib_counters, datagrams_received)},
+    {"datagrams_rejected", offsetof(trib_counters, datagrams_rejected)},
+    {"stream_bytes_sent", offsetof(trib_counters, stream_bytes_sent)},
+    {"stream_bytes_received", offsetof(trib_counters, stream_bytes_received)},
+    {"retransmissions", offsetof(trib_counters, retransmissions)},
+    {"probes", offsetof(trib_counters, probes)},
+    {"groups_created", offsetof(trib_counters, groups_created)},
+    {"groups_freed", offsetof(trib_counters, groups_freed)},
+};
+#define COUNTER_KINDS (sizeof COUNTERS / sizeof COUNTERS[0])
+
+static const char *const GROUP_WORDS[GROUP_EVENTS] = {"made", "refused", "freed", "broken"};
+
+/* Nothing but numbers of one type: a sum over ranks is one reduction. */
+struct figures {
+    uint64_t calls[COLLECTIVES][REASONS];
+    uint64_t tree_bytes[COLLECTIVES];
+    uint64_t groups[GROUP_EVENTS];
+    uint64_t counters[COUNTER_KINDS];
+};
+
+void report_operation(enum collective collective, enum reason reason, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&calls[collective][reason], 1, memory_order_relaxed);
+    if (reason == REASON_TREE)
+        atomic_fetch_add_explicit(&tree_bytes[collective], bytes, memory_order_relaxed);
+}
+
+void report_group(enum group_event event)
+{
+    atomic_fetch_add_explicit(&groups[event], 1, memory_order_relaxed);
+}
+
+static struct figures own_figures(void)
+{
+    struct figures own = {0};
+    trib_counters counters = {.struct_size = sizeof counters};
+
+    for (int collective = 0; collective < COLLECTIVES; collective++) {
+        for (int reason = 0; reason < REASONS; reason++)
+            own.calls[collective][reason] = calls[collective][reason];
+        own.tree_bytes[collective] = tree_bytes[collective];
+    }
+    for (int event = 0; event < GROUP_EVENTS; event++)
+        own.groups[event] = groups[event];
+    if (job.context != NULL && trib_get_counters(job.context, &counters) == TRIB_OK)
+        for (size_t kind = 0; kind < COUNTER_KINDS; kind++)
+            memcpy(&own.counters[kind], (const char *)&counters + COUNTERS[kind].offset, sizeof own.counters[kind]);
+    return own;
+}
+
+static uint64_t left_to_mpi(const struct figures *figures, int collective)
+{
+    uint64_t sum = 0;
+
+    for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
+        sum += figures->calls[collective][reason];
+    return sum;
+}
+
+static void print_counters(const struct figures *figures)
+{
+    char line[512] = "";
+    size_t used = 0;
+
+    for (size_t kind = 0; kind < COUNTER_KINDS && used < sizeof line; kind++)
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %" PRIu64, kind == 0 ? "" : ", ",
+                                 COUNTERS[kind].name, figures->counters[kind]);
+    notice("  library: %s", line);
+}
+
+static void print(const struct figures *figures, const char *whose)
+{
+    notice("report: %s", whose);
+    if (job.context == NULL)
+        notice("  no job: %s", job.refusal);
+    notice("  %-14s %12s %16s %12s", "collective", "in the tree", "bytes", "by the MPI");
+    for (int collective = 0; collective < COLLECTIVES; collective++) {
+        notice("  %-14s %12" PRIu64 " %16" PRIu64 " %12" PRIu64, collective_name((enum collective)collective),
+               figures->calls[collective][REASON_TREE], figures->tree_bytes[collective], left_to_mpi(figures, collective));
+        for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
+            if (figures->calls[collective][reason] > 0)
+                notice("    %" PRIu64 " by the MPI because %s", figures->calls[collective][reason],
+                       reason_text((enum reason)reason));
+    }
+    notice("  groups: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed, %" PRIu64 " broken",
+           figures->groups[GROUP_MADE], figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED],
+           figures->groups[GROUP_BROKEN]);
+    if (job.context != NULL)
+        print_counters(figures);
+}
+
+static void write_string(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(file, "\\%c", *c);
+        else if (*c < 0x20)
+            fprintf(file, "\\u%04x", *c);
+        else
+            fputc(*c, file);
+    }
+    fputc('"', file);
+}
+
+static void write_collective(FILE *file, const struct figures *figures, int collective)
+{
+    const char *separator = "";
+
+    write_string(file, collective_name((enum collective)collective));
+    fprintf(file, ": {\"tree\": %" PRIu64 ", \"tree_bytes\": %" PRIu64 ", \"mpi\": {",
+            figures->calls[collective][REASON_TREE], figures->tree_bytes[collective]);
+    for (int reason = REASON_TREE + 1; reason < REASONS; reason++) {
+        if (figures->calls[collective][reason] == 0)
+            continue;
+        fprintf(file, "%s\"%s\": %" PRIu64, separator, reason_key((enum reason)reason), figures->calls[collective][reason]);
+        separator = ", ";
+    }
+    fputs("}}", file);
+}
+
+static void write_json(FILE *file, const struct figures *figures)
+{
+    fprintf(file, "{\"format\": 1, \"ranks\": %d, \"job\": %s, \"reason\": ", job.size, job.context != NULL ? "true" : "false");
+    write_string(file, job.refusal);
+    fputs(",\n \"collectives\": {", file);
+    for (int collective = 0; collective < COLLECTIVES; collective++) {
+        fputs(collective > 0 ? ",\n  " : "\n  ", file);
+        write_collective(file, figures, collective);
+    }
+    fputs("},\n \"groups\": {", file);
+    for (int event = 0; event < GROUP_EVENTS; event++)
+        fprintf(file, "%s\"%s\": %" PRIu64, event > 0 ? ", " : "", GROUP_WORDS[event], figures->groups[event]);
+    fputs("},\n \"counters\": {", file);
+    for (size_t kind = 0; kind < COUNTER_KINDS; kind++)
+        fprintf(file, "%s\"%s\": %" PRIu64, kind > 0 ? ", " : "", COUNTERS[kind].name, figures->counters[kind]);
+    fputs("}}\n", file);
+}
+
+static void write_file(const char *path, const struct figures *figures)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file != NULL)
+        write_json(file, figures);
+    if (file == NULL || fclose(file) != 0)
+        notice("the report could not be written to TRIB_MPI_REPORT_FILE='%s': %s", path, strerror(errno));
+}
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 ? value : NULL;
+}
+
+void report_write(void)
+{
+    struct figures own = own_figures(), all;
+    char whose[96];
+
+    PMPI_Reduce(&own, &all, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, job.world);
+    if (job.rank != 0)
+        return;
+    snprintf(whose, sizeof whose, "MPI_COMM_WORLD of %d ranks; the figures are sums over them", job.size);
+    if (setting("TRIB_MPI_REPORT") != NULL)
+        print(&all, whose);
+    if (setting("TRIB_MPI_REPORT_FILE") != NULL)
+        write_file(setting("TRIB_MPI_REPORT_FILE"), &all);
+}
+
+void report_write_own(void)
+{
+    struct figures own = own_figures();
+    char whose[96];
+
+    if (setting("TRIB_MPI_REPORT") == NULL)
+        return;
+    snprintf(whose, sizeof whose, "MPI_Abort on rank %d of %d; the figures are its own", job.rank, job.size);
+    print(&own, whose);
+}

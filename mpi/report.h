@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What went through the tree and what did not, and why.
+ */
+#ifndef TRIB_MPI_REPORT_H
+#define TRIB_MPI_REPORT_H
+
+#include "collective.h"
+
+#include <stdint.h>
+
+enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_BROKEN, GROUP_EVENTS };
+
+/* Counting; from any thread. */
+void report_operation(enum collective collective, enum reason reason, uint64_t bytes);
+void report_group(enum group_event event);
+
+/* Sums over all ranks: on rank 0's stderr when TRIB_MPI_REPORT is set there, as JSON in the file TRIB_MPI_REPORT_FILE.
+ * Collective over the job's private communicator. */
+void report_write(void);
+
+/* This rank's figures alone, on its stderr, when TRIB_MPI_REPORT is set: for MPI_Abort. */
+void report_write_own(void);
+
+#endif
