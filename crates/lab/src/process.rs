@@ -1,0 +1,200 @@
+//! Processes that can be found again and never mistaken for one another.
+//!
+//! A process id alone is not a name: the kernel hands it out again. Id and start time together are one for as long as the
+//! machine runs, and a pidfd, once it is known to belong to that pair, stays with that process for good.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
+
+/// What names one process among all that run between two boots.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ProcessId {
+    /// The process id.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+}
+
+impl ProcessId {
+    /// The process with this id that runs now; `None` when there is none, or only its remains wait for their parent.
+    pub fn running(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (id, state) = parse_stat(&stat)?;
+        (!matches!(state, 'Z' | 'X')).then_some(id)
+    }
+
+    /// This process.
+    pub fn own() -> Self {
+        Self::running(std::process::id()).expect("/proc is mounted and shows this process")
+    }
+
+    /// Reads the first line of a `/proc/PID/stat`, which is also what a pid file of the lab holds.
+    pub fn from_stat(line: &str) -> Option<Self> {
+        parse_stat(line).map(|(id, _)| id)
+    }
+
+    /// True while this very process runs.
+    pub fn is_running(self) -> bool {
+        Self::running(self.pid) == Some(self)
+    }
+}
+
+/// A handle on a process that need not be a child of ours.
+#[derive(Debug)]
+pub struct Process {
+    id: ProcessId,
+    pidfd: OwnedFd,
+}
+
+impl Process {
+    /// A handle on the process `id`; `None` when it has ended.
+    pub fn open(id: ProcessId) -> io::Result<Option<Self>> {
+        let Some(pid) = i32::try_from(id.pid).ok().and_then(Pid::from_raw) else {
+            return Ok(None);
+        };
+        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // The id is looked at after the handle exists: if it is still the one we mean, so is the handle.
+        Ok(id.is_running().then_some(Self { id, pidfd }))
+    }
+
+    /// Its name.
+    pub fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// Sends a signal; a process that has ended is no error.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.pidfd, signal) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until it has ended, for at most `limit`; tells whether it has. A child of ours is reaped.
+    pub fn wait(&self, limit: Duration) -> io::Result<bool> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+            match poll(&mut ended, Some(&timespec(left))) {
+                Ok(0) => return Ok(false),
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Fails for a process that is not our child, whose parent reaps it.
+        let _ = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        Ok(true)
+    }
+
+    /// Asks it to end, and after `grace` makes it.
+    pub fn end(&self, grace: Duration) -> io::Result<()> {
+        end_all(std::slice::from_ref(self), grace)
+    }
+}
+
+/// Asks all of them to end, and after `grace` makes those that still run.
+pub fn end_all(processes: &[Process], grace: Duration) -> io::Result<()> {
+    for process in processes {
+        process.signal(Signal::TERM)?;
+        // A stopped process acts on SIGTERM only when it runs again.
+        process.signal(Signal::CONT)?;
+    }
+    let deadline = Instant::now() + grace;
+    for process in processes {
+        if !process.wait(deadline.saturating_duration_since(Instant::now()))? {
+            process.signal(Signal::KILL)?;
+            process.wait(KILL_LIMIT)?;
+        }
+    }
+    Ok(())
+}
+
+impl AsFd for Process {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+/// A time limit in the form the kernel wants.
+pub(crate) fn timespec(limit: Duration) -> Timespec {
+    Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
+}
+
+/// Id and state out of a stat line. The command's name stands in parentheses and may hold anything, parentheses included,
+/// so the fields are counted from the last one.
+fn parse_stat(line: &str) -> Option<(ProcessId, char)> {
+    let (pid, _) = line.split_once(' ')?;
+    let (_, fields) = line.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // Field 22 of proc(5); the state was field 3.
+    let start = fields.nth(22 - 4)?;
+    Some((ProcessId { pid: pid.parse().ok()?, start: start.parse().ok()? }, state))
+}
+
+/// How long the kernel may take to end a process after SIGKILL: long only when it hangs in a device.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_command_name_with_parentheses_does_not_shift_the_fields() {
+        let line = "42 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20 21";
+        assert_eq!(parse_stat(line), Some((ProcessId { pid: 42, start: 777 }, 'S')));
+    }
+
+    #[test]
+    fn half_a_line_is_no_process() {
+        for line in ["", "42", "42 (a", "42 (a) S 1 2", "x (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1"] {
+            assert_eq!(ProcessId::from_stat(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_recycled_pid_is_another_process() {
+        let own = ProcessId::own();
+        assert!(own.is_running());
+        let earlier = ProcessId { start: own.start - 1, ..own };
+        assert!(!earlier.is_running());
+        assert!(Process::open(earlier).unwrap().is_none());
+    }
+
+    #[test]
+    fn ending_wakes_a_stopped_process_and_reaps_it() {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::open(ProcessId::running(child.id()).unwrap()).unwrap().unwrap();
+        process.signal(Signal::STOP).unwrap();
+        process.end(Duration::from_secs(5)).unwrap();
+        assert!(!process.id().is_running());
+        assert!(fs::metadata(format!("/proc/{}", child.id())).is_err(), "the child was not reaped");
+    }
+
+    #[test]
+    fn a_process_that_ignores_sigterm_is_killed() {
+        // "ready" comes from a shell that already ignores the signal.
+        let mut child = Command::new("sh")
+            .args(["-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0; 6];
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let process = Process::open(ProcessId::running(child.id()).unwrap()).unwrap().unwrap();
+        process.end(Duration::from_millis(50)).unwrap();
+        assert!(!process.id().is_running());
+    }
+}
