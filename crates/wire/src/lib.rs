@@ -2,7 +2,7 @@
 //!
 //! Map: `ids` (identifiers), `operation` (collectives, types, operators), `ranks` (lists of ranks),
 //! `header` (the fixed header of every frame), `body` (typed payloads of control frames), `auth` (the
-//! keyed tag), `control` (messages between manager, nodes and clients over TLS).
+//! keyed tag), `hello` (opening of a stream connection), `control` (messages between manager, nodes and clients over TLS).
 //!
 //! Invariants: parsing is total, bounds come before allocation, nothing here reads a socket or clock.
 #![no_std]
@@ -16,6 +16,7 @@ mod bytes;
 pub mod control;
 pub mod error;
 pub mod header;
+pub mod hello;
 pub mod ids;
 pub mod operation;
 pub mod ranks;

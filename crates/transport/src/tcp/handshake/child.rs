@@ -1,0 +1,163 @@
+//! The calling end of the handshake.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, version_of};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
+
+use super::{End, HandshakeError, is_proven, nonce, parse_error, prove};
+use crate::keys::HelloKey;
+use crate::tcp::StreamSocket;
+
+/// Who calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The job.
+    pub job: JobId,
+    /// Placement epoch.
+    pub epoch: Epoch,
+    /// The logical node that is called.
+    pub node: NodeId,
+    /// Which child of it calls.
+    pub child: ChildIndex,
+    /// Which of several connections between the two, 0 based.
+    pub channel: u16,
+    /// Where the caller takes datagrams.
+    pub udp_port: u16,
+}
+
+/// An open, authenticated connection.
+#[derive(Debug)]
+pub struct Connected {
+    /// The connection.
+    pub socket: StreamSocket,
+    /// Where the node takes this child's datagrams.
+    pub datagrams: SocketAddr,
+}
+
+/// Opens the stream connection of a child to the node at `target`. Blocks for at most `patience`; what may pass (nobody
+/// listens yet, the node has not heard of the job yet) is tried again until then.
+pub fn connect(
+    target: SocketAddr,
+    identity: &Identity,
+    key: &HelloKey,
+    patience: Duration,
+) -> Result<Connected, HandshakeError> {
+    let deadline = Instant::now() + patience;
+    let mut pause = PAUSE_MIN;
+    loop {
+        let error = match connect_once(target, identity, key, deadline) {
+            Ok(connected) => return Ok(connected),
+            Err(error) => error,
+        };
+        if !error.is_transient() || Instant::now() + pause >= deadline {
+            return Err(error);
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+fn connect_once(
+    target: SocketAddr,
+    identity: &Identity,
+    key: &HelloKey,
+    deadline: Instant,
+) -> Result<Connected, HandshakeError> {
+    let stream = TcpStream::connect_timeout(&target, left(deadline)?)?;
+    stream.set_nodelay(true)?;
+    let mut line = Line { stream, deadline };
+    let hello = Hello {
+        job: identity.job,
+        epoch: identity.epoch,
+        node: identity.node,
+        child: identity.child,
+        channel: identity.channel,
+        udp_port: identity.udp_port,
+        nonce: nonce()?,
+    };
+    line.say(&hello.to_bytes())?;
+    let challenge = Challenge::parse(&line.hear::<{ Challenge::LEN }>()?).map_err(parse_error)?;
+    accepted(challenge.status)?;
+    if challenge.udp_port == 0 {
+        return Err(HandshakeError::Malformed(trib_wire::ParseError::BadField("udp port")));
+    }
+    let mac = prove(key, End::Child, &hello, &challenge);
+    line.say(&Proof { mac }.to_bytes())?;
+    let welcome = Welcome::parse(&line.hear::<{ Welcome::LEN }>()?).map_err(parse_error)?;
+    accepted(welcome.status)?;
+    if !is_proven(key, End::Node, &hello, &challenge, &welcome.mac) {
+        return Err(HandshakeError::BadKey);
+    }
+    line.stream.set_read_timeout(None)?;
+    line.stream.set_write_timeout(None)?;
+    Ok(Connected {
+        socket: StreamSocket::new(line.stream)?,
+        datagrams: SocketAddr::new(target.ip(), challenge.udp_port),
+    })
+}
+
+fn accepted(status: Status) -> Result<(), HandshakeError> {
+    match status {
+        Status::Accepted => Ok(()),
+        refusal => Err(HandshakeError::Refused(refusal)),
+    }
+}
+
+fn left(deadline: Instant) -> Result<Duration, HandshakeError> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(HandshakeError::TimedOut) } else { Ok(left) }
+}
+
+/// A blocking connection with a deadline.
+struct Line {
+    stream: TcpStream,
+    deadline: Instant,
+}
+
+impl Line {
+    fn say(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
+        self.stream.set_write_timeout(Some(left(self.deadline)?))?;
+        // One small message per direction always fits the socket's buffer.
+        self.stream.write_all(bytes).map_err(io_error)
+    }
+
+    /// A message of `N` bytes. If its first bytes show another version, what follows may be of any length.
+    fn hear<const N: usize>(&mut self) -> Result<[u8; N], HandshakeError> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes[..PREFIX_LEN])?;
+        let theirs = version_of(&bytes).map_err(parse_error)?;
+        if theirs != trib_wire::VERSION {
+            return Err(HandshakeError::Version { ours: trib_wire::VERSION, theirs });
+        }
+        self.fill(&mut bytes[PREFIX_LEN..])?;
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), HandshakeError> {
+        while !bytes.is_empty() {
+            self.stream.set_read_timeout(Some(left(self.deadline)?))?;
+            match self.stream.read(bytes) {
+                Ok(0) => return Err(HandshakeError::Closed),
+                Ok(got) => bytes = &mut bytes[got..],
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(io_error(e)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn io_error(error: std::io::Error) -> HandshakeError {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => HandshakeError::TimedOut,
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => HandshakeError::Closed,
+        _ => HandshakeError::Io(error),
+    }
+}
+
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_millis(200);

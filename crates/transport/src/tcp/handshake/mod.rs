@@ -1,0 +1,113 @@
+//! Who opens a stream connection: both ends prove that they hold the job's key, over fresh nonces and all that was said.
+//!
+//! `child` is the calling end (blocking, with a deadline; ranks and nodes alike use it), `caller` the answering end
+//! (non-blocking, many at once). The messages stand in `trib_wire::hello`.
+
+mod caller;
+mod child;
+
+pub use caller::{Admission, Admitted, Caller, Progress};
+pub use child::{Connected, Identity, connect};
+
+use std::io;
+use std::time::Duration;
+
+use hkdf::hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use trib_wire::ParseError;
+use trib_wire::hello::{Challenge, Hello, Mac, Nonce, Status};
+
+use crate::keys::HelloKey;
+
+/// A handshake that takes longer is given up at the answering end.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a connection was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// No connection, or it broke.
+    #[error("cannot reach the far end: {0}")]
+    Io(#[from] io::Error),
+    /// The far end said nothing for too long.
+    #[error("the far end did not finish the handshake in time")]
+    TimedOut,
+    /// The far end hung up.
+    #[error("the far end closed the connection during the handshake")]
+    Closed,
+    /// The far end speaks something else.
+    #[error("the far end does not speak Tributary's handshake: {0}")]
+    Malformed(ParseError),
+    /// The two ends are of different releases.
+    #[error(
+        "protocol version mismatch: this side speaks version {ours}, the far end version {theirs}; install the same release on both"
+    )]
+    Version {
+        /// Ours.
+        ours: u8,
+        /// Theirs.
+        theirs: u8,
+    },
+    /// The node said no.
+    #[error("the node refused the connection: {0}")]
+    Refused(Status),
+    /// The far end could not prove that it holds the job's key.
+    #[error("the far end does not hold the job's key")]
+    BadKey,
+}
+
+impl HandshakeError {
+    /// Whether a later attempt may do better: the node may just not have heard of the job yet.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            HandshakeError::Io(_)
+                | HandshakeError::Closed
+                | HandshakeError::Refused(Status::UnknownJob | Status::UnknownNode | Status::Busy)
+        )
+    }
+}
+
+/// The two ends of the conversation, so that one's proof is not the other's.
+#[derive(Clone, Copy)]
+enum End {
+    Child,
+    Node,
+}
+
+fn proof(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).expect("any key length will do");
+    mac.update(match end {
+        End::Child => b"child",
+        End::Node => b"node ",
+    });
+    mac.update(&hello.to_bytes());
+    mac.update(&challenge.to_bytes());
+    mac
+}
+
+fn prove(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge) -> Mac {
+    proof(key, end, hello, challenge).finalize().into_bytes().into()
+}
+
+/// In constant time.
+fn is_proven(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge, mac: &Mac) -> bool {
+    proof(key, end, hello, challenge).verify_slice(mac).is_ok()
+}
+
+/// Fresh random bytes.
+fn nonce() -> io::Result<Nonce> {
+    let mut nonce = Nonce::default();
+    // SAFETY: the pointer and the length are those of `nonce`.
+    let got = unsafe { libc::getrandom(nonce.as_mut_ptr().cast(), nonce.len(), 0) };
+    match usize::try_from(got) {
+        Ok(got) if got == nonce.len() => Ok(nonce),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn parse_error(error: ParseError) -> HandshakeError {
+    match error {
+        ParseError::BadVersion(theirs) => HandshakeError::Version { ours: trib_wire::VERSION, theirs },
+        other => HandshakeError::Malformed(other),
+    }
+}

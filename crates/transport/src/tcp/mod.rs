@@ -1,0 +1,14 @@
+//! Stream connections: who is there (`handshake`), frames in (`reader`), frames out (`writer`), the socket itself.
+
+pub mod handshake;
+mod reader;
+mod socket;
+mod writer;
+
+pub use handshake::{Admission, Caller, Connected, HandshakeError, connect};
+pub use reader::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader};
+pub use socket::StreamSocket;
+pub use writer::{FlushEnd, QueueFull, StreamWriter, Written};
+
+#[cfg(test)]
+mod tests;

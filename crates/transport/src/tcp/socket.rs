@@ -1,0 +1,91 @@
+//! A connected stream socket as this system uses it.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+use socket2::SockRef;
+
+/// A non-blocking TCP connection without Nagle's delay. Buffers stay tuned by the kernel: a fixed size is either too
+/// small for a long path or takes memory from every other job.
+#[derive(Debug)]
+pub struct StreamSocket {
+    stream: mio::net::TcpStream,
+}
+
+impl StreamSocket {
+    /// Takes a connected socket.
+    pub fn new(stream: TcpStream) -> io::Result<StreamSocket> {
+        stream.set_nonblocking(true)?;
+        StreamSocket::from_mio(mio::net::TcpStream::from_std(stream))
+    }
+
+    /// Takes a socket that is non-blocking already.
+    pub fn from_mio(stream: mio::net::TcpStream) -> io::Result<StreamSocket> {
+        stream.set_nodelay(true)?;
+        Ok(StreamSocket { stream })
+    }
+
+    /// The far end.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
+    }
+
+    /// The near end.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+}
+
+impl Read for StreamSocket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(bytes)
+    }
+
+    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.stream.read_vectored(slices)
+    }
+}
+
+/// Never raises SIGPIPE: inside an application's process that signal is not ours to ignore.
+impl Write for StreamSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        SockRef::from(&self.stream).send_with_flags(bytes, libc::MSG_NOSIGNAL)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        SockRef::from(&self.stream).send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for StreamSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl AsRawFd for StreamSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+}
+
+impl Source for StreamSocket {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.stream.register(registry, token, interests)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        self.stream.reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.stream.deregister(registry)
+    }
+}

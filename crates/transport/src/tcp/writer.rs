@@ -1,0 +1,352 @@
+//! Frames into a byte stream: control frames first, then vector data in turn over the groups.
+//!
+//! ```text
+//!  push_control --> control ------------------------------+
+//!  push_data ----> lane of group a --+                     +--> [rest of the frame begun | control | picked] --> socket
+//!                  lane of group b --+-- deficit --> picked +                                    |
+//!                  lane of group c --+   round robin                                 written <---+
+//! ```
+//! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never blocks.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+
+use trib_wire::auth::{FrameKey, payload_crc};
+use trib_wire::header::{FLAG_CRC, HEADER_LEN};
+use trib_wire::{GroupIndex, Header};
+
+use crate::landing::Source;
+
+/// How far `flush` came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlushEnd {
+    /// Nothing is queued any more.
+    Idle,
+    /// The socket takes no more now; ask for writability.
+    Blocked,
+}
+
+/// More control frames wait than the grant explains: the far end does not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0} control frames wait for a far end that does not read")]
+pub struct QueueFull(pub usize);
+
+/// A frame with vector data whose last byte is in the socket.
+#[derive(Debug)]
+pub struct Written<P> {
+    /// As it was queued.
+    pub header: Header,
+    /// Its payload, free again.
+    pub payload: Option<P>,
+}
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub struct StreamWriter<P> {
+    key: FrameKey,
+    control_max: usize,
+    /// The frame of which some bytes are sent, and how many.
+    begun: Option<(Frame<P>, usize)>,
+    control: VecDeque<Frame<P>>,
+    /// Chosen to go next, not begun.
+    picked: VecDeque<Frame<P>>,
+    picked_bytes: usize,
+    lanes: VecDeque<Lane<P>>,
+    /// Empty queues, kept for their memory.
+    spare: Vec<VecDeque<Frame<P>>>,
+    written: VecDeque<Written<P>>,
+    queued_bytes: usize,
+    bytes: u64,
+    frames: u64,
+}
+
+#[derive(Debug)]
+struct Frame<P> {
+    header: Header,
+    sealed: [u8; HEADER_LEN],
+    content: Content<P>,
+}
+
+#[derive(Debug)]
+enum Content<P> {
+    None,
+    Body(Box<[u8]>),
+    Data(P),
+}
+
+/// The queue of one group.
+#[derive(Debug)]
+struct Lane<P> {
+    group: GroupIndex,
+    frames: VecDeque<Frame<P>>,
+    /// Bytes that the group may still send in this round.
+    deficit: usize,
+}
+
+impl<P: Source> Frame<P> {
+    fn payload(&self) -> &[u8] {
+        match &self.content {
+            Content::None => &[],
+            Content::Body(body) => body,
+            Content::Data(payload) => payload.bytes(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        HEADER_LEN + self.header.payload_len as usize
+    }
+}
+
+impl<P: Source> StreamWriter<P> {
+    /// A writer that seals with `key` and lets at most `control_max` control frames wait.
+    pub fn new(key: FrameKey, control_max: usize) -> StreamWriter<P> {
+        StreamWriter {
+            key,
+            control_max,
+            begun: None,
+            control: VecDeque::with_capacity(BATCH_FRAMES),
+            picked: VecDeque::with_capacity(BATCH_FRAMES),
+            picked_bytes: 0,
+            lanes: VecDeque::new(),
+            spare: Vec::new(),
+            written: VecDeque::with_capacity(BATCH_FRAMES),
+            queued_bytes: 0,
+            bytes: 0,
+            frames: 0,
+        }
+    }
+
+    /// Queues a frame with a typed body or none, ahead of all vector data that has not begun. Payload length, checksum
+    /// and tag are filled in here.
+    pub fn push_control(&mut self, header: &Header, body: &[u8]) -> Result<(), QueueFull> {
+        if self.control.len() >= self.control_max {
+            return Err(QueueFull(self.control.len()));
+        }
+        let mut header = *header;
+        header.payload_len = body.len() as u32;
+        let content = if body.is_empty() {
+            header.flags &= !FLAG_CRC;
+            header.payload_crc = 0;
+            Content::None
+        } else {
+            header.flags |= FLAG_CRC;
+            header.payload_crc = payload_crc(body);
+            Content::Body(body.into())
+        };
+        let frame = self.seal(header, content);
+        self.control.push_back(frame);
+        Ok(())
+    }
+
+    /// Queues a frame with vector data (or a header-only result) behind the others of its group. TCP's own checksum
+    /// protects the payload here; the tag covers the header.
+    ///
+    /// # Panics
+    /// If the payload is not `header.payload_len` bytes long.
+    pub fn push_data(&mut self, header: &Header, payload: Option<P>) {
+        let len = payload.as_ref().map_or(0, |p| p.bytes().len());
+        assert_eq!(len, header.payload_len as usize, "payload length");
+        let mut header = *header;
+        header.flags &= !FLAG_CRC;
+        header.payload_crc = 0;
+        let group = header.group;
+        let frame = self.seal(header, payload.map_or(Content::None, Content::Data));
+        match self.lanes.iter_mut().find(|lane| lane.group == group) {
+            Some(lane) => lane.frames.push_back(frame),
+            None => {
+                let mut frames = self.spare.pop().unwrap_or_default();
+                frames.push_back(frame);
+                self.lanes.push_back(Lane { group, frames, deficit: 0 });
+            }
+        }
+    }
+
+    /// Writes until nothing is queued or the socket is full. Then take what `next_written` has.
+    pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<FlushEnd> {
+        loop {
+            self.pick();
+            let (result, offered) = {
+                let mut slices = [IoSlice::new(&[]); 2 * BATCH_FRAMES];
+                let (count, offered) = self.gather(&mut slices);
+                if count == 0 {
+                    return Ok(FlushEnd::Idle);
+                }
+                (socket.write_vectored(&slices[..count]), offered)
+            };
+            match result {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(sent) => {
+                    self.consume(sent);
+                    if sent < offered {
+                        return Ok(FlushEnd::Blocked);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(FlushEnd::Blocked),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// The oldest frame with vector data that was written and not yet asked for.
+    pub fn next_written(&mut self) -> Option<Written<P>> {
+        self.written.pop_front()
+    }
+
+    /// Whether nothing waits: no need to ask for writability.
+    pub fn is_idle(&self) -> bool {
+        self.queued_bytes == 0
+    }
+
+    /// Bytes that wait, headers included.
+    pub fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Removes frames with vector data that have not begun and are unwanted; gives how many.
+    pub fn cut(&mut self, mut unwanted: impl FnMut(&Header) -> bool) -> usize {
+        let mut frames = 0;
+        let mut bytes = 0;
+        let mut keep = |frame: &Frame<P>| {
+            let cut = unwanted(&frame.header);
+            if cut {
+                frames += 1;
+                bytes += frame.len();
+            }
+            !cut
+        };
+        self.picked.retain(&mut keep);
+        for lane in &mut self.lanes {
+            lane.frames.retain(&mut keep);
+        }
+        self.lanes.retain(|lane| !lane.frames.is_empty());
+        self.picked_bytes = self.picked.iter().map(Frame::len).sum();
+        self.queued_bytes -= bytes;
+        frames
+    }
+
+    /// Every payload of vector data that waits, the one that has begun included, for instance to replace the
+    /// application's memory by a copy. A replacement has the same length.
+    pub fn payloads_mut(&mut self) -> impl Iterator<Item = (&Header, &mut P)> {
+        let begun = self.begun.iter_mut().map(|(frame, _)| frame);
+        let lanes = self.lanes.iter_mut().flat_map(|lane| &mut lane.frames);
+        begun.chain(&mut self.picked).chain(lanes).filter_map(|frame| match &mut frame.content {
+            Content::Data(payload) => Some((&frame.header, payload)),
+            _ => None,
+        })
+    }
+
+    /// Bytes written to the socket.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Frames written to the last byte.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    fn seal(&mut self, header: Header, content: Content<P>) -> Frame<P> {
+        let mut sealed = [0; HEADER_LEN];
+        self.key.seal(&header, &mut sealed);
+        let frame = Frame { header, sealed, content };
+        self.queued_bytes += frame.len();
+        frame
+    }
+
+    /// Deficit round robin: a group's turn ends when it has had its share of bytes.
+    fn pick(&mut self) {
+        while self.picked_bytes < BATCH_BYTES && self.picked.len() < BATCH_FRAMES {
+            let Some(lane) = self.lanes.front_mut() else {
+                return;
+            };
+            let len = lane.frames.front().map_or(0, Frame::len);
+            if lane.deficit < len {
+                lane.deficit += QUANTUM;
+                self.lanes.rotate_left(1);
+                continue;
+            }
+            lane.deficit -= len;
+            if let Some(frame) = lane.frames.pop_front() {
+                self.picked_bytes += len;
+                self.picked.push_back(frame);
+            }
+            if lane.frames.is_empty()
+                && let Some(lane) = self.lanes.pop_front()
+                && self.spare.len() < SPARE_MAX
+            {
+                self.spare.push(lane.frames);
+            }
+        }
+    }
+
+    /// What goes into the next system call: how many slices, how many bytes.
+    fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; 2 * BATCH_FRAMES]) -> (usize, usize) {
+        let (mut count, mut bytes) = (0, 0);
+        let mut add = |part: &'a [u8]| {
+            if !part.is_empty() {
+                slices[count] = IoSlice::new(part);
+                count += 1;
+                bytes += part.len();
+            }
+        };
+        let mut room = BATCH_FRAMES;
+        if let Some((frame, sent)) = &self.begun {
+            add(frame.sealed.get(*sent..).unwrap_or(&[]));
+            add(&frame.payload()[sent.saturating_sub(HEADER_LEN)..]);
+            room -= 1;
+        }
+        for frame in self.control.iter().chain(&self.picked).take(room) {
+            add(&frame.sealed);
+            add(frame.payload());
+        }
+        (count, bytes)
+    }
+
+    fn consume(&mut self, sent: usize) {
+        self.bytes += sent as u64;
+        self.queued_bytes -= sent;
+        let mut left = sent;
+        while left > 0 {
+            let (frame, before) = match self.begun.take() {
+                Some(begun) => begun,
+                None => (self.next_in_order(), 0),
+            };
+            let missing = frame.len() - before;
+            if left < missing {
+                self.begun = Some((frame, before + left));
+                return;
+            }
+            left -= missing;
+            self.frames += 1;
+            if frame.header.kind.carries_data() {
+                self.written.push_back(Written {
+                    header: frame.header,
+                    payload: match frame.content {
+                        Content::Data(payload) => Some(payload),
+                        _ => None,
+                    },
+                });
+            }
+        }
+    }
+
+    fn next_in_order(&mut self) -> Frame<P> {
+        if let Some(frame) = self.control.pop_front() {
+            return frame;
+        }
+        let frame = self.picked.pop_front().expect("no more bytes were sent than offered");
+        self.picked_bytes -= frame.len();
+        frame
+    }
+}
+
+/// Most frames of one system call.
+const BATCH_FRAMES: usize = 32;
+/// Vector data is picked until it has this many bytes: enough that a system call is worth it, so little that a control
+/// frame or another group soon gets its turn.
+const BATCH_BYTES: usize = 256 * 1024;
+/// Bytes of vector data that a group sends before it is the next one's turn.
+const QUANTUM: usize = 64 * 1024;
+/// Empty queues that are kept.
+const SPARE_MAX: usize = 16;

@@ -1,0 +1,12 @@
+//! Datagrams: one send for a whole fan-out, one receive for a whole batch.
+
+mod batch;
+mod counters;
+mod socket;
+
+pub use batch::{Datagram, RecvBatch};
+pub use counters::UdpCounters;
+pub use socket::{DatagramSocket, RECV_BUFFER_WANTED};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! The four messages that open a stream connection of (job, node, child, channel).
+//!
+//! ```text
+//!  child                                   node
+//!    | Hello     who I am, nonce            |
+//!    |------------------------------------->|
+//!    | Challenge status, nonce, UDP port    |
+//!    |<-------------------------------------|
+//!    | Proof     MAC over both              |
+//!    |------------------------------------->|
+//!    | Welcome   status, MAC over both      |
+//!    |<-------------------------------------|
+//!
+//!            0       4      5     6         8
+//! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20) | 0 | nonce (24..40)
+//! Challenge  magic | vers | 2   | status  | epoch (8) | udp (12) | 0 | nonce (16..32)
+//! Proof      magic | vers | 3   | 0       | mac (8..40)
+//! Welcome    magic | vers | 4   | status  | mac (8..40)
+//! ```
+//! Magic and version stand at the same place in every version, so that both ends can say which versions met.
+
+use core::fmt;
+
+use crate::VERSION;
+use crate::bytes::{Reader, Writer};
+use crate::error::ParseError;
+use crate::ids::{ChildIndex, Epoch, JobId, NodeId};
+
+/// First four bytes of each handshake message.
+pub const HELLO_MAGIC: u32 = 0x6f4c_7254;
+/// Bytes that are enough for [`version_of`].
+pub const PREFIX_LEN: usize = 8;
+/// A value that is never used twice.
+pub type Nonce = [u8; 16];
+/// A message authentication code, HMAC-SHA256.
+pub type Mac = [u8; 32];
+
+/// The version in the first [`PREFIX_LEN`] bytes of a handshake message of any version.
+pub fn version_of(bytes: &[u8]) -> Result<u8, ParseError> {
+    let mut r = Reader::new(bytes);
+    if r.u32()? != HELLO_MAGIC {
+        return Err(ParseError::BadMagic);
+    }
+    r.u8()
+}
+
+/// What a node answers to a Hello or a Proof.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+pub enum Status {
+    /// Go on.
+    Accepted = 0,
+    /// The node speaks another protocol version.
+    Version = 1,
+    /// The job is not (or no longer) installed at the node.
+    UnknownJob = 2,
+    /// The node serves the job in another epoch.
+    WrongEpoch = 3,
+    /// The job has no such logical node in this process.
+    UnknownNode = 4,
+    /// The logical node has no such child, or not such a channel.
+    UnknownChild = 5,
+    /// The child is connected, or was and went away in this epoch.
+    DuplicateChild = 6,
+    /// The child connects from an address that was not provisioned.
+    WrongAddress = 7,
+    /// The proof was not made with the job's key.
+    BadKey = 8,
+    /// Too many handshakes at once.
+    Busy = 9,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: &'static [Status] = &[
+        Status::Accepted,
+        Status::Version,
+        Status::UnknownJob,
+        Status::WrongEpoch,
+        Status::UnknownNode,
+        Status::UnknownChild,
+        Status::DuplicateChild,
+        Status::WrongAddress,
+        Status::BadKey,
+        Status::Busy,
+    ];
+
+    /// The status with this code.
+    pub fn from_code(code: u16) -> Option<Status> {
+        Status::ALL.iter().copied().find(|s| *s as u16 == code)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Accepted => "accepted",
+            Status::Version => "the node speaks another protocol version",
+            Status::UnknownJob => "the node does not know the job: it has ended, or was never granted there",
+            Status::WrongEpoch => "the node serves the job in another epoch: the ticket is out of date",
+            Status::UnknownNode => "the process does not host that logical node of the job",
+            Status::UnknownChild => "the logical node has no such child or channel",
+            Status::DuplicateChild => "this child is connected already, or was and left in this epoch",
+            Status::WrongAddress => "the node expects this child from another address",
+            Status::BadKey => "the job key is wrong",
+            Status::Busy => "the node has too many handshakes at once: try again",
+        })
+    }
+}
+
+/// The child's opening message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// The job.
+    pub job: JobId,
+    /// Placement epoch of the child's ticket or grant.
+    pub epoch: Epoch,
+    /// The logical node that is called.
+    pub node: NodeId,
+    /// Which child of it calls.
+    pub child: ChildIndex,
+    /// Which of several connections between the two, 0 based.
+    pub channel: u16,
+    /// Where the child takes datagrams; the address is that of the connection.
+    pub udp_port: u16,
+    /// The child's nonce.
+    pub nonce: Nonce,
+}
+
+impl Hello {
+    /// Bytes of the message.
+    pub const LEN: usize = 40;
+
+    /// The message as bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        let mut w = prefix(&mut bytes, 1, self.channel);
+        w.u32(self.job.0);
+        w.u32(self.epoch.0);
+        w.u16(self.node.0);
+        w.u16(self.child.0);
+        w.u16(self.udp_port);
+        w.u16(0);
+        bytes[24..].copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    /// Reads the message.
+    pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Hello, ParseError> {
+        let (mut r, channel) = open(bytes, 1)?;
+        let hello = Hello {
+            job: JobId(r.u32()?),
+            epoch: Epoch(r.u32()?),
+            node: NodeId(r.u16()?),
+            child: ChildIndex(r.u16()?),
+            channel,
+            udp_port: r.u16()?,
+            nonce: nonce_at(bytes, 24)?,
+        };
+        if hello.job.0 == 0 {
+            return Err(ParseError::BadField("job"));
+        }
+        if usize::from(hello.child.0) >= crate::ids::CHILDREN_MAX {
+            return Err(ParseError::BadField("child"));
+        }
+        if hello.udp_port == 0 {
+            return Err(ParseError::BadField("udp port"));
+        }
+        Ok(hello)
+    }
+}
+
+/// The node's answer to a Hello.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Challenge {
+    /// Whether the handshake goes on.
+    pub status: Status,
+    /// The node's epoch of the job, 0 if it does not know the job.
+    pub epoch: Epoch,
+    /// Where the logical node takes datagrams; the address is that of the connection.
+    pub udp_port: u16,
+    /// The node's nonce.
+    pub nonce: Nonce,
+}
+
+impl Challenge {
+    /// Bytes of the message.
+    pub const LEN: usize = 32;
+
+    /// The message as bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        let mut w = prefix(&mut bytes, 2, self.status as u16);
+        w.u32(self.epoch.0);
+        w.u16(self.udp_port);
+        w.u16(0);
+        bytes[16..].copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    /// Reads the message.
+    pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Challenge, ParseError> {
+        let (mut r, status) = open(bytes, 2)?;
+        Ok(Challenge {
+            status: Status::from_code(status).ok_or(ParseError::BadField("status"))?,
+            epoch: Epoch(r.u32()?),
+            udp_port: r.u16()?,
+            nonce: nonce_at(bytes, 16)?,
+        })
+    }
+}
+
+/// The child's proof that it holds the job's key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Proof {
+    /// Over Hello and Challenge.
+    pub mac: Mac,
+}
+
+impl Proof {
+    /// Bytes of the message.
+    pub const LEN: usize = 40;
+
+    /// The message as bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        prefix(&mut bytes, 3, 0);
+        bytes[8..].copy_from_slice(&self.mac);
+        bytes
+    }
+
+    /// Reads the message.
+    pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Proof, ParseError> {
+        open(bytes, 3)?;
+        Ok(Proof { mac: mac_at(bytes)? })
+    }
+}
+
+/// The node's proof that it holds the job's key, or its refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Welcome {
+    /// Whether the connection is open now.
+    pub status: Status,
+    /// Over Hello and Challenge, zeros in a refusal.
+    pub mac: Mac,
+}
+
+impl Welcome {
+    /// Bytes of the message.
+    pub const LEN: usize = 40;
+
+    /// The message as bytes.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        prefix(&mut bytes, 4, self.status as u16);
+        bytes[8..].copy_from_slice(&self.mac);
+        bytes
+    }
+
+    /// Reads the message.
+    pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Welcome, ParseError> {
+        let (_, status) = open(bytes, 4)?;
+        Ok(Welcome { status: Status::from_code(status).ok_or(ParseError::BadField("status"))?, mac: mac_at(bytes)? })
+    }
+}
+
+/// Writes the first eight bytes, which all four messages share.
+fn prefix(bytes: &mut [u8], kind: u8, word: u16) -> Writer<'_> {
+    let mut w = Writer::new(bytes);
+    w.u32(HELLO_MAGIC);
+    w.u8(VERSION);
+    w.u8(kind);
+    w.u16(word);
+    w
+}
+
+/// Checks the first eight bytes; the reader stands behind them.
+fn open(bytes: &[u8], kind: u8) -> Result<(Reader<'_>, u16), ParseError> {
+    let mut r = Reader::new(bytes);
+    if r.u32()? != HELLO_MAGIC {
+        return Err(ParseError::BadMagic);
+    }
+    let version = r.u8()?;
+    if version != VERSION {
+        return Err(ParseError::BadVersion(version));
+    }
+    if r.u8()? != kind {
+        return Err(ParseError::BadField("kind"));
+    }
+    let word = r.u16()?;
+    Ok((r, word))
+}
+
+fn nonce_at(bytes: &[u8], at: usize) -> Result<Nonce, ParseError> {
+    let (nonce, _) = bytes.get(at..).and_then(|rest| rest.split_first_chunk()).ok_or(ParseError::Truncated)?;
+    Ok(*nonce)
+}
+
+fn mac_at(bytes: &[u8]) -> Result<Mac, ParseError> {
+    let (mac, _) = bytes.get(PREFIX_LEN..).and_then(|rest| rest.split_first_chunk()).ok_or(ParseError::Truncated)?;
+    Ok(*mac)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> Hello {
+        Hello {
+            job: JobId(7),
+            epoch: Epoch(2),
+            node: NodeId(3),
+            child: ChildIndex(5),
+            channel: 1,
+            udp_port: 4711,
+            nonce: [9; 16],
+        }
+    }
+
+    #[test]
+    fn every_message_survives_the_wire() {
+        assert_eq!(Hello::parse(&hello().to_bytes()), Ok(hello()));
+        for status in Status::ALL {
+            let challenge = Challenge { status: *status, epoch: Epoch(2), udp_port: 4712, nonce: [8; 16] };
+            assert_eq!(Challenge::parse(&challenge.to_bytes()), Ok(challenge));
+            let welcome = Welcome { status: *status, mac: [6; 32] };
+            assert_eq!(Welcome::parse(&welcome.to_bytes()), Ok(welcome));
+        }
+        let proof = Proof { mac: [7; 32] };
+        assert_eq!(Proof::parse(&proof.to_bytes()), Ok(proof));
+    }
+
+    #[test]
+    fn bytes_on_the_wire_stay_what_they_are() {
+        let bytes = hello().to_bytes();
+        assert_eq!(
+            bytes[..24],
+            [0x54, 0x72, 0x4c, 0x6f, 1, 1, 1, 0, 7, 0, 0, 0, 2, 0, 0, 0, 3, 0, 5, 0, 0x67, 0x12, 0, 0]
+        );
+        assert_eq!(bytes[24..], [9; 16]);
+    }
+
+    #[test]
+    fn another_version_is_named_and_no_message_passes_for_another() {
+        let mut bytes = hello().to_bytes();
+        bytes[4] = 9;
+        assert_eq!(version_of(&bytes), Ok(9));
+        assert_eq!(Hello::parse(&bytes), Err(ParseError::BadVersion(9)));
+        let proof = Proof { mac: [7; 32] }.to_bytes();
+        assert_eq!(Welcome::parse(&proof), Err(ParseError::BadField("kind")));
+        assert_eq!(version_of(&[0; 8]), Err(ParseError::BadMagic));
+        assert_eq!(version_of(&[0x54]), Err(ParseError::Truncated));
+    }
+
+    #[test]
+    fn values_that_no_child_sends_are_refused() {
+        for broken in [
+            Hello { job: JobId(0), ..hello() },
+            Hello { child: ChildIndex(64), ..hello() },
+            Hello { udp_port: 0, ..hello() },
+        ] {
+            assert!(matches!(Hello::parse(&broken.to_bytes()), Err(ParseError::BadField(_))));
+        }
+    }
+}
