@@ -64,11 +64,14 @@ pub(crate) struct StateFolder {
 impl StateFolder {
     /// Locks the folder of `name` in `base`; the folder itself need not exist.
     pub(crate) fn lock(base: &Path, name: &FabricName) -> Result<Self, FabricError> {
-        create_private(base)?;
         let lock_path = base.join(format!("{}.lock", name.0));
         loop {
-            let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path);
-            let lock = lock.context(|| format!("open {}", lock_path.display()))?;
+            create_private(base)?;
+            let lock = match OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path) {
+                // Another command took down the last fabric, and the base with it, since the line above.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.context(|| format!("open {}", lock_path.display()))?,
+            };
             flock(&lock, FlockOperation::LockExclusive).context(|| format!("lock {}", lock_path.display()))?;
             // While we waited the file may have been removed with its fabric; then we hold a lock that nobody sees.
             let held = lock.metadata().context(|| format!("look at {}", lock_path.display()))?.ino();
