@@ -1,0 +1,161 @@
+//! What is wrong with a topology file, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A topology file that cannot be used.
+#[derive(Debug)]
+pub struct TopologyError {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1, where there is one to blame.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong with a topology.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The file cannot be read.
+    #[error("cannot read it: {0}")]
+    Unreadable(io::Error),
+    /// It is not TOML, or not of the form expected.
+    #[error("{0}")]
+    Syntax(String),
+    /// No node at all.
+    #[error("there is no [[node]]")]
+    NoNodes,
+    /// More nodes than a fabric may have.
+    #[error("{0} nodes, at most {max} are possible", max = crate::topology::NODES_MAX)]
+    TooManyNodes(usize),
+    /// Two nodes of one name.
+    #[error("node `{0}` stands there twice")]
+    DuplicateNode(String),
+    /// A parent that is no node.
+    #[error("node `{node}` has the parent `{parent}`, which is no node")]
+    UnknownParent {
+        /// The node.
+        node: String,
+        /// Its parent.
+        parent: String,
+    },
+    /// Two nodes without a parent.
+    #[error("nodes `{first}` and `{second}` both have no parent: a fabric has one root")]
+    TwoRoots {
+        /// The root.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Parents that lead round in a circle.
+    #[error("node `{0}` is its own ancestor")]
+    Cycle(String),
+    /// A tree that is too deep.
+    #[error("node `{0}` lies more than {max} levels below the root", max = crate::topology::DEPTH_MAX)]
+    TooDeep(String),
+    /// Two entries for one host.
+    #[error("host `{0}` stands there twice")]
+    DuplicateHost(String),
+    /// No host at all.
+    #[error("there is no [[host]]")]
+    NoHosts,
+    /// A host without a leaf, or with both ways to name them.
+    #[error("host `{0}` needs either `leaf` or a non-empty `leaves`")]
+    NoLeaf(String),
+    /// A leaf named twice.
+    #[error("host `{host}` names leaf `{leaf}` twice")]
+    DuplicateLeaf {
+        /// The host.
+        host: String,
+        /// The leaf.
+        leaf: String,
+    },
+    /// A leaf that is no node.
+    #[error("host `{host}` hangs on `{leaf}`, which is no node")]
+    UnknownLeaf {
+        /// The host.
+        host: String,
+        /// Its leaf.
+        leaf: String,
+    },
+    /// One address for many hosts.
+    #[error("the host `*` stands for many hosts and cannot have one address")]
+    WildAddress,
+    /// An empty name.
+    #[error("a {0} has an empty name")]
+    EmptyName(&'static str),
+    /// An MTU outside 576..=65536.
+    #[error("the mtu {0} lies outside 576..=65536")]
+    Mtu(u32),
+    /// A limit outside what the protocol allows.
+    #[error("limit `{name}` = {value} lies outside {least}..={most}{}", if *.step > 1 { format!(" or is no multiple of {}", .step) } else { String::new() })]
+    Limit {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// The least allowed.
+        least: u64,
+        /// The most allowed.
+        most: u64,
+        /// What it must be a multiple of.
+        step: u64,
+    },
+    /// A default above its maximum.
+    #[error("limit `{name}`: the default {default} is above the maximum {maximum}")]
+    DefaultAboveMaximum {
+        /// Its name.
+        name: &'static str,
+        /// The default.
+        default: u64,
+        /// The maximum.
+        maximum: u64,
+    },
+    /// A heartbeat that comes too seldom to keep anybody alive.
+    #[error("`dead_after_ms` ({dead_after_ms}) must be at least three times `heartbeat_ms` ({heartbeat_ms})")]
+    Heartbeat {
+        /// The period.
+        heartbeat_ms: u64,
+        /// The silence.
+        dead_after_ms: u64,
+    },
+}
+
+impl Fault {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Fault::Unreadable(_) => "name an existing topology file that the manager may read",
+            Fault::Syntax(_) => "correct the line; docs/topology.md shows every field",
+            Fault::NoNodes => "add a [[node]] for every aggregation node",
+            Fault::TooManyNodes(_) => "split the fabric",
+            Fault::DuplicateNode(_) | Fault::DuplicateHost(_) | Fault::DuplicateLeaf { .. } => "remove one of the two",
+            Fault::UnknownParent { .. } | Fault::UnknownLeaf { .. } => "correct the name or add the [[node]]",
+            Fault::TwoRoots { .. } => "give one of them a parent",
+            Fault::Cycle(_) => "let every chain of parents end at the root",
+            Fault::TooDeep(_) => "flatten the tree",
+            Fault::NoHosts => "add a [[host]]; name = \"*\" stands for all hosts",
+            Fault::NoLeaf(_) => "write leaf = \"NODE\" or leaves = [\"NODE\", ...]",
+            Fault::WildAddress => "remove the address, or name the host",
+            Fault::EmptyName(_) => "give it a name",
+            Fault::Mtu(_) => "write the path MTU of the fabric's network in bytes, for example 1500 or 9000",
+            Fault::Limit { .. } => "choose a value inside",
+            Fault::DefaultAboveMaximum { .. } => "lower the default or raise the maximum",
+            Fault::Heartbeat { .. } => "raise dead_after_ms or lower heartbeat_ms",
+        }
+    }
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "topology {}", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}; {}", self.fault, self.fault.remedy())
+    }
+}
+
+impl std::error::Error for TopologyError {}

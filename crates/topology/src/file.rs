@@ -1,0 +1,128 @@
+//! The topology file as it is written.
+//!
+//! ```toml
+//! [fabric]
+//! name = "cluster"
+//! mtu = 9000                      # path MTU between hosts and nodes; 1500 if left out
+//!
+//! [[node]]
+//! name = "spine"
+//!
+//! [[node]]
+//! name = "leaf0"
+//! parent = "spine"
+//!
+//! [[host]]
+//! name = "host0"                  # or "*" for every host that is not named
+//! leaf = "leaf0"                  # or leaves = ["leaf0", "leaf1"]: ranks in contiguous blocks
+//! address = "10.0.0.1"            # optional: its ranks may connect from here only
+//!
+//! [limits]
+//! groups = 1000                               # default and maximum at once
+//! streams = { default = 4, maximum = 16 }     # each on its own
+//! ```
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    #[serde(default)]
+    pub fabric: Fabric,
+    #[serde(default)]
+    pub node: Vec<Node>,
+    #[serde(default)]
+    pub host: Vec<Host>,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// `[fabric]`
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fabric {
+    pub name: Option<String>,
+    pub mtu: Option<Spanned<u32>>,
+}
+
+/// `[[node]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Node {
+    pub name: Spanned<String>,
+    pub parent: Option<Spanned<String>>,
+    pub address: Option<IpAddr>,
+}
+
+/// `[[host]]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Host {
+    pub name: Spanned<String>,
+    pub leaf: Option<Spanned<String>>,
+    pub leaves: Option<Vec<Spanned<String>>>,
+    pub address: Option<IpAddr>,
+}
+
+/// `[limits]`
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limits {
+    pub groups: Option<Spanned<Bound>>,
+    pub window: Option<Spanned<Bound>>,
+    pub osts: Option<Spanned<Bound>>,
+    pub payload: Option<Spanned<Bound>>,
+    pub streams: Option<Spanned<Bound>>,
+    pub segment: Option<Spanned<Bound>>,
+    pub staging: Option<Spanned<Bound>>,
+    pub flight: Option<Spanned<Bound>>,
+    pub stream_threshold: Option<Spanned<Bound>>,
+    pub heartbeat_ms: Option<Spanned<Bound>>,
+    pub dead_after_ms: Option<Spanned<Bound>>,
+}
+
+/// One limit: a number, or a table of default and maximum.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Bound {
+    pub default: Option<u64>,
+    pub maximum: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for Bound {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(BoundVisitor)
+    }
+}
+
+// By hand, because an untagged enum would answer every slip with "did not match any variant".
+struct BoundVisitor;
+
+impl<'de> serde::de::Visitor<'de> for BoundVisitor {
+    type Value = Bound;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a number, or { default = NUMBER, maximum = NUMBER }")
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Bound, E> {
+        let unexpected = serde::de::Unexpected::Signed(value);
+        let value = u64::try_from(value).map_err(|_| E::invalid_value(unexpected, &self))?;
+        Ok(Bound { default: Some(value), maximum: Some(value) })
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Bound, A::Error> {
+        let pair = Pair::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        Ok(Bound { default: pair.default, maximum: pair.maximum })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    default: Option<u64>,
+    maximum: Option<u64>,
+}

@@ -1,0 +1,234 @@
+//! From the hosts of a program, by rank, to its logical tree.
+//!
+//! ```text
+//!   topology           hosts of ranks 0..6           plan
+//!   spine              h0 h0 h1 h1 h4 h5             n0 spine   children n1, n2
+//!    |- leaf0 (h0 h1)                                n1 leaf0   children r0 r1 r2 r3
+//!    |- leaf1 (h2 h3)                                n2 leaf2   children r4 r5
+//!    `- leaf2 (h4 h5)
+//! ```
+//! Only nodes on the way from a rank to the lowest common node take part, and all of those do, even with
+//! one child: a node is where the packets pass. Children stand in topology order, then in rank order.
+
+use std::net::IpAddr;
+
+use trib_wire::control::job::{ChildKind, Placement};
+use trib_wire::ids::{CHILDREN_MAX, ChildIndex, NodeId, Rank};
+use trib_wire::ranks::{RankList, WORLD_MAX};
+
+use crate::cascade;
+use crate::topology::Topology;
+
+/// A program's logical tree on a fabric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The logical nodes: `nodes[i].id` is `NodeId(i)`, the root is first, parents stand before children.
+    pub nodes: Vec<PlanNode>,
+    /// Where each rank hangs, by rank.
+    pub leaves: Vec<Placement>,
+}
+
+/// One logical node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanNode {
+    /// Its number.
+    pub id: NodeId,
+    /// Index of the aggregation node that hosts it, in [`Topology::nodes`].
+    pub place: usize,
+    /// Name of the aggregation node that hosts it.
+    pub name: String,
+    /// Its parent and its position there; `None` at the root.
+    pub parent: Option<(NodeId, ChildIndex)>,
+    /// Its children in fold order, 1 to 64.
+    pub children: Vec<PlanChild>,
+}
+
+/// One child of a logical node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlanChild {
+    /// What it is.
+    pub kind: ChildKind,
+    /// All ranks at or below it, ascending.
+    pub ranks: RankList,
+    /// Where it connects from, if the topology says.
+    pub address: Option<IpAddr>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A program without ranks.
+    #[error("the program has no ranks")]
+    NoRanks,
+    /// More ranks than a job may have.
+    #[error("the program has {0} ranks, at most {WORLD_MAX} are possible")]
+    TooManyRanks(usize),
+    /// A host that no entry covers.
+    #[error("rank {rank} runs on host `{host}`, which the topology does not know: add a [[host]] for it, or one for `*`")]
+    UnknownHost {
+        /// The first such rank.
+        rank: u32,
+        /// Its host.
+        host: String,
+    },
+    /// A tree with more logical nodes than numbers for them.
+    #[error("the tree would need {0} logical nodes, at most 65535 are possible")]
+    TooManyNodes(usize),
+}
+
+/// The logical tree for ranks on `hosts` (by rank).
+pub fn plan(topology: &Topology, hosts: &[String]) -> Result<Plan, PlanError> {
+    if hosts.is_empty() {
+        return Err(PlanError::NoRanks);
+    }
+    if hosts.len() > WORLD_MAX as usize {
+        return Err(PlanError::TooManyRanks(hosts.len()));
+    }
+    let entries = find_entries(topology, hosts)?;
+    let mut ranks_at = vec![Vec::new(); topology.nodes().len()];
+    for (rank, place) in spread(topology, &entries).into_iter().enumerate() {
+        ranks_at[place].push(rank as u32);
+    }
+    let addresses = entries.iter().map(|entry| topology.hosts()[*entry].address).collect();
+    let mut builder = Builder { topology, ranks_at: &ranks_at, addresses, nodes: Vec::new() };
+    let needed = needed(topology, &ranks_at);
+    let tree = builder.branch(&needed, needed.root);
+    builder.place(tree, None);
+    if builder.nodes.len() > usize::from(u16::MAX) {
+        return Err(PlanError::TooManyNodes(builder.nodes.len()));
+    }
+    let leaves = leaves_of(&builder.nodes, hosts.len());
+    Ok(Plan { nodes: builder.nodes, leaves })
+}
+
+fn find_entries(topology: &Topology, hosts: &[String]) -> Result<Vec<usize>, PlanError> {
+    let find = |(rank, host): (usize, &String)| {
+        let unknown = || PlanError::UnknownHost { rank: rank as u32, host: host.clone() };
+        topology.host_index(host).ok_or_else(unknown)
+    };
+    hosts.iter().enumerate().map(find).collect()
+}
+
+// The aggregation node of each rank: the ranks of one entry go to its leaves in contiguous blocks whose
+// sizes differ by at most one.
+fn spread(topology: &Topology, entries: &[usize]) -> Vec<usize> {
+    let mut totals = vec![0usize; topology.hosts().len()];
+    for entry in entries {
+        totals[*entry] += 1;
+    }
+    let mut before = vec![0usize; topology.hosts().len()];
+    let place = |entry: &usize| {
+        let leaves = &topology.hosts()[*entry].leaves;
+        let nth = before[*entry];
+        before[*entry] += 1;
+        leaves[nth * leaves.len() / totals[*entry]]
+    };
+    entries.iter().map(place).collect()
+}
+
+// For every aggregation node the children that have ranks at or below them, in topology order, and
+// the lowest node above all ranks.
+struct Needed {
+    children: Vec<Vec<usize>>,
+    root: usize,
+}
+
+fn needed(topology: &Topology, ranks_at: &[Vec<u32>]) -> Needed {
+    let nodes = topology.nodes();
+    let mut needed: Vec<bool> = ranks_at.iter().map(|ranks| !ranks.is_empty()).collect();
+    for i in 0..nodes.len() {
+        let mut above = if needed[i] { nodes[i].parent } else { None };
+        while let Some(parent) = above.filter(|parent| !needed[*parent]) {
+            needed[parent] = true;
+            above = nodes[parent].parent;
+        }
+    }
+    let mut children = vec![Vec::new(); nodes.len()];
+    for i in (0..nodes.len()).filter(|i| needed[*i]) {
+        if let Some(parent) = nodes[i].parent {
+            children[parent].push(i);
+        }
+    }
+    let mut root = nodes.iter().position(|node| node.parent.is_none()).expect("a topology has a root");
+    while let ([only], true) = (&children[root][..], ranks_at[root].is_empty()) {
+        root = *only;
+    }
+    Needed { children, root }
+}
+
+// A tree before its nodes have numbers.
+enum Branch {
+    Rank(u32),
+    Node { place: usize, children: Vec<Branch> },
+}
+
+struct Builder<'a> {
+    topology: &'a Topology,
+    ranks_at: &'a [Vec<u32>],
+    addresses: Vec<Option<IpAddr>>,
+    nodes: Vec<PlanNode>,
+}
+
+impl Builder<'_> {
+    // Recursion is bounded by the depth of a topology.
+    fn branch(&self, needed: &Needed, place: usize) -> Branch {
+        let nodes = needed.children[place].iter().map(|child| self.branch(needed, *child));
+        let ranks = self.ranks_at[place].iter().map(|rank| Branch::Rank(*rank));
+        node_of(place, nodes.chain(ranks).collect())
+    }
+
+    // Numbers the branch and all below it, parents first; gives the ranks it found.
+    fn place(&mut self, branch: Branch, parent: Option<(NodeId, ChildIndex)>) -> (ChildKind, Vec<u32>) {
+        let (place, branches) = match branch {
+            Branch::Rank(rank) => return (ChildKind::Rank(Rank(rank)), vec![rank]),
+            Branch::Node { place, children } => (place, children),
+        };
+        // Beyond 65535 the number wraps; `plan` refuses such a tree before anyone sees it.
+        let (index, id) = (self.nodes.len(), NodeId(self.nodes.len() as u16));
+        let name = self.topology.nodes()[place].name.clone();
+        self.nodes.push(PlanNode { id, place, name, parent, children: Vec::with_capacity(branches.len()) });
+        let mut below = Vec::new();
+        for (position, branch) in branches.into_iter().enumerate() {
+            let address = self.address(&branch, place);
+            let (kind, mut ranks) = self.place(branch, Some((id, ChildIndex(position as u16))));
+            ranks.sort_unstable();
+            let child = PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address };
+            self.nodes[index].children.push(child);
+            below.append(&mut ranks);
+        }
+        (ChildKind::Node(id), below)
+    }
+
+    fn address(&self, branch: &Branch, above: usize) -> Option<IpAddr> {
+        match branch {
+            Branch::Rank(rank) => self.addresses[*rank as usize],
+            // A cascade stays inside one process, whatever address that connects to itself from.
+            Branch::Node { place, .. } if *place == above => None,
+            Branch::Node { place, .. } => self.topology.nodes()[*place].address,
+        }
+    }
+}
+
+fn node_of(place: usize, mut children: Vec<Branch>) -> Branch {
+    if children.len() > CHILDREN_MAX {
+        let sizes = cascade::blocks(children.len());
+        let mut rest = children.into_iter();
+        children = sizes.iter().map(|size| node_of(place, rest.by_ref().take(*size).collect())).collect();
+    }
+    Branch::Node { place, children }
+}
+
+fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Placement> {
+    let mut leaves = vec![Placement { node: NodeId(0), child: ChildIndex(0) }; size];
+    for node in nodes {
+        for (position, child) in node.children.iter().enumerate() {
+            if let ChildKind::Rank(rank) = child.kind {
+                leaves[rank.0 as usize] = Placement { node: node.id, child: ChildIndex(position as u16) };
+            }
+        }
+    }
+    leaves
+}
+
+#[cfg(test)]
+mod tests;

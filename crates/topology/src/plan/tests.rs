@@ -1,0 +1,181 @@
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn topology(text: &str) -> Topology {
+    Topology::parse(text, Path::new("test.toml")).unwrap()
+}
+
+fn two_leaves(hosts: &str) -> Topology {
+    topology(&format!(
+        "[[node]]\nname = \"top\"\n[[node]]\nname = \"root\"\nparent = \"top\"\n[[node]]\nname = \"leaf0\"\nparent = \"root\"\n\
+         [[node]]\nname = \"leaf1\"\nparent = \"root\"\n{hosts}"
+    ))
+}
+
+fn named(hosts: &[&str]) -> Vec<String> {
+    hosts.iter().map(|host| host.to_string()).collect()
+}
+
+// "leaf0: r0 r1" per node, the way a reader would draw it.
+fn picture(plan: &Plan) -> Vec<String> {
+    let child = |child: &PlanChild| match child.kind {
+        ChildKind::Rank(rank) => rank.to_string(),
+        ChildKind::Node(node) => format!("{node}({})", child.ranks),
+    };
+    let line = |node: &PlanNode| {
+        let children: Vec<String> = node.children.iter().map(child).collect();
+        format!("{} {}: {}", node.id, node.name, children.join(" "))
+    };
+    plan.nodes.iter().map(line).collect()
+}
+
+const STAR: &str = "[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
+const PAIR: &str = "[[host]]\nname = \"a\"\nleaf = \"leaf0\"\naddress = \"10.0.0.1\"\n[[host]]\nname = \"b\"\nleaf = \"leaf1\"\n";
+
+#[test]
+fn ranks_of_a_host_with_two_leaves_are_spread_in_blocks() {
+    let plan = plan(&two_leaves(STAR), &named(&["x"; 5])).unwrap();
+    assert_eq!(picture(&plan), ["n0 root: n1(0-2) n2(3-4)", "n1 leaf0: r0 r1 r2", "n2 leaf1: r3 r4"]);
+    assert_eq!(plan.leaves[3], Placement { node: NodeId(2), child: ChildIndex(0) });
+}
+
+#[test]
+fn alternating_hosts_stay_short_lists() {
+    let plan = plan(&two_leaves(PAIR), &named(&["b", "a", "b", "a"])).unwrap();
+    assert_eq!(picture(&plan), ["n0 root: n1(1-3/2) n2(0-2/2)", "n1 leaf0: r1 r3", "n2 leaf1: r0 r2"]);
+    let addresses: Vec<_> = plan.nodes[1].children.iter().map(|child| child.address).collect();
+    assert_eq!(addresses, [Some("10.0.0.1".parse().unwrap()); 2]);
+    assert_eq!(plan.nodes[2].children[0].address, None);
+}
+
+#[test]
+fn the_tree_is_trimmed_to_the_lowest_common_node() {
+    let plan = plan(&two_leaves(PAIR), &named(&["b", "b"])).unwrap();
+    assert_eq!(picture(&plan), ["n0 leaf1: r0 r1"]);
+}
+
+#[test]
+fn nodes_with_one_child_stay_where_packets_pass() {
+    let chain = topology(
+        "[[node]]\nname = \"r\"\n[[node]]\nname = \"m\"\nparent = \"r\"\n[[node]]\nname = \"l\"\nparent = \"m\"\n\
+         [[host]]\nname = \"a\"\nleaf = \"l\"\n[[host]]\nname = \"b\"\nleaf = \"r\"\n",
+    );
+    let plan = plan(&chain, &named(&["b", "a"])).unwrap();
+    assert_eq!(picture(&plan), ["n0 r: n1(1) r0", "n1 m: n2(1)", "n2 l: r1"]);
+}
+
+#[test]
+fn more_than_64_ranks_at_one_node_become_a_cascade_there() {
+    let flat = topology("[[node]]\nname = \"n\"\n[[host]]\nname = \"*\"\nleaf = \"n\"\n");
+    let small = plan(&flat, &named(&["h"; 64])).unwrap();
+    assert_eq!(small.nodes.len(), 1);
+    let plan = plan(&flat, &named(&["h"; 130])).unwrap();
+    let root = &plan.nodes[0];
+    assert_eq!(root.children.iter().map(|c| c.ranks.to_string()).collect::<Vec<_>>(), ["0-42", "43-85", "86-129"]);
+    assert!(plan.nodes.iter().all(|node| node.name == "n"));
+}
+
+#[test]
+fn what_cannot_be_planned_says_why() {
+    let fabric = two_leaves(PAIR);
+    assert_eq!(plan(&fabric, &[]).unwrap_err(), PlanError::NoRanks);
+    let error = plan(&fabric, &named(&["a", "zz"])).unwrap_err();
+    assert_eq!(error, PlanError::UnknownHost { rank: 1, host: "zz".into() });
+    assert!(error.to_string().contains("rank 1 runs on host `zz`"));
+}
+
+#[test]
+fn ten_thousand_ranks_are_planned_in_well_under_a_second() {
+    let mut text = String::from("[[node]]\nname = \"root\"\n");
+    for leaf in 0..40 {
+        text += &format!("[[node]]\nname = \"l{leaf}\"\nparent = \"root\"\n");
+    }
+    for host in 0..1250 {
+        text += &format!("[[host]]\nname = \"h{host}\"\nleaf = \"l{}\"\n", host % 40);
+    }
+    let fabric = topology(&text);
+    let hosts: Vec<String> = (0..10_000).map(|rank| format!("h{}", rank % 1250)).collect();
+    let start = Instant::now();
+    let plan = plan(&fabric, &hosts).unwrap();
+    let took = start.elapsed();
+    check(&fabric, &hosts, &plan);
+    assert!(took < Duration::from_millis(500), "{took:?}");
+}
+
+// What every plan promises, said without looking at how it is made.
+fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
+    assert_eq!(plan.leaves.len(), hosts.len());
+    let mut parents = vec![0; plan.nodes.len()];
+    for (i, node) in plan.nodes.iter().enumerate() {
+        assert_eq!(usize::from(node.id.0), i);
+        assert_eq!(node.name, fabric.nodes()[node.place].name);
+        assert!((1..=CHILDREN_MAX).contains(&node.children.len()));
+        for (position, child) in node.children.iter().enumerate() {
+            let index = ChildIndex(position as u16);
+            match child.kind {
+                ChildKind::Rank(rank) => {
+                    assert_eq!(plan.leaves[rank.0 as usize], Placement { node: node.id, child: index });
+                    assert_eq!(child.ranks, RankList::from_ranks([rank.0]));
+                    let entry = &fabric.hosts()[fabric.host_index(&hosts[rank.0 as usize]).unwrap()];
+                    assert!(entry.leaves.contains(&node.place));
+                    assert_eq!(child.address, entry.address);
+                }
+                ChildKind::Node(id) => {
+                    let below = &plan.nodes[usize::from(id.0)];
+                    assert!(id > node.id);
+                    assert_eq!(below.parent, Some((node.id, index)));
+                    assert!(below.place == node.place || fabric.nodes()[below.place].parent == Some(node.place));
+                    parents[usize::from(id.0)] += 1;
+                    let mut ranks: Vec<u32> = below.children.iter().flat_map(|c| c.ranks.iter().map(|r| r.0)).collect();
+                    ranks.sort_unstable();
+                    assert_eq!(child.ranks, RankList::from_ranks(ranks));
+                }
+            }
+        }
+    }
+    assert_eq!((parents[0], plan.nodes[0].parent), (0, None));
+    assert!(parents[1..].iter().all(|count| *count == 1));
+    let mut all: Vec<u32> = plan.nodes[0].children.iter().flat_map(|c| c.ranks.iter().map(|r| r.0)).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..hosts.len() as u32));
+    // Trimmed: the root is where ways part, or where ranks hang.
+    let root = &plan.nodes[0];
+    assert!(root.children.len() > 1 || matches!(root.children[0].kind, ChildKind::Rank(_)));
+}
+
+// A tree of up to 40 nodes, hosts on one to three leaves each, and ranks on these hosts.
+fn fabrics() -> impl Strategy<Value = (String, Vec<String>)> {
+    let nodes = prop::collection::vec(any::<prop::sample::Index>(), 0..40);
+    let hosts = prop::collection::vec(prop::collection::btree_set(0usize..40, 1..4), 1..12);
+    let ranks = prop::collection::vec(any::<prop::sample::Index>(), 1..400);
+    (nodes, hosts, ranks).prop_map(|(parents, hosts, ranks)| {
+        let mut text = String::from("[[node]]\nname = \"n0\"\n");
+        for (i, parent) in parents.iter().enumerate() {
+            // At most 20 levels, well inside what a topology allows.
+            let above = parent.index(i + 1).max(i.saturating_sub(3)).min(i);
+            let above = if i < 20 { above } else { above % 20 };
+            text += &format!("[[node]]\nname = \"n{}\"\nparent = \"n{above}\"\n", i + 1);
+        }
+        for (i, leaves) in hosts.iter().enumerate() {
+            let mut leaves: Vec<String> = leaves.iter().map(|leaf| format!("\"n{}\"", leaf % (parents.len() + 1))).collect();
+            leaves.sort();
+            leaves.dedup();
+            text += &format!("[[host]]\nname = \"h{i}\"\nleaves = [{}]\n", leaves.join(", "));
+        }
+        (text, ranks.iter().map(|rank| format!("h{}", rank.index(hosts.len()))).collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_plan_keeps_its_promises((text, hosts) in fabrics()) {
+        let fabric = topology(&text);
+        let first = plan(&fabric, &hosts).unwrap();
+        check(&fabric, &hosts, &first);
+        prop_assert_eq!(plan(&fabric, &hosts).unwrap(), first);
+    }
+}

@@ -1,0 +1,241 @@
+//! The checked fabric.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+
+use crate::error::{Fault, TopologyError};
+use crate::file::{self, File};
+use crate::limits::LimitTable;
+
+/// Most aggregation nodes of a fabric.
+pub(crate) const NODES_MAX: usize = 4096;
+/// Most levels of nodes below the root.
+pub(crate) const DEPTH_MAX: usize = 32;
+
+/// A fabric: one tree of aggregation nodes, and hosts that hang on them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Topology {
+    name: String,
+    mtu: u32,
+    nodes: Vec<AggregationNode>,
+    hosts: Vec<Host>,
+    by_host: BTreeMap<String, usize>,
+    limits: LimitTable,
+}
+
+/// One aggregation node (a process).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AggregationNode {
+    /// Its name.
+    pub name: String,
+    /// Index of its parent in [`Topology::nodes`]; `None` at the root.
+    pub parent: Option<usize>,
+    /// Levels below the root.
+    pub depth: usize,
+    /// Where it connects to its parent from, if the file says.
+    pub address: Option<IpAddr>,
+}
+
+/// One host, or all that have no entry of their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Host {
+    /// Its name, or `*`.
+    pub name: String,
+    /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one.
+    pub leaves: Vec<usize>,
+    /// Where its ranks connect from, if the file says.
+    pub address: Option<IpAddr>,
+}
+
+impl Topology {
+    /// Reads a topology file.
+    pub fn load(path: &Path) -> Result<Self, TopologyError> {
+        let unreadable = |cause| TopologyError { file: path.into(), line: None, fault: Fault::Unreadable(cause) };
+        Self::parse(&fs::read_to_string(path).map_err(unreadable)?, path)
+    }
+
+    /// Reads the text of a topology file; `path` stands in errors.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, TopologyError> {
+        let wrong = |(span, fault): Complaint| TopologyError {
+            file: path.into(),
+            line: span.map(|span: Range<usize>| line_of(text, span.start)),
+            fault,
+        };
+        let file: File =
+            toml::from_str(text).map_err(|error| wrong((error.span(), Fault::Syntax(error.message().trim().into()))))?;
+        check(&file).map_err(wrong)
+    }
+
+    /// The fabric's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the largest IP packet that passes everywhere.
+    pub fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// The nodes, in the file's order.
+    pub fn nodes(&self) -> &[AggregationNode] {
+        &self.nodes
+    }
+
+    /// The hosts, in the file's order.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&AggregationNode> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The fabric's limits.
+    pub fn limits(&self) -> &LimitTable {
+        &self.limits
+    }
+
+    /// Index of the entry for a host: its full name, else its name up to the first dot, else `*`.
+    pub(crate) fn host_index(&self, name: &str) -> Option<usize> {
+        let short = name.split('.').next().unwrap_or(name);
+        [name, short, "*"].into_iter().find_map(|key| self.by_host.get(key)).copied()
+    }
+}
+
+type Complaint = (Option<Range<usize>>, Fault);
+
+fn check(file: &File) -> Result<Topology, Complaint> {
+    let mtu = match &file.fabric.mtu {
+        Some(mtu) if !(576..=65_536).contains(mtu.get_ref()) => return at(mtu, Fault::Mtu(*mtu.get_ref())),
+        Some(mtu) => *mtu.get_ref(),
+        None => 1500,
+    };
+    let by_name = index_nodes(&file.node)?;
+    let mut nodes = link_nodes(&file.node, &by_name)?;
+    measure_depths(&file.node, &mut nodes)?;
+    let hosts = check_hosts(&file.host, &by_name)?;
+    let by_host = hosts.iter().enumerate().map(|(i, host)| (host.name.clone(), i)).collect();
+    let limits = LimitTable::from_file(&file.limits)?;
+    let name = file.fabric.name.clone().unwrap_or_else(|| "fabric".into());
+    Ok(Topology { name, mtu, nodes, hosts, by_host, limits })
+}
+
+fn index_nodes(nodes: &[file::Node]) -> Result<BTreeMap<&str, usize>, Complaint> {
+    match nodes.len() {
+        0 => return Err((None, Fault::NoNodes)),
+        count if count > NODES_MAX => return Err((None, Fault::TooManyNodes(count))),
+        _ => {}
+    }
+    let mut by_name = BTreeMap::new();
+    for (i, node) in nodes.iter().enumerate() {
+        let name = node.name.get_ref();
+        if name.is_empty() {
+            return at(&node.name, Fault::EmptyName("node"));
+        }
+        if by_name.insert(name.as_str(), i).is_some() {
+            return at(&node.name, Fault::DuplicateNode(name.clone()));
+        }
+    }
+    Ok(by_name)
+}
+
+fn link_nodes(nodes: &[file::Node], by_name: &BTreeMap<&str, usize>) -> Result<Vec<AggregationNode>, Complaint> {
+    let mut root: Option<&file::Node> = None;
+    let mut linked = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let name = node.name.get_ref().clone();
+        let parent = match (&node.parent, root) {
+            (Some(parent), _) => match by_name.get(parent.get_ref().as_str()) {
+                Some(index) => Some(*index),
+                None => return at(parent, Fault::UnknownParent { node: name, parent: parent.get_ref().clone() }),
+            },
+            (None, Some(root)) => {
+                return at(&node.name, Fault::TwoRoots { first: root.name.get_ref().clone(), second: name });
+            }
+            (None, None) => {
+                root = Some(node);
+                None
+            }
+        };
+        linked.push(AggregationNode { name, parent, depth: 0, address: node.address });
+    }
+    Ok(linked)
+}
+
+// Follows every chain of parents to the root. One that takes longer than there are nodes has run into a
+// circle and stands on it; a circle is also what there is when nobody is without a parent.
+fn measure_depths(file: &[file::Node], nodes: &mut [AggregationNode]) -> Result<(), Complaint> {
+    for i in 0..nodes.len() {
+        let (mut above, mut depth) = (nodes[i].parent, 0);
+        while let Some(parent) = above {
+            depth += 1;
+            if depth > nodes.len() {
+                return at(&file[parent].name, Fault::Cycle(nodes[parent].name.clone()));
+            }
+            above = nodes[parent].parent;
+        }
+        if depth > DEPTH_MAX {
+            return at(&file[i].name, Fault::TooDeep(nodes[i].name.clone()));
+        }
+        nodes[i].depth = depth;
+    }
+    Ok(())
+}
+
+fn check_hosts(hosts: &[file::Host], by_name: &BTreeMap<&str, usize>) -> Result<Vec<Host>, Complaint> {
+    if hosts.is_empty() {
+        return Err((None, Fault::NoHosts));
+    }
+    let mut seen = BTreeMap::new();
+    let mut checked = Vec::with_capacity(hosts.len());
+    for host in hosts {
+        let name = host.name.get_ref().clone();
+        if name.is_empty() {
+            return at(&host.name, Fault::EmptyName("host"));
+        }
+        if name == "*" && host.address.is_some() {
+            return at(&host.name, Fault::WildAddress);
+        }
+        if seen.insert(name.clone(), ()).is_some() {
+            return at(&host.name, Fault::DuplicateHost(name));
+        }
+        let leaves = check_leaves(host, &name, by_name)?;
+        checked.push(Host { name, leaves, address: host.address });
+    }
+    Ok(checked)
+}
+
+fn check_leaves(host: &file::Host, name: &str, by_name: &BTreeMap<&str, usize>) -> Result<Vec<usize>, Complaint> {
+    let named: Vec<&Spanned<String>> = match (&host.leaf, &host.leaves) {
+        (Some(leaf), None) => vec![leaf],
+        (None, Some(leaves)) if !leaves.is_empty() => leaves.iter().collect(),
+        _ => return at(&host.name, Fault::NoLeaf(name.into())),
+    };
+    let mut leaves = Vec::with_capacity(named.len());
+    for leaf in named {
+        let (host, text) = (name.to_string(), leaf.get_ref().clone());
+        match by_name.get(text.as_str()) {
+            None => return at(leaf, Fault::UnknownLeaf { host, leaf: text }),
+            Some(index) if leaves.contains(index) => return at(leaf, Fault::DuplicateLeaf { host, leaf: text }),
+            Some(index) => leaves.push(*index),
+        }
+    }
+    Ok(leaves)
+}
+
+fn at<T, S>(place: &Spanned<S>, fault: Fault) -> Result<T, Complaint> {
+    Err((Some(place.span()), fault))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use std::path::Path;
+
+use super::*;
+
+fn parse(text: &str) -> Result<Topology, TopologyError> {
+    Topology::parse(text, Path::new("fabric.toml"))
+}
+
+const TREE: &str = r#"
+[fabric]
+name = "lab"
+mtu = 9000
+[[node]]
+name = "leaf"
+parent = "root"
+[[node]]
+name = "root"
+[[host]]
+name = "*"
+leaf = "leaf"
+[[host]]
+name = "h0"
+leaves = ["root", "leaf"]
+address = "10.0.0.1"
+[limits]
+groups = 100
+streams = { default = 2, maximum = 8 }
+window = { maximum = 4 }
+"#;
+
+#[test]
+fn a_good_file_is_read_whole() {
+    let topology = parse(TREE).unwrap();
+    assert_eq!((topology.name(), topology.mtu()), ("lab", 9000));
+    assert_eq!(topology.nodes()[0].parent, Some(1));
+    assert_eq!((topology.nodes()[0].depth, topology.nodes()[1].depth), (1, 0));
+    assert_eq!(topology.hosts()[1].leaves, [1, 0]);
+    let limits = topology.limits();
+    assert_eq!((limits.groups.default, limits.groups.maximum), (100, 100));
+    assert_eq!((limits.streams.default, limits.streams.maximum), (2, 8));
+    assert_eq!((limits.window.default, limits.window.maximum), (4, 4));
+    assert_eq!(limits.osts, LimitTable::default().osts);
+}
+
+#[test]
+fn hosts_are_found_by_full_then_short_name_then_star() {
+    let topology = parse(TREE).unwrap();
+    assert_eq!(topology.host_index("h0"), Some(1));
+    assert_eq!(topology.host_index("h0.cluster.example"), Some(1));
+    assert_eq!(topology.host_index("h1"), Some(0));
+}
+
+// Each fault with its line and its cause; every message ends with a remedy.
+#[test]
+fn every_fault_names_file_line_and_remedy() {
+    let root = "[[node]]\nname = \"a\"\n";
+    let host = "[[host]]\nname = \"*\"\nleaf = \"a\"\n";
+    let with = |more: &str| format!("{root}{host}{more}");
+    let table: [(String, Option<usize>, &str); 22] = [
+        (with("[[node]]\nname = 3\n"), Some(7), "invalid type"),
+        (with("[[node]]\nnmae = \"x\"\n"), Some(7), "unknown field `nmae`"),
+        (with("colour = 1"), Some(6), "unknown field `colour`"),
+        (with("[[node]]\nname = \"b\"\nparent = \"z\"\n"), Some(8), "`z`, which is no node"),
+        (with("[[node]]\nname = \"b\"\n"), Some(7), "both have no parent"),
+        (with("[[node]]\nname = \"a\"\nparent = \"a\"\n"), Some(7), "stands there twice"),
+        (with("[[node]]\nname = \"b\"\nparent = \"b\"\n"), Some(7), "`b` is its own ancestor"),
+        (
+            with(
+                "[[node]]\nname = \"x\"\nparent = \"c\"\n[[node]]\nname = \"b\"\nparent = \"c\"\n[[node]]\nname = \"c\"\nparent = \"b\"\n",
+            ),
+            None,
+            "is its own ancestor",
+        ),
+        (with("[[node]]\nname = \"\"\nparent = \"a\"\n"), Some(7), "empty name"),
+        (with("[[host]]\nname = \"*\"\nleaf = \"a\"\n"), Some(7), "host `*` stands there twice"),
+        (with("[[host]]\nname = \"h\"\nleaf = \"q\"\n"), Some(8), "hangs on `q`"),
+        (with("[[host]]\nname = \"h\"\n"), Some(7), "needs either"),
+        (with("[[host]]\nname = \"h\"\nleaves = []\n"), Some(7), "needs either"),
+        (with("[[host]]\nname = \"h\"\nleaves = [\"a\", \"a\"]\n"), Some(8), "names leaf `a` twice"),
+        (format!("{root}[[host]]\nname = \"*\"\nleaf = \"a\"\naddress = \"10.0.0.1\"\n"), Some(4), "cannot have one address"),
+        (with("[fabric]\nmtu = 100\n"), Some(7), "mtu 100"),
+        (with("[limits]\nwindow = 65\n"), Some(7), "1..=64"),
+        (with("[limits]\npayload = 12\n"), Some(7), "multiple of 8"),
+        (with("[limits]\ngroups = { default = 9, maximum = 8 }\n"), Some(7), "above the maximum"),
+        (with("[limits]\ngroups = \"many\"\n"), Some(7), "a number, or {"),
+        (with("[limits]\nheartbeat_ms = 50000\n"), None, "three times"),
+        (root.into(), None, "no [[host]]"),
+    ];
+    for (text, line, cause) in table {
+        let error = parse(&text).expect_err(&text);
+        let message = error.to_string();
+        assert!(message.contains(cause), "{text}\n{message}");
+        assert!(message.ends_with(error.fault.remedy()), "{message}");
+        if let Some(line) = line {
+            assert!(message.starts_with(&format!("topology fabric.toml:{line}: ")), "{text}\n{message}");
+        }
+    }
+    assert!(matches!(parse("").unwrap_err().fault, Fault::NoNodes));
+    let missing = Topology::load(Path::new("/nonexistent/fabric.toml")).unwrap_err().to_string();
+    assert!(missing.contains("/nonexistent/fabric.toml: cannot read it"), "{missing}");
+}
+
+#[test]
+fn a_chain_may_be_deep_but_not_endless() {
+    let chain = |nodes: usize| {
+        let mut text = String::from("[[host]]\nname = \"*\"\nleaf = \"n0\"\n[[node]]\nname = \"n0\"\n");
+        for i in 1..nodes {
+            text += &format!("[[node]]\nname = \"n{i}\"\nparent = \"n{}\"\n", i - 1);
+        }
+        parse(&text)
+    };
+    assert!(chain(DEPTH_MAX + 1).is_ok());
+    assert!(matches!(chain(DEPTH_MAX + 2).unwrap_err().fault, Fault::TooDeep(_)));
+}
