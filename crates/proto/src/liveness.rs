@@ -8,6 +8,7 @@ use crate::time::Nanos;
 pub struct Liveness {
     heard: Nanos,
     spoke: Nanos,
+    checked: Nanos,
 }
 
 /// What a connection needs now.
@@ -24,10 +25,7 @@ pub enum Need {
 impl Liveness {
     /// A connection opened now.
     pub fn new(now: Nanos) -> Liveness {
-        Liveness {
-            heard: now,
-            spoke: now,
-        }
+        Liveness { heard: now, spoke: now, checked: now }
     }
 
     /// Something came.
@@ -35,13 +33,18 @@ impl Liveness {
         self.heard = now;
     }
 
-    /// Something was sent.
+    /// A heartbeat was sent.
     pub fn spoke(&mut self, now: Nanos) {
         self.spoke = now;
     }
 
-    /// What is due.
-    pub fn need(&self, now: Nanos, limits: &Limits) -> Need {
+    /// What is due. To be called at least once per heartbeat: a longer gap means that this side itself was stopped, and
+    /// then the other side's silence proves nothing.
+    pub fn need(&mut self, now: Nanos, limits: &Limits) -> Need {
+        let away = now.since(core::mem::replace(&mut self.checked, now));
+        if away.0 > 3 * limits.heartbeat.0 {
+            self.heard = now;
+        }
         if now.since(self.heard) >= limits.dead_after {
             Need::Dead
         } else if now.since(self.spoke) >= limits.heartbeat {
@@ -50,9 +53,42 @@ impl Liveness {
             Need::Nothing
         }
     }
+}
 
-    /// When `need` changes next.
-    pub fn deadline(&self, limits: &Limits) -> Nanos {
-        (self.heard + limits.dead_after).min(self.spoke + limits.heartbeat)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits {
+            groups: 1,
+            window: 1,
+            osts: 1,
+            payload: 8,
+            streams: 1,
+            segment: 8,
+            staging: 1,
+            flight: 1,
+            stream_threshold: 0,
+            heartbeat: Nanos(10),
+            dead_after: Nanos(50),
+        }
+    }
+
+    #[test]
+    fn silence_kills_after_the_limit_only() {
+        let mut liveness = Liveness::new(Nanos(0));
+        for now in (10..50).step_by(10) {
+            assert_eq!(liveness.need(Nanos(now), &limits()), Need::Heartbeat);
+            liveness.spoke(Nanos(now));
+            assert_eq!(liveness.need(Nanos(now + 1), &limits()), Need::Nothing);
+        }
+        assert_eq!(liveness.need(Nanos(50), &limits()), Need::Dead);
+    }
+
+    #[test]
+    fn who_was_stopped_itself_judges_nobody() {
+        let mut liveness = Liveness::new(Nanos(0));
+        assert_eq!(liveness.need(Nanos(1_000), &limits()), Need::Heartbeat);
     }
 }

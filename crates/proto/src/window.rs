@@ -61,19 +61,14 @@ pub fn given_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) 
 pub fn gotten_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
     match signature.collective {
         Collective::Reduce if !ranks.iter_contains(signature.root) => empty(fragment),
-        Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => {
-            empty(fragment)
-        }
+        Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => empty(fragment),
         Collective::ReduceScatter => blocks_hull(signature, ranks, fragment),
         _ => fragment.clone(),
     }
 }
 
 fn lens(signature: &Signature, size: u32) -> (u64, u64) {
-    (
-        vector_len(signature, size).unwrap_or(0),
-        block_len(signature).unwrap_or(0),
-    )
+    (vector_len(signature, size).unwrap_or(0), block_len(signature).unwrap_or(0))
 }
 
 fn block_len(signature: &Signature) -> Option<u64> {
@@ -105,9 +100,7 @@ fn blocks_hull(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -
     }
     match hull {
         None => empty(fragment),
-        Some((low, high)) => {
-            (low * block).max(fragment.start)..((high + 1) * block).min(fragment.end)
-        }
+        Some((low, high)) => (low * block).max(fragment.start)..((high + 1) * block).min(fragment.end),
     }
 }
 
@@ -120,20 +113,9 @@ fn run_span(run: &trib_wire::ranks::Run, first: u64, last: u64) -> Option<(u64, 
         s if s > 0 => (start, start + steps * s, s),
         s => (start + steps * s, start, -s),
     };
-    let (first, last) = (
-        i64::try_from(first).ok()?,
-        i64::try_from(last).unwrap_or(i64::MAX),
-    );
-    let from = if first <= low {
-        low
-    } else {
-        low + (first - low + step - 1) / step * step
-    };
-    let to = if last >= high {
-        high
-    } else {
-        low + (last - low).div_euclid(step) * step
-    };
+    let (first, last) = (i64::try_from(first).ok()?, i64::try_from(last).unwrap_or(i64::MAX));
+    let from = if first <= low { low } else { low + (first - low + step - 1) / step * step };
+    let to = if last >= high { high } else { low + (last - low).div_euclid(step) * step };
     (from <= to && from >= first && to >= low && to <= last).then_some((from as u64, to as u64))
 }
 

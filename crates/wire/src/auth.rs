@@ -36,11 +36,7 @@ impl FrameKey {
     /// Checks the tag of header bytes that `Header::parse` accepted.
     pub fn verify(&self, bytes: &[u8], tag: u64) -> Result<(), ParseError> {
         let covered = bytes.get(..TAG_OFFSET).ok_or(ParseError::Truncated)?;
-        if self.tag(covered) == tag {
-            Ok(())
-        } else {
-            Err(ParseError::BadTag)
-        }
+        if self.tag(covered) == tag { Ok(()) } else { Err(ParseError::BadTag) }
     }
 }
 

@@ -98,41 +98,22 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault {
-            node,
-            rank_a,
-            rank_b,
-            ..
-        } = self;
+        let Fault { node, rank_a, rank_b, .. } = self;
         match self.reason {
-            Reason::GroupQuota => write!(
-                f,
-                "the job's quota of groups is used up at node {node}: free a group or ask for more"
-            ),
+            Reason::GroupQuota => {
+                write!(f, "the job's quota of groups is used up at node {node}: free a group or ask for more")
+            }
             Reason::OstQuota => write!(
                 f,
                 "the job's quota of outstanding transactions is used up at node {node}: free a group or ask for more"
             ),
-            Reason::BadMembers => write!(
-                f,
-                "the member list names a rank twice or outside the job (seen at node {node})"
-            ),
-            Reason::MemberDead => write!(
-                f,
-                "rank {} died or lost its connection to node {node}",
-                rank_a.0
-            ),
-            Reason::MemberLeft => write!(
-                f,
-                "rank {} left the group while rank {} still uses it",
-                rank_a.0, rank_b.0
-            ),
+            Reason::BadMembers => {
+                write!(f, "the member list names a rank twice or outside the job (seen at node {node})")
+            }
+            Reason::MemberDead => write!(f, "rank {} died or lost its connection to node {node}", rank_a.0),
+            Reason::MemberLeft => write!(f, "rank {} left the group while rank {} still uses it", rank_a.0, rank_b.0),
             Reason::Mismatch => {
-                write!(
-                    f,
-                    "ranks disagree about the operation: rank {} and rank {}",
-                    rank_a.0, rank_b.0
-                )?;
+                write!(f, "ranks disagree about the operation: rank {} and rank {}", rank_a.0, rank_b.0)?;
                 match &self.signatures {
                     Some((a, b)) => write!(f, " called {a} and {b}"),
                     None => Ok(()),
@@ -140,11 +121,7 @@ impl fmt::Display for Fault {
             }
             Reason::NodeDead => write!(f, "node {node} of the reduction tree is gone"),
             Reason::JobEnded => write!(f, "the job was ended by the manager"),
-            Reason::Protocol => write!(
-                f,
-                "a frame broke the protocol at node {node} (rank {} or below)",
-                rank_a.0
-            ),
+            Reason::Protocol => write!(f, "a frame broke the protocol at node {node} (rank {} or below)", rank_a.0),
             Reason::Unknown => write!(f, "node {node} does not know this group"),
         }
     }
@@ -252,11 +229,7 @@ impl Body {
         let body = match kind {
             Kind::Join => {
                 let fault = parse_fault(&mut r)?;
-                Body::Join {
-                    key: parse_key(&mut r)?,
-                    fault,
-                    nodes: RankList::parse(&mut r)?,
-                }
+                Body::Join { key: parse_key(&mut r)?, fault, nodes: RankList::parse(&mut r)? }
             }
             Kind::Ready => Body::Ready(parse_key(&mut r)?),
             Kind::Refused => {
@@ -267,21 +240,11 @@ impl Body {
                 let node = NodeId(r.u16()?);
                 r.u16()?;
                 r.u32()?;
-                Body::Held(Held {
-                    node,
-                    missing: r.u64()?,
-                    have: r.u64()?,
-                    have_base: r.u64()?,
-                })
+                Body::Held(Held { node, missing: r.u64()?, have: r.u64()?, have_base: r.u64()? })
             }
             Kind::Nack => Body::Nack(parse_reason(&mut r)?.ok_or(ParseError::BadField("reason"))?),
-            Kind::Deny => Body::Deny {
-                holder: Rank(r.u32()?),
-                holders: r.u32()?,
-            },
-            Kind::GroupError => {
-                Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?)
-            }
+            Kind::Deny => Body::Deny { holder: Rank(r.u32()?), holders: r.u32()? },
+            Kind::GroupError => Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?),
             _ => Body::None,
         };
         r.end()?;
@@ -298,20 +261,12 @@ fn emit_key(w: &mut Writer<'_>, key: &GroupKey) {
 }
 
 fn parse_key(r: &mut Reader<'_>) -> Result<GroupKey, ParseError> {
-    Ok(GroupKey {
-        tag: r.u64()?,
-        members: RankList::parse(r)?,
-    })
+    Ok(GroupKey { tag: r.u64()?, members: RankList::parse(r)? })
 }
 
 fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
-    let none = Signature {
-        collective: Collective::Barrier,
-        dtype: DataType::U8,
-        op: ReduceOp::BitOr,
-        root: 0,
-        count: 0,
-    };
+    let none =
+        Signature { collective: Collective::Barrier, dtype: DataType::U8, op: ReduceOp::BitOr, root: 0, count: 0 };
     let (a, b) = fault.and_then(|f| f.signatures).unwrap_or((none, none));
     w.u16(fault.map_or(0, |f| f.reason as u16));
     w.u16(fault.map_or(0, |f| f.node.0));
@@ -331,9 +286,7 @@ fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
 fn parse_reason(r: &mut Reader<'_>) -> Result<Option<Reason>, ParseError> {
     match r.u16()? {
         0 => Ok(None),
-        code => Reason::from_code(code)
-            .map(Some)
-            .ok_or(ParseError::BadField("reason")),
+        code => Reason::from_code(code).map(Some).ok_or(ParseError::BadField("reason")),
     }
 }
 
@@ -344,13 +297,7 @@ fn parse_fault(r: &mut Reader<'_>) -> Result<Option<Fault>, ParseError> {
     let signed = r.u32()? != 0;
     let (a, b) = (parse_signature(r)?, parse_signature(r)?);
     let signatures = signed.then_some((a, b));
-    Ok(reason.map(|reason| Fault {
-        reason,
-        node,
-        rank_a,
-        rank_b,
-        signatures,
-    }))
+    Ok(reason.map(|reason| Fault { reason, node, rank_a, rank_b, signatures }))
 }
 
 fn parse_signature(r: &mut Reader<'_>) -> Result<Signature, ParseError> {
@@ -358,11 +305,5 @@ fn parse_signature(r: &mut Reader<'_>) -> Result<Signature, ParseError> {
     let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
     let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
     r.u8()?;
-    Ok(Signature {
-        collective,
-        dtype,
-        op,
-        root: r.u32()?,
-        count: r.u64()?,
-    })
+    Ok(Signature { collective, dtype, op, root: r.u32()?, count: r.u64()? })
 }

@@ -10,10 +10,7 @@ pub(crate) struct Reader<'a> {
 macro_rules! read {
     ($name:ident, $ty:ty) => {
         pub(crate) fn $name(&mut self) -> Result<$ty, ParseError> {
-            let (head, tail) = self
-                .bytes
-                .split_first_chunk()
-                .ok_or(ParseError::Truncated)?;
+            let (head, tail) = self.bytes.split_first_chunk().ok_or(ParseError::Truncated)?;
             self.bytes = tail;
             Ok(<$ty>::from_le_bytes(*head))
         }
@@ -36,11 +33,7 @@ impl<'a> Reader<'a> {
 
     /// The message must end here.
     pub(crate) fn end(&self) -> Result<(), ParseError> {
-        if self.bytes.is_empty() {
-            Ok(())
-        } else {
-            Err(ParseError::TrailingBytes)
-        }
+        if self.bytes.is_empty() { Ok(()) } else { Err(ParseError::TrailingBytes) }
     }
 }
 

@@ -261,8 +261,7 @@ impl Header {
         let (node, child) = (NodeId(r.u16()?), ChildIndex(r.u16()?));
         let (group, generation) = (GroupIndex(r.u32()?), Generation(r.u32()?));
         let (flags, lane) = (r.u16()?, r.u16()?);
-        let collective =
-            Collective::from_code(r.u8()?).ok_or(ParseError::BadField("collective"))?;
+        let collective = Collective::from_code(r.u8()?).ok_or(ParseError::BadField("collective"))?;
         let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
         let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
         let wire_format = r.u8()?;
@@ -278,13 +277,7 @@ impl Header {
             flags,
             lane,
             wire_format,
-            signature: Signature {
-                collective,
-                dtype,
-                op,
-                root,
-                count,
-            },
+            signature: Signature { collective, dtype, op, root, count },
             witness,
             op_seq: r.u64()?,
             seq: r.u64()?,
@@ -326,11 +319,7 @@ impl Header {
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.is_stream() { "sat" } else { "llt" };
-        write!(
-            f,
-            "{:?} {path} {}{} {} ",
-            self.kind, self.job, self.epoch, self.node
-        )?;
+        write!(f, "{:?} {path} {}{} {} ", self.kind, self.job, self.epoch, self.node)?;
         match self.child {
             ChildIndex::ALL => f.write_str("c*")?,
             child => write!(f, "{child}")?,

@@ -99,10 +99,7 @@ impl DataType {
 
     /// Whether elements are floating-point numbers.
     pub const fn is_float(self) -> bool {
-        matches!(
-            self,
-            DataType::F16 | DataType::BF16 | DataType::F32 | DataType::F64
-        )
+        matches!(self, DataType::F16 | DataType::BF16 | DataType::F32 | DataType::F64)
     }
 }
 
@@ -146,10 +143,6 @@ pub struct Signature {
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}({} x {}, {}, root {})",
-            self.collective, self.count, self.dtype, self.op, self.root
-        )
+        write!(f, "{}({} x {}, {}, root {})", self.collective, self.count, self.dtype, self.op, self.root)
     }
 }

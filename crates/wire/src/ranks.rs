@@ -8,9 +8,7 @@ use crate::error::ParseError;
 use crate::ids::Rank;
 
 /// `count` ranks: `first`, `first + stride`, `first + 2 stride`, ...
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Run {
     /// First rank of the run.
     pub first: u32,
@@ -32,8 +30,7 @@ impl Run {
         }
         let stride = i64::from(self.stride);
         let steps = distance / stride;
-        (distance % stride == 0 && steps >= 0 && steps < i64::from(self.count))
-            .then_some(steps as u32)
+        (distance % stride == 0 && steps >= 0 && steps < i64::from(self.count)).then_some(steps as u32)
     }
 
     fn last(&self) -> i64 {
@@ -42,9 +39,7 @@ impl Run {
 }
 
 /// An ordered list of different ranks; position in the list is the rank inside the group.
-#[derive(
-    Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct RankList {
     runs: Vec<Run>,
 }
@@ -55,19 +50,12 @@ pub const RUNS_MAX: usize = 65_535;
 pub const WORLD_MAX: u32 = 1 << 20;
 
 impl RankList {
+    /// No ranks.
+    pub const EMPTY: RankList = RankList { runs: Vec::new() };
+
     /// Ranks `0..size` in order.
     pub fn world(size: u32) -> Self {
-        RankList {
-            runs: if size == 0 {
-                Vec::new()
-            } else {
-                alloc::vec![Run {
-                    first: 0,
-                    count: size,
-                    stride: 1
-                }]
-            },
-        }
+        RankList { runs: if size == 0 { Vec::new() } else { alloc::vec![Run { first: 0, count: size, stride: 1 }] } }
     }
 
     /// The same list as runs, longest run first come first served.
@@ -78,11 +66,7 @@ impl RankList {
                 let step = i64::from(rank) - run.last();
                 let fits = i32::try_from(step).is_ok() && step != 0;
                 if fits && run.count == 1 {
-                    *run = Run {
-                        count: 2,
-                        stride: step as i32,
-                        ..*run
-                    };
+                    *run = Run { count: 2, stride: step as i32, ..*run };
                     continue;
                 }
                 if fits && step == i64::from(run.stride) {
@@ -90,11 +74,7 @@ impl RankList {
                     continue;
                 }
             }
-            runs.push(Run {
-                first: rank,
-                count: 1,
-                stride: 1,
-            });
+            runs.push(Run { first: rank, count: 1, stride: 1 });
         }
         RankList { runs }
     }
@@ -145,9 +125,7 @@ impl RankList {
 
     /// All ranks in order.
     pub fn iter(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.runs
-            .iter()
-            .flat_map(|run| (0..run.count).map(move |i| run.nth(i)))
+        self.runs.iter().flat_map(|run| (0..run.count).map(move |i| run.nth(i)))
     }
 
     /// Whether every rank is below `world` and none stands twice.
@@ -158,10 +136,7 @@ impl RankList {
         }
         let inside = self.runs.iter().all(|r| {
             let last = r.last();
-            r.count > 0
-                && (r.count == 1 || r.stride != 0)
-                && r.first < world
-                && (0..i64::from(world)).contains(&last)
+            r.count > 0 && (r.count == 1 || r.stride != 0) && r.first < world && (0..i64::from(world)).contains(&last)
         });
         if !inside {
             return false;
@@ -194,15 +169,9 @@ impl RankList {
         if runs > RUNS_MAX || runs * 12 > r.left() {
             return Err(ParseError::BadField("rank runs"));
         }
-        let mut list = RankList {
-            runs: Vec::with_capacity(runs),
-        };
+        let mut list = RankList { runs: Vec::with_capacity(runs) };
         for _ in 0..runs {
-            list.runs.push(Run {
-                first: r.u32()?,
-                count: r.u32()?,
-                stride: r.u32()? as i32,
-            });
+            list.runs.push(Run { first: r.u32()?, count: r.u32()?, stride: r.u32()? as i32 });
         }
         Ok(list)
     }
@@ -231,12 +200,9 @@ mod tests {
 
     #[test]
     fn lists_keep_order_and_position() {
-        for ranks in [
-            alloc::vec![0u32, 1, 2, 3],
-            alloc::vec![7, 5, 3, 1],
-            alloc::vec![4],
-            alloc::vec![9, 0, 1, 2, 8, 6, 4, 5],
-        ] {
+        for ranks in
+            [alloc::vec![0u32, 1, 2, 3], alloc::vec![7, 5, 3, 1], alloc::vec![4], alloc::vec![9, 0, 1, 2, 8, 6, 4, 5]]
+        {
             let list = RankList::from_ranks(ranks.iter().copied());
             assert_eq!(list.len() as usize, ranks.len());
             assert!(list.iter().map(|r| r.0).eq(ranks.iter().copied()));
@@ -255,13 +221,7 @@ mod tests {
         assert!(!RankList::from_ranks([1, 2, 1]).is_valid(4));
         assert!(!RankList::from_ranks([1, 2, 4]).is_valid(4));
         assert!(!RankList::default().is_valid(4));
-        let wild = RankList {
-            runs: alloc::vec![Run {
-                first: 3,
-                count: u32::MAX,
-                stride: i32::MIN
-            }],
-        };
+        let wild = RankList { runs: alloc::vec![Run { first: 3, count: u32::MAX, stride: i32::MIN }] };
         assert!(!wild.is_valid(1000));
     }
 

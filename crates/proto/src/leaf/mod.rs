@@ -1,14 +1,34 @@
 //! The leaf: one rank of one job.
+//!
+//! Map: `group` (one group and its state), `operation` (how an operation is cut), `datagram` (LLT with the only
+//! retransmission timers of the system), `rtt`, `stream` (SAT and the lease).
+//!
+//! ```text
+//!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed
+//!                    `----Refused / link lost----> Failed
+//! ```
+
 mod config;
+mod datagram;
+mod group;
+mod operation;
 mod output;
+mod rtt;
+mod stream;
 
 pub use config::LeafConfig;
 pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 
-use trib_wire::body::Fault;
-use trib_wire::{Body, Header, RankList, Signature};
+use std::collections::{BTreeMap, VecDeque};
 
+use trib_wire::{Body, Fault, GroupIndex, GroupKey, Header, Kind, RankList, Reason, Signature};
+
+use crate::liveness::{Liveness, Need};
+use crate::window;
 use crate::{Nanos, Path};
+use group::{Edge, Group};
+use operation::Operation;
+use rtt::RoundTrip;
 
 /// Why a call was refused at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,14 +47,49 @@ pub enum LeafError {
 
 /// The state machine of one rank of one job.
 pub struct LeafCore {
-    #[allow(dead_code)]
-    config: LeafConfig,
+    edge: Edge,
+    groups: BTreeMap<GroupId, Group>,
+    /// Groups in creation, by key; the oldest is answered first.
+    joining: BTreeMap<GroupKey, VecDeque<GroupId>>,
+    /// Groups by the node's index.
+    by_index: Vec<Option<GroupId>>,
+    /// Groups that may have a probe timer running.
+    armed: Vec<GroupId>,
+    next_group: u64,
+    next_op: u64,
+    link: Option<Liveness>,
+    lost: bool,
+    next_tick: Nanos,
+    round_trip: RoundTrip,
+    lease_operations: u32,
 }
 
 impl LeafCore {
     /// A rank without groups.
+    ///
+    /// # Panics
+    /// If the limits are out of range: whoever parses a ticket checks them.
     pub fn new(config: LeafConfig) -> LeafCore {
-        LeafCore { config }
+        assert!(config.limits.are_valid(), "limits out of range");
+        LeafCore {
+            edge: Edge { config },
+            groups: BTreeMap::new(),
+            joining: BTreeMap::new(),
+            by_index: Vec::new(),
+            armed: Vec::new(),
+            next_group: 0,
+            next_op: 0,
+            link: None,
+            lost: false,
+            next_tick: Nanos::NEVER,
+            round_trip: RoundTrip::default(),
+            lease_operations: 0,
+        }
+    }
+
+    /// How many streaming operations one lease is for; 0 (the default): until it is revoked. All ranks must set the same.
+    pub fn set_lease_operations(&mut self, operations: u32) {
+        self.lease_operations = operations;
     }
 
     /// Starts to make a group of `members` (order = rank in the group). Creations with equal members and tag are
@@ -42,70 +97,266 @@ impl LeafCore {
     pub fn create_group(
         &mut self,
         _now: Nanos,
-        _members: RankList,
-        _tag: u64,
-        _out: &mut impl LeafOutput,
+        members: RankList,
+        tag: u64,
+        out: &mut impl LeafOutput,
     ) -> Result<GroupId, LeafError> {
-        todo!()
+        if !members.is_valid(self.edge.config.world_size) {
+            return Err(LeafError::BadMembers);
+        }
+        let me = members.position(self.edge.config.rank).ok_or(LeafError::BadMembers)?;
+        if self.lost {
+            return Err(LeafError::Failed(self.edge.fault(Reason::NodeDead)));
+        }
+        let id = GroupId(self.next_group);
+        self.next_group += 1;
+        let key = GroupKey { tag, members };
+        let body = Body::Join { key: key.clone(), fault: None, nodes: RankList::EMPTY };
+        out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
+        self.groups.insert(id, Group::new(id, key.clone(), me, &self.edge, self.lease_operations));
+        self.joining.entry(key).or_default().push_back(id);
+        Ok(id)
     }
 
     /// Leaves the group; operations still outstanding complete with a fault.
-    pub fn free_group(&mut self, _now: Nanos, _group: GroupId, _out: &mut impl LeafOutput) {
-        todo!()
+    pub fn free_group(&mut self, _now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
+        let Some(state) = self.groups.get_mut(&group) else { return };
+        state.fail_operations(self.edge.fault(Reason::MemberLeft), out);
+        if state.is_joining() {
+            state.abandoned = true;
+            return;
+        }
+        self.leave(group, out);
     }
 
     /// Posts an operation; members post the operations of one group in the same order. Never waits. The vector of the
     /// operation and what of it this rank gives and gets: `window`.
     pub fn post(
         &mut self,
-        _now: Nanos,
-        _group: GroupId,
-        _signature: Signature,
-        _out: &mut impl LeafOutput,
+        now: Nanos,
+        group: GroupId,
+        signature: Signature,
+        out: &mut impl LeafOutput,
     ) -> Result<OpId, LeafError> {
-        todo!()
+        let state = self.groups.get_mut(&group).filter(|g| !g.abandoned).ok_or(LeafError::UnknownGroup)?;
+        if let Some(fault) = state.failed {
+            return Err(LeafError::Failed(fault));
+        }
+        if signature.root >= state.size {
+            return Err(LeafError::BadRoot);
+        }
+        let total = window::vector_len(&signature, state.size).ok_or(LeafError::TooLong)?;
+        let id = OpId(self.next_op);
+        self.next_op += 1;
+        let limits = &self.edge.config.limits;
+        let streamed = total > limits.stream_threshold;
+        let piece = if streamed { limits.segment_for(total) } else { limits.payload };
+        let operation = Operation::new(id, signature, state.size, state.me, state.take_op_seq(), total, piece);
+        if streamed {
+            out.note(Note::Stream);
+            state.streams.post(operation);
+        } else {
+            out.note(Note::Datagram);
+            state.datagrams.post(operation);
+        }
+        self.pump(now, group, out);
+        Ok(id)
     }
 
     /// Where the payload of this (parsed, not yet authenticated) frame belongs, so that a driver can read it straight into
     /// place. `None`: nowhere, read it aside. Changes nothing; `on_frame` decides later by calling `deliver`.
-    pub fn place(&self, _header: &Header) -> Option<Slice> {
-        todo!()
+    pub fn place(&self, header: &Header) -> Option<Slice> {
+        if header.kind != Kind::Result || header.payload_len == 0 {
+            return None;
+        }
+        let group = self.groups.get(&self.find(header)?)?;
+        let operation =
+            if header.is_stream() { group.streams.expected(header.seq) } else { group.datagrams.expected(header.seq) }?;
+        operation.result_slice(header)
     }
 
     /// An authenticated frame came from the node. Calls `deliver` at most once, for the payload of this frame.
-    pub fn on_frame(
-        &mut self,
-        _now: Nanos,
-        _path: Path,
-        _header: &Header,
-        _body: Body,
-        _out: &mut impl LeafOutput,
-    ) {
-        todo!()
+    pub fn on_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
+        if let Some(liveness) = &mut self.link {
+            liveness.heard(now);
+        }
+        if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {
+            return out.note(Note::Violation);
+        }
+        match (header.kind, path, body) {
+            (Kind::Heartbeat, Path::Stream, _) => {}
+            (Kind::Ready, Path::Stream, Body::Ready(key)) => self.on_ready(now, header, &key, out),
+            (Kind::Refused, Path::Stream, Body::Refused(key, fault)) => self.on_refused(&key, fault, out),
+            (_, _, body) => self.on_group_frame(now, path, header, body, out),
+        }
     }
 
     /// The stream connection is open and authenticated.
-    pub fn on_link_up(&mut self, _now: Nanos, _out: &mut impl LeafOutput) {
-        todo!()
+    pub fn on_link_up(&mut self, now: Nanos, _out: &mut impl LeafOutput) {
+        self.link = Some(Liveness::new(now));
+        self.next_tick = now + self.edge.config.limits.heartbeat;
     }
 
     /// The stream connection is gone: every group fails.
-    pub fn on_link_down(&mut self, _now: Nanos, _out: &mut impl LeafOutput) {
-        todo!()
+    pub fn on_link_down(&mut self, _now: Nanos, out: &mut impl LeafOutput) {
+        self.link = None;
+        self.lost = true;
+        self.next_tick = Nanos::NEVER;
+        let fault = self.edge.fault(Reason::NodeDead);
+        self.joining.clear();
+        let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in ids {
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.fail(fault, out);
+                if group.abandoned {
+                    self.groups.remove(&id);
+                }
+            }
+        }
     }
 
     /// The clock has reached `next_deadline`.
-    pub fn on_timer(&mut self, _now: Nanos, _out: &mut impl LeafOutput) {
-        todo!()
+    pub fn on_timer(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+        if now >= self.next_tick {
+            self.next_tick = now + self.edge.config.limits.heartbeat;
+            let limits = self.edge.config.limits;
+            match self.link.as_mut().map_or(Need::Nothing, |l| l.need(now, &limits)) {
+                Need::Nothing => {}
+                Need::Heartbeat => {
+                    if let Some(liveness) = &mut self.link {
+                        liveness.spoke(now);
+                    }
+                    out.transmit(Path::Stream, &self.edge.header(Kind::Heartbeat), Payload::None);
+                }
+                Need::Dead => self.on_link_down(now, out),
+            }
+        }
+        let (groups, edge, round_trip) = (&mut self.groups, &self.edge, &self.round_trip);
+        self.armed.retain(|id| {
+            let Some(group) = groups.get_mut(id) else { return false };
+            if group.failed.is_none() {
+                group.datagrams.on_timer(now, edge, &group.name, round_trip, out);
+            }
+            group.datagrams.deadline() != Nanos::NEVER
+        });
     }
 
     /// When `on_timer` wants to be called: probes and heartbeats.
     pub fn next_deadline(&self) -> Nanos {
-        todo!()
+        let probes = self.armed.iter().filter_map(|id| self.groups.get(id)).map(|g| g.datagrams.deadline());
+        probes.min().unwrap_or(Nanos::NEVER).min(self.next_tick)
     }
 
     /// Operations posted and not complete.
     pub fn outstanding(&self) -> usize {
-        todo!()
+        self.groups.values().map(Group::outstanding).sum()
+    }
+
+    /// Whether the node above is gone (connection lost, or silent for too long); nothing works any more.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    fn find(&self, header: &Header) -> Option<GroupId> {
+        let id = (*self.by_index.get(header.group.0 as usize)?)?;
+        let name = self.groups.get(&id)?.name?;
+        (name == (header.group, header.generation)).then_some(id)
+    }
+
+    fn on_ready(&mut self, now: Nanos, header: &Header, key: &GroupKey, out: &mut impl LeafOutput) {
+        let at = header.group.0 as usize;
+        if at >= 2 * self.edge.config.limits.groups as usize {
+            return out.note(Note::Violation);
+        }
+        let Some(id) = self.take_joining(key) else { return out.note(Note::Violation) };
+        if self.by_index.len() <= at {
+            self.by_index.resize(at + 1, None);
+        }
+        self.by_index[at] = Some(id);
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.name = Some((header.group, header.generation));
+        if group.abandoned {
+            return self.leave(id, out);
+        }
+        out.group_ready(id);
+        self.pump(now, id, out);
+    }
+
+    fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl LeafOutput) {
+        let Some(id) = self.take_joining(key) else { return out.note(Note::Violation) };
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if group.abandoned {
+            self.groups.remove(&id);
+        } else {
+            group.fail(fault, out);
+        }
+    }
+
+    fn take_joining(&mut self, key: &GroupKey) -> Option<GroupId> {
+        let line = self.joining.get_mut(key)?;
+        let id = line.pop_front();
+        if line.is_empty() {
+            self.joining.remove(key);
+        }
+        id
+    }
+
+    fn leave(&mut self, id: GroupId, out: &mut impl LeafOutput) {
+        let Some(group) = self.groups.remove(&id) else { return };
+        if let Some((index, _)) = group.name {
+            self.forget_index(index, id);
+            if !self.lost {
+                out.transmit(Path::Stream, &group.header(&self.edge, Kind::Leave), Payload::None);
+            }
+        }
+    }
+
+    fn forget_index(&mut self, index: GroupIndex, id: GroupId) {
+        if let Some(entry) = self.by_index.get_mut(index.0 as usize)
+            && *entry == Some(id)
+        {
+            *entry = None;
+        }
+    }
+
+    fn on_group_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
+        let Some(id) = self.find(header) else { return out.note(Note::Duplicate) };
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if group.failed.is_some() {
+            return;
+        }
+        let (edge, name) = (&self.edge, &group.name);
+        match (header.kind, path, body) {
+            (Kind::Result, Path::Datagram, _) if !header.is_stream() => {
+                group.datagrams.on_result(now, header, &self.round_trip, id, out);
+            }
+            (Kind::Held, Path::Datagram, Body::Held(held)) => {
+                group.datagrams.on_held(now, edge, name, &held, &mut self.round_trip, out);
+            }
+            (Kind::Nack, Path::Datagram, _) => out.note(Note::Violation),
+            (Kind::Result, Path::Stream, _) if header.is_stream() => group.streams.on_result(header, id, out),
+            (Kind::Credit, Path::Stream, _) => group.streams.on_credit(header.seq),
+            (Kind::Grant, Path::Stream, _) => group.streams.on_grant(header.seq),
+            (Kind::Revoke, Path::Stream, _) => group.streams.on_revoke(header.seq, edge, name, out),
+            (Kind::LeaseEnd, Path::Stream, _) => group.streams.on_lease_end(header.seq),
+            (Kind::Deny, Path::Stream, _) => out.note(Note::Violation),
+            (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => group.fail(fault, out),
+            _ => out.note(Note::Violation),
+        }
+        self.pump(now, id, out);
+    }
+
+    /// Sends whatever the windows allow now.
+    fn pump(&mut self, now: Nanos, id: GroupId, out: &mut impl LeafOutput) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if group.failed.is_some() || group.name.is_none() {
+            return;
+        }
+        let idle = group.datagrams.deadline() == Nanos::NEVER;
+        group.datagrams.pump(now, &self.edge, &group.name, &self.round_trip, out);
+        group.streams.pump(&self.edge, &group.name, out);
+        if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
+            self.armed.push(id);
+        }
     }
 }

@@ -40,14 +40,7 @@ impl From<&NodeGrant> for NodeConfig {
             epoch: grant.epoch,
             node: grant.node,
             parent: grant.parent.as_ref().map(|p| (p.node, p.child)),
-            children: grant
-                .children
-                .iter()
-                .map(|c| NodeChild {
-                    kind: c.kind,
-                    ranks: c.ranks.clone(),
-                })
-                .collect(),
+            children: grant.children.iter().map(|c| NodeChild { kind: c.kind, ranks: c.ranks.clone() }).collect(),
             world_size: grant.world_size,
             limits: Limits::from(&grant.limits),
         }

@@ -1,0 +1,212 @@
+//! LLT at a rank: the sliding window and the only timer of the protocol.
+//!
+//! Fragment n goes out once, when the result of n - W is here. If nothing is heard for a round trip, a small probe asks about
+//! the oldest fragment; the node's answer is the result, or names which of our contributions it has, and only what it
+//! lacks is sent again. While others are late, probes go on at a slow fixed pace: a waiter costs some tens of small
+//! packets a second, whatever the vector.
+
+use std::collections::VecDeque;
+
+use trib_wire::body::Held;
+use trib_wire::{Header, Kind};
+
+use super::group::{Edge, Name};
+use super::operation::Operation;
+use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
+use super::rtt::{LONGEST, RoundTrip};
+use crate::Path;
+use crate::limits::Limits;
+use crate::time::Nanos;
+
+pub(super) struct Datagrams {
+    /// W.
+    window: u64,
+    operations: VecDeque<Operation>,
+    /// Number of the next fragment to be posted.
+    next: u64,
+    /// Number of the next fragment to be sent.
+    sent: u64,
+    /// Oldest fragment without a result.
+    low: u64,
+    /// Bit i: the result of fragment `low + i` is here.
+    got: u64,
+    /// Results below this are held by every member.
+    stable: u64,
+    deadline: Nanos,
+    pause: Nanos,
+    /// Probe under way: when it left, and which fragments had been sent then.
+    probe: Option<(Nanos, u64)>,
+}
+
+impl Datagrams {
+    pub(super) fn new(limits: &Limits) -> Datagrams {
+        Datagrams {
+            window: u64::from(limits.window),
+            operations: VecDeque::new(),
+            next: 0,
+            sent: 0,
+            low: 0,
+            got: 0,
+            stable: 0,
+            deadline: Nanos::NEVER,
+            pause: Nanos(0),
+            probe: None,
+        }
+    }
+
+    pub(super) fn post(&mut self, operation: Operation) {
+        let operation = operation.starting_at(self.next);
+        self.next = operation.end();
+        self.operations.push_back(operation);
+    }
+
+    pub(super) fn outstanding(&self) -> usize {
+        self.operations.len()
+    }
+
+    pub(super) fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// Gives all operations up.
+    pub(super) fn abandon(&mut self) -> Vec<OpId> {
+        self.deadline = Nanos::NEVER;
+        self.next = self.sent;
+        self.operations.drain(..).map(|o| o.id).collect()
+    }
+
+    /// The operation whose fragment `seq` still lacks its result.
+    pub(super) fn expected(&self, seq: u64) -> Option<&Operation> {
+        if seq < self.low || seq >= self.sent || self.got >> (seq - self.low) & 1 != 0 {
+            return None;
+        }
+        self.operations.get(self.index_of(seq)?)
+    }
+
+    pub(super) fn pump(
+        &mut self,
+        now: Nanos,
+        edge: &Edge,
+        name: &Name,
+        round_trip: &RoundTrip,
+        out: &mut impl LeafOutput,
+    ) {
+        while self.sent < self.next && self.may_send(self.sent) {
+            self.send(self.sent, edge, name, out);
+            self.sent += 1;
+            if self.deadline == Nanos::NEVER {
+                self.rearm(now, round_trip);
+            }
+        }
+    }
+
+    pub(super) fn on_result(
+        &mut self,
+        now: Nanos,
+        header: &Header,
+        round_trip: &RoundTrip,
+        group: GroupId,
+        out: &mut impl LeafOutput,
+    ) {
+        if header.mark > self.stable {
+            self.stable = header.mark;
+            out.stable(group, Path::Datagram, header.mark);
+        }
+        if self.expected(header.seq).is_none() {
+            return out.note(Note::Duplicate);
+        }
+        let Some(index) = self.index_of(header.seq) else { return };
+        let operation = &mut self.operations[index];
+        if !operation.accepts(header) {
+            return out.note(Note::Violation);
+        }
+        if let Some(slice) = operation.result_slice(header) {
+            out.deliver(slice);
+        }
+        operation.done += 1;
+        let complete = operation.done == operation.pieces;
+        self.got |= 1 << (header.seq - self.low);
+        if self.got & 1 != 0 {
+            let run = u64::from(self.got.trailing_ones());
+            self.low += run;
+            self.got = self.got.checked_shr(run as u32).unwrap_or(0);
+            self.rearm(now, round_trip);
+        }
+        if complete && let Some(operation) = self.operations.remove(index) {
+            out.complete(operation.id, Ok(operation.tail(self.stable)));
+        }
+    }
+
+    /// The node has our contribution to some fragments and not to others.
+    pub(super) fn on_held(
+        &mut self,
+        now: Nanos,
+        edge: &Edge,
+        name: &Name,
+        held: &Held,
+        round_trip: &mut RoundTrip,
+        out: &mut impl LeafOutput,
+    ) {
+        let Some((asked, covers)) = self.probe.take() else { return };
+        round_trip.sample(now.since(asked));
+        for seq in self.low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
+            let lacks = held.have >> (seq - held.have_base) & 1 == 0;
+            if lacks && self.expected(seq).is_some() {
+                out.note(Note::Resent);
+                self.send(seq, edge, name, out);
+            }
+        }
+    }
+
+    pub(super) fn on_timer(
+        &mut self,
+        now: Nanos,
+        edge: &Edge,
+        name: &Name,
+        round_trip: &RoundTrip,
+        out: &mut impl LeafOutput,
+    ) {
+        if now < self.deadline {
+            return;
+        }
+        if self.low == self.sent {
+            self.deadline = Nanos::NEVER;
+            return;
+        }
+        let header = Header { seq: self.low, mark: self.low, ..edge.group_header(name, Kind::Probe) };
+        out.transmit(Path::Datagram, &header, Payload::None);
+        out.note(Note::Probe);
+        self.probe = Some((now, self.sent));
+        self.pause = Nanos(2 * self.pause.0.max(round_trip.timeout().0)).min(LONGEST);
+        self.deadline = now + self.pause;
+    }
+
+    /// The oldest fragment has changed: its timer starts anew.
+    fn rearm(&mut self, now: Nanos, round_trip: &RoundTrip) {
+        self.probe = None;
+        self.pause = round_trip.timeout();
+        self.deadline = if self.low == self.sent { Nanos::NEVER } else { now + self.pause };
+    }
+
+    fn may_send(&self, seq: u64) -> bool {
+        // The result of seq - W is here: below `low`, or ahead of it with its bit set.
+        match seq.checked_sub(self.window) {
+            None => true,
+            Some(before) if before < self.low => true,
+            Some(before) => self.got >> (before - self.low) & 1 != 0,
+        }
+    }
+
+    fn send(&self, seq: u64, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+        let Some(operation) = self.index_of(seq).and_then(|i| self.operations.get(i)) else { return };
+        let header = Header { mark: self.low, ..edge.group_header(name, Kind::Contribution) };
+        let (header, slice) = operation.describe(seq, header);
+        out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
+    }
+
+    fn index_of(&self, seq: u64) -> Option<usize> {
+        let after = self.operations.partition_point(|o| o.base <= seq);
+        let index = after.checked_sub(1)?;
+        (seq < self.operations[index].end()).then_some(index)
+    }
+}

@@ -1,0 +1,61 @@
+//! How long a probe takes: the only base of the retransmission time.
+//!
+//! Never the time of an operation, which is other ranks' computing. The estimate is that of RFC 6298 with bounds
+//! that fit a machine room.
+
+use crate::time::Nanos;
+
+/// Before the first sample.
+const INITIAL: Nanos = Nanos::from_millis(10);
+/// A probe sooner than this would mostly find its answer already on the way.
+const SHORTEST: Nanos = Nanos::from_millis(2);
+/// Also the pause between probes of somebody who waits for long: about 20 small packets a second with the answers.
+pub(super) const LONGEST: Nanos = Nanos::from_millis(100);
+
+#[derive(Default)]
+pub(super) struct RoundTrip {
+    smoothed: u64,
+    variation: u64,
+    sampled: bool,
+}
+
+impl RoundTrip {
+    pub(super) fn sample(&mut self, span: Nanos) {
+        let span = span.0.min(LONGEST.0);
+        if self.sampled {
+            self.variation = (3 * self.variation + self.smoothed.abs_diff(span)) / 4;
+            self.smoothed = (7 * self.smoothed + span) / 8;
+        } else {
+            *self = RoundTrip { smoothed: span, variation: span / 2, sampled: true };
+        }
+    }
+
+    /// When to ask about a contribution that nobody has answered.
+    pub(super) fn timeout(&self) -> Nanos {
+        if !self.sampled {
+            return INITIAL;
+        }
+        Nanos(self.smoothed + 4 * self.variation).clamp(SHORTEST, LONGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_follows_the_samples_within_its_bounds() {
+        let mut trip = RoundTrip::default();
+        assert_eq!(trip.timeout(), INITIAL);
+        for _ in 0..50 {
+            trip.sample(Nanos::from_micros(100));
+        }
+        assert_eq!(trip.timeout(), SHORTEST);
+        for _ in 0..50 {
+            trip.sample(Nanos::from_millis(20));
+        }
+        assert!(trip.timeout() > Nanos::from_millis(15) && trip.timeout() < Nanos::from_millis(40));
+        trip.sample(Nanos::from_millis(60_000));
+        assert!(trip.timeout() <= LONGEST);
+    }
+}

@@ -1,0 +1,192 @@
+//! SAT at a rank: operations one after the other as numbered segments, under a lease.
+//!
+//! ```text
+//!   Idle --operation waits: Intent--> Asked --Grant--> Held --Revoke: StopAt--> Stopping --LeaseEnd(X)--> Ending(X)
+//!    ^                                                  `--operations used up: StopAt--^                   |
+//!    `-----------------------------------------segments below X all started--------------------------------'
+//! ```
+//! Intents of different groups do not wait for each other, so ranks may post groups in any order.
+
+use std::collections::VecDeque;
+
+use trib_wire::header::FLAG_STREAM;
+use trib_wire::{Header, Kind};
+
+use super::group::{Edge, Name};
+use super::operation::Operation;
+use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
+use crate::Path;
+use crate::limits::Limits;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Idle,
+    Asked,
+    Held,
+    Stopping,
+    Ending(u64),
+}
+
+pub(super) struct Streams {
+    /// Segments on their way between ours and its result, at most.
+    flight: u64,
+    /// Operations that wait for the lock.
+    waiting: VecDeque<Operation>,
+    /// Operations under way.
+    active: VecDeque<Operation>,
+    /// Number of the next segment to be started.
+    next: u64,
+    /// Number of the next segment to be sent.
+    sent: u64,
+    /// Number of the next result.
+    got: u64,
+    /// Segments below this number may be sent.
+    credit: u64,
+    /// Results below this are held by every member.
+    stable: u64,
+    phase: Phase,
+    /// Number of the last lease.
+    lease: u64,
+    /// Operations of one lease, 0 = no limit, and how many this one has had.
+    lease_operations: u32,
+    used: u32,
+}
+
+impl Streams {
+    pub(super) fn new(limits: &Limits, lease_operations: u32) -> Streams {
+        Streams {
+            flight: u64::from(limits.flight),
+            waiting: VecDeque::new(),
+            active: VecDeque::new(),
+            next: 0,
+            sent: 0,
+            got: 0,
+            credit: u64::from(limits.staging),
+            stable: 0,
+            phase: Phase::Idle,
+            lease: 0,
+            lease_operations,
+            used: 0,
+        }
+    }
+
+    pub(super) fn post(&mut self, operation: Operation) {
+        self.waiting.push_back(operation);
+    }
+
+    pub(super) fn outstanding(&self) -> usize {
+        self.waiting.len() + self.active.len()
+    }
+
+    /// Gives all operations up.
+    pub(super) fn abandon(&mut self) -> Vec<OpId> {
+        self.active.drain(..).chain(self.waiting.drain(..)).map(|o| o.id).collect()
+    }
+
+    /// The operation whose result `seq` comes next.
+    pub(super) fn expected(&self, seq: u64) -> Option<&Operation> {
+        if seq != self.got || seq >= self.sent { None } else { self.active.front() }
+    }
+
+    pub(super) fn pump(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+        self.start(edge, name, out);
+        while self.sent < self.next.min(self.credit).min(self.got + self.flight) {
+            let after = self.active.partition_point(|o| o.base <= self.sent);
+            let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
+            let header = Header { mark: self.got, flags: FLAG_STREAM, ..edge.group_header(name, Kind::Contribution) };
+            let (header, slice) = operation.describe(self.sent, header);
+            out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
+            self.sent += 1;
+        }
+    }
+
+    pub(super) fn on_result(&mut self, header: &Header, group: GroupId, out: &mut impl LeafOutput) {
+        if header.mark > self.stable {
+            self.stable = header.mark;
+            out.stable(group, Path::Stream, header.mark);
+        }
+        if !self.expected(header.seq).is_some_and(|o| o.accepts(header)) {
+            return out.note(Note::Violation);
+        }
+        let Some(operation) = self.active.front_mut() else { return };
+        if let Some(slice) = operation.result_slice(header) {
+            out.deliver(slice);
+        }
+        operation.done += 1;
+        self.got += 1;
+        if operation.done == operation.pieces
+            && let Some(operation) = self.active.pop_front()
+        {
+            out.complete(operation.id, Ok(operation.tail(self.stable)));
+        }
+    }
+
+    pub(super) fn on_credit(&mut self, limit: u64) {
+        self.credit = self.credit.max(limit);
+    }
+
+    pub(super) fn on_grant(&mut self, lease: u64) {
+        if self.phase == Phase::Asked && lease == self.lease + 1 {
+            (self.phase, self.lease, self.used) = (Phase::Held, lease, 0);
+        }
+    }
+
+    pub(super) fn on_revoke(&mut self, lease: u64, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+        if self.phase == Phase::Held && lease == self.lease {
+            self.stop(edge, name, out);
+        }
+    }
+
+    pub(super) fn on_lease_end(&mut self, at: u64) {
+        if self.phase == Phase::Stopping {
+            self.phase = Phase::Ending(at);
+        }
+    }
+
+    /// Starts what the lease covers; asks for the lock if something waits and nothing was asked.
+    fn start(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+        loop {
+            match self.phase {
+                Phase::Held if !self.waiting.is_empty() => {
+                    self.begin();
+                    self.used += 1;
+                    if self.lease_operations != 0 && self.used == self.lease_operations {
+                        self.stop(edge, name, out);
+                    }
+                }
+                Phase::Ending(end) if self.next >= end => self.phase = Phase::Idle,
+                Phase::Ending(_) if !self.waiting.is_empty() => self.begin(),
+                Phase::Idle if !self.waiting.is_empty() => self.ask(edge, name, out),
+                _ => return,
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        if let Some(operation) = self.waiting.pop_front() {
+            let operation = operation.starting_at(self.next);
+            self.next = operation.end();
+            self.active.push_back(operation);
+        }
+    }
+
+    fn ask(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+        let Some(first) = self.waiting.front() else { return };
+        let header = Header {
+            seq: self.lease + 1,
+            flags: FLAG_STREAM,
+            signature: first.signature,
+            op_seq: first.op_seq,
+            ..edge.group_header(name, Kind::Intent)
+        };
+        out.transmit(Path::Stream, &header, Payload::None);
+        self.phase = Phase::Asked;
+    }
+
+    /// Says how far this rank has got: the lease cannot end before that.
+    fn stop(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+        let header = Header { seq: self.next, flags: FLAG_STREAM, ..edge.group_header(name, Kind::StopAt) };
+        out.transmit(Path::Stream, &header, Payload::None);
+        self.phase = Phase::Stopping;
+    }
+}

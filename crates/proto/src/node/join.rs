@@ -1,0 +1,100 @@
+//! Making a group in band: joins gather upward like a barrier, one verdict travels down.
+
+use trib_wire::{ChildIndex, Fault, GroupKey, Rank, RankList, Reason};
+
+use super::group::{Duty, Member, about};
+use super::place::Place;
+
+/// A group that some of the members below have asked for.
+pub(super) struct Pending {
+    pub(super) key: GroupKey,
+    pub(super) members: Vec<Member>,
+    pub(super) all: u64,
+    pub(super) inner: u64,
+    pub(super) duty: Duty,
+    /// Children that have joined (or died, with `fault` set).
+    pub(super) joined: u64,
+    /// Children that have died meanwhile: nothing is sent to them.
+    pub(super) dead: u64,
+    pub(super) fault: Option<Fault>,
+    /// Nodes below that fold for the group.
+    pub(super) nodes: Vec<u32>,
+    /// The join went up; the verdict comes from there.
+    pub(super) forwarded: bool,
+}
+
+impl Pending {
+    /// Who takes part below this node, and what the node will do for the group.
+    pub(super) fn new(place: &Place, key: GroupKey) -> Result<Pending, Fault> {
+        if !key.members.is_valid(place.config.world_size) {
+            return Err(about(place, Reason::BadMembers, Rank(0)));
+        }
+        let mut by_child: Vec<(Vec<u32>, Rank)> = vec![(Vec::new(), Rank(u32::MAX)); place.config.children.len()];
+        for (position, rank) in key.members.iter().enumerate() {
+            if let Some(child) = place.child_of(rank) {
+                let (ranks, first) = &mut by_child[usize::from(child.0)];
+                ranks.push(position as u32);
+                *first = (*first).min(rank);
+            }
+        }
+        let members: Vec<Member> = by_child
+            .into_iter()
+            .enumerate()
+            .filter(|(_, (ranks, _))| !ranks.is_empty())
+            .map(|(child, (ranks, first))| Member {
+                child: ChildIndex(child as u16),
+                ranks: RankList::from_ranks(ranks),
+                first,
+            })
+            .collect();
+        let bits = |keep: &dyn Fn(ChildIndex) -> bool| {
+            members.iter().filter(|m| keep(m.child)).fold(0u64, |bits, m| bits | 1 << m.child.0)
+        };
+        let (all, inner) = (bits(&|_| true), bits(&|c| place.is_node(c)));
+        let below: u32 = members.iter().map(|m| m.ranks.len()).sum();
+        let duty = match members.as_slice() {
+            _ if below < key.members.len() => Duty::Inner,
+            [only] if place.is_node(only.child) => Duty::Relay,
+            _ => Duty::Root,
+        };
+        Ok(Pending {
+            key,
+            members,
+            all,
+            inner,
+            duty,
+            joined: 0,
+            dead: 0,
+            fault: None,
+            nodes: Vec::new(),
+            forwarded: false,
+        })
+    }
+
+    /// A child has joined.
+    pub(super) fn join(&mut self, child: ChildIndex, fault: Option<Fault>, nodes: &RankList) {
+        self.joined |= 1 << child.0;
+        self.fault = self.fault.or(fault);
+        self.nodes.extend(nodes.iter().map(|n| n.0));
+    }
+
+    /// A child is gone before the verdict.
+    pub(super) fn lose(&mut self, child: ChildIndex, fault: Fault) {
+        self.joined |= 1 << child.0;
+        self.dead |= 1 << child.0;
+        self.fault = self.fault.or(Some(fault));
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.joined == self.all
+    }
+
+    /// The nodes that fold, this one included if it does.
+    pub(super) fn folding_nodes(&self, place: &Place) -> RankList {
+        let own = (self.duty != Duty::Relay).then_some(u32::from(place.config.node.0));
+        let mut nodes: Vec<u32> = self.nodes.iter().copied().chain(own).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        RankList::from_ranks(nodes)
+    }
+}

@@ -1,0 +1,203 @@
+//! A group's lease on a stream context at one node.
+//!
+//! ```text
+//!   Idle --all intents: ask upward--> Idle --Grant--> Granted --LeaseEnd(X)--> Ending(X) --drained--> Idle
+//!                                       `--Deny--> Idle
+//! ```
+//! Asking holds nothing: the context is taken when the grant passes through. Every gathering (intents, stops,
+//! releases) is a barrier over the children that take part.
+
+use trib_wire::{ChildIndex, Fault, Header, Kind, Reason};
+
+use super::group::{GroupInfo, about};
+use super::output::{NodeOutput, Payload, Target};
+use super::place::Place;
+use crate::Path;
+use trib_wire::header::{FLAG_STREAM, FLAG_TRY};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Phase {
+    /// No context.
+    #[default]
+    Idle,
+    /// One context, until the lease ends.
+    Granted,
+    /// One context, until everything below this segment has drained.
+    Ending(u64),
+}
+
+/// What the caller has to do after an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Nothing,
+    /// Everybody below wants to stream: pass on, or decide if this is the root of the tree.
+    Ask {
+        at_once: bool,
+    },
+    /// Everybody below has said how far it is.
+    Stop {
+        at: u64,
+    },
+    /// The context is free here and below.
+    Released,
+}
+
+#[derive(Default)]
+pub(super) struct Lease {
+    /// Number of the current or last lease.
+    number: u64,
+    pub(super) phase: Phase,
+    /// Children that want lease `number + 1`.
+    intents: u64,
+    at_once: bool,
+    /// Children that have said where lease `number` may stop, and the furthest of them.
+    stops: u64,
+    stop_at: u64,
+    /// Inner children that have released lease `number`.
+    released: u64,
+}
+
+impl Lease {
+    /// Whether this segment may be streamed now.
+    pub(super) fn covers(&self, seq: u64) -> bool {
+        match self.phase {
+            Phase::Idle => false,
+            Phase::Granted => true,
+            Phase::Ending(end) => seq < end,
+        }
+    }
+
+    pub(super) fn holds_context(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    /// Children that wait for the lock, if not all do: the others are what they wait for.
+    pub(super) fn waiting(&self) -> u64 {
+        self.intents
+    }
+
+    pub(super) fn on_intent(
+        &mut self,
+        place: &Place,
+        info: &GroupInfo,
+        child: ChildIndex,
+        header: &Header,
+    ) -> Result<Step, Fault> {
+        let bit = 1u64 << child.0;
+        if header.seq != self.number + 1 || self.intents & bit != 0 {
+            return Err(violation(place, info, child));
+        }
+        self.intents |= bit;
+        self.at_once |= header.flags & FLAG_TRY != 0;
+        Ok(if self.intents == info.all { Step::Ask { at_once: self.at_once } } else { Step::Nothing })
+    }
+
+    pub(super) fn ask_up(&self, place: &Place, info: &GroupInfo, about: &Header, out: &mut impl NodeOutput) {
+        let Some(up) = info.up(place, Kind::Intent) else { return };
+        let flags = FLAG_STREAM | if self.at_once { FLAG_TRY } else { 0 };
+        let header = Header {
+            seq: self.number + 1,
+            flags,
+            signature: about.signature,
+            op_seq: about.op_seq,
+            witness: about.witness,
+            ..up
+        };
+        out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+    }
+
+    /// The lock is ours.
+    pub(super) fn grant(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+        self.number += 1;
+        (self.phase, self.intents, self.at_once) = (Phase::Granted, 0, false);
+        (self.stops, self.stop_at, self.released) = (0, 0, 0);
+        self.tell(place, info, Kind::Grant, self.number, out);
+    }
+
+    /// The lock is somebody else's; the next intent asks again.
+    pub(super) fn deny(&mut self) {
+        (self.intents, self.at_once) = (0, false);
+    }
+
+    /// Number of the lease that an intent now under way asks for.
+    pub(super) fn asked(&self) -> u64 {
+        self.number + 1
+    }
+
+    /// Number of the lease held or held last.
+    pub(super) fn current(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn revoke(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+        if self.phase == Phase::Granted {
+            self.tell(place, info, Kind::Revoke, self.number, out);
+        }
+    }
+
+    pub(super) fn on_stop(
+        &mut self,
+        place: &Place,
+        info: &GroupInfo,
+        child: ChildIndex,
+        at: u64,
+    ) -> Result<Step, Fault> {
+        let bit = 1u64 << child.0;
+        if self.phase != Phase::Granted || self.stops & bit != 0 {
+            return Err(violation(place, info, child));
+        }
+        self.stops |= bit;
+        self.stop_at = self.stop_at.max(at);
+        Ok(if self.stops == info.all { Step::Stop { at: self.stop_at } } else { Step::Nothing })
+    }
+
+    pub(super) fn send_stop_up(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+        if let Some(up) = info.up(place, Kind::StopAt) {
+            let header = Header { seq: self.stop_at, flags: FLAG_STREAM, ..up };
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+        }
+    }
+
+    /// The lease ends at this segment.
+    pub(super) fn end(&mut self, place: &Place, info: &GroupInfo, at: u64, out: &mut impl NodeOutput) {
+        self.phase = Phase::Ending(at);
+        self.tell(place, info, Kind::LeaseEnd, at, out);
+    }
+
+    pub(super) fn on_released(&mut self, place: &Place, info: &GroupInfo, child: ChildIndex) -> Result<(), Fault> {
+        let bit = 1u64 << child.0;
+        if !matches!(self.phase, Phase::Ending(_)) || info.inner & bit == 0 || self.released & bit != 0 {
+            return Err(violation(place, info, child));
+        }
+        self.released |= bit;
+        Ok(())
+    }
+
+    /// Whether the context can go now, given whether our own segments have drained.
+    pub(super) fn try_release(&mut self, info: &GroupInfo, drained: impl FnOnce(u64) -> bool) -> Step {
+        match self.phase {
+            Phase::Ending(end) if self.released == info.inner && drained(end) => {
+                self.phase = Phase::Idle;
+                Step::Released
+            }
+            _ => Step::Nothing,
+        }
+    }
+
+    pub(super) fn send_released_up(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+        if let Some(up) = info.up(place, Kind::Released) {
+            let header = Header { seq: self.number, flags: FLAG_STREAM, ..up };
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+        }
+    }
+
+    fn tell(&self, place: &Place, info: &GroupInfo, kind: Kind, seq: u64, out: &mut impl NodeOutput) {
+        let header = Header { seq, flags: FLAG_STREAM, ..info.down(place, kind, ChildIndex::ALL) };
+        out.transmit(Target::Children(info.all), Path::Stream, &header, Payload::None);
+    }
+}
+
+fn violation(place: &Place, info: &GroupInfo, child: ChildIndex) -> Fault {
+    let first = info.position(child).map_or(info.members[0].first, |p| info.members[p].first);
+    about(place, Reason::Protocol, first)
+}

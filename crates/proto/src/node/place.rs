@@ -1,0 +1,48 @@
+//! Where a node stands: its configuration with the look-ups and headers that everything here needs.
+
+use trib_wire::control::job::ChildKind;
+use trib_wire::{ChildIndex, Header, Kind, Rank};
+
+use super::NodeConfig;
+
+pub(super) struct Place {
+    pub(super) config: NodeConfig,
+    /// Child by rank; `NONE` for ranks that are not below this node.
+    child_of: Vec<u8>,
+}
+
+const NONE: u8 = u8::MAX;
+
+impl Place {
+    pub(super) fn new(config: NodeConfig) -> Place {
+        let mut child_of = vec![NONE; config.world_size as usize];
+        for (index, child) in config.children.iter().enumerate() {
+            for rank in child.ranks.iter() {
+                if let Some(entry) = child_of.get_mut(rank.0 as usize) {
+                    *entry = index as u8;
+                }
+            }
+        }
+        Place { config, child_of }
+    }
+
+    pub(super) fn child_of(&self, rank: Rank) -> Option<ChildIndex> {
+        let child = self.child_of.get(rank.0 as usize).copied()?;
+        (child != NONE).then_some(ChildIndex(u16::from(child)))
+    }
+
+    pub(super) fn is_node(&self, child: ChildIndex) -> bool {
+        matches!(self.config.children.get(usize::from(child.0)).map(|c| c.kind), Some(ChildKind::Node(_)))
+    }
+
+    /// Header of a frame to a child, or to all with `ChildIndex::ALL`.
+    pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
+        Header::new(kind, self.config.job, self.config.epoch, self.config.node, child)
+    }
+
+    /// Header of a frame to the parent; `None` at the root of the tree.
+    pub(super) fn up(&self, kind: Kind) -> Option<Header> {
+        let (node, child) = self.config.parent?;
+        Some(Header::new(kind, self.config.job, self.config.epoch, node, child))
+    }
+}

@@ -1,0 +1,86 @@
+//! The groups of one node, by index and by their names at the parent.
+
+use trib_wire::{Generation, GroupIndex};
+
+use super::group::Group;
+
+/// Indices are reused, lowest first, each time with a new generation.
+#[derive(Default)]
+pub(super) struct Table {
+    groups: Vec<Option<Group>>,
+    generations: Vec<u32>,
+    free: std::collections::BTreeSet<u32>,
+    /// Own index by the parent's index.
+    by_parent: Vec<Option<u32>>,
+    alive: usize,
+}
+
+impl Table {
+    /// The name that the next group gets.
+    pub(super) fn next_name(&self) -> (GroupIndex, Generation) {
+        let index = self.free.first().copied().unwrap_or(self.groups.len() as u32);
+        let generation = self.generations.get(index as usize).copied().unwrap_or(0);
+        (GroupIndex(index), Generation(generation))
+    }
+
+    /// Adds a group under its own name, which `next_name` gave.
+    pub(super) fn insert(&mut self, group: Group) {
+        let index = group.info.index.0;
+        if let Some((parent, _)) = group.info.up {
+            let at = parent.0 as usize;
+            if self.by_parent.len() <= at {
+                self.by_parent.resize(at + 1, None);
+            }
+            self.by_parent[at] = Some(index);
+        }
+        self.alive += 1;
+        if self.free.remove(&index) {
+            self.groups[index as usize] = Some(group);
+        } else {
+            self.groups.push(Some(group));
+            self.generations.push(0);
+        }
+    }
+
+    pub(super) fn remove(&mut self, index: GroupIndex) -> Option<Group> {
+        let group = self.groups.get_mut(index.0 as usize)?.take()?;
+        if let Some((parent, _)) = group.info.up
+            && self.by_parent[parent.0 as usize] == Some(index.0)
+        {
+            self.by_parent[parent.0 as usize] = None;
+        }
+        self.generations[index.0 as usize] = self.generations[index.0 as usize].wrapping_add(1);
+        self.free.insert(index.0);
+        self.alive -= 1;
+        Some(group)
+    }
+
+    pub(super) fn get_mut(&mut self, index: GroupIndex) -> Option<&mut Group> {
+        self.groups.get_mut(index.0 as usize)?.as_mut()
+    }
+
+    /// The group of a frame from below.
+    pub(super) fn named_by_child(&self, index: GroupIndex, generation: Generation) -> Option<GroupIndex> {
+        let group = self.groups.get(index.0 as usize)?.as_ref()?;
+        (group.info.generation == generation).then_some(index)
+    }
+
+    /// The group of a frame from above.
+    pub(super) fn named_by_parent(&self, index: GroupIndex, generation: Generation) -> Option<GroupIndex> {
+        let own = GroupIndex((*self.by_parent.get(index.0 as usize)?)?);
+        let group = self.groups.get(own.0 as usize)?.as_ref()?;
+        (group.info.up == Some((index, generation))).then_some(own)
+    }
+
+    pub(super) fn indices(&self) -> Vec<GroupIndex> {
+        self.iter().map(|g| g.info.index).collect()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().flatten()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.alive
+    }
+}
