@@ -92,23 +92,14 @@ impl Default for Options {
     /// 8 seconds, the best path, 128 MiB.
     fn default() -> Options {
         let paths = vec![Path::best()];
-        Options {
-            budget: Duration::from_secs(8),
-            paths,
-            memory_bytes: 128 << 20,
-        }
+        Options { budget: Duration::from_secs(8), paths, memory_bytes: 128 << 20 }
     }
 }
 
 /// Measures every cell of the table.
 pub fn measure(options: &Options) -> Report {
     let memory_bytes = options.memory_bytes.max(WINDOW_BYTES) / WINDOW_BYTES * WINDOW_BYTES;
-    let paths: Vec<Path> = options
-        .paths
-        .iter()
-        .copied()
-        .filter(|path| path.is_available())
-        .collect();
+    let paths: Vec<Path> = options.paths.iter().copied().filter(|path| path.is_available()).collect();
     let each = options.budget / ((cells().count() * paths.len() + 2) * 2) as u32;
     let mut vectors = Vectors::new(memory_bytes);
     let baselines = Residence::ALL.map(|residence| Baseline {
@@ -126,29 +117,17 @@ pub fn measure(options: &Options) -> Report {
         for &path in &paths {
             for (at, residence) in Residence::ALL.into_iter().enumerate() {
                 for (_, op) in cells().filter(|cell| cell.0 == dtype) {
-                    let gb_per_s =
-                        best_rate(each, residence, &mut vectors, 4, |[first, left, right]| {
-                            let rest: [&[u8]; 2] = [left, right];
-                            fold_into_on(path, dtype, op, first, &rest).expect("a cell");
-                        });
-                    let share_of_memcpy = gb_per_s / baselines[at].copy_gb_per_s;
-                    rows.push(Row {
-                        dtype,
-                        op,
-                        path,
-                        residence,
-                        gb_per_s,
-                        share_of_memcpy,
+                    let gb_per_s = best_rate(each, residence, &mut vectors, 4, |[first, left, right]| {
+                        let rest: [&[u8]; 2] = [left, right];
+                        fold_into_on(path, dtype, op, first, &rest).expect("a cell");
                     });
+                    let share_of_memcpy = gb_per_s / baselines[at].copy_gb_per_s;
+                    rows.push(Row { dtype, op, path, residence, gb_per_s, share_of_memcpy });
                 }
             }
         }
     }
-    Report {
-        memory_bytes,
-        baselines: baselines.to_vec(),
-        rows,
-    }
+    Report { memory_bytes, baselines: baselines.to_vec(), rows }
 }
 
 /// Three large vectors and the place of the next window.
@@ -160,10 +139,7 @@ struct Vectors {
 impl Vectors {
     fn new(bytes: usize) -> Vectors {
         // Not zero: zeroed pages would all be one page until they are written.
-        Vectors {
-            large: [1, 2, 3].map(|value| vec![value; bytes]),
-            next: 0,
-        }
+        Vectors { large: [1, 2, 3].map(|value| vec![value; bytes]), next: 0 }
     }
 
     /// Ones: under no operator do they ever become denormals, which are slow and not what is measured.
@@ -177,9 +153,7 @@ impl Vectors {
         };
         let ones = one.repeat(WINDOW_BYTES / one.len());
         for vector in &mut self.large {
-            vector
-                .chunks_exact_mut(WINDOW_BYTES)
-                .for_each(|window| window.copy_from_slice(&ones));
+            vector.chunks_exact_mut(WINDOW_BYTES).for_each(|window| window.copy_from_slice(&ones));
         }
     }
 
@@ -192,9 +166,7 @@ impl Vectors {
                 self.next..self.next + WINDOW_BYTES
             }
         };
-        self.large
-            .each_mut()
-            .map(|vector| &mut vector[range.clone()])
+        self.large.each_mut().map(|vector| &mut vector[range.clone()])
     }
 }
 
@@ -251,20 +223,15 @@ mod tests {
 
     #[test]
     fn every_cell_gets_a_rate_in_both_places() {
-        let options = Options {
-            budget: Duration::ZERO,
-            paths: vec![Path::Portable, Path::best()],
-            memory_bytes: 1,
-        };
+        let options = Options { budget: Duration::ZERO, paths: vec![Path::Portable, Path::best()], memory_bytes: 1 };
         let report = measure(&options);
         assert_eq!(report.memory_bytes, WINDOW_BYTES);
         assert_eq!(report.rows.len(), 2 * 2 * cells().count());
-        let rates = report.rows.iter().map(|row| row.gb_per_s).chain(
-            report
-                .baselines
-                .iter()
-                .flat_map(|base| [base.copy_gb_per_s, base.read_gb_per_s]),
-        );
+        let rates = report
+            .rows
+            .iter()
+            .map(|row| row.gb_per_s)
+            .chain(report.baselines.iter().flat_map(|base| [base.copy_gb_per_s, base.read_gb_per_s]));
         assert!(rates.into_iter().all(|rate| rate > 0.0 && rate.is_finite()));
     }
 }

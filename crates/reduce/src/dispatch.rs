@@ -17,12 +17,7 @@ use crate::table;
 ///
 /// [`FoldError`] when the operator is not defined for the type, or a length does not fit. `first` is
 /// untouched then.
-pub fn fold_into(
-    dtype: DataType,
-    op: ReduceOp,
-    first: &mut [u8],
-    rest: &[&[u8]],
-) -> Result<(), FoldError> {
+pub fn fold_into(dtype: DataType, op: ReduceOp, first: &mut [u8], rest: &[&[u8]]) -> Result<(), FoldError> {
     fold_into_on(Path::best(), dtype, op, first, rest)
 }
 
@@ -54,17 +49,10 @@ pub fn fold_into_on(
 fn check_lengths(dtype: DataType, first: &[u8], rest: &[&[u8]]) -> Result<(), FoldError> {
     let expected = first.len();
     if !expected.is_multiple_of(dtype.size()) {
-        return Err(FoldError::PartialElement {
-            dtype,
-            length: expected,
-        });
+        return Err(FoldError::PartialElement { dtype, length: expected });
     }
     match rest.iter().position(|source| source.len() != expected) {
-        Some(index) => Err(FoldError::LengthMismatch {
-            index,
-            expected,
-            found: rest[index].len(),
-        }),
+        Some(index) => Err(FoldError::LengthMismatch { index, expected, found: rest[index].len() }),
         None => Ok(()),
     }
 }
@@ -80,14 +68,9 @@ fn check_lengths(dtype: DataType, first: &[u8], rest: &[&[u8]]) -> Result<(), Fo
 pub fn merge_into(first: &mut [u8], rest_at: &[(usize, &[u8])]) {
     for &(offset, piece) in rest_at {
         let room = first.len();
-        let target = offset
-            .checked_add(piece.len())
-            .and_then(|end| first.get_mut(offset..end));
+        let target = offset.checked_add(piece.len()).and_then(|end| first.get_mut(offset..end));
         let Some(target) = target else {
-            panic!(
-                "a piece of {} bytes at offset {offset} does not fit {room} bytes",
-                piece.len()
-            );
+            panic!("a piece of {} bytes at offset {offset} does not fit {room} bytes", piece.len());
         };
         fold_into(DataType::U8, ReduceOp::BitOr, target, &[piece]).expect("equal lengths of bytes");
     }
@@ -100,20 +83,14 @@ mod tests {
     #[test]
     fn refusals_name_the_mistake_and_leave_the_vector() {
         let mut first = [1_u8; 8];
-        let fold = |first: &mut [u8], dtype, op, rest: &[&[u8]]| {
-            fold_into(dtype, op, first, rest).unwrap_err().to_string()
-        };
+        let fold =
+            |first: &mut [u8], dtype, op, rest: &[&[u8]]| fold_into(dtype, op, first, rest).unwrap_err().to_string();
         assert_eq!(
             fold(&mut first, DataType::F32, ReduceOp::BitXor, &[&[1; 8]]),
             "operator bxor is not defined for float32"
         );
         assert_eq!(
-            fold(
-                &mut first,
-                DataType::I32,
-                ReduceOp::Sum,
-                &[&[1; 8], &[1; 4]]
-            ),
+            fold(&mut first, DataType::I32, ReduceOp::Sum, &[&[1; 8], &[1; 4]]),
             "source 1 has 4 bytes, the first vector has 8"
         );
         assert_eq!(
@@ -128,10 +105,7 @@ mod tests {
         let mut first = vec![0_u8; 300];
         first[1] = 0b10;
         let long = [0xa5; 200];
-        merge_into(
-            &mut first,
-            &[(0, &[1, 1]), (3, &[]), (300, &[]), (99, &long)],
-        );
+        merge_into(&mut first, &[(0, &[1, 1]), (3, &[]), (300, &[]), (99, &long)]);
         assert_eq!(first[..3], [1, 0b11, 0]);
         assert!(first[3..99].iter().all(|&byte| byte == 0));
         assert_eq!(first[99..299], long);

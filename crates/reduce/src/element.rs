@@ -57,8 +57,8 @@ macro_rules! float {
     };
 }
 
-float!(f32, F32_NAN);
-float!(f64, F64_NAN);
+float!(f32, f32::from_bits(0x7fc0_0000));
+float!(f64, f64::from_bits(0x7ff8_0000_0000_0000));
 
 /// IEEE 754 binary16.
 #[derive(Clone, Copy)]
@@ -93,14 +93,9 @@ unsafe impl Element for F16 {
         const ALIGN: f32 = f32::from_bits((127 - 15 + 23 - 10 + 1) << 23);
         let bits = wide.to_bits();
         let magnitude = bits & 0x7fff_ffff;
-        let denormal = (f32::from_bits(magnitude) + ALIGN)
-            .to_bits()
-            .wrapping_sub(ALIGN.to_bits());
+        let denormal = (f32::from_bits(magnitude) + ALIGN).to_bits().wrapping_sub(ALIGN.to_bits());
         let odd = (magnitude >> 13) & 1;
-        let normal = magnitude
-            .wrapping_sub((127 - 15) << 23)
-            .wrapping_add(0xfff + odd)
-            >> 13;
+        let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xfff + odd) >> 13;
         let finite = if magnitude < NORMAL { denormal } else { normal };
         let half = if magnitude < INFINITE { finite } else { 0x7c00 };
         let signed = half | (bits >> 16) & 0x8000;
@@ -129,11 +124,7 @@ unsafe impl Element for BF16 {
     fn narrow(wide: f32) -> BF16 {
         let bits = wide.to_bits();
         let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-        BF16(if wide.is_nan() {
-            0x7fc0
-        } else {
-            rounded as u16
-        })
+        BF16(if wide.is_nan() { 0x7fc0 } else { rounded as u16 })
     }
 }
 
@@ -159,9 +150,3 @@ pub(crate) fn elements_mut<E: Element>(bytes: &mut [u8]) -> &mut [Unaligned<E>] 
     // padding, so writing them leaves initialised bytes.
     unsafe { core::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), count) }
 }
-
-/// The NaN of every float32 result.
-pub(crate) const F32_NAN: f32 = f32::from_bits(0x7fc0_0000);
-
-/// The NaN of every float64 result.
-pub(crate) const F64_NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);

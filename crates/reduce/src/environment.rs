@@ -117,13 +117,7 @@ mod tests {
         let small = 1e-9_f32.to_le_bytes();
         let before = read();
         write(FLUSH_AND_ROUND_UP);
-        let folded = fold_into(
-            DataType::F32,
-            ReduceOp::Sum,
-            &mut tiny,
-            &[&2_u32.to_le_bytes()],
-        )
-        .and(fold_into(
+        let folded = fold_into(DataType::F32, ReduceOp::Sum, &mut tiny, &[&2_u32.to_le_bytes()]).and(fold_into(
             DataType::F32,
             ReduceOp::Sum,
             &mut third,
@@ -134,10 +128,6 @@ mod tests {
         assert_eq!(folded, Ok(()));
         assert_eq!(u32::from_le_bytes(tiny), 3, "denormals add up");
         assert_eq!(f32::from_le_bytes(third), 1.0, "rounded to nearest");
-        assert_eq!(
-            after & CONTROL_BITS,
-            FLUSH_AND_ROUND_UP,
-            "the caller's setting is back"
-        );
+        assert_eq!(after & CONTROL_BITS, FLUSH_AND_ROUND_UP, "the caller's setting is back");
     }
 }

@@ -1,7 +1,5 @@
 //! Operators on two accumulators.
 
-use crate::element::{F32_NAN, F64_NAN};
-
 /// A reduction operator on the accumulator type `W`.
 ///
 /// Pure functions of their operands' bits: how many of them one instruction computes cannot show.
@@ -52,27 +50,27 @@ integer!(u8 i8 u16 i16 u32 i32 u64 i64);
 
 // A comparison takes two equal zeros for one value and a select then depends on the order of its
 // operands. Selecting in both orders gives the two zeros, of which `and` keeps +0 and `or` keeps -0;
-// any other two equal or unequal numbers select the same bits twice.
+// any other two numbers select the same bits twice. Where one operand is no number all bits are set: some
+// NaN, which every later step keeps and the end of the fold replaces.
 macro_rules! float {
-    ($type:ty, $nan:expr) => {
+    ($($type:ty)*) => { $(
         operators! { $type:
             Max = |left, right| {
                 let upper = if left > right { left } else { right };
                 let mirror = if right > left { right } else { left };
-                let value = <$type>::from_bits(upper.to_bits() & mirror.to_bits());
-                if left.is_nan() | right.is_nan() { $nan } else { value }
+                let unordered = if left.is_nan() | right.is_nan() { !0 } else { 0 };
+                <$type>::from_bits(upper.to_bits() & mirror.to_bits() | unordered)
             };
             Min = |left, right| {
                 let lower = if left < right { left } else { right };
                 let mirror = if right < left { right } else { left };
-                let value = <$type>::from_bits(lower.to_bits() | mirror.to_bits());
-                if left.is_nan() | right.is_nan() { $nan } else { value }
+                let unordered = if left.is_nan() | right.is_nan() { !0 } else { 0 };
+                <$type>::from_bits(lower.to_bits() | mirror.to_bits() | unordered)
             };
             Sum = |left, right| left + right;
             Prod = |left, right| left * right;
         }
-    };
+    )* };
 }
 
-float!(f32, F32_NAN);
-float!(f64, F64_NAN);
+float!(f32 f64);

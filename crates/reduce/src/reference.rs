@@ -15,10 +15,7 @@ use trib_wire::{DataType, ReduceOp};
 pub fn fold(dtype: DataType, op: ReduceOp, first: &[u8], rest: &[&[u8]]) -> Option<Vec<u8>> {
     let size = dtype.size();
     assert_eq!(first.len() % size, 0, "a whole number of elements");
-    assert!(
-        rest.iter().all(|source| source.len() == first.len()),
-        "equal lengths"
-    );
+    assert!(rest.iter().all(|source| source.len() == first.len()), "equal lengths");
     let mut result = Vec::with_capacity(first.len());
     for start in (0..first.len()).step_by(size) {
         let vectors = core::iter::once(first).chain(rest.iter().copied());
@@ -41,50 +38,26 @@ fn element(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Option<Vec<u8>>
             for operand in rest {
                 sum = float64(op, sum, f64::from_le_bytes(bytes(operand)))?;
             }
-            let bits = if sum.is_nan() {
-                0x7ff8 << 48
-            } else {
-                sum.to_bits()
-            };
+            let bits = if sum.is_nan() { 0x7ff8 << 48 } else { sum.to_bits() };
             Some(bits.to_le_bytes().to_vec())
         }
         DataType::F32 => {
             let sum = float32(op, operands, |operand| f32::from_le_bytes(bytes(operand)))?;
-            let bits = if sum.is_nan() {
-                0x7fc0 << 16
-            } else {
-                sum.to_bits()
-            };
+            let bits = if sum.is_nan() { 0x7fc0 << 16 } else { sum.to_bits() };
             Some(bits.to_le_bytes().to_vec())
         }
         DataType::F16 => {
-            let sum = float32(op, operands, |operand| {
-                f16::from_le_bytes(bytes(operand)).to_f32()
-            })?;
-            let bits = if sum.is_nan() {
-                0x7e00
-            } else {
-                f16::from_f32(sum).to_bits()
-            };
+            let sum = float32(op, operands, |operand| f16::from_le_bytes(bytes(operand)).to_f32())?;
+            let bits = if sum.is_nan() { 0x7e00 } else { f16::from_f32(sum).to_bits() };
             Some(bits.to_le_bytes().to_vec())
         }
         DataType::BF16 => {
-            let sum = float32(op, operands, |operand| {
-                bf16::from_le_bytes(bytes(operand)).to_f32()
-            })?;
-            let bits = if sum.is_nan() {
-                0x7fc0
-            } else {
-                bf16::from_f32(sum).to_bits()
-            };
+            let sum = float32(op, operands, |operand| bf16::from_le_bytes(bytes(operand)).to_f32())?;
+            let bits = if sum.is_nan() { 0x7fc0 } else { bf16::from_f32(sum).to_bits() };
             Some(bits.to_le_bytes().to_vec())
         }
-        DataType::U8 | DataType::U16 | DataType::U32 | DataType::U64 => {
-            Some(integer(op, operands, false))
-        }
-        DataType::I8 | DataType::I16 | DataType::I32 | DataType::I64 => {
-            Some(integer(op, operands, true))
-        }
+        DataType::U8 | DataType::U16 | DataType::U32 | DataType::U64 => Some(integer(op, operands, false)),
+        DataType::I8 | DataType::I16 | DataType::I32 | DataType::I64 => Some(integer(op, operands, true)),
     }
 }
 
@@ -144,7 +117,5 @@ fn extend(bytes: &[u8], signed: bool) -> i128 {
 }
 
 fn bytes<const N: usize>(operand: &[u8]) -> [u8; N] {
-    operand
-        .try_into()
-        .expect("operands are cut to the size of the type")
+    operand.try_into().expect("operands are cut to the size of the type")
 }

@@ -73,11 +73,7 @@ pub fn markdown() -> String {
     for &dtype in DataType::ALL {
         write!(text, "\n| {dtype} |").expect("writing to a string");
         for &op in ReduceOp::ALL {
-            text.push_str(if supports(dtype, op) {
-                " yes |"
-            } else {
-                " - |"
-            });
+            text.push_str(if supports(dtype, op) { " yes |" } else { " - |" });
         }
     }
     text.push('\n');
@@ -121,11 +117,7 @@ mod tests {
         for &dtype in DataType::ALL {
             for &op in ReduceOp::ALL {
                 let bitwise = matches!(op, ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor);
-                assert_eq!(
-                    supports(dtype, op),
-                    !(bitwise && dtype.is_float()),
-                    "{dtype} {op}"
-                );
+                assert_eq!(supports(dtype, op), !(bitwise && dtype.is_float()), "{dtype} {op}");
             }
         }
         assert_eq!(cells().count(), 12 * 4 + 8 * 3);
@@ -136,9 +128,6 @@ mod tests {
         let text = markdown();
         assert_eq!(text.lines().count(), 2 + DataType::ALL.len());
         assert_eq!(text.matches(" yes |").count(), cells().count());
-        assert!(
-            text.contains("| bfloat16 | yes | yes | yes | yes | - | - | - |"),
-            "{text}"
-        );
+        assert!(text.contains("| bfloat16 | yes | yes | yes | yes | - | - | - |"), "{text}");
     }
 }

@@ -27,11 +27,7 @@ impl Case {
                 buffer
             })
             .collect();
-        let vectors: Vec<&[u8]> = buffers
-            .iter()
-            .zip(&self.shifts)
-            .map(|(buffer, shift)| &buffer[*shift..])
-            .collect();
+        let vectors: Vec<&[u8]> = buffers.iter().zip(&self.shifts).map(|(buffer, shift)| &buffer[*shift..]).collect();
         let expected = reference::fold(dtype, op, vectors[0], &vectors[1..]).expect("supported");
         for path in Path::available() {
             let mut first = buffers[0].clone();
@@ -49,14 +45,8 @@ impl Case {
                     &expected[cut]
                 );
             }
-            assert!(
-                behind.iter().all(|&byte| byte == 0xa5),
-                "{path} wrote beyond the end"
-            );
-            assert!(
-                first[..self.shifts[0]].iter().all(|&byte| byte == 0x5a),
-                "or before the start"
-            );
+            assert!(behind.iter().all(|&byte| byte == 0xa5), "{path} wrote beyond the end");
+            assert!(first[..self.shifts[0]].iter().all(|&byte| byte == 0x5a), "or before the start");
         }
     }
 }
@@ -142,16 +132,11 @@ fn special(dtype: DataType) -> [u64; 16] {
 }
 
 fn case(elements: impl Strategy<Value = usize>) -> impl Strategy<Value = Case> {
-    (
+    (elements, prop::collection::vec(0..70_usize, 2..=10), any::<u64>()).prop_map(|(elements, shifts, seed)| Case {
         elements,
-        prop::collection::vec(0..70_usize, 2..=10),
-        any::<u64>(),
-    )
-        .prop_map(|(elements, shifts, seed)| Case {
-            elements,
-            shifts,
-            seed,
-        })
+        shifts,
+        seed,
+    })
 }
 
 fn same_cases_each_run(cases: u32) -> ProptestConfig {
@@ -205,13 +190,7 @@ fn half_precision_rounds_once_at_the_end() {
     // 2048 + 1 + 1: a step at a time each 1 is lost to rounding, in single precision none is.
     let half = |value: f32| half::f16::from_f32(value).to_le_bytes();
     let mut first = half(2048.0);
-    fold_into(
-        DataType::F16,
-        ReduceOp::Sum,
-        &mut first,
-        &[&half(1.0), &half(1.0)],
-    )
-    .unwrap();
+    fold_into(DataType::F16, ReduceOp::Sum, &mut first, &[&half(1.0), &half(1.0)]).unwrap();
     assert_eq!(first, half(2050.0));
 }
 
@@ -219,13 +198,7 @@ fn half_precision_rounds_once_at_the_end() {
 fn floats_fold_from_the_left() {
     let mut first = 1e30_f32.to_le_bytes();
     let rest = [(-1e30_f32).to_le_bytes(), 1_f32.to_le_bytes()];
-    fold_into(
-        DataType::F32,
-        ReduceOp::Sum,
-        &mut first,
-        &[&rest[0], &rest[1]],
-    )
-    .unwrap();
+    fold_into(DataType::F32, ReduceOp::Sum, &mut first, &[&rest[0], &rest[1]]).unwrap();
     assert_eq!(f32::from_le_bytes(first), 1.0);
 }
 
@@ -240,28 +213,18 @@ fn zeros_are_ordered_and_nan_wins() {
         assert_eq!(fold(ReduceOp::Max, left, right), 0);
         assert_eq!(fold(ReduceOp::Min, left, right), 1 << 63);
     }
-    for (left, right) in [
-        (-f64::NAN, 1.0),
-        (1.0, -f64::NAN),
-        (f64::INFINITY, -f64::NAN),
-    ] {
+    for (left, right) in [(-f64::NAN, 1.0), (1.0, -f64::NAN), (f64::INFINITY, -f64::NAN)] {
         assert_eq!(fold(ReduceOp::Max, left, right), 0x7ff8 << 48);
         assert_eq!(fold(ReduceOp::Min, left, right), 0x7ff8 << 48);
     }
-    assert_eq!(
-        fold(ReduceOp::Sum, f64::INFINITY, f64::NEG_INFINITY),
-        0x7ff8 << 48
-    );
+    assert_eq!(fold(ReduceOp::Sum, f64::INFINITY, f64::NEG_INFINITY), 0x7ff8 << 48);
 }
 
 #[test]
 fn a_fold_of_one_vector_keeps_its_bits() {
     let payload = 0xffc1_2345_u32.to_le_bytes();
     let mut first = payload;
-    assert_eq!(
-        fold_into(DataType::F32, ReduceOp::Sum, &mut first, &[]),
-        Ok(())
-    );
+    assert_eq!(fold_into(DataType::F32, ReduceOp::Sum, &mut first, &[]), Ok(()));
     assert_eq!(first, payload);
 }
 
@@ -274,6 +237,22 @@ fn the_reference_supports_what_the_table_does() {
             let folded = fold_into(dtype, op, &mut [0; 8], &[&[0; 8]]);
             let refused = Err(FoldError::Unsupported { dtype, op });
             assert_eq!(folded, if known { Ok(()) } else { refused });
+        }
+    }
+}
+
+/// The tests of whole collectives judge by another oracle, written apart from this crate.
+#[test]
+fn the_reference_collectives_compute_the_same() {
+    let mut random = Random(1);
+    for (dtype, op) in cells() {
+        let ordinary = |rank| trib_testkit::input(dtype, op, 1, rank, 700);
+        let mut any = |_| (0..700).flat_map(|_| random.element(dtype)).collect();
+        for inputs in [(0..9).map(ordinary).collect::<Vec<_>>(), (0..9).map(&mut any).collect()] {
+            let operands: Vec<_> = inputs.iter().map(Vec::as_slice).collect();
+            let mut first = inputs[0].clone();
+            fold_into(dtype, op, &mut first, &operands[1..]).expect("supported");
+            assert!(first == trib_testkit::fold(dtype, op, &operands), "{dtype} {op}");
         }
     }
 }

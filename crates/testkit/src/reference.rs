@@ -55,19 +55,12 @@ pub fn expected(signature: &Signature, tree: &Tree, inputs: &[Vec<u8>]) -> Vec<O
     let size = inputs.len();
     let mut ranks = tree.ranks();
     ranks.sort_unstable();
-    assert!(
-        ranks.iter().copied().eq(0..size as u32),
-        "the tree holds each of {size} ranks once"
-    );
+    assert!(ranks.iter().copied().eq(0..size as u32), "the tree holds each of {size} ranks once");
     let root = signature.root as usize;
     assert!(root < size, "root {root} of {size} ranks");
     let bytes = signature.count as usize * signature.dtype.size();
     let check = |rank: usize, bytes: usize| {
-        assert_eq!(
-            inputs[rank].len(),
-            bytes,
-            "bytes that rank {rank} gives to {signature}"
-        );
+        assert_eq!(inputs[rank].len(), bytes, "bytes that rank {rank} gives to {signature}");
     };
     match signature.collective {
         Collective::Barrier => vec![None; size],
@@ -83,16 +76,12 @@ pub fn expected(signature: &Signature, tree: &Tree, inputs: &[Vec<u8>]) -> Vec<O
         }
         Collective::Bcast => {
             check(root, bytes);
-            (0..size)
-                .map(|rank| (rank != root).then(|| inputs[root].clone()))
-                .collect()
+            (0..size).map(|rank| (rank != root).then(|| inputs[root].clone())).collect()
         }
         Collective::ReduceScatter => {
             (0..size).for_each(|rank| check(rank, size * bytes));
             let sums = reduce(signature, tree, inputs);
-            (0..size)
-                .map(|rank| Some(sums[rank * bytes..(rank + 1) * bytes].to_vec()))
-                .collect()
+            (0..size).map(|rank| Some(sums[rank * bytes..(rank + 1) * bytes].to_vec())).collect()
         }
         Collective::Allgather => {
             (0..size).for_each(|rank| check(rank, bytes));
@@ -105,10 +94,7 @@ fn reduce(signature: &Signature, tree: &Tree, inputs: &[Vec<u8>]) -> Vec<u8> {
     match tree {
         Tree::Rank(rank) => inputs[*rank as usize].clone(),
         Tree::Node(children) => {
-            let results: Vec<_> = children
-                .iter()
-                .map(|child| reduce(signature, child, inputs))
-                .collect();
+            let results: Vec<_> = children.iter().map(|child| reduce(signature, child, inputs)).collect();
             let operands: Vec<_> = results.iter().map(Vec::as_slice).collect();
             fold(signature.dtype, signature.op, &operands)
         }
@@ -122,31 +108,18 @@ mod tests {
     use trib_wire::{DataType, ReduceOp};
 
     fn signature(collective: Collective, dtype: DataType, root: u32, count: u64) -> Signature {
-        Signature {
-            collective,
-            dtype,
-            op: ReduceOp::Sum,
-            root,
-            count,
-        }
+        Signature { collective, dtype, op: ReduceOp::Sum, root, count }
     }
 
     fn halves(values: [f32; 4]) -> Vec<Vec<u8>> {
-        values
-            .iter()
-            .map(|value| f16::from_f32(*value).to_le_bytes().to_vec())
-            .collect()
+        values.iter().map(|value| f16::from_f32(*value).to_le_bytes().to_vec()).collect()
     }
 
     #[test]
     fn half_precision_is_rounded_once_per_node() {
         let inputs = halves([1.0, 1.0, 2048.0, 1.0]);
         let sum = |tree: &Tree| {
-            let outputs = expected(
-                &signature(Collective::Allreduce, DataType::F16, 0, 1),
-                tree,
-                &inputs,
-            );
+            let outputs = expected(&signature(Collective::Allreduce, DataType::F16, 0, 1), tree, &inputs);
             assert!(outputs.iter().all(|output| *output == outputs[0]));
             f16::from_le_bytes(outputs[0].clone().unwrap().try_into().unwrap()).to_f32()
         };
@@ -159,10 +132,7 @@ mod tests {
     #[test]
     fn nodes_fold_in_child_order() {
         let values = [1e30_f32, 1.0, -1e30, 3.0];
-        let inputs: Vec<_> = values
-            .iter()
-            .map(|value| value.to_le_bytes().to_vec())
-            .collect();
+        let inputs: Vec<_> = values.iter().map(|value| value.to_le_bytes().to_vec()).collect();
         let sum = |order: [u32; 4]| {
             let tree = Tree::Node(order.map(Tree::Rank).to_vec());
             let operation = signature(Collective::Reduce, DataType::F32, 2, 1);
@@ -180,19 +150,12 @@ mod tests {
         let operation = signature(Collective::ReduceScatter, DataType::U8, 0, 2);
         assert_eq!(
             expected(&operation, &Tree::flat(3), &inputs),
-            [
-                Some(vec![111, 112]),
-                Some(vec![113, 114]),
-                Some(vec![115, 116])
-            ]
+            [Some(vec![111, 112]), Some(vec![113, 114]), Some(vec![115, 116])]
         );
         let blocks = vec![vec![1, 2], vec![3, 4], vec![5, 6]];
         let operation = signature(Collective::Allgather, DataType::U8, 0, 2);
         let tree = Tree::Node([2, 0, 1].map(Tree::Rank).to_vec());
-        assert_eq!(
-            expected(&operation, &tree, &blocks),
-            vec![Some(vec![1, 2, 3, 4, 5, 6]); 3]
-        );
+        assert_eq!(expected(&operation, &tree, &blocks), vec![Some(vec![1, 2, 3, 4, 5, 6]); 3]);
     }
 
     #[test]
@@ -202,10 +165,7 @@ mod tests {
         let outputs = expected(&operation, &Tree::flat(3), &inputs);
         assert_eq!(outputs, [Some(vec![7, 8]), None, Some(vec![7, 8])]);
         let operation = signature(Collective::Barrier, DataType::U8, 0, 0);
-        assert_eq!(
-            expected(&operation, &Tree::flat(3), &inputs),
-            [None, None, None]
-        );
+        assert_eq!(expected(&operation, &Tree::flat(3), &inputs), [None, None, None]);
     }
 
     #[test]

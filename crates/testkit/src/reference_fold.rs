@@ -14,10 +14,7 @@ use trib_wire::{DataType, ReduceOp};
 pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     let lengths = operands.iter().map(|operand| operand.len());
     let length = operands.first().expect("a node has children").len();
-    assert!(
-        lengths.into_iter().all(|other| other == length),
-        "operands of one length"
-    );
+    assert!(lengths.into_iter().all(|other| other == length), "operands of one length");
     assert_eq!(length % dtype.size(), 0, "whole elements of {dtype}");
     if let [only] = operands {
         return only.to_vec();
@@ -25,68 +22,29 @@ pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     match dtype {
         DataType::U8 => run(operands, u8::from_le_bytes, unsigned8(op), u8::to_le_bytes),
         DataType::I8 => run(operands, i8::from_le_bytes, signed8(op), i8::to_le_bytes),
-        DataType::U16 => run(
-            operands,
-            u16::from_le_bytes,
-            unsigned16(op),
-            u16::to_le_bytes,
-        ),
+        DataType::U16 => run(operands, u16::from_le_bytes, unsigned16(op), u16::to_le_bytes),
         DataType::I16 => run(operands, i16::from_le_bytes, signed16(op), i16::to_le_bytes),
-        DataType::U32 => run(
-            operands,
-            u32::from_le_bytes,
-            unsigned32(op),
-            u32::to_le_bytes,
-        ),
+        DataType::U32 => run(operands, u32::from_le_bytes, unsigned32(op), u32::to_le_bytes),
         DataType::I32 => run(operands, i32::from_le_bytes, signed32(op), i32::to_le_bytes),
-        DataType::U64 => run(
-            operands,
-            u64::from_le_bytes,
-            unsigned64(op),
-            u64::to_le_bytes,
-        ),
+        DataType::U64 => run(operands, u64::from_le_bytes, unsigned64(op), u64::to_le_bytes),
         DataType::I64 => run(operands, i64::from_le_bytes, signed64(op), i64::to_le_bytes),
         DataType::F64 => run(operands, f64::from_le_bytes, double(op), |sum: f64| {
-            if sum.is_nan() {
-                0x7ff8_0000_0000_0000
-            } else {
-                sum.to_bits()
-            }
-            .to_le_bytes()
+            if sum.is_nan() { 0x7ff8_0000_0000_0000 } else { sum.to_bits() }.to_le_bytes()
         }),
         DataType::F32 => run(operands, f32::from_le_bytes, single(op), |sum: f32| {
-            if sum.is_nan() {
-                0x7fc0_0000
-            } else {
-                sum.to_bits()
-            }
-            .to_le_bytes()
+            if sum.is_nan() { 0x7fc0_0000 } else { sum.to_bits() }.to_le_bytes()
         }),
         DataType::F16 => run(
             operands,
             |bytes| f16::from_le_bytes(bytes).to_f32(),
             single(op),
-            |sum: f32| {
-                if sum.is_nan() {
-                    0x7e00
-                } else {
-                    f16::from_f32(sum).to_bits()
-                }
-                .to_le_bytes()
-            },
+            |sum: f32| if sum.is_nan() { 0x7e00 } else { f16::from_f32(sum).to_bits() }.to_le_bytes(),
         ),
         DataType::BF16 => run(
             operands,
             |bytes| bf16::from_le_bytes(bytes).to_f32(),
             single(op),
-            |sum: f32| {
-                if sum.is_nan() {
-                    0x7fc0
-                } else {
-                    bf16::from_f32(sum).to_bits()
-                }
-                .to_le_bytes()
-            },
+            |sum: f32| if sum.is_nan() { 0x7fc0 } else { bf16::from_f32(sum).to_bits() }.to_le_bytes(),
         ),
     }
 }
@@ -101,11 +59,7 @@ fn run<const N: usize, W: Copy>(
     let mut result = Vec::with_capacity(operands[0].len());
     for at in (0..operands[0].len()).step_by(N) {
         let value = |operand: &&[u8]| decode(operand[at..at + N].try_into().expect("N bytes"));
-        let sum = operands
-            .iter()
-            .map(value)
-            .reduce(combine)
-            .expect("a node has children");
+        let sum = operands.iter().map(value).reduce(combine).expect("a node has children");
         result.extend(encode(sum));
     }
     result
@@ -176,10 +130,7 @@ mod tests {
     use super::*;
 
     fn single(op: ReduceOp, operands: &[f32]) -> u32 {
-        let operands: Vec<_> = operands
-            .iter()
-            .map(|operand| operand.to_le_bytes())
-            .collect();
+        let operands: Vec<_> = operands.iter().map(|operand| operand.to_le_bytes()).collect();
         let operands: Vec<_> = operands.iter().map(|operand| operand.as_slice()).collect();
         u32::from_le_bytes(fold(DataType::F32, op, &operands).try_into().unwrap())
     }
@@ -200,10 +151,7 @@ mod tests {
         assert_eq!(single(ReduceOp::Min, &[0.0, -0.0]), 1 << 31);
         assert_eq!(single(ReduceOp::Min, &[-0.0, 0.0]), 1 << 31);
         assert_eq!(single(ReduceOp::Max, &[1.0, -f32::NAN, 2.0]), 0x7fc0_0000);
-        assert_eq!(
-            single(ReduceOp::Sum, &[f32::INFINITY, f32::NEG_INFINITY]),
-            0x7fc0_0000
-        );
+        assert_eq!(single(ReduceOp::Sum, &[f32::INFINITY, f32::NEG_INFINITY]), 0x7fc0_0000);
         assert_eq!(single(ReduceOp::Sum, &[-f32::NAN]), (-f32::NAN).to_bits());
     }
 

@@ -46,11 +46,7 @@ fn float(dtype: DataType, op: ReduceOp, bits: u64, shared: u64, rank: u32) -> f6
         ReduceOp::Prod => sign * (1.0 + (fraction - 0.5) / 8.0),
         ReduceOp::Sum if shared.is_multiple_of(3) => {
             let first = (shared >> 32 & 1) ^ u64::from(rank & 1);
-            if first == 0 {
-                large(dtype)
-            } else {
-                -large(dtype)
-            }
+            if first == 0 { large(dtype) } else { -large(dtype) }
         }
         ReduceOp::Sum => sign * scale * (1.0 + fraction) * small(dtype),
         // Now and then a zero, of either sign.
@@ -71,11 +67,7 @@ fn large(dtype: DataType) -> f64 {
 
 /// Scale of what is summed between the large.
 fn small(dtype: DataType) -> f64 {
-    if dtype == DataType::F16 {
-        2_f64.powi(-10)
-    } else {
-        1.0
-    }
+    if dtype == DataType::F16 { 2_f64.powi(-10) } else { 1.0 }
 }
 
 fn put(vector: &mut Vec<u8>, dtype: DataType, value: f64) {
@@ -103,25 +95,16 @@ mod tests {
     const FLOATS: [DataType; 4] = [DataType::F16, DataType::BF16, DataType::F32, DataType::F64];
 
     fn inputs(dtype: DataType, op: ReduceOp, ranks: u32) -> Vec<Vec<u8>> {
-        (0..ranks)
-            .map(|rank| input(dtype, op, 7, rank, 400))
-            .collect()
+        (0..ranks).map(|rank| input(dtype, op, 7, rank, 400)).collect()
     }
 
-    fn folded<'a>(
-        dtype: DataType,
-        op: ReduceOp,
-        order: impl Iterator<Item = &'a Vec<u8>>,
-    ) -> Vec<u8> {
+    fn folded<'a>(dtype: DataType, op: ReduceOp, order: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
         fold(dtype, op, &order.map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// Elements that differ.
     fn differences(dtype: DataType, left: &[u8], right: &[u8]) -> usize {
-        left.chunks(dtype.size())
-            .zip(right.chunks(dtype.size()))
-            .filter(|(a, b)| a != b)
-            .count()
+        left.chunks(dtype.size()).zip(right.chunks(dtype.size())).filter(|(a, b)| a != b).count()
     }
 
     #[test]
@@ -131,10 +114,7 @@ mod tests {
             let upwards = folded(dtype, ReduceOp::Sum, inputs.iter());
             let downwards = folded(dtype, ReduceOp::Sum, inputs.iter().rev());
             let differ = differences(dtype, &upwards, &downwards);
-            assert!(
-                differ > 100,
-                "{dtype}: only {differ} of 400 sums depend on the order"
-            );
+            assert!(differ > 100, "{dtype}: only {differ} of 400 sums depend on the order");
         }
     }
 
@@ -143,16 +123,8 @@ mod tests {
         for dtype in FLOATS {
             for op in [ReduceOp::Max, ReduceOp::Min, ReduceOp::Sum, ReduceOp::Prod] {
                 let result = folded(dtype, op, inputs(dtype, op, 100).iter());
-                let exponent: u16 = if dtype == DataType::F16 {
-                    0x7c00
-                } else {
-                    0x7f80
-                };
-                let exponent = if dtype == DataType::F64 {
-                    0x7ff0
-                } else {
-                    exponent
-                };
+                let exponent: u16 = if dtype == DataType::F16 { 0x7c00 } else { 0x7f80 };
+                let exponent = if dtype == DataType::F64 { 0x7ff0 } else { exponent };
                 for element in result.chunks(dtype.size()) {
                     let top = u16::from_le_bytes(element[element.len() - 2..].try_into().unwrap());
                     assert!(top & exponent != exponent, "{dtype} {op}: {element:x?}");
@@ -163,19 +135,10 @@ mod tests {
 
     #[test]
     fn integer_results_neither_vanish_nor_saturate() {
-        for op in [
-            ReduceOp::Prod,
-            ReduceOp::BitAnd,
-            ReduceOp::BitOr,
-            ReduceOp::BitXor,
-        ] {
+        for op in [ReduceOp::Prod, ReduceOp::BitAnd, ReduceOp::BitOr, ReduceOp::BitXor] {
             let result = folded(DataType::U8, op, inputs(DataType::U8, op, 8).iter());
             let distinct: std::collections::BTreeSet<_> = result.iter().collect();
-            assert!(
-                distinct.len() > 50,
-                "{op}: only {} different results",
-                distinct.len()
-            );
+            assert!(distinct.len() > 50, "{op}: only {} different results", distinct.len());
         }
     }
 

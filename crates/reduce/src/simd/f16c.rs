@@ -36,11 +36,7 @@ impl<O: Op<f32>> Kernel for F16c<O> {
     }
 
     #[inline(always)]
-    unsafe fn open(
-        sums: &mut [MaybeUninit<f32>],
-        first: &[Unaligned<F16>],
-        source: &[Unaligned<F16>],
-    ) {
+    unsafe fn open(sums: &mut [MaybeUninit<f32>], first: &[Unaligned<F16>], source: &[Unaligned<F16>]) {
         let (all_sums, sum_tail) = sums.as_chunks_mut::<LANES>();
         let (firsts, first_tail) = first.as_chunks();
         let (sources, source_tail) = source.as_chunks();

@@ -64,11 +64,7 @@ pub(crate) trait Kernel {
     /// # Safety
     ///
     /// See the trait.
-    unsafe fn close(
-        first: &mut [Unaligned<Self::Stored>],
-        sums: &[Self::Wide],
-        source: &[Unaligned<Self::Stored>],
-    );
+    unsafe fn close(first: &mut [Unaligned<Self::Stored>], sums: &[Self::Wide], source: &[Unaligned<Self::Stored>]);
 }
 
 /// A fold of byte vectors of one length; the processor must have the instructions of its path.

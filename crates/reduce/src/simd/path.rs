@@ -21,11 +21,7 @@ impl Path {
     /// The best path of this processor, found once per process.
     pub fn best() -> Path {
         static BEST: OnceLock<Path> = OnceLock::new();
-        *BEST.get_or_init(|| {
-            Path::available()
-                .last()
-                .expect("the portable path is always there")
-        })
+        *BEST.get_or_init(|| Path::available().last().expect("the portable path is always there"))
     }
 
     /// The paths of this processor, plainest first.

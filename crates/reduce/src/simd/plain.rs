@@ -22,11 +22,7 @@ impl<E: Element, O: Op<E::Wide>> Kernel for Plain<E, O> {
     }
 
     #[inline(always)]
-    unsafe fn open(
-        sums: &mut [MaybeUninit<E::Wide>],
-        first: &[Unaligned<E>],
-        source: &[Unaligned<E>],
-    ) {
+    unsafe fn open(sums: &mut [MaybeUninit<E::Wide>], first: &[Unaligned<E>], source: &[Unaligned<E>]) {
         for ((sum, first), source) in sums.iter_mut().zip(first).zip(source) {
             sum.write(O::apply(first.0.widen(), source.0.widen()));
         }
