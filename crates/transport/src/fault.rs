@@ -85,7 +85,7 @@ impl FaultPlan {
 
 impl Faults {
     /// The fate of the next datagram.
-    pub fn next(&mut self) -> Fate {
+    pub fn next_fate(&mut self) -> Fate {
         let draw = self.draw();
         let FaultPlan { loss, dup, reorder, .. } = self.plan;
         if draw < loss {
@@ -130,7 +130,7 @@ mod tests {
         let plan = FaultPlan::parse("loss=0.10,dup=0.05,reorder=0.20,seed=7").unwrap();
         let draw = |salt| {
             let mut faults = plan.start(salt);
-            (0..20_000).map(|_| faults.next()).collect::<Vec<_>>()
+            (0..20_000).map(|_| faults.next_fate()).collect::<Vec<_>>()
         };
         let fates = draw(1);
         let share = |fate| fates.iter().filter(|f| **f == fate).count() as f64 / 20_000.0;

@@ -84,7 +84,7 @@ impl RecvBatch {
         };
         let mut held = None;
         for at in 0..self.got.len() {
-            match faults.next() {
+            match faults.next_fate() {
                 Fate::Lose => counters.fault_lost += 1,
                 Fate::Double => self.order.extend([at, at]),
                 Fate::Hold if held.is_none() => {

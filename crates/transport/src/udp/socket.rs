@@ -236,7 +236,7 @@ impl DatagramSocket {
             let Some(shaken) = &mut self.faults else {
                 return;
             };
-            let fate = shaken.sending.next();
+            let fate = shaken.sending.next_fate();
             let overtaken = shaken.held.take();
             match fate {
                 Fate::Lose => self.counters.fault_lost += 1,

@@ -1,1 +1,147 @@
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
 
+use trib_wire::auth::FrameKey;
+use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, NodeId, ParseError};
+
+use super::{DatagramSocket, RecvBatch};
+use crate::fault::FaultPlan;
+
+const KEY: FrameKey = FrameKey([5; 16]);
+
+fn any() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn header(seq: u64, payload: usize) -> Header {
+    let mut header = Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(2), ChildIndex(3));
+    header.seq = seq;
+    header.extent = payload as u32;
+    header
+}
+
+/// Receives until `wanted` frames are there or nothing came for a while.
+fn receive(socket: &mut DatagramSocket, batch: &mut RecvBatch, wanted: usize) -> Vec<(u64, Vec<u8>, bool)> {
+    let mut frames = Vec::new();
+    let mut counters = *socket.counters();
+    let mut quiet = Instant::now();
+    while frames.len() < wanted && quiet.elapsed() < Duration::from_millis(300) {
+        if socket.recv(batch).unwrap() > 0 {
+            quiet = Instant::now();
+        }
+        counters = *socket.counters();
+        let seen = batch.frames(&mut counters);
+        frames.extend(seen.map(|d| (d.header.seq, d.payload.to_vec(), d.verify(&KEY).is_ok())));
+        *socket.counters_mut() = counters;
+    }
+    frames
+}
+
+#[test]
+fn one_send_reaches_every_address_with_payload_and_tag() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut children: Vec<_> = (0..3).map(|_| DatagramSocket::bind(any(), 1 << 16).unwrap()).collect();
+    let to: Vec<SocketAddr> = children.iter().map(DatagramSocket::local_addr).collect();
+    node.send(&header(9, 5), &KEY, b"hello", &to);
+    let mut batch = RecvBatch::new(8, 100);
+    for child in &mut children {
+        assert_eq!(receive(child, &mut batch, 1), [(9, b"hello".to_vec(), true)]);
+    }
+    assert_eq!(node.counters().sent, 3);
+    assert!(node.recv_buffer() >= 1 << 17);
+}
+
+#[test]
+fn a_batch_gives_source_and_order_and_refuses_what_is_no_frame() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let stranger = UdpSocket::bind(any()).unwrap();
+    for seq in 0..5 {
+        child.send(&header(seq, 8), &KEY, &[seq as u8; 8], &[node.local_addr()]);
+    }
+    stranger.send_to(b"not a frame", node.local_addr()).unwrap();
+    stranger.send_to(&[0; 5000], node.local_addr()).unwrap();
+    let mut batch = RecvBatch::new(16, 8);
+    let frames = receive(&mut node, &mut batch, 6);
+    assert_eq!(frames.len(), 5);
+    for (seq, frame) in frames.iter().enumerate() {
+        assert_eq!(*frame, (seq as u64, vec![seq as u8; 8], true));
+    }
+    assert_eq!(node.counters().received, 7);
+    assert_eq!(node.counters().rejected_malformed, 2);
+    child.send(&header(7, 0), &KEY, &[], &[node.local_addr()]);
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while node.recv(&mut batch).unwrap() == 0 && Instant::now() < deadline {}
+    let mut counters = *node.counters();
+    let datagram = batch.frames(&mut counters).next().unwrap();
+    assert_eq!(datagram.source, child.local_addr());
+    assert_eq!(datagram.verify(&FrameKey([6; 16])), Err(ParseError::BadTag));
+}
+
+#[test]
+fn damaged_payloads_and_foreign_versions_have_counters_of_their_own() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let tap = UdpSocket::bind(any()).unwrap();
+    child.send(&header(1, 8), &KEY, &[1; 8], &[tap.local_addr().unwrap()]);
+    let mut bytes = [0; 200];
+    let len = tap.recv(&mut bytes).unwrap();
+    for at in [len - 1, 2] {
+        let mut changed = bytes;
+        changed[at] ^= 0x40;
+        tap.send_to(&changed[..len], node.local_addr()).unwrap();
+    }
+    tap.send_to(&bytes[..len - 1], node.local_addr()).unwrap();
+    let mut batch = RecvBatch::new(16, 8);
+    assert!(receive(&mut node, &mut batch, 1).is_empty());
+    let counters = node.counters();
+    assert_eq!((counters.rejected_checksum, counters.rejected_version, counters.rejected_malformed), (1, 1, 1));
+}
+
+#[test]
+fn a_datagram_beyond_the_mtu_is_counted_and_the_rest_goes_on() {
+    let mut node = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let target = DatagramSocket::bind(any(), 1 << 16).unwrap().local_addr();
+    node.send(&header(1, 0), &KEY, &vec![0; 70_000], &[target, target]);
+    assert_eq!(node.counters().send_too_long, 2);
+    assert_eq!(node.counters().sent, 0);
+    assert_eq!(node.overflowed().unwrap(), 0);
+}
+
+#[test]
+fn a_full_receive_buffer_is_seen() {
+    let mut node = DatagramSocket::bind(any(), 1).unwrap();
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    for seq in 0..200 {
+        child.send(&header(seq, 1000), &KEY, &[0; 1000], &[node.local_addr()]);
+    }
+    let mut batch = RecvBatch::new(64, 1000);
+    let got = receive(&mut node, &mut batch, 200).len() as u64;
+    assert!(got < 200);
+    assert_eq!(got + node.overflowed().unwrap(), child.counters().sent);
+}
+
+#[test]
+fn the_fault_hook_loses_doubles_and_reorders_both_ways() {
+    let plan = FaultPlan::parse("loss=0.1,dup=0.1,reorder=0.1,seed=3").unwrap();
+    let mut node = DatagramSocket::bind_with_faults(any(), 4 << 20, Some(plan)).unwrap();
+    let mut child = DatagramSocket::bind_with_faults(any(), 1 << 20, Some(plan)).unwrap();
+    let mut batch = RecvBatch::new(64, 8);
+    let mut frames = Vec::new();
+    for seq in 0..2000 {
+        child.send(&header(seq, 8), &KEY, &[0; 8], &[node.local_addr()]);
+        if seq % 50 == 49 {
+            frames.extend(receive(&mut node, &mut batch, 20));
+        }
+    }
+    frames.extend(receive(&mut node, &mut batch, 2000));
+    let seqs: Vec<u64> = frames.iter().map(|f| f.0).collect();
+    let mut unique = seqs.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    let lost = child.counters().fault_lost + node.counters().fault_lost;
+    assert!((250..550).contains(&lost), "lost {lost}");
+    assert!((1500..1800).contains(&unique.len()), "{} different ones arrived", unique.len());
+    assert!(seqs.len() > unique.len() + 150, "too few doubles");
+    assert!(seqs.windows(2).filter(|pair| pair[0] > pair[1]).count() > 100, "too little reordering");
+}
