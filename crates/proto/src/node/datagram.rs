@@ -127,19 +127,16 @@ impl Datagrams {
             self.answer(place, info, now, position, at, header.seq, out);
             return Ok(false);
         }
+        if !opens && !same_operation(&self.records[at].head, header) {
+            drop_data(data, Note::Disagreement, out);
+            return Err(mismatch(place, Posted::from(&self.records[at].head), Posted::from(header)));
+        }
         if !info.allows(header, place.config.limits.payload) || !info.gives(position, header) {
-            if !opens && !same_operation(&self.records[at].head, header) {
-                drop_data(data, Note::Violation, out);
-                return Err(mismatch(place, Posted::from(&self.records[at].head), Posted::from(header)));
-            }
             drop_data(data, Note::Violation, out);
             return Ok(false);
         }
         if opens {
             self.open(at, header, out);
-        } else if !same_operation(&self.records[at].head, header) {
-            drop_data(data, Note::Violation, out);
-            return Err(mismatch(place, Posted::from(&self.records[at].head), Posted::from(header)));
         }
         let piece = data.map(|token| Part { token, window: header.window, len: header.payload_len });
         let slot = self.piece_at(header.seq, position);

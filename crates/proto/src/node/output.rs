@@ -72,6 +72,8 @@ pub enum Note {
     UnknownGroup,
     /// A frame that no correct peer sends now.
     Violation,
+    /// Two ranks called different operations.
+    Disagreement,
     /// A probe from below was answered.
     Probe,
     /// The aggregate was sent up again.

@@ -109,18 +109,23 @@ impl Streams {
         out: &mut impl NodeOutput,
     ) -> Result<(), Fault> {
         let in_turn = header.seq == self.next[position] && header.seq < self.credit[position];
-        if !in_turn || !info.allows(header, place.config.limits.segment) || !info.gives(position, header) {
+        let other = (0..self.staged.len()).filter_map(|p| self.staged_head(p)).find(|h| h.seq == header.seq);
+        let fault = match other {
+            Some(head) if in_turn && !same_operation(head, header) => {
+                out.note(Note::Disagreement);
+                Some(mismatch(place, Posted::from(head), Posted::from(header)))
+            }
+            _ if in_turn && info.allows(header, place.config.limits.segment) && info.gives(position, header) => None,
+            _ => {
+                out.note(Note::Violation);
+                Some(about(place, Reason::Protocol, info.members[position].first))
+            }
+        };
+        if let Some(fault) = fault {
             if let Some(token) = data {
                 out.release(token);
             }
-            out.note(Note::Violation);
-            let known = (0..self.staged.len()).find_map(|other| self.staged_head(other));
-            return Err(match known {
-                Some(head) if in_turn && head.seq == header.seq && !same_operation(head, header) => {
-                    mismatch(place, Posted::from(head), Posted::from(header))
-                }
-                _ => about(place, Reason::Protocol, info.members[position].first),
-            });
+            return Err(fault);
         }
         self.marks[position] = self.marks[position].max(header.mark);
         self.next[position] += 1;

@@ -1,0 +1,486 @@
+//! The core over a perfect network with real bytes: every collective, both protocols, whole and partial groups.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
+
+use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, OpId, Slice};
+use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Target};
+use trib_proto::{Limits, Nanos, Path, Token, window};
+use trib_wire::control::job::ChildKind;
+use trib_wire::{
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Rank, RankList, ReduceOp,
+    Signature,
+};
+
+const RANKS: u32 = 6;
+const JOB: JobId = JobId(7);
+const EPOCH: Epoch = Epoch(1);
+
+/// Root 0 has nodes 1 (ranks 0..3) and 2 (ranks 3..6).
+struct World {
+    leaves: Vec<Leaf>,
+    nodes: Vec<Node>,
+    wires: VecDeque<Frame>,
+}
+
+struct Frame {
+    to: End,
+    path: Path,
+    header: Header,
+    body: Body,
+    data: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Leaf(u32),
+    Node(u16, Link),
+}
+
+struct Leaf {
+    core: LeafCore,
+    memory: LeafMemory,
+}
+
+#[derive(Default)]
+struct LeafMemory {
+    rank: u32,
+    sent: Vec<Frame>,
+    inputs: HashMap<OpId, Vec<u8>>,
+    results: HashMap<OpId, BTreeMap<u64, Vec<u8>>>,
+    done: HashMap<OpId, Result<Range<u64>, Fault>>,
+    ready: Vec<GroupId>,
+    failed: Vec<(GroupId, Fault)>,
+    incoming: Vec<u8>,
+}
+
+impl LeafOutput for LeafMemory {
+    fn transmit(&mut self, path: Path, header: &Header, payload: leaf::Payload<'_>) {
+        let (body, data) = match payload {
+            leaf::Payload::None => (Body::None, Vec::new()),
+            leaf::Payload::Body(body) => (body.clone(), Vec::new()),
+            leaf::Payload::Data(Slice { op, from, len }) => {
+                (Body::None, self.inputs[&op][from as usize..from as usize + len as usize].to_vec())
+            }
+        };
+        let to = End::Node(header.node.0, Link::Child(header.child));
+        self.sent.push(Frame { to, path, header: *header, body, data });
+    }
+
+    fn deliver(&mut self, slice: Slice) {
+        assert_eq!(self.incoming.len(), slice.len as usize);
+        self.results.entry(slice.op).or_default().insert(slice.from, self.incoming.clone());
+    }
+
+    fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
+        assert!(self.done.insert(op, result).is_none(), "{op:?} of rank {} completed twice", self.rank);
+    }
+
+    fn stable(&mut self, _: GroupId, _: Path, _: u64) {}
+
+    fn group_ready(&mut self, group: GroupId) {
+        self.ready.push(group);
+    }
+
+    fn group_failed(&mut self, group: GroupId, fault: Fault) {
+        self.failed.push((group, fault));
+    }
+
+    fn note(&mut self, note: leaf::Note) {
+        assert_ne!(note, leaf::Note::Violation, "rank {}", self.rank);
+    }
+}
+
+struct Node {
+    core: NodeCore,
+    memory: NodeMemory,
+}
+
+#[derive(Default)]
+struct NodeMemory {
+    node: u16,
+    kinds: Vec<ChildKind>,
+    parent: Option<(u16, ChildIndex)>,
+    buffers: HashMap<Token, Vec<u8>>,
+    next: u32,
+    sent: Vec<Frame>,
+    written: Vec<(ChildIndex, Header)>,
+}
+
+impl NodeMemory {
+    fn store(&mut self, data: Vec<u8>) -> Token {
+        self.next += 1;
+        self.buffers.insert(Token(self.next), data);
+        Token(self.next)
+    }
+}
+
+impl NodeOutput for NodeMemory {
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: node::Payload<'_>) {
+        let (body, data) = match payload {
+            node::Payload::None => (Body::None, Vec::new()),
+            node::Payload::Body(body) => (body.clone(), Vec::new()),
+            node::Payload::Data { token, from } => {
+                let from = from as usize;
+                (Body::None, self.buffers[&token][from..from + header.payload_len as usize].to_vec())
+            }
+        };
+        let children: Vec<u16> = match target {
+            Target::Parent => {
+                let (node, child) = self.parent.expect("frames go up only where there is a parent");
+                let to = End::Node(node, Link::Child(child));
+                return self.sent.push(Frame { to, path, header: *header, body, data });
+            }
+            Target::Child(child) => vec![child.0],
+            Target::Children(bits) => (0..64).filter(|c| bits >> c & 1 != 0).collect(),
+        };
+        for child in children {
+            let to = match self.kinds[usize::from(child)] {
+                ChildKind::Rank(rank) => End::Leaf(rank.0),
+                ChildKind::Node(node) => End::Node(node.0, Link::Parent),
+            };
+            self.sent.push(Frame { to, path, header: *header, body: body.clone(), data: data.clone() });
+            if header.kind == Kind::Result && path == Path::Stream {
+                self.written.push((ChildIndex(child), *header));
+            }
+        }
+    }
+
+    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
+        let mut result = vec![0u8; fold.len as usize];
+        for (i, part) in parts.iter().enumerate() {
+            let data = self.buffers.remove(&part.token).expect("a part is a live buffer");
+            assert_eq!(data.len(), part.len as usize);
+            let at = (part.window - fold.window) as usize;
+            for (r, d) in result[at..at + data.len()].iter_mut().zip(&data) {
+                *r = match fold.reduce {
+                    true if i == 0 => *d,
+                    true => r.wrapping_add(*d),
+                    false => *r | *d,
+                };
+            }
+        }
+        self.store(result)
+    }
+
+    fn release(&mut self, token: Token) {
+        assert!(self.buffers.remove(&token).is_some(), "{token:?} released twice at node {}", self.node);
+    }
+
+    fn note(&mut self, note: node::Note) {
+        assert_ne!(note, node::Note::Violation, "node {}", self.node);
+    }
+}
+
+fn limits(streams: u32) -> Limits {
+    Limits {
+        groups: 8,
+        window: 3,
+        osts: 64,
+        payload: 16,
+        streams,
+        segment: 16,
+        staging: 2,
+        flight: 3,
+        stream_threshold: 200,
+        heartbeat: Nanos::from_millis(1000),
+        dead_after: Nanos::from_millis(60_000),
+    }
+}
+
+impl World {
+    fn new(streams: u32) -> World {
+        let rank = |r: u32| NodeChild { kind: ChildKind::Rank(Rank(r)), ranks: RankList::from_ranks([r]) };
+        let inner = |n: u16, ranks: Range<u32>| NodeChild {
+            kind: ChildKind::Node(NodeId(n)),
+            ranks: RankList::from_ranks(ranks),
+        };
+        let node = |id: u16, parent: Option<(u16, u16)>, children: Vec<NodeChild>| {
+            let kinds = children.iter().map(|c| c.kind).collect();
+            let core = NodeCore::new(NodeConfig {
+                job: JOB,
+                epoch: EPOCH,
+                node: NodeId(id),
+                parent: parent.map(|(n, c)| (NodeId(n), ChildIndex(c))),
+                children,
+                world_size: RANKS,
+                limits: limits(streams),
+            });
+            let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
+            Node { core, memory: NodeMemory { node: id, kinds, parent, ..NodeMemory::default() } }
+        };
+        let nodes = vec![
+            node(0, None, vec![inner(1, 0..3), inner(2, 3..6)]),
+            node(1, Some((0, 0)), (0..3).map(rank).collect()),
+            node(2, Some((0, 1)), (3..6).map(rank).collect()),
+        ];
+        let leaves = (0..RANKS)
+            .map(|r| {
+                let core = LeafCore::new(LeafConfig {
+                    job: JOB,
+                    epoch: EPOCH,
+                    rank: Rank(r),
+                    world_size: RANKS,
+                    node: NodeId(1 + (r / 3) as u16),
+                    child: ChildIndex((r % 3) as u16),
+                    limits: limits(streams),
+                });
+                Leaf { core, memory: LeafMemory { rank: r, ..LeafMemory::default() } }
+            })
+            .collect();
+        World { leaves, nodes, wires: VecDeque::new() }
+    }
+
+    fn create(&mut self, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {
+        let list = RankList::from_ranks(members.iter().copied());
+        let ids = members
+            .iter()
+            .map(|&r| {
+                let Leaf { core, memory } = &mut self.leaves[r as usize];
+                (r, core.create_group(Nanos(0), list.clone(), tag, memory).expect("members are valid"))
+            })
+            .collect();
+        self.run();
+        ids
+    }
+
+    fn post(&mut self, rank: u32, group: GroupId, signature: Signature, vector: Vec<u8>) -> OpId {
+        let Leaf { core, memory } = &mut self.leaves[rank as usize];
+        let mut late = LeafMemory { rank, ..LeafMemory::default() };
+        // The input must be known before the core sends it, and its name only comes from the call: post into a
+        // scratch memory whose every operation reads this vector.
+        let id = OpId(self_next(memory));
+        late.inputs.insert(id, vector);
+        core.post(Nanos(0), group, signature, &mut late)
+            .map(|op| {
+                assert_eq!(op, id);
+                memory.inputs.extend(late.inputs);
+                memory.sent.extend(late.sent);
+                op
+            })
+            .expect("the operation is valid")
+    }
+
+    fn run(&mut self) {
+        loop {
+            for leaf in &mut self.leaves {
+                self.wires.extend(leaf.memory.sent.drain(..));
+            }
+            for node in &mut self.nodes {
+                self.wires.extend(node.memory.sent.drain(..));
+                for (child, header) in std::mem::take(&mut node.memory.written) {
+                    node.core.on_written(Nanos(0), child, &header, &mut node.memory);
+                }
+            }
+            let Some(frame) = self.wires.pop_front() else {
+                if self.nodes.iter().all(|n| n.memory.sent.is_empty() && n.memory.written.is_empty()) {
+                    return;
+                }
+                continue;
+            };
+            match frame.to {
+                End::Leaf(rank) => {
+                    let Leaf { core, memory } = &mut self.leaves[rank as usize];
+                    let place = core.place(&frame.header);
+                    assert_eq!(place.is_some(), !frame.data.is_empty() && frame.header.kind == Kind::Result);
+                    memory.incoming = frame.data;
+                    core.on_frame(Nanos(0), frame.path, &frame.header, frame.body, memory);
+                }
+                End::Node(id, link) => {
+                    let Node { core, memory } = &mut self.nodes[usize::from(id)];
+                    let data = (!frame.data.is_empty()).then(|| memory.store(frame.data));
+                    core.on_frame(Nanos(0), link, frame.path, &frame.header, frame.body, data, memory);
+                }
+            }
+        }
+    }
+
+    fn check_empty(&self) {
+        for node in &self.nodes {
+            assert_eq!(node.core.groups(), 0, "groups left at node {}", node.memory.node);
+            assert!(node.memory.buffers.is_empty(), "buffers left at node {}", node.memory.node);
+            assert_eq!(node.core.streams_held(), 0);
+        }
+    }
+}
+
+/// The number that the next operation of this rank gets: cores count from zero.
+fn self_next(memory: &LeafMemory) -> u64 {
+    memory.inputs.len() as u64
+}
+
+fn vector(rank: u32, len: u64, op: u64) -> Vec<u8> {
+    (0..len).map(|i| (i as u32 * 31 + rank * 17 + op as u32 * 5 + 1) as u8).collect()
+}
+
+/// Posts one operation on every member, runs, and compares each rank's bytes with a plain computation.
+fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt: u64) {
+    let size = group.len() as u32;
+    let total = window::vector_len(&signature, size).expect("short vectors");
+    let ops: Vec<OpId> =
+        group.iter().map(|&(rank, id)| world.post(rank, id, signature, vector(rank, total, salt))).collect();
+    world.run();
+    let mut expected = vec![0u8; total as usize];
+    for (position, &(rank, _)) in group.iter().enumerate() {
+        let given = window::given(&signature, size, position as u32);
+        let input = vector(rank, total, salt);
+        for at in given.start as usize..given.end as usize {
+            expected[at] = expected[at].wrapping_add(input[at]);
+        }
+    }
+    for (position, (&(rank, _), op)) in group.iter().zip(&ops).enumerate() {
+        let memory = &world.leaves[rank as usize].memory;
+        let outcome = memory.done.get(op).unwrap_or_else(|| panic!("{signature}: rank {rank} hangs"));
+        assert!(outcome.is_ok(), "{signature}: rank {rank}: {outcome:?}");
+        let gotten = window::gotten(&signature, size, position as u32);
+        let bytes: Vec<u8> =
+            memory.results.get(op).map(|r| r.values().flatten().copied().collect()).unwrap_or_default();
+        assert_eq!(bytes, expected[gotten.start as usize..gotten.end as usize], "{signature}: rank {rank}");
+    }
+}
+
+fn signature(collective: Collective, count: u64, root: u32) -> Signature {
+    let op = if matches!(collective, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter) {
+        ReduceOp::Sum
+    } else {
+        ReduceOp::BitOr
+    };
+    Signature { collective, dtype: DataType::U8, op, root, count }
+}
+
+#[test]
+fn every_collective_on_every_kind_of_group() {
+    for streams in [1, 2] {
+        let mut world = World::new(streams);
+        let groups: Vec<_> = [&[0u32, 1, 2, 3, 4, 5][..], &[5, 4, 3, 2, 1, 0], &[0, 3], &[1, 2], &[4], &[2, 5, 0]]
+            .iter()
+            .enumerate()
+            .map(|(tag, members)| world.create(members, tag as u64))
+            .collect();
+        let mut salt = 0;
+        for group in &groups {
+            for &collective in Collective::ALL {
+                for count in [0u64, 1, 7, 16, 100, 333, 1000] {
+                    salt += 1;
+                    let root = salt as u32 % group.len() as u32;
+                    let count = if collective == Collective::Barrier { 0 } else { count };
+                    check(&mut world, group, signature(collective, count, root), salt);
+                }
+            }
+        }
+        for (rank, id) in groups.into_iter().flatten() {
+            let Leaf { core, memory } = &mut world.leaves[rank as usize];
+            core.free_group(Nanos(0), id, memory);
+        }
+        world.run();
+        world.check_empty();
+    }
+}
+
+#[test]
+fn streaming_groups_posted_in_crossing_order_share_one_context() {
+    let mut world = World::new(1);
+    let a = world.create(&[0, 1, 2, 3, 4, 5], 0);
+    let b = world.create(&[5, 4, 3, 2, 1, 0], 0);
+    let s = signature(Collective::Allreduce, 999, 0);
+    let mut ops = Vec::new();
+    for rank in 0..RANKS {
+        let of = |g: &[(u32, GroupId)]| g.iter().find(|(r, _)| *r == rank).expect("member").1;
+        let order = if rank % 2 == 0 { [of(&a), of(&b)] } else { [of(&b), of(&a)] };
+        for (i, group) in order.into_iter().enumerate() {
+            ops.push((rank, world.post(rank, group, s, vector(rank, 999, i as u64))));
+        }
+    }
+    world.run();
+    for (rank, op) in ops {
+        assert!(world.leaves[rank as usize].memory.done.get(&op).is_some_and(Result::is_ok), "rank {rank} {op:?}");
+    }
+}
+
+#[test]
+fn ranks_that_disagree_all_learn_two_names() {
+    // Both by datagram; both streamed; one of each.
+    for (few, many) in [(8, 9), (500, 600), (8, 600)] {
+        for odd in [0u32, 4] {
+            let mut world = World::new(1);
+            let group = world.create(&[0, 1, 2, 3, 4, 5], 0);
+            for &(rank, id) in &group {
+                let count = if rank == odd { many } else { few };
+                world.post(rank, id, signature(Collective::Allreduce, count, 0), vector(rank, count, 0));
+            }
+            world.run();
+            for leaf in &world.leaves {
+                let [(_, fault)] = leaf.memory.failed.as_slice() else {
+                    panic!("rank {} was not told ({few} against {many})", leaf.memory.rank)
+                };
+                assert_eq!(fault.reason, trib_wire::Reason::Mismatch);
+                assert!(fault.rank_a.0 == odd || fault.rank_b.0 == odd, "{fault}");
+                assert_ne!(fault.rank_a, fault.rank_b, "{fault}");
+                assert!(leaf.memory.done.values().all(Result::is_err));
+            }
+            for &(rank, id) in &group {
+                let Leaf { core, memory } = &mut world.leaves[rank as usize];
+                core.free_group(Nanos(0), id, memory);
+            }
+            world.run();
+            world.check_empty();
+        }
+    }
+}
+
+#[test]
+fn a_dead_rank_fails_its_groups_and_no_others() {
+    let mut world = World::new(2);
+    let all = world.create(&[0, 1, 2, 3, 4, 5], 0);
+    let safe = world.create(&[0, 1, 3, 4], 0);
+    let Node { core, memory } = &mut world.nodes[1];
+    core.on_link_down(Nanos(0), Link::Child(ChildIndex(2)), memory);
+    world.run();
+    for &(rank, id) in &all {
+        let failed = &world.leaves[rank as usize].memory.failed;
+        if rank != 2 {
+            assert_eq!(failed.len(), 1);
+            assert_eq!(failed[0].0, id);
+            assert_eq!((failed[0].1.reason, failed[0].1.rank_a), (trib_wire::Reason::MemberDead, Rank(2)));
+        }
+    }
+    check(&mut world, &safe, signature(Collective::Allreduce, 333, 0), 1);
+    check(&mut world, &safe, signature(Collective::Allreduce, 3, 0), 2);
+    let late: Vec<u32> = vec![0, 2];
+    let list = RankList::from_ranks(late);
+    let Leaf { core, memory } = &mut world.leaves[0];
+    core.create_group(Nanos(0), list, 9, memory).expect("valid members");
+    world.run();
+    assert_eq!(world.leaves[0].memory.failed.len(), 2, "a group with a dead member is refused, not waited for");
+}
+
+#[test]
+fn quota_is_refused_on_every_member() {
+    let mut world = World::new(1);
+    for tag in 0..8 {
+        world.create(&[0, 1, 2, 3, 4, 5], tag);
+    }
+    world.create(&[0, 1, 2, 3, 4, 5], 8);
+    for leaf in &world.leaves {
+        assert_eq!(leaf.memory.ready.len(), 8);
+        assert_eq!(leaf.memory.failed.len(), 1);
+        assert_eq!(leaf.memory.failed[0].1.reason, trib_wire::Reason::GroupQuota);
+    }
+}
+
+#[test]
+fn leaving_under_others_is_named() {
+    let mut world = World::new(1);
+    let group = world.create(&[0, 1, 2, 3, 4, 5], 0);
+    let Leaf { core, memory } = &mut world.leaves[5];
+    core.free_group(Nanos(0), group[5].1, memory);
+    for &(rank, id) in &group[..5] {
+        world.post(rank, id, signature(Collective::Allreduce, 4, 0), vector(rank, 4, 0));
+    }
+    world.run();
+    for leaf in &world.leaves[..5] {
+        assert_eq!(leaf.memory.failed.len(), 1, "rank {}", leaf.memory.rank);
+        let fault = leaf.memory.failed[0].1;
+        assert_eq!((fault.reason, fault.rank_a), (trib_wire::Reason::MemberLeft, Rank(5)));
+    }
+}
