@@ -1,0 +1,64 @@
+//! `trib run`: the ranks of a program.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::manager_option::ManagerOption;
+use crate::failure::Failure;
+use crate::launch::{Job, Verdict};
+use crate::log;
+
+/// Start the ranks of a program on this machine
+///
+/// On a cluster use srun or mpirun. Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_LOCAL_RANK, TRIB_RENDEZVOUS and TRIB_MANAGER in its environment. The first rank
+/// that fails ends the others: SIGTERM, and SIGKILL after the grace period. SIGINT, SIGTERM and SIGHUP are passed on. Rank 0
+/// reads the launcher's stdin unless that is a terminal. If the launcher dies, so do the ranks.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// How many ranks
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    ranks: u32,
+    /// Host names that the ranks report as TRIB_HOST, in equal blocks; they choose the ranks' places in the tree. All
+    /// ranks run on this machine nevertheless
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    hosts: Vec<String>,
+    /// Put the rank in front of every line of output: [3] ...
+    #[arg(short, long)]
+    label: bool,
+    /// Seconds from SIGTERM to SIGKILL, once the job is to end
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
+    grace: f64,
+    #[command(flatten)]
+    manager: ManagerOption,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Starts the ranks and waits for them.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        log::init_tool();
+        let Self { ranks, hosts, label, grace, manager, program } = self;
+        let grace = Duration::from_secs_f64(grace);
+        let job = Job { ranks, hosts, label, grace, manager: manager.manager, program };
+        Ok(match job.run()? {
+            Verdict::Succeeded => ExitCode::SUCCESS,
+            Verdict::Failed(code) => ExitCode::from(code),
+        })
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("0 to 86400 seconds".to_owned()) }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trib run -n 8 -- ./program --its-own-option
+  trib run -n 8 --label --hosts h0,h1,h2,h3 -- python3 train.py";

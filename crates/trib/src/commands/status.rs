@@ -1,0 +1,105 @@
+//! `trib status`: the fabric at this moment.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use trib_control::Channel;
+use trib_wire::control::hello::Role;
+use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
+use trib_wire::control::request::Request;
+
+use super::manager_option::ManagerOption;
+use crate::failure::Failure;
+use crate::log;
+use crate::table::Table;
+
+/// Show the fabric's nodes, jobs and counters
+///
+/// Asks the manager, which asks its nodes; a node that does not answer within a second is shown without counters.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    manager: ManagerOption,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// How long the manager may take, seconds
+    #[arg(long, default_value_t = 5, value_name = "SECONDS")]
+    timeout: u64,
+}
+
+impl Arguments {
+    /// Asks and prints.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        log::init_tool();
+        let limit = Duration::from_secs(self.timeout);
+        let channel = Channel::connect(&self.manager.url()?, Role::User, limit)?;
+        let report = match channel.ask(&Request::Status, limit)? {
+            Reply::Status(report) => report,
+            Reply::Refused(refusal) => return Err(trib_control::Error::Refused(refusal).into()),
+            other => return Err(Failure::Operation(format!("the manager answered something else: {other:?}"))),
+        };
+        let text = if self.json { json(&report) } else { tables(&report) };
+        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn json(report: &StatusReport) -> String {
+    let mut text = serde_json::to_string_pretty(report).expect("a report has string keys only");
+    text.push('\n');
+    text
+}
+
+fn tables(report: &StatusReport) -> String {
+    let StatusReport { fabric, nodes, jobs } = report;
+    let mut text = format!("Fabric {fabric}: {} nodes, {} jobs\n\n", nodes.len(), jobs.len());
+
+    let mut table = Table::new(["NODE", "STATE", "ADDRESS", "VERSION"]);
+    for NodeStatus { name, address, version, connected, .. } in nodes {
+        let state = if *connected { "up" } else { "away" };
+        let address = address.map_or_else(|| "-".to_owned(), |address| address.to_string());
+        let version = if version.is_empty() { "-" } else { version };
+        table.row([name.as_str(), state, &address, version]);
+    }
+    write!(text, "{table}").expect("writing to memory cannot fail");
+
+    if !jobs.is_empty() {
+        let mut table = Table::new(["JOB", "PROGRAM", "USER", "RANKS", "NODES"]);
+        for job in jobs {
+            table.row([&format!("{:?}", job.id), &job.name, &job.user, &job.ranks.to_string(), &job.nodes.join(",")]);
+        }
+        write!(text, "\n{table}").expect("writing to memory cannot fail");
+    }
+    if let Some(table) = counters(nodes) {
+        write!(text, "\n{table}").expect("writing to memory cannot fail");
+    }
+    text
+}
+
+/// One row per counter, one column per node; `None` when no node told any.
+fn counters(nodes: &[NodeStatus]) -> Option<Table> {
+    let told: Vec<&NodeStatus> = nodes.iter().filter(|node| !node.counters.is_empty()).collect();
+    let mut names: Vec<&str> = told.iter().flat_map(|node| node.counters.keys().map(String::as_str)).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let heads = std::iter::once("COUNTER").chain(told.iter().map(|node| node.name.as_str()));
+    let mut table = Table::new(heads);
+    for name in names {
+        let values = told.iter().map(|node| node.counters.get(name).map_or_else(|| "-".to_owned(), u64::to_string));
+        table.row(std::iter::once(name.to_owned()).chain(values));
+    }
+    Some(table)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trib status
+  trib status --json | jq '.nodes[].counters'";

@@ -1,0 +1,54 @@
+//! What went wrong, and the exit code that tells it to a script.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The operation itself failed.
+    Operation(String),
+    /// The command line asks for something that makes no sense; what clap finds itself exits with the same code.
+    Usage(String),
+    /// Something outside is missing or out of reach.
+    Environment(String),
+}
+
+impl Failure {
+    /// The code that `trib --help` promises.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Operation(_) => ExitCode::from(1),
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Environment(_) => ExitCode::from(3),
+        }
+    }
+
+    /// For `map_err`.
+    pub fn operation(error: impl fmt::Display) -> Self {
+        Self::Operation(error.to_string())
+    }
+
+    /// For `map_err`.
+    pub fn environment(error: impl fmt::Display) -> Self {
+        Self::Environment(error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Operation(text) | Self::Usage(text) | Self::Environment(text)) = self;
+        f.write_str(text)
+    }
+}
+
+/// The error of a channel to the manager: what it refused failed, everything else never got there.
+impl From<trib_control::Error> for Failure {
+    fn from(error: trib_control::Error) -> Self {
+        match error {
+            trib_control::Error::Refused(_) => Self::operation(error),
+            trib_control::Error::NoManager | trib_control::Error::BadUrl { .. } => Self::Usage(error.to_string()),
+            _ => Self::environment(error),
+        }
+    }
+}

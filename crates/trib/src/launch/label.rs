@@ -1,0 +1,105 @@
+//! The rank in front of every line of output.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::Child;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The threads that copy the ranks' output, one per stream.
+#[derive(Debug)]
+pub(super) struct Labels {
+    copiers: Vec<JoinHandle<()>>,
+}
+
+impl Labels {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self { copiers: Vec::new() }
+    }
+
+    /// Takes over the child's output.
+    pub(super) fn add(&mut self, rank: u32, child: &mut Child) {
+        let label = format!("[{rank}] ");
+        if let Some(output) = child.stdout.take() {
+            let label = label.clone();
+            self.copiers.push(thread::spawn(move || copy(output, &label, || io::stdout().lock())));
+        }
+        if let Some(errors) = child.stderr.take() {
+            self.copiers.push(thread::spawn(move || copy(errors, &label, || io::stderr().lock())));
+        }
+    }
+
+    /// Waits for the last lines, for at most `limit`.
+    pub(super) fn wait(self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        for copier in self.copiers {
+            while !copier.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+/// Copies line by line, each in one piece, until either side is closed. Dropping the pipe then tells the rank, by SIGPIPE as
+/// in any pipeline.
+fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W) {
+    let mut input = BufReader::new(input);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        line.extend_from_slice(label.as_bytes());
+        match input.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            _ => return,
+        }
+        if line.last() != Some(&b'\n') {
+            line.push(b'\n');
+        }
+        let mut output = output();
+        if output.write_all(&line).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Longer lines are cut, so that no program can make us keep its output in memory.
+const LINE_MAX: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    struct Sink<'a>(&'a RefCell<Vec<u8>>);
+
+    impl Write for Sink<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn labelled(input: &[u8]) -> Vec<u8> {
+        let sink = RefCell::new(Vec::new());
+        copy(input, "[3] ", || Sink(&sink));
+        sink.into_inner()
+    }
+
+    #[test]
+    fn every_line_is_labelled_and_the_last_one_is_ended() {
+        assert_eq!(labelled(b"a\n\nb"), b"[3] a\n[3] \n[3] b\n");
+        assert_eq!(labelled(b""), b"");
+        assert_eq!(labelled(b"\xff\0\n"), b"[3] \xff\0\n");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_cut() {
+        let long = vec![b'x'; 2 * LINE_MAX as usize + 5];
+        let lines: Vec<usize> = labelled(&long).split(|&byte| byte == b'\n').map(<[u8]>::len).collect();
+        assert_eq!(lines, [LINE_MAX as usize + 4, LINE_MAX as usize + 4, 5 + 4, 0]);
+    }
+}

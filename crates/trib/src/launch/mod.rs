@@ -1,0 +1,176 @@
+//! Starting the ranks of one program here, and ending all of them when one fails.
+//!
+//! - `environment`: what a rank finds in its environment
+//! - `rank`: one started rank and its process group
+//! - `label`: the rank in front of every line of output
+//!
+//! One thread decides everything. It sleeps until a signal arrives: SIGCHLD to look who has ended, the others to pass on.
+
+mod environment;
+mod label;
+mod rank;
+
+use std::ffi::OsString;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tracing::{error, warn};
+
+use crate::failure::Failure;
+use environment::Environment;
+use label::Labels;
+use rank::{End, Rank};
+
+/// A program to be run.
+#[derive(Debug)]
+pub struct Job {
+    /// How many ranks.
+    pub ranks: u32,
+    /// Names that the ranks report as their hosts; empty to let them report this machine's.
+    pub hosts: Vec<String>,
+    /// Whether every line of output gets its rank in front.
+    pub label: bool,
+    /// From SIGTERM to SIGKILL.
+    pub grace: Duration,
+    /// What the ranks get as `TRIB_MANAGER`; `None` to leave it unset.
+    pub manager: Option<String>,
+    /// Program and arguments.
+    pub program: Vec<OsString>,
+}
+
+/// How the job ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every rank exited with 0.
+    Succeeded,
+    /// The exit code of the first that did not, or 128 + the signal that ended it or us.
+    Failed(u8),
+}
+
+impl Job {
+    /// Starts the ranks and waits until all have ended.
+    pub fn run(&self) -> Result<Verdict, Failure> {
+        // Before the first rank starts, so that the end of none goes unnoticed.
+        let signals = listen_for_signals()?;
+        let mut labels = Labels::new();
+        let ranks = self.start(&mut labels)?;
+        let mut running = Running { ranks, signals, grace: self.grace, verdict: Verdict::Succeeded, deadline: None };
+        running.wait_for_all();
+        labels.wait(LABEL_LIMIT);
+        Ok(running.verdict)
+    }
+
+    /// When one cannot be started, dropping the others kills them.
+    fn start(&self, labels: &mut Labels) -> Result<Vec<Rank>, Failure> {
+        let environment = Environment::new(self)?;
+        (0..self.ranks)
+            .map(|rank| {
+                let mut command = environment.command(rank, &self.program);
+                Rank::start(rank, &mut command, self.label.then_some(&mut *labels)).map_err(|error| {
+                    let program = self.program[0].to_string_lossy();
+                    Failure::Environment(format!("cannot start rank {rank}, `{program}`: {error}"))
+                })
+            })
+            .collect()
+    }
+}
+
+/// The ranks while some of them run.
+struct Running {
+    ranks: Vec<Rank>,
+    signals: Receiver<i32>,
+    grace: Duration,
+    verdict: Verdict,
+    /// When those that still run are killed; `None` while nothing has failed.
+    deadline: Option<Instant>,
+}
+
+impl Running {
+    fn wait_for_all(&mut self) {
+        loop {
+            self.note_ends();
+            if self.ranks.iter().all(Rank::has_ended) {
+                return;
+            }
+            match self.next_signal() {
+                Ok(SIGCHLD) => {}
+                Ok(signal) => self.pass_on(signal),
+                Err(_) => self.kill("the grace period is over"),
+            }
+        }
+    }
+
+    fn next_signal(&self) -> Result<i32, RecvTimeoutError> {
+        match self.deadline {
+            Some(deadline) => self.signals.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            None => self.signals.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn note_ends(&mut self) {
+        let ends: Vec<(u32, End)> =
+            self.ranks.iter_mut().filter_map(|rank| Some((rank.number(), rank.reap()?))).collect();
+        for (rank, end) in ends {
+            if let Some(code) = end.failure() {
+                self.note_failure(rank, end, code);
+            }
+        }
+    }
+
+    /// The first failure is the job's; those after it are mostly its consequence.
+    fn note_failure(&mut self, rank: u32, end: End, code: u8) {
+        if self.verdict != Verdict::Succeeded {
+            return;
+        }
+        self.verdict = Verdict::Failed(code);
+        let left = self.ranks.iter().filter(|rank| !rank.has_ended()).count();
+        error!("rank {rank} {end}; ending the {left} ranks that still run");
+        self.end_with(SIGTERM);
+    }
+
+    /// A second signal of the same kind means that the user has waited long enough.
+    fn pass_on(&mut self, signal: i32) {
+        if self.deadline.is_some() {
+            return self.kill("interrupted again");
+        }
+        if self.verdict == Verdict::Succeeded {
+            self.verdict = Verdict::Failed(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+        }
+        self.end_with(signal);
+    }
+
+    fn end_with(&mut self, signal: i32) {
+        self.deadline = Some(Instant::now() + self.grace);
+        self.ranks.iter().for_each(|rank| rank.signal(signal));
+    }
+
+    fn kill(&mut self, reason: &str) {
+        let left: Vec<String> =
+            self.ranks.iter().filter(|rank| !rank.has_ended()).map(|rank| rank.number().to_string()).collect();
+        warn!("{reason}; killing ranks {}", left.join(", "));
+        self.ranks.iter().for_each(Rank::kill);
+        self.deadline = Some(Instant::now() + KILL_LIMIT);
+    }
+}
+
+/// Signals as messages. The thread ends with the process.
+fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
+    let mut signals = Signals::new([SIGCHLD, SIGHUP, SIGINT, SIGTERM]).map_err(Failure::environment)?;
+    let (sender, receiver): (Sender<i32>, _) = channel();
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            if sender.send(signal).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// How long the kernel may take after SIGKILL before we say so again.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// How long the last lines of output may take; a process that a rank left behind may hold the pipe open for ever.
+const LABEL_LIMIT: Duration = Duration::from_secs(1);

@@ -1,0 +1,56 @@
+//! Columns for people.
+
+use std::fmt;
+
+/// Rows of equal length; every column is as wide as its widest cell, numbers stand to the right.
+#[derive(Debug)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these heads.
+    pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = T>) -> Self {
+        Self { rows: vec![heads.into_iter().map(Into::into).collect()] }
+    }
+
+    /// Adds a row, which has a cell for every head.
+    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+        debug_assert_eq!(cells.len(), self.rows[0].len());
+        self.rows.push(cells);
+    }
+
+    fn column(&self, index: usize) -> (usize, bool) {
+        let width = self.rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
+        let numbers = self.rows[1..].iter().all(|row| row[index].chars().all(|c| c.is_ascii_digit() || c == '-'));
+        (width, numbers && index > 0)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns: Vec<(usize, bool)> = (0..self.rows[0].len()).map(|index| self.column(index)).collect();
+        for row in &self.rows {
+            let cells = row.iter().zip(&columns).map(|(cell, &(width, right))| match right {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            });
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_numbers_stand_to_the_right() {
+        let mut table = Table::new(["NODE", "SENT", "STATE"]);
+        table.row(["leaf0", "7", "up"]);
+        table.row(["x", "1234", "away"]);
+        assert_eq!(table.to_string(), "NODE   SENT  STATE\nleaf0     7  up\nx      1234  away\n");
+    }
+}
