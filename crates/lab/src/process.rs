@@ -149,7 +149,8 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::io::Read;
+    use std::process::{ChildStdout, Command, Stdio};
 
     #[test]
     fn a_command_name_with_parentheses_does_not_shift_the_fields() {
@@ -175,26 +176,25 @@ mod tests {
 
     #[test]
     fn ending_wakes_a_stopped_process_and_reaps_it() {
-        let child = Command::new("sleep").arg("60").spawn().unwrap();
-        let process = Process::open(ProcessId::running(child.id()).unwrap()).unwrap().unwrap();
+        let process = shell("exec sleep 60").0;
         process.signal(Signal::STOP).unwrap();
         process.end(Duration::from_secs(5)).unwrap();
-        assert!(!process.id().is_running());
-        assert!(fs::metadata(format!("/proc/{}", child.id())).is_err(), "the child was not reaped");
+        assert!(fs::metadata(format!("/proc/{}", process.id().pid)).is_err(), "the child was not reaped");
     }
 
     #[test]
     fn a_process_that_ignores_sigterm_is_killed() {
-        // "ready" comes from a shell that already ignores the signal.
-        let mut child = Command::new("sh")
-            .args(["-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = [0; 6];
-        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut ready).unwrap();
-        let process = Process::open(ProcessId::running(child.id()).unwrap()).unwrap().unwrap();
+        let (process, mut output) = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+        // From here on the shell ignores the signal.
+        output.read_exact(&mut [0; 6]).unwrap();
         process.end(Duration::from_millis(50)).unwrap();
         assert!(!process.id().is_running());
+    }
+
+    /// A child that only its handle here will reap, and its output.
+    fn shell(script: &str) -> (Process, ChildStdout) {
+        let child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn();
+        let (pid, output) = child.map(|mut child| (child.id(), child.stdout.take().unwrap())).unwrap();
+        (Process::open(ProcessId::running(pid).unwrap()).unwrap().unwrap(), output)
     }
 }

@@ -135,8 +135,8 @@ mod tests {
         let readiness = Readiness::listen(scratch.path().join("x.notify")).unwrap();
         let soon = Instant::now() + Duration::from_millis(20);
         assert_eq!(readiness.wait(&own(), soon).unwrap(), Verdict::TimedOut);
-        let child = Command::new("sleep").arg("60").spawn().unwrap();
-        let process = Process::open(ProcessId::running(child.id()).unwrap()).unwrap().unwrap();
+        let pid = Command::new("sleep").arg("60").spawn().map(|child| child.id()).unwrap();
+        let process = Process::open(ProcessId::running(pid).unwrap()).unwrap().unwrap();
         process.signal(rustix::process::Signal::KILL).unwrap();
         let verdict = readiness.wait(&process, Instant::now() + Duration::from_secs(5)).unwrap();
         assert_eq!(verdict, Verdict::Ended);
