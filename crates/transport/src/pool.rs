@@ -5,6 +5,7 @@
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::alloc::{Layout, alloc_zeroed};
 use std::sync::Arc;
 
 use crate::landing::{Landing, Source};
@@ -29,11 +30,10 @@ unsafe impl Sync for Slab {}
 unsafe impl Send for Slab {}
 
 impl Pool {
-    /// Reserves `count` buffers of `size` bytes each. Memory is taken from the system when it is first written.
-    pub fn new(count: usize, size: usize) -> Pool {
-        let bytes = vec![0u8; count * size].into_boxed_slice();
-        // SAFETY: UnsafeCell<u8> has the layout of u8.
-        let memory = unsafe { Box::from_raw(Box::into_raw(bytes) as *mut [UnsafeCell<u8>]) };
+    /// Reserves `count` buffers of `size` bytes each; `None` when there is no such amount of memory. Pages are taken
+    /// from the system when they are first written.
+    pub fn new(count: usize, size: usize) -> Option<Pool> {
+        let memory = zeroed(count.checked_mul(size)?)?;
         let free = (0..count.div_ceil(64))
             .map(|word| {
                 let bits = (count - word * 64).min(64);
@@ -41,7 +41,7 @@ impl Pool {
             })
             .collect();
         let shares = (0..count).map(|_| AtomicU32::new(0)).collect();
-        Pool { slab: Arc::new(Slab { memory, size, free, shares }) }
+        Some(Pool { slab: Arc::new(Slab { memory, size, free, shares }) })
     }
 
     /// Bytes of one buffer.
@@ -81,6 +81,21 @@ impl Pool {
         }
         None
     }
+}
+
+/// Zeros straight from the system, so that reserved memory costs nothing before it is used.
+fn zeroed(len: usize) -> Option<Box<[UnsafeCell<u8>]>> {
+    if len == 0 {
+        return Some(Box::new([]));
+    }
+    let layout = Layout::array::<UnsafeCell<u8>>(len).ok()?;
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) }.cast::<UnsafeCell<u8>>();
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: the global allocator gave `len` initialised bytes with the layout of this slice.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(start, len)) })
 }
 
 /// A range of one buffer of a pool, given back when the last holder drops it.
@@ -171,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_buffer_is_handed_out_once_and_comes_back() {
-        let pool = Pool::new(130, 16);
+        let pool = Pool::new(130, 16).unwrap();
         let mut held: Vec<PoolBuffer> = (0..130).map(|_| pool.take(16).unwrap()).collect();
         assert!(pool.take(1).is_none());
         assert_eq!(pool.available(), 0);
@@ -190,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_buffer_lives_as_long_as_its_last_holder() {
-        let pool = Pool::new(1, 8);
+        let pool = Pool::new(1, 8).unwrap();
         let mut first = pool.take(8).unwrap();
         first.bytes_mut().copy_from_slice(b"abcdefgh");
         let second = first.share(2, 3);
@@ -205,7 +220,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a shared buffer is not written to")]
     fn a_shared_buffer_is_not_written_to() {
-        let pool = Pool::new(1, 8);
+        let pool = Pool::new(1, 8).unwrap();
         let mut first = pool.take(8).unwrap();
         let _second = first.share(0, 8);
         first.bytes_mut();
@@ -213,13 +228,15 @@ mod tests {
 
     #[test]
     fn a_length_beyond_the_buffer_is_refused() {
-        assert!(Pool::new(1, 8).take(9).is_none());
-        assert!(Pool::new(0, 8).take(0).is_none());
+        assert!(Pool::new(1, 8).unwrap().take(9).is_none());
+        assert!(Pool::new(0, 8).unwrap().take(0).is_none());
+        assert!(Pool::new(usize::MAX, 2).is_none());
+        assert!(Pool::new(1 << 40, 1 << 20).is_none());
     }
 
     #[test]
     fn threads_never_get_the_same_buffer() {
-        let pool = Pool::new(8, 8);
+        let pool = Pool::new(8, 8).unwrap();
         std::thread::scope(|scope| {
             for thread in 0u8..4 {
                 let pool = pool.clone();

@@ -5,7 +5,9 @@ mod reader;
 mod socket;
 mod writer;
 
-pub use handshake::{Admission, Caller, Connected, HandshakeError, connect};
+pub use handshake::{
+    Admission, Admitted, Caller, Connected, HandshakeError, Identity, Progress, connect, connect_from,
+};
 pub use reader::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader};
 pub use socket::StreamSocket;
 pub use writer::{FlushEnd, QueueFull, StreamWriter, Written};

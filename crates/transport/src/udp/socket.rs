@@ -86,11 +86,6 @@ impl DatagramSocket {
         &self.counters
     }
 
-    /// For counting what is rejected while a batch is looked at.
-    pub fn counters_mut(&mut self) -> &mut UdpCounters {
-        &mut self.counters
-    }
-
     /// Datagrams that the kernel dropped because the receive buffer was full.
     pub fn overflowed(&self) -> io::Result<u64> {
         let mut words = [0u32; MEMINFO_WORDS];
@@ -188,7 +183,7 @@ impl DatagramSocket {
         let mut names: [mem::MaybeUninit<SockAddr>; CHILDREN_MAX] =
             [const { mem::MaybeUninit::uninit() }; CHILDREN_MAX];
         for ((message, name), target) in messages.iter_mut().zip(&mut names).zip(to) {
-            let name = name.write(SockAddr::from(*target));
+            let name = name.write(SockAddr::from(reachable(*target, self.local)));
             message.msg_hdr.msg_name = name.as_ptr().cast_mut().cast();
             message.msg_hdr.msg_namelen = name.len();
             message.msg_hdr.msg_iov = slices.as_mut_ptr();
@@ -311,6 +306,14 @@ fn set_option(socket: &Socket, level: libc::c_int, name: libc::c_int, value: lib
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A socket of the IPv6 family reaches IPv4 hosts by their mapped addresses.
+fn reachable(target: SocketAddr, local: SocketAddr) -> SocketAddr {
+    match (target, local) {
+        (SocketAddr::V4(v4), SocketAddr::V6(_)) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+        _ => target,
+    }
 }
 
 fn source_address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use trib_wire::auth::FrameKey;
 use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, NodeId, ParseError};
 
-use super::{DatagramSocket, RecvBatch};
+use super::{DatagramSocket, RecvBatch, UdpCounters};
 use crate::fault::FaultPlan;
 
 const KEY: FrameKey = FrameKey([5; 16]);
@@ -20,19 +20,21 @@ fn header(seq: u64, payload: usize) -> Header {
     header
 }
 
-/// Receives until `wanted` frames are there or nothing came for a while.
-fn receive(socket: &mut DatagramSocket, batch: &mut RecvBatch, wanted: usize) -> Vec<(u64, Vec<u8>, bool)> {
+/// Receives until `wanted` frames are there or nothing came for a while; what was no frame is counted.
+fn receive(
+    socket: &mut DatagramSocket,
+    batch: &mut RecvBatch,
+    rejected: &mut UdpCounters,
+    wanted: usize,
+) -> Vec<(u64, Vec<u8>, bool)> {
     let mut frames = Vec::new();
-    let mut counters = *socket.counters();
     let mut quiet = Instant::now();
     while frames.len() < wanted && quiet.elapsed() < Duration::from_millis(300) {
         if socket.recv(batch).unwrap() > 0 {
             quiet = Instant::now();
         }
-        counters = *socket.counters();
-        let seen = batch.frames(&mut counters);
+        let seen = batch.frames(rejected);
         frames.extend(seen.map(|d| (d.header.seq, d.payload.to_vec(), d.verify(&KEY).is_ok())));
-        *socket.counters_mut() = counters;
     }
     frames
 }
@@ -44,8 +46,9 @@ fn one_send_reaches_every_address_with_payload_and_tag() {
     let to: Vec<SocketAddr> = children.iter().map(DatagramSocket::local_addr).collect();
     node.send(&header(9, 5), &KEY, b"hello", &to);
     let mut batch = RecvBatch::new(8, 100);
+    let mut rejected = UdpCounters::default();
     for child in &mut children {
-        assert_eq!(receive(child, &mut batch, 1), [(9, b"hello".to_vec(), true)]);
+        assert_eq!(receive(child, &mut batch, &mut rejected, 1), [(9, b"hello".to_vec(), true)]);
     }
     assert_eq!(node.counters().sent, 3);
     assert!(node.recv_buffer() >= 1 << 17);
@@ -62,18 +65,18 @@ fn a_batch_gives_source_and_order_and_refuses_what_is_no_frame() {
     stranger.send_to(b"not a frame", node.local_addr()).unwrap();
     stranger.send_to(&[0; 5000], node.local_addr()).unwrap();
     let mut batch = RecvBatch::new(16, 8);
-    let frames = receive(&mut node, &mut batch, 6);
+    let mut rejected = UdpCounters::default();
+    let frames = receive(&mut node, &mut batch, &mut rejected, 6);
     assert_eq!(frames.len(), 5);
     for (seq, frame) in frames.iter().enumerate() {
         assert_eq!(*frame, (seq as u64, vec![seq as u8; 8], true));
     }
     assert_eq!(node.counters().received, 7);
-    assert_eq!(node.counters().rejected_malformed, 2);
+    assert_eq!(rejected.rejected_malformed, 2);
     child.send(&header(7, 0), &KEY, &[], &[node.local_addr()]);
     let deadline = Instant::now() + Duration::from_secs(2);
     while node.recv(&mut batch).unwrap() == 0 && Instant::now() < deadline {}
-    let mut counters = *node.counters();
-    let datagram = batch.frames(&mut counters).next().unwrap();
+    let datagram = batch.frames(&mut rejected).next().unwrap();
     assert_eq!(datagram.source, child.local_addr());
     assert_eq!(datagram.verify(&FrameKey([6; 16])), Err(ParseError::BadTag));
 }
@@ -93,9 +96,9 @@ fn damaged_payloads_and_foreign_versions_have_counters_of_their_own() {
     }
     tap.send_to(&bytes[..len - 1], node.local_addr()).unwrap();
     let mut batch = RecvBatch::new(16, 8);
-    assert!(receive(&mut node, &mut batch, 1).is_empty());
-    let counters = node.counters();
-    assert_eq!((counters.rejected_checksum, counters.rejected_version, counters.rejected_malformed), (1, 1, 1));
+    let mut rejected = UdpCounters::default();
+    assert!(receive(&mut node, &mut batch, &mut rejected, 1).is_empty());
+    assert_eq!((rejected.rejected_checksum, rejected.rejected_version, rejected.rejected_malformed), (1, 1, 1));
 }
 
 #[test]
@@ -116,7 +119,8 @@ fn a_full_receive_buffer_is_seen() {
         child.send(&header(seq, 1000), &KEY, &[0; 1000], &[node.local_addr()]);
     }
     let mut batch = RecvBatch::new(64, 1000);
-    let got = receive(&mut node, &mut batch, 200).len() as u64;
+    let mut rejected = UdpCounters::default();
+    let got = receive(&mut node, &mut batch, &mut rejected, 200).len() as u64;
     assert!(got < 200);
     assert_eq!(got + node.overflowed().unwrap(), child.counters().sent);
 }
@@ -127,14 +131,15 @@ fn the_fault_hook_loses_doubles_and_reorders_both_ways() {
     let mut node = DatagramSocket::bind_with_faults(any(), 4 << 20, Some(plan)).unwrap();
     let mut child = DatagramSocket::bind_with_faults(any(), 1 << 20, Some(plan)).unwrap();
     let mut batch = RecvBatch::new(64, 8);
+    let mut rejected = UdpCounters::default();
     let mut frames = Vec::new();
     for seq in 0..2000 {
         child.send(&header(seq, 8), &KEY, &[0; 8], &[node.local_addr()]);
         if seq % 50 == 49 {
-            frames.extend(receive(&mut node, &mut batch, 20));
+            frames.extend(receive(&mut node, &mut batch, &mut rejected, 20));
         }
     }
-    frames.extend(receive(&mut node, &mut batch, 2000));
+    frames.extend(receive(&mut node, &mut batch, &mut rejected, 2000));
     let seqs: Vec<u64> = frames.iter().map(|f| f.0).collect();
     let mut unique = seqs.clone();
     unique.sort_unstable();

@@ -1,10 +1,11 @@
 //! The calling end of the handshake.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Protocol, Socket, Type};
 use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, version_of};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
 
@@ -46,10 +47,21 @@ pub fn connect(
     key: &HelloKey,
     patience: Duration,
 ) -> Result<Connected, HandshakeError> {
+    connect_from(None, target, identity, key, patience)
+}
+
+/// As `connect`, from a given address of this host: where the caller takes its datagrams.
+pub fn connect_from(
+    local: Option<IpAddr>,
+    target: SocketAddr,
+    identity: &Identity,
+    key: &HelloKey,
+    patience: Duration,
+) -> Result<Connected, HandshakeError> {
     let deadline = Instant::now() + patience;
     let mut pause = PAUSE_MIN;
     loop {
-        let error = match connect_once(target, identity, key, deadline) {
+        let error = match connect_once(local, target, identity, key, deadline) {
             Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
@@ -62,12 +74,13 @@ pub fn connect(
 }
 
 fn connect_once(
+    local: Option<IpAddr>,
     target: SocketAddr,
     identity: &Identity,
     key: &HelloKey,
     deadline: Instant,
 ) -> Result<Connected, HandshakeError> {
-    let stream = TcpStream::connect_timeout(&target, left(deadline)?)?;
+    let stream = dial(local, target, left(deadline)?)?;
     stream.set_nodelay(true)?;
     let mut line = Line { stream, deadline };
     let hello = Hello {
@@ -98,6 +111,15 @@ fn connect_once(
         socket: StreamSocket::new(line.stream)?,
         datagrams: SocketAddr::new(target.ip(), challenge.udp_port),
     })
+}
+
+fn dial(local: Option<IpAddr>, target: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(target), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
+    if let Some(local) = local {
+        socket.bind(&SocketAddr::new(local, 0).into())?;
+    }
+    socket.connect_timeout(&target.into(), patience)?;
+    Ok(socket.into())
 }
 
 fn accepted(status: Status) -> Result<(), HandshakeError> {
@@ -151,7 +173,7 @@ impl Line {
     }
 }
 
-fn io_error(error: std::io::Error) -> HandshakeError {
+fn io_error(error: io::Error) -> HandshakeError {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => HandshakeError::TimedOut,
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => HandshakeError::Closed,

@@ -7,7 +7,7 @@ mod caller;
 mod child;
 
 pub use caller::{Admission, Admitted, Caller, Progress};
-pub use child::{Connected, Identity, connect};
+pub use child::{Connected, Identity, connect, connect_from};
 
 use std::io;
 use std::time::Duration;

@@ -88,7 +88,7 @@ impl FrameSink for Collector {
 
     fn place(&mut self, header: &Header) -> Place<Bytes> {
         match self.discard_every {
-            Some(n) if header.seq % n == 0 => Place::Discard,
+            Some(n) if header.seq.is_multiple_of(n) => Place::Discard,
             _ => Place::Into(Bytes(vec![0xaa; header.payload_len as usize])),
         }
     }
