@@ -1,1 +1,96 @@
-//! Aggregation manager: admits jobs, plans trees, hands out quota
+//! The aggregation manager: the one daemon that knows the fabric. It plans trees, admits jobs and hands
+//! out quotas; it is not on the way of any data, and a fabric whose manager is gone goes on working but
+//! for new jobs.
+//!
+//! ```text
+//!   server      accepts connections, one thread each
+//!     user      a user's conversation: jobs, rendezvous, status
+//!     node      a node's conversation: registration, then grants and counters
+//!   admission   a request -> plan -> quota -> grants installed -> ticket
+//!     quota     what the job asked for against what the fabric has
+//!     rendezvous  ranks that find each other here, for programs without an MPI
+//!   registry    which nodes are connected
+//!   jobs        which jobs are admitted
+//! ```
+//! Invariants: no lock is held while a socket or another side is waited for; whatever a connection does,
+//! it costs others at most the memory of its own messages; a job ends with the connection that asked.
+#![forbid(unsafe_code)]
+
+mod admission;
+mod error;
+mod fabric;
+mod jobs;
+mod node;
+mod quota;
+mod refuse;
+mod registry;
+mod rendezvous;
+mod secret;
+mod server;
+mod status;
+mod user;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use trib_control::{Credentials, Listener, notify};
+use trib_topology::Topology;
+use trib_wire::control::hello::Role;
+
+pub use crate::error::Error;
+use crate::fabric::Fabric;
+use crate::server::Server;
+
+/// How a manager is started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// The topology file.
+    pub topology: PathBuf,
+    /// The credentials folder; the manager's own files and `ca.pem` are read.
+    pub credentials: PathBuf,
+}
+
+/// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where.
+pub fn run(options: &Options) -> Result<(), Error> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
+    let manager = Manager::bind(options)?;
+    notify::ready(Some(manager.address())).map_err(Error::Notify)?;
+    tracing::info!(address = %manager.address(), "manager ready");
+    let signal = signals.forever().next();
+    tracing::info!(?signal, "manager stopping");
+    notify::stopping().map_err(Error::Notify)?;
+    manager.shutdown();
+    Ok(())
+}
+
+/// A manager that serves in the background until it is shut down or dropped.
+pub struct Manager {
+    server: Server,
+}
+
+impl Manager {
+    /// Reads topology and credentials and starts to serve.
+    pub fn bind(options: &Options) -> Result<Self, Error> {
+        let topology = Topology::load(&options.topology)?;
+        let credentials = Credentials::load(&options.credentials, Role::Manager)?;
+        let listener = Listener::bind(options.listen, &credentials)?;
+        let server = Server::start(listener, Arc::new(Fabric::new(topology)?))?;
+        Ok(Manager { server })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Closes every connection and waits for the threads. Running jobs are not ended: their nodes and
+    /// ranks do without a manager.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+}

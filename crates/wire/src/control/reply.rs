@@ -45,6 +45,8 @@ pub enum Resource {
     Node,
     /// Memory at an aggregation node, bytes.
     Memory,
+    /// Connections to the manager at once.
+    Connections,
     /// The ranks of a program did not come together.
     Rendezvous,
     /// The job named does not exist or belongs to another connection.

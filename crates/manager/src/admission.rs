@@ -1,0 +1,180 @@
+//! From a request to a job whose tree is installed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime};
+
+use trib_topology::{Plan, PlanError, PlanNode, plan};
+use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
+use trib_wire::control::reply::{JobStatus, Refusal, Resource};
+use trib_wire::control::request::{JobRequest, QuotaAsk};
+use trib_wire::ids::{Epoch, JobId, NodeId};
+
+use crate::fabric::Fabric;
+use crate::quota::{Buffer, Ground, settle};
+use crate::refuse::{refuse, too_much};
+use crate::registry::{Answer, Outcome, Session};
+use crate::secret;
+
+/// Most ranks of a job: its ticket must fit one control message.
+pub(crate) const RANKS_MAX: usize = 1 << 18;
+
+/// The aggregation nodes of one job, by their place in the topology.
+type Sessions = BTreeMap<usize, Arc<Session>>;
+
+/// Plans the job, takes its quota and installs it at every node of its tree.
+pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
+    let plan = make_plan(fabric, request)?;
+    let sessions = find_nodes(fabric, &plan)?;
+    let limits = make_limits(fabric, &plan, &sessions, &request.ask)?;
+    let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
+    let key = JobKey(secret::random().map_err(random)?);
+    let job = fabric.jobs.enter(status_of(request, &sessions))?;
+    let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
+    for session in sessions.values() {
+        session.forget(job);
+    }
+    if let Err(refusal) = installed {
+        tracing::warn!(job = job.0, name = request.name, %refusal, "job not installed");
+        end(fabric, job);
+        return Err(refusal);
+    }
+    tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
+    let node = |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: sessions[&node.place].stream };
+    let nodes = plan.nodes.iter().map(node).collect();
+    Ok(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, leaves: plan.leaves })
+}
+
+/// Ends a job: its number is free again, its nodes drain.
+pub(crate) fn end(fabric: &Fabric, job: JobId) {
+    if let Some(status) = fabric.jobs.leave(job) {
+        fabric.registry.end_job(job, &status.nodes);
+        tracing::info!(job = job.0, name = status.name, "job ended");
+    }
+}
+
+fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<Plan, Refusal> {
+    let ranks = request.hosts.len();
+    if ranks > RANKS_MAX {
+        let text = format!("the program has {ranks} ranks, at most {RANKS_MAX} are possible: use fewer");
+        return Err(too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, text));
+    }
+    plan(&fabric.topology, &request.hosts).map_err(|error| match &error {
+        PlanError::UnknownHost { host, .. } => refuse(Resource::Host, Some(host), error.to_string()),
+        PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
+            too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, error.to_string())
+        }
+    })
+}
+
+fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
+    let mut sessions = Sessions::new();
+    let mut missing: Vec<&str> = Vec::new();
+    for node in &plan.nodes {
+        match fabric.registry.connected(&node.name) {
+            _ if sessions.contains_key(&node.place) => {}
+            Some(session) => {
+                sessions.insert(node.place, session);
+            }
+            None if missing.contains(&node.name.as_str()) => {}
+            None => missing.push(&node.name),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(sessions);
+    }
+    let (count, names) = (missing.len() as u64, missing.join(", "));
+    let text = format!("aggregation node {names} of the job's tree is not connected to the manager: start or restart `trib an` there");
+    Err(Refusal { asked: sessions.len() as u64 + count, available: sessions.len() as u64, ..refuse(Resource::Node, Some(&names), text) })
+}
+
+fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk) -> Result<Limits, Refusal> {
+    let buffer = |(place, session): (&usize, &Arc<Session>)| {
+        let here = plan.nodes.iter().filter(|node| node.place == *place);
+        let children = here.map(|node| node.children.len() as u64).sum();
+        Buffer { name: session.name.clone(), children, bytes: session.datagram_buffer_bytes }
+    };
+    let buffers: Vec<Buffer> = sessions.iter().map(buffer).collect();
+    let topology = &fabric.topology;
+    let ipv6 = sessions.values().any(|session| session.stream.is_ipv6());
+    settle(ask, &Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, buffers: &buffers })
+}
+
+fn status_of(request: &JobRequest, sessions: &Sessions) -> JobStatus {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
+    JobStatus {
+        id: JobId(0),
+        name: request.name.clone(),
+        user: request.user.clone(),
+        ranks: request.hosts.len() as u32,
+        nodes: sessions.values().map(|session| session.name.clone()).collect(),
+        since,
+    }
+}
+
+fn grants(job: JobId, key: &JobKey, limits: &Limits, plan: &Plan, sessions: &Sessions, world: usize) -> Vec<NodeGrant> {
+    let grant = |node: &PlanNode| NodeGrant {
+        job,
+        epoch: FIRST_EPOCH,
+        key: key.clone(),
+        limits: limits.clone(),
+        world_size: world as u32,
+        node: node.id,
+        parent: node.parent.map(|(parent, child)| {
+            let stream = sessions[&plan.nodes[usize::from(parent.0)].place].stream;
+            GrantParent { node: parent, child, stream }
+        }),
+        children: node
+            .children
+            .iter()
+            .map(|child| GrantChild { kind: child.kind, ranks: child.ranks.clone(), address: child.address })
+            .collect(),
+    };
+    plan.nodes.iter().map(grant).collect()
+}
+
+fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions) -> Result<(), Refusal> {
+    let (sender, answers) = mpsc::channel();
+    for grant in grants {
+        let place = plan.nodes[usize::from(grant.node.0)].place;
+        sessions[&place].install(grant.clone(), sender.clone());
+    }
+    let end = Instant::now() + INSTALL;
+    let mut waiting: BTreeMap<NodeId, &str> = plan.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
+    while !waiting.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        let Ok(answer) = answers.recv_timeout(left) else { return Err(silent(&waiting)) };
+        judge(answer, &mut waiting)?;
+    }
+    Ok(())
+}
+
+fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &str>) -> Result<(), Refusal> {
+    let Some(name) = waiting.remove(&node) else { return Ok(()) };
+    match outcome {
+        Outcome::Installed => Ok(()),
+        Outcome::Rejected(refusal) => {
+            let text = format!("aggregation node {name} refuses the job: {}", refusal.text);
+            Err(Refusal { holder: Some(name.into()), text, ..refusal })
+        }
+        Outcome::Lost => {
+            let text = format!("aggregation node {name} lost its connection to the manager while the job was installed: try again");
+            Err(refuse(Resource::Node, Some(name), text))
+        }
+    }
+}
+
+fn silent(waiting: &BTreeMap<NodeId, &str>) -> Refusal {
+    let mut names: Vec<&str> = waiting.values().copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    let names = names.join(", ");
+    let text = format!(
+        "aggregation node {names} did not install the job within {} s: it is stopped or overloaded; restart it or try again",
+        INSTALL.as_secs()
+    );
+    refuse(Resource::Node, Some(&names), text)
+}
+
+const INSTALL: Duration = Duration::from_secs(5);
+const FIRST_EPOCH: Epoch = Epoch(1);

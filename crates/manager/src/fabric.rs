@@ -1,0 +1,23 @@
+//! All that the manager knows, shared by its threads.
+
+use trib_topology::Topology;
+
+use crate::Error;
+use crate::jobs::Jobs;
+use crate::registry::Registry;
+use crate::rendezvous::Rendezvous;
+
+/// The fabric. Each part has its own lock, none is held while another is taken.
+pub(crate) struct Fabric {
+    pub topology: Topology,
+    pub registry: Registry,
+    pub jobs: Jobs,
+    pub rendezvous: Rendezvous,
+}
+
+impl Fabric {
+    pub(crate) fn new(topology: Topology) -> Result<Self, Error> {
+        let jobs = Jobs::new().map_err(Error::Random)?;
+        Ok(Fabric { topology, registry: Registry::default(), jobs, rendezvous: Rendezvous::default() })
+    }
+}

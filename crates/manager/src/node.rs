@@ -1,0 +1,127 @@
+//! A node's conversation: it registers, takes grants, and tells how it is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::Duration;
+
+use trib_control::{Channel, Error};
+use trib_wire::control::node::{ManagerMessage, NodeMessage};
+use trib_wire::control::reply::{Refusal, Resource};
+
+use crate::fabric::Fabric;
+use crate::refuse::{refuse, too_much};
+use crate::registry::{Outcome, Session};
+
+/// Serves one node until its connection ends.
+pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error> {
+    let hello = channel.recv(Some(REGISTER))?;
+    let (session, messages) = match register(fabric, &channel, hello) {
+        Ok(registered) => registered,
+        Err(refusal) => {
+            tracing::warn!(peer = %channel.peer().address, %refusal, "node not let in");
+            channel.send(&ManagerMessage::Refused(refusal))?;
+            channel.finish(LAST_WORD);
+            return Ok(());
+        }
+    };
+    tracing::info!(node = session.name, stream = %session.stream, "node connected");
+    let ended = thread::scope(|scope| {
+        let writer = thread::Builder::new().name(format!("to {}", session.name)).stack_size(STACK);
+        let started = writer.spawn_scoped(scope, || write(&session, messages));
+        let ended = match started {
+            Ok(_) => listen(&session, &channel),
+            Err(cause) => Err(Error::Socket { what: "start a thread".into(), cause }),
+        };
+        session.lose();
+        ended
+    });
+    tracing::warn!(node = session.name, "node disconnected");
+    ended
+}
+
+type Registered = (Arc<Session>, Receiver<ManagerMessage>);
+
+fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Result<Registered, Refusal> {
+    let NodeMessage::Register { name, stream, datagram_buffer_bytes, workers } = hello else {
+        return Err(refuse(Resource::Request, None, "a node's first message is Register"));
+    };
+    if fabric.topology.node(&name).is_none() {
+        let text = format!("the topology has no node `{name}`: correct the name, or add the node and restart the manager");
+        return Err(refuse(Resource::Node, Some(&name), text));
+    }
+    if stream.port() == 0 || datagram_buffer_bytes == 0 || workers == 0 {
+        let text = format!(
+            "node `{name}` registers with stream {stream}, {datagram_buffer_bytes} bytes of datagram buffer and {workers} workers: none of them may be 0"
+        );
+        return Err(too_much(Resource::Request, 0, 0, text));
+    }
+    let stream = reachable(stream, channel.peer().address);
+    let (session, messages) = Session::new(name, stream, datagram_buffer_bytes, channel.clone());
+    // Before anyone can install a job there, so that it is the first message.
+    session.post(ManagerMessage::Registered);
+    replace(fabric, &session)?;
+    Ok((session, messages))
+}
+
+// A second process under a name that is taken is refused, unless the first does not answer any more:
+// then its host most likely went down without closing the connection.
+fn replace(fabric: &Fabric, session: &Arc<Session>) -> Result<(), Refusal> {
+    let Err(other) = fabric.registry.enter(session, None) else { return Ok(()) };
+    let alive = other.query().is_some_and(|counters| counters.recv_timeout(PING).is_ok());
+    if !alive && fabric.registry.enter(session, Some(&other)).is_ok() {
+        other.lose();
+        return Ok(());
+    }
+    let text = format!(
+        "node `{}` is already connected, with streams at {}: stop that one, or give this one its own name",
+        session.name, other.stream
+    );
+    Err(refuse(Resource::Node, Some(&session.name), text))
+}
+
+fn reachable(stream: SocketAddr, peer: SocketAddr) -> SocketAddr {
+    match stream.ip().is_unspecified() {
+        true => SocketAddr::new(peer.ip(), stream.port()),
+        false => stream,
+    }
+}
+
+fn write(session: &Session, messages: Receiver<ManagerMessage>) {
+    while !session.is_lost() {
+        match messages.recv_timeout(GLANCE) {
+            Ok(message) if session.send(&message).is_err() => session.lose(),
+            _ => {}
+        }
+    }
+}
+
+fn listen(session: &Session, channel: &Channel) -> Result<(), Error> {
+    loop {
+        let (job, node, outcome) = match channel.recv(None) {
+            Ok(NodeMessage::Installed { job, node }) => (job, node, Outcome::Installed),
+            Ok(NodeMessage::Rejected { job, node, refusal }) => (job, node, Outcome::Rejected(refusal)),
+            Ok(NodeMessage::Counters(counters)) => {
+                session.counted(&counters);
+                continue;
+            }
+            Ok(NodeMessage::Register { .. }) => {
+                let cause = "it registered twice".into();
+                return Err(Error::Malformed { address: session.name.clone(), cause });
+            }
+            Err(Error::Closed { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if !session.answer(job, node, outcome) {
+            tracing::debug!(node = session.name, job = job.0, "answer about a job nobody waits for");
+        }
+    }
+}
+
+const REGISTER: Duration = Duration::from_secs(10);
+const PING: Duration = Duration::from_secs(1);
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// How soon a writer with nothing to send notices that its node is gone.
+const GLANCE: Duration = Duration::from_millis(500);
+const STACK: usize = 512 << 10;

@@ -1,0 +1,140 @@
+//! What a job asks for against what the fabric has.
+
+use trib_topology::{Bound, LimitTable};
+use trib_wire::control::job::Limits;
+use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::request::QuotaAsk;
+use trib_wire::header::HEADER_LEN;
+
+use crate::refuse::too_much;
+
+/// What a job's tree stands on.
+pub(crate) struct Ground<'a> {
+    /// The fabric's defaults and maxima.
+    pub table: &'a LimitTable,
+    /// The path MTU, bytes.
+    pub mtu: u32,
+    /// Whether any node is reached over IPv6, whose headers are longer.
+    pub ipv6: bool,
+    /// Per aggregation node of the tree.
+    pub buffers: &'a [Buffer],
+}
+
+/// What one aggregation node (process) can take in.
+pub(crate) struct Buffer {
+    /// Its name.
+    pub name: String,
+    /// Children of all the job's logical nodes there.
+    pub children: u64,
+    /// Receive buffer of its datagram sockets, bytes.
+    pub bytes: u64,
+}
+
+/// The job's limits, or what it wants too much of.
+pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refusal> {
+    let table = ground.table;
+    let payload_bound = payload_bound(ground);
+    let payload = choose(Resource::Payload, "payload", ask.payload.map(u64::from), payload_bound, 8..=u64::MAX, 8)?;
+    let number = |resource, name, ask: Option<u32>, bound, step| {
+        choose(resource, name, ask.map(u64::from), bound, step..=u64::MAX, step).map(|value| value as u32)
+    };
+    let limits = Limits {
+        groups: number(Resource::Groups, "groups", ask.groups, table.groups, 1)?,
+        window: window(ask.window, payload, ground)?,
+        osts: number(Resource::Osts, "osts", ask.osts, table.osts, 1)?,
+        payload: payload as u32,
+        streams: number(Resource::Streams, "streams", ask.streams, table.streams, 1)?,
+        segment: number(Resource::Segment, "segment", ask.segment, table.segment, 8)?,
+        staging: number(Resource::Staging, "staging", ask.staging, table.staging, 1)?,
+        flight: number(Resource::Flight, "flight", ask.flight, table.flight, 1)?,
+        stream_threshold: choose(
+            Resource::StreamThreshold,
+            "stream_threshold",
+            ask.stream_threshold,
+            table.stream_threshold,
+            0..=u64::MAX,
+            1,
+        )?,
+        heartbeat_ms: number(Resource::Heartbeat, "heartbeat_ms", ask.heartbeat_ms, table.heartbeat_ms, 1)?,
+        dead_after_ms: number(Resource::DeadAfter, "dead_after_ms", ask.dead_after_ms, table.dead_after_ms, 1)?,
+    };
+    check_pairs(&limits)?;
+    Ok(limits)
+}
+
+/// Kernel memory that a datagram with `payload` bytes of vector takes in a receive buffer: the kernel
+/// counts the memory block it lies in, not its length.
+pub(crate) fn truesize(payload: u64) -> u64 {
+    let packet = payload + HEADER_LEN as u64 + IPV4_UDP;
+    packet.next_power_of_two().max(SMALLEST)
+}
+
+fn payload_bound(ground: &Ground<'_>) -> Bound {
+    let headers = if ground.ipv6 { IPV6_UDP } else { IPV4_UDP };
+    let fits = (u64::from(ground.mtu) - headers - HEADER_LEN as u64) / 8 * 8;
+    let Bound { default, maximum } = ground.table.payload;
+    Bound { default: default.min(fits), maximum: maximum.min(fits) }
+}
+
+// The largest window whose fragments from all children fit the tightest receive buffer. Where not even
+// one fits, one it is: frames that are dropped come again, only later.
+fn window(ask: Option<u32>, payload: u64, ground: &Ground<'_>) -> Result<u32, Refusal> {
+    let fits = |buffer: &Buffer| (buffer.bytes / (buffer.children.max(1) * truesize(payload))).max(1);
+    let tightest = ground.buffers.iter().min_by_key(|buffer| fits(buffer));
+    let room = tightest.map_or(u64::MAX, fits);
+    let Bound { default, maximum } = ground.table.window;
+    let bound = Bound { default: default.min(room), maximum };
+    let window = choose(Resource::Window, "window", ask.map(u64::from), bound, 1..=u64::MAX, 1)?;
+    match tightest {
+        Some(buffer) if window > room => {
+            let text = format!(
+                "a window of {window} fragments of {payload} bytes from {} children does not fit the datagram receive buffer of node {} ({} bytes), a window of {room} does: ask for less, or raise net.core.rmem_max there and restart the node",
+                buffer.children, buffer.name, buffer.bytes
+            );
+            Err(Refusal { holder: Some(buffer.name.clone()), ..too_much(Resource::Window, window, room, text) })
+        }
+        _ => Ok(window as u32),
+    }
+}
+
+fn choose(
+    resource: Resource,
+    name: &str,
+    ask: Option<u64>,
+    bound: Bound,
+    allowed: std::ops::RangeInclusive<u64>,
+    step: u64,
+) -> Result<u64, Refusal> {
+    let Some(asked) = ask else { return Ok(bound.default) };
+    let refuse = |text| Err(too_much(resource, asked, bound.maximum, text));
+    if asked > bound.maximum {
+        return refuse(format!("the job asks for {name} = {asked}, this fabric gives at most {}: ask for less", bound.maximum));
+    }
+    if !allowed.contains(&asked) || asked % step != 0 {
+        return refuse(format!("the job asks for {name} = {asked}; it must be a multiple of {step} and at least {}", allowed.start()));
+    }
+    Ok(asked)
+}
+
+fn check_pairs(limits: &Limits) -> Result<(), Refusal> {
+    let (heartbeat, dead_after) = (u64::from(limits.heartbeat_ms), u64::from(limits.dead_after_ms));
+    if dead_after < 3 * heartbeat {
+        let text = format!(
+            "dead_after_ms = {dead_after} must be at least three times heartbeat_ms = {heartbeat}: raise the one or lower the other"
+        );
+        return Err(too_much(Resource::DeadAfter, 3 * heartbeat, dead_after, text));
+    }
+    if limits.osts < limits.window {
+        let text = format!("osts = {} leaves no room for one group's window of {}: ask for more osts", limits.osts, limits.window);
+        return Err(too_much(Resource::Osts, u64::from(limits.window), u64::from(limits.osts), text));
+    }
+    Ok(())
+}
+
+const IPV4_UDP: u64 = 28;
+const IPV6_UDP: u64 = 48;
+/// What even a small datagram takes.
+const SMALLEST: u64 = 2304;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use super::*;
+
+fn buffers(children: u64, bytes: u64) -> Vec<Buffer> {
+    vec![
+        Buffer { name: "wide".into(), children: 2, bytes: 1 << 30 },
+        Buffer { name: "tight".into(), children, bytes },
+    ]
+}
+
+fn settled(ask: QuotaAsk, mtu: u32, buffers: &[Buffer]) -> Result<Limits, Refusal> {
+    settle(&ask, &Ground { table: &LimitTable::default(), mtu, ipv6: false, buffers })
+}
+
+#[test]
+fn a_job_that_asks_nothing_gets_the_defaults() {
+    let limits = settled(QuotaAsk::default(), 1500, &buffers(4, 425_984)).unwrap();
+    let expected = Limits {
+        groups: 16_384,
+        window: 16,
+        osts: 262_144,
+        payload: 1368,
+        streams: 4,
+        segment: 32_768,
+        staging: 4,
+        flight: 16,
+        stream_threshold: 16_384,
+        heartbeat_ms: 1_000,
+        dead_after_ms: 60_000,
+    };
+    assert_eq!(limits, expected);
+    assert_eq!(settled(QuotaAsk::default(), 65_536, &buffers(1, 1 << 30)).unwrap().payload, 8192);
+}
+
+#[test]
+fn fragments_of_all_children_fit_the_tightest_buffer() {
+    for (children, bytes, mtu) in [(64, 425_984, 1500), (8, 425_984, 65_536), (33, 212_992, 9000), (3, 1 << 22, 576)] {
+        let limits = settled(QuotaAsk::default(), mtu, &buffers(children, bytes)).unwrap();
+        let need = |window: u32| children * u64::from(window) * truesize(u64::from(limits.payload));
+        assert!(need(limits.window) <= bytes, "{children} {bytes} {mtu}: {limits:?}");
+        assert!(limits.window == 16 || need(limits.window + 1) > bytes, "no smaller than it must be: {limits:?}");
+        assert!(limits.payload % 8 == 0 && u64::from(limits.payload) + 28 + HEADER_LEN as u64 <= u64::from(mtu));
+    }
+    assert_eq!(settled(QuotaAsk::default(), 1500, &buffers(64, 4096)).unwrap().window, 1);
+}
+
+#[test]
+fn longer_ip_headers_leave_less_payload() {
+    let ground = Ground { table: &LimitTable::default(), mtu: 1500, ipv6: true, buffers: &[] };
+    assert_eq!(settle(&QuotaAsk::default(), &ground).unwrap().payload, 1344);
+}
+
+#[test]
+fn too_much_is_refused_with_both_amounts() {
+    let ask = |change: fn(&mut QuotaAsk)| {
+        let mut ask = QuotaAsk::default();
+        change(&mut ask);
+        settled(ask, 1500, &buffers(4, 425_984)).unwrap_err()
+    };
+    let table = [
+        (ask(|a| a.groups = Some(65_537)), Resource::Groups, 65_537, 65_536),
+        (ask(|a| a.osts = Some(u32::MAX)), Resource::Osts, u64::from(u32::MAX), 1 << 20),
+        (ask(|a| a.payload = Some(1376)), Resource::Payload, 1376, 1368),
+        (ask(|a| a.payload = Some(12)), Resource::Payload, 12, 1368),
+        (ask(|a| a.streams = Some(0)), Resource::Streams, 0, 64),
+        (ask(|a| a.window = Some(65)), Resource::Window, 65, 64),
+        (ask(|a| a.window = Some(64)), Resource::Window, 64, 46),
+        (ask(|a| a.osts = Some(8)), Resource::Osts, 16, 8),
+        (ask(|a| a.heartbeat_ms = Some(30_000)), Resource::DeadAfter, 90_000, 60_000),
+    ];
+    for (refusal, resource, asked, available) in table {
+        assert_eq!((refusal.resource, refusal.asked, refusal.available), (resource, asked, available), "{refusal}");
+    }
+    assert_eq!(ask(|a| a.window = Some(64)).holder.as_deref(), Some("tight"));
+}
+
+#[test]
+fn what_is_asked_within_bounds_is_given() {
+    let ask = QuotaAsk { groups: Some(7), window: Some(2), stream_threshold: Some(0), segment: Some(8), ..QuotaAsk::default() };
+    let limits = settled(ask, 1500, &buffers(4, 425_984)).unwrap();
+    assert_eq!((limits.groups, limits.window, limits.stream_threshold, limits.segment), (7, 2, 0, 8));
+}

@@ -1,0 +1,195 @@
+//! Which aggregation nodes are connected.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use trib_control::Channel;
+use trib_wire::control::job::NodeGrant;
+use trib_wire::control::node::ManagerMessage;
+use trib_wire::control::reply::Refusal;
+use trib_wire::ids::{JobId, NodeId};
+
+/// A node's counters.
+pub(crate) type Counters = BTreeMap<String, u64>;
+
+/// The nodes that registered, by name.
+#[derive(Default)]
+pub(crate) struct Registry {
+    nodes: Mutex<BTreeMap<String, Arc<Session>>>,
+}
+
+impl Registry {
+    /// Makes `session` the node of its name. Fails with the one that is there, if it is not `known`.
+    pub(crate) fn enter(&self, session: &Arc<Session>, known: Option<&Arc<Session>>) -> Result<(), Arc<Session>> {
+        let mut nodes = lock(&self.nodes);
+        match nodes.get(&session.name) {
+            Some(other) if !other.is_lost() && !known.is_some_and(|known| Arc::ptr_eq(known, other)) => Err(other.clone()),
+            _ => {
+                nodes.insert(session.name.clone(), session.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// The node of this name if it is connected.
+    pub(crate) fn connected(&self, name: &str) -> Option<Arc<Session>> {
+        self.known(name).filter(|session| !session.is_lost())
+    }
+
+    /// The node of this name if it ever registered.
+    pub(crate) fn known(&self, name: &str) -> Option<Arc<Session>> {
+        lock(&self.nodes).get(name).cloned()
+    }
+
+    /// Tells the nodes of these names that a job is over.
+    pub(crate) fn end_job<'a>(&self, job: JobId, names: impl IntoIterator<Item = &'a String>) {
+        for session in names.into_iter().filter_map(|name| self.connected(name)) {
+            session.post(ManagerMessage::End { job });
+        }
+    }
+}
+
+/// How an installation went.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// In place.
+    Installed,
+    /// Refused by the node.
+    Rejected(Refusal),
+    /// The node's connection ended first.
+    Lost,
+}
+
+/// The answer to one installation.
+pub(crate) type Answer = (NodeId, Outcome);
+
+/// One connection of one node.
+pub(crate) struct Session {
+    /// Its name in the topology.
+    pub name: String,
+    /// Where it takes streams.
+    pub stream: SocketAddr,
+    /// Receive buffer of its datagram sockets.
+    pub datagram_buffer_bytes: u64,
+    /// Its software version.
+    pub version: String,
+    channel: Arc<Channel>,
+    outbox: SyncSender<ManagerMessage>,
+    expected: Mutex<Expected>,
+}
+
+#[derive(Default)]
+struct Expected {
+    lost: bool,
+    installs: BTreeMap<(JobId, NodeId), Sender<Answer>>,
+    counters: Vec<Sender<Counters>>,
+}
+
+impl Session {
+    /// A session, and the messages that its writer has to send.
+    pub(crate) fn new(
+        name: String,
+        stream: SocketAddr,
+        datagram_buffer_bytes: u64,
+        channel: Arc<Channel>,
+    ) -> (Arc<Self>, Receiver<ManagerMessage>) {
+        let (outbox, messages) = mpsc::sync_channel(OUTBOX);
+        let version = channel.peer().software.clone();
+        let expected = Mutex::default();
+        let session = Session { name, stream, datagram_buffer_bytes, version, channel, outbox, expected };
+        (Arc::new(session), messages)
+    }
+
+    /// Leaves a message for the writer. A node that has not read so many before it is stuck; it is
+    /// disconnected, and will register again when it is not.
+    pub(crate) fn post(&self, message: ManagerMessage) {
+        if self.outbox.try_send(message).is_err() {
+            self.lose();
+        }
+    }
+
+    /// Sends a message; for the session's writer.
+    pub(crate) fn send(&self, message: &ManagerMessage) -> Result<(), trib_control::Error> {
+        self.channel.send(message)
+    }
+
+    /// Asks for an installation; exactly one answer comes through `answers`.
+    pub(crate) fn install(&self, grant: NodeGrant, answers: Sender<Answer>) {
+        {
+            let mut expected = lock(&self.expected);
+            if expected.lost {
+                // Whoever gave up waiting does not mind.
+                let _ = answers.send((grant.node, Outcome::Lost));
+                return;
+            }
+            expected.installs.insert((grant.job, grant.node), answers);
+        }
+        self.post(ManagerMessage::Install(grant));
+    }
+
+    /// The node's answer to an installation. `false`: nobody waits for it.
+    pub(crate) fn answer(&self, job: JobId, node: NodeId, outcome: Outcome) -> bool {
+        let waiting = lock(&self.expected).installs.remove(&(job, node));
+        waiting.is_some_and(|answers| answers.send((node, outcome)).is_ok())
+    }
+
+    /// Nobody waits for answers about this job any more.
+    pub(crate) fn forget(&self, job: JobId) {
+        lock(&self.expected).installs.retain(|(other, _), _| *other != job);
+    }
+
+    /// Asks for the counters; at most one question is under way, its answer serves all who ask.
+    pub(crate) fn query(&self) -> Option<Receiver<Counters>> {
+        let (sender, receiver) = mpsc::channel();
+        let first = {
+            let mut expected = lock(&self.expected);
+            if expected.lost || expected.counters.len() >= QUERIES {
+                return None;
+            }
+            expected.counters.push(sender);
+            expected.counters.len() == 1
+        };
+        if first {
+            self.post(ManagerMessage::QueryCounters);
+        }
+        Some(receiver)
+    }
+
+    /// The node's counters have come.
+    pub(crate) fn counted(&self, counters: &Counters) {
+        let waiting = std::mem::take(&mut lock(&self.expected).counters);
+        for sender in waiting {
+            // Whoever gave up waiting does not mind.
+            let _ = sender.send(counters.clone());
+        }
+    }
+
+    /// Ends the session: all who wait are told.
+    pub(crate) fn lose(&self) {
+        self.channel.close();
+        let (installs, _) = {
+            let mut expected = lock(&self.expected);
+            expected.lost = true;
+            (std::mem::take(&mut expected.installs), std::mem::take(&mut expected.counters))
+        };
+        for ((_, node), answers) in installs {
+            let _ = answers.send((node, Outcome::Lost));
+        }
+    }
+
+    /// Whether the connection is gone.
+    pub(crate) fn is_lost(&self) -> bool {
+        lock(&self.expected).lost
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Messages a node may leave unread.
+const OUTBOX: usize = 4096;
+/// Status requests that may wait for one node.
+const QUERIES: usize = 64;

@@ -1,0 +1,228 @@
+//! Ranks of one program that find each other at the manager.
+//!
+//! ```text
+//!   Gathering --last rank--> Admitting --ticket or refusal--> Settled (all ranks get the same)
+//!       |                                                        ^
+//!       `-- contradiction, or patience over: refusal ------------'
+//! ```
+//! Each rank waits on its own thread; the one that completes the program admits the job, with no lock held.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use trib_wire::control::job::JobTicket;
+use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk};
+use trib_wire::ids::JobId;
+use trib_wire::ranks::RankList;
+
+use crate::admission::RANKS_MAX;
+use crate::refuse::{refuse, too_much};
+
+/// What a program's ranks are told. The job ends with rank 0's connection.
+pub(crate) type Verdict = Arc<Result<JobTicket, Refusal>>;
+
+/// All programs that are gathering, by their rendezvous text.
+#[derive(Default)]
+pub(crate) struct Rendezvous {
+    programs: Mutex<BTreeMap<String, Arc<Program>>>,
+}
+
+struct Program {
+    state: Mutex<State>,
+    settled: Condvar,
+}
+
+struct State {
+    size: u32,
+    present: BTreeMap<u32, Rank>,
+    end: Instant,
+    admitting: bool,
+    verdict: Option<Verdict>,
+}
+
+struct Rank {
+    host: String,
+    ask: QuotaAsk,
+    name: String,
+    user: String,
+}
+
+impl Rendezvous {
+    /// Waits until all ranks are here and `admit` has decided, or until it is clear that it cannot.
+    ///
+    /// `is_gone` tells whether this rank's connection has ended; then it no longer counts as present
+    /// and the answer is `None`. `abandon` ends a job that rank 0 did not live to receive.
+    pub(crate) fn attach(
+        &self,
+        rank: Attachment,
+        admit: impl FnOnce(&JobRequest) -> Result<JobTicket, Refusal>,
+        abandon: impl FnOnce(JobId),
+        is_gone: impl Fn() -> bool,
+    ) -> Option<Verdict> {
+        if let Err(refusal) = check(&rank) {
+            return Some(Arc::new(Err(refusal)));
+        }
+        let (key, number) = (rank.rendezvous.clone(), rank.rank);
+        let program = match self.join(rank) {
+            Ok(program) => program,
+            Err(verdict) => return Some(verdict),
+        };
+        if let Some(request) = program.complete() {
+            self.settle(&key, &program, admit(&request));
+        }
+        let verdict = self.wait(&key, &program, number, &is_gone);
+        if let (Some(verdict), 0, true) = (&verdict, number, is_gone()) {
+            if let Ok(ticket) = &**verdict {
+                abandon(ticket.job);
+            }
+            return None;
+        }
+        verdict
+    }
+
+    fn join(&self, rank: Attachment) -> Result<Arc<Program>, Verdict> {
+        let mut programs = lock(&self.programs);
+        let patience = Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
+        let end = Instant::now() + patience;
+        let program = programs.entry(rank.rendezvous.clone()).or_insert_with(|| {
+            let state = State { size: rank.size, present: BTreeMap::new(), end, admitting: false, verdict: None };
+            Arc::new(Program { state: Mutex::new(state), settled: Condvar::new() })
+        });
+        let program = program.clone();
+        let mut state = lock(&program.state);
+        if let Some(refusal) = state.contradiction(&rank) {
+            let verdict: Verdict = Arc::new(Err(refusal));
+            // Ranks of a program that is being admitted are not to blame for one that came too late.
+            if !state.admitting {
+                state.verdict = Some(verdict.clone());
+                program.settled.notify_all();
+                programs.remove(&rank.rendezvous);
+            }
+            return Err(verdict);
+        }
+        let Attachment { rank: number, host, ask, name, user, .. } = rank;
+        state.present.insert(number, Rank { host, ask, name, user });
+        state.end = state.end.max(end);
+        drop(state);
+        Ok(program)
+    }
+
+    fn settle(&self, key: &str, program: &Arc<Program>, outcome: Result<JobTicket, Refusal>) {
+        self.remove(key, program);
+        lock(&program.state).verdict = Some(Arc::new(outcome));
+        program.settled.notify_all();
+    }
+
+    fn wait(&self, key: &str, program: &Arc<Program>, number: u32, is_gone: &impl Fn() -> bool) -> Option<Verdict> {
+        loop {
+            let state = lock(&program.state);
+            let waits = |state: &mut State| state.verdict.is_none();
+            let turn = if state.admitting { GLANCE } else { GLANCE.min(state.end.saturating_duration_since(Instant::now())) };
+            let waited = program.settled.wait_timeout_while(state, turn, waits);
+            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if let Some(verdict) = &state.verdict {
+                return Some(verdict.clone());
+            }
+            if state.admitting {
+                continue;
+            }
+            if Instant::now() >= state.end {
+                let outcome = Err(state.incomplete(key));
+                // From here on nobody can join or complete it.
+                state.admitting = true;
+                drop(state);
+                self.settle(key, program, outcome);
+            } else if is_gone() {
+                state.present.remove(&number);
+                let empty = state.present.is_empty();
+                state.admitting = empty;
+                drop(state);
+                if empty {
+                    self.remove(key, program);
+                }
+                return None;
+            }
+        }
+    }
+
+    fn remove(&self, key: &str, program: &Arc<Program>) {
+        let mut programs = lock(&self.programs);
+        if programs.get(key).is_some_and(|other| Arc::ptr_eq(other, program)) {
+            programs.remove(key);
+        }
+    }
+}
+
+impl Program {
+    // The whole program's request, for the one rank that finds it complete.
+    fn complete(&self) -> Option<JobRequest> {
+        let mut state = lock(&self.state);
+        if state.admitting || state.verdict.is_some() || state.present.len() < state.size as usize {
+            return None;
+        }
+        state.admitting = true;
+        let hosts = state.present.values().map(|rank| rank.host.clone()).collect();
+        let Rank { ask, name, user, .. } = state.present.get(&0)?;
+        Some(JobRequest { hosts, ask: ask.clone(), name: name.clone(), user: user.clone() })
+    }
+}
+
+impl State {
+    fn contradiction(&self, rank: &Attachment) -> Option<Refusal> {
+        let Attachment { rendezvous, rank: number, size, .. } = rank;
+        let text = if self.admitting {
+            format!("rank {number} came to rendezvous `{rendezvous}` when it was over: use a new rendezvous for every program")
+        } else if self.size != *size {
+            format!(
+                "the ranks at rendezvous `{rendezvous}` disagree: rank {number} says there are {size}, others say {}; start all with the same size, and every program with its own rendezvous",
+                self.size
+            )
+        } else if self.present.contains_key(number) {
+            format!("two processes at rendezvous `{rendezvous}` say they are rank {number}: start every program with its own rendezvous")
+        } else {
+            return None;
+        };
+        let (asked, available) = (u64::from(*size), u64::from(self.size));
+        Some(Refusal { asked, available, ..refuse(Resource::Rendezvous, Some(&format!("rank {number}")), text) })
+    }
+
+    fn incomplete(&self, key: &str) -> Refusal {
+        let missing = RankList::from_ranks((0..self.size).filter(|rank| !self.present.contains_key(rank)));
+        let text = format!(
+            "only {} of {} ranks came to rendezvous `{key}` in time; missing: rank {missing}",
+            self.present.len(),
+            self.size
+        );
+        let (asked, available) = (u64::from(self.size), self.present.len() as u64);
+        Refusal { asked, available, ..refuse(Resource::Rendezvous, Some(&format!("rank {missing}")), text) }
+    }
+}
+
+fn check(rank: &Attachment) -> Result<(), Refusal> {
+    let (number, size) = (u64::from(rank.rank), u64::from(rank.size));
+    if size > RANKS_MAX as u64 {
+        let text = format!("the program has {size} ranks, at most {RANKS_MAX} are possible: use fewer");
+        return Err(too_much(Resource::Ranks, size, RANKS_MAX as u64, text));
+    }
+    if number >= size {
+        let text = format!("rank {number} of {size} ranks cannot be: ranks count from 0");
+        return Err(too_much(Resource::Request, number, size.saturating_sub(1), text));
+    }
+    if rank.rendezvous.is_empty() || rank.rendezvous.len() > NAME_MAX {
+        let text = format!("a rendezvous has 1 to {NAME_MAX} bytes: set TRIB_RENDEZVOUS to the same text on all ranks");
+        return Err(too_much(Resource::Request, rank.rendezvous.len() as u64, NAME_MAX as u64, text));
+    }
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const PATIENCE_MS: u64 = 60_000;
+const PATIENCE_MAX_MS: u32 = 3_600_000;
+const NAME_MAX: usize = 1024;
+/// How often a waiting rank's connection is looked at.
+const GLANCE: Duration = Duration::from_millis(250);

@@ -1,0 +1,192 @@
+//! Connections and their threads.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use trib_control::{Channel, Error as ControlError, Listener, Pending};
+use trib_wire::control::hello::Role;
+use trib_wire::control::reply::{Reply, Resource};
+
+use crate::fabric::Fabric;
+use crate::refuse::too_much;
+use crate::{Error, admission, node, user};
+
+/// A listening manager.
+pub(crate) struct Server {
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    listener: Listener,
+    fabric: Arc<Fabric>,
+    door: Mutex<Door>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct Door {
+    stopping: bool,
+    last: u64,
+    // Connections in their handshake.
+    strangers: usize,
+    // Connections that are established; the threads hold the channels.
+    guests: BTreeMap<u64, Weak<Channel>>,
+}
+
+impl Server {
+    /// Serves from now on.
+    pub(crate) fn start(listener: Listener, fabric: Arc<Fabric>) -> Result<Self, Error> {
+        let shared = Arc::new(Shared { listener, fabric, door: Mutex::default(), moved: Condvar::new() });
+        let accepting = {
+            let shared = shared.clone();
+            spawn("accept", move || accept(&shared)).map_err(Error::Thread)?
+        };
+        Ok(Server { shared, accepting: Some(accepting) })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.shared.listener.address()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        {
+            let mut door = self.shared.lock();
+            door.stopping = true;
+            door.guests.values().filter_map(Weak::upgrade).for_each(|channel| channel.close());
+        }
+        self.shared.moved.notify_all();
+        self.shared.listener.close();
+        if let Some(accepting) = self.accepting.take() {
+            // A panic there has been reported already.
+            let _ = accepting.join();
+        }
+        let busy = |door: &mut Door| door.strangers > 0 || !door.guests.is_empty();
+        // Nobody waits longer for anything than this, but for a status of stuck nodes.
+        let waited = self.shared.moved.wait_timeout_while(self.shared.lock(), HANDSHAKE, busy);
+        drop(waited);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Door> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // Waits until there is room for one more stranger. `false`: the manager stops.
+    fn admit_stranger(&self) -> bool {
+        let full = |door: &mut Door| door.strangers >= STRANGERS_MAX && !door.stopping;
+        let mut door = self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        door.strangers += 1;
+        !door.stopping
+    }
+
+    fn forget_stranger(&self) {
+        self.lock().strangers -= 1;
+        self.moved.notify_all();
+    }
+
+    // Moves a connection from strangers to guests. `None`: it is one too many, or the manager stops.
+    fn welcome(&self, channel: &Arc<Channel>) -> Option<u64> {
+        let mut door = self.lock();
+        door.strangers -= 1;
+        self.moved.notify_all();
+        if door.stopping || door.guests.len() >= GUESTS_MAX {
+            return None;
+        }
+        door.last += 1;
+        let number = door.last;
+        door.guests.insert(number, Arc::downgrade(channel));
+        Some(number)
+    }
+
+    fn farewell(&self, number: u64) {
+        self.lock().guests.remove(&number);
+        self.moved.notify_all();
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.lock().stopping
+    }
+}
+
+fn accept(shared: &Arc<Shared>) {
+    while !shared.is_stopping() {
+        match shared.listener.accept() {
+            Ok(pending) if shared.admit_stranger() => {
+                let inner = shared.clone();
+                if let Err(cause) = spawn("connection", move || receive(&inner, pending)) {
+                    tracing::error!(%cause, "cannot start a thread for a connection");
+                    shared.forget_stranger();
+                }
+            }
+            Ok(_) => shared.forget_stranger(),
+            Err(_) if shared.is_stopping() => {}
+            Err(error) => {
+                // Out of file descriptors, most likely: some will be free again.
+                tracing::error!(%error, "cannot accept");
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+fn receive(shared: &Shared, pending: Pending) {
+    let peer = pending.address();
+    let channel = match pending.establish(HANDSHAKE) {
+        Ok(channel) => Arc::new(channel),
+        Err(error) => {
+            shared.forget_stranger();
+            tracing::warn!(%peer, %error, "connection not let in");
+            return;
+        }
+    };
+    let Some(number) = shared.welcome(&channel) else {
+        turn_away(&channel);
+        return;
+    };
+    if let Err(error) = serve(shared, &channel) {
+        tracing::info!(%peer, %error, "connection ended");
+    }
+    shared.farewell(number);
+}
+
+fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
+    if channel.peer().role == Role::Node {
+        return node::serve(&shared.fabric, channel.clone());
+    }
+    let mut held = Vec::new();
+    let ended = user::serve(&shared.fabric, channel, &mut held);
+    // A manager that stops leaves the jobs running: they do without it.
+    if !shared.is_stopping() {
+        held.into_iter().for_each(|job| admission::end(&shared.fabric, job));
+    }
+    ended
+}
+
+fn turn_away(channel: &Channel) {
+    let text = format!("the manager serves {GUESTS_MAX} connections, the most it takes, or it is stopping: try again later");
+    let refusal = too_much(Resource::Connections, GUESTS_MAX as u64 + 1, GUESTS_MAX as u64, text);
+    // `Refused` reads the same in both conversations. Whoever does not read it finds a closed channel.
+    if channel.send(&Reply::Refused(refusal)).is_ok() {
+        channel.finish(LAST_WORD);
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work)
+}
+
+const HANDSHAKE: Duration = Duration::from_secs(5);
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// Connections that have proven nothing yet; more wait in the kernel's queue.
+const STRANGERS_MAX: usize = 256;
+/// Established connections.
+const GUESTS_MAX: usize = 8192;
+const STACK: usize = 512 << 10;

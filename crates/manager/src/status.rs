@@ -1,0 +1,35 @@
+//! The fabric at one moment, for people and tools.
+
+use std::time::{Duration, Instant};
+
+use trib_wire::control::reply::{NodeStatus, StatusReport};
+
+use crate::fabric::Fabric;
+
+/// Asks every connected node at once and waits at most a second for the slowest.
+pub(crate) fn report(fabric: &Fabric) -> StatusReport {
+    let nodes = fabric.topology.nodes();
+    let asked: Vec<_> = nodes
+        .iter()
+        .map(|node| {
+            let session = fabric.registry.known(&node.name);
+            let counters = session.as_ref().and_then(|session| session.query());
+            (node.name.clone(), session, counters)
+        })
+        .collect();
+    let end = Instant::now() + PATIENCE;
+    let nodes = asked
+        .into_iter()
+        .map(|(name, session, counters)| {
+            let left = end.saturating_duration_since(Instant::now());
+            let counters = counters.and_then(|counters| counters.recv_timeout(left).ok()).unwrap_or_default();
+            let address = session.as_ref().map(|session| session.stream);
+            let connected = session.as_ref().is_some_and(|session| !session.is_lost());
+            let version = session.map(|session| session.version.clone()).unwrap_or_default();
+            NodeStatus { name, address, version, connected, counters }
+        })
+        .collect();
+    StatusReport { fabric: fabric.topology.name().into(), nodes, jobs: fabric.jobs.list() }
+}
+
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,96 @@
+//! A user's conversation: jobs, rendezvous, status.
+
+use std::time::Duration;
+
+use trib_control::{Channel, Error};
+use trib_wire::control::job::JobTicket;
+use trib_wire::control::reply::{Refusal, Reply, Resource};
+use trib_wire::control::request::{Attachment, JobRequest, Request};
+use trib_wire::ids::JobId;
+
+use crate::admission::{admit, end};
+use crate::fabric::Fabric;
+use crate::refuse::{refuse, too_much};
+use crate::status;
+
+/// Serves one user until its connection ends. The jobs it still holds stay with the caller.
+pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -> Result<(), Error> {
+    loop {
+        // Who holds a job may be silent for days; who holds none has no reason to stay.
+        let patience = held.is_empty().then_some(IDLE);
+        let reply = match channel.recv(patience) {
+            Ok(Request::RequestJob(request)) => job(fabric, &request, held),
+            Ok(Request::Attach(rank)) => match attach(fabric, channel, rank, held) {
+                Some(reply) => reply,
+                None => return Ok(()),
+            },
+            Ok(Request::EndJob { job }) => end_held(fabric, job, held),
+            Ok(Request::Status) => Reply::Status(status::report(fabric)),
+            Err(Error::Closed { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        channel.send(&reply)?;
+    }
+}
+
+fn job(fabric: &Fabric, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
+    let granted = check_text(&request.name, &request.user).and_then(|()| room(held)).and_then(|()| admit(fabric, request));
+    match granted {
+        Ok(ticket) => grant(ticket, held),
+        Err(refusal) => Reply::Refused(refusal),
+    }
+}
+
+fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<JobId>) -> Option<Reply> {
+    if let Err(refusal) = check_text(&rank.name, &rank.user).and_then(|()| room(held)) {
+        return Some(Reply::Refused(refusal));
+    }
+    let first = rank.rank == 0;
+    let verdict = fabric.rendezvous.attach(
+        rank,
+        |request| admit(fabric, request),
+        |job| end(fabric, job),
+        || channel.is_closed(),
+    )?;
+    Some(match &*verdict {
+        Ok(ticket) if first => grant(ticket.clone(), held),
+        Ok(ticket) => Reply::Granted(ticket.clone()),
+        Err(refusal) => Reply::Refused(refusal.clone()),
+    })
+}
+
+fn grant(ticket: JobTicket, held: &mut Vec<JobId>) -> Reply {
+    held.push(ticket.job);
+    Reply::Granted(ticket)
+}
+
+fn end_held(fabric: &Fabric, job: JobId, held: &mut Vec<JobId>) -> Reply {
+    if !held.contains(&job) {
+        let text = format!("{job} is not held by this connection: only the one that asked for a job can end it");
+        return Reply::Refused(refuse(Resource::Job, Some(&job.to_string()), text));
+    }
+    held.retain(|other| *other != job);
+    end(fabric, job);
+    Reply::Ended { job }
+}
+
+fn room(held: &[JobId]) -> Result<(), Refusal> {
+    if held.len() < HELD_MAX {
+        return Ok(());
+    }
+    let text = format!("this connection holds {HELD_MAX} jobs, the most it may: end one first");
+    Err(too_much(Resource::Jobs, held.len() as u64 + 1, HELD_MAX as u64, text))
+}
+
+fn check_text(name: &str, user: &str) -> Result<(), Refusal> {
+    let longest = name.len().max(user.len());
+    if longest <= TEXT_MAX {
+        return Ok(());
+    }
+    let text = format!("names of programs and users have at most {TEXT_MAX} bytes: shorten it");
+    Err(too_much(Resource::Request, longest as u64, TEXT_MAX as u64, text))
+}
+
+const IDLE: Duration = Duration::from_secs(60);
+const HELD_MAX: usize = 64;
+const TEXT_MAX: usize = 1024;
