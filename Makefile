@@ -1,0 +1,54 @@
+# The verbs of this project. `make` alone lists them.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)/release
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+# The soname carries the major version: programs built against another one must not load this library.
+SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
+
+.PHONY: help demo test mutants bench build mpi lint install dependencies
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: ## train a network under MPI, with and without Tributary, and show what the tree did
+	@scripts/demo
+
+test: ## everything that decides whether a change is good: style, unit tests, system tests
+	@scripts/test
+
+mutants: ## break the protocol core in six ways and show that the simulator notices each
+	@scripts/mutants
+
+bench: build ## the table of latencies and bandwidths, 4 B to 16 MiB
+	@scripts/bench
+
+lint: ## formatting and lints, as `make test` wants them
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+
+build: mpi ## binary and libraries, in target/release
+	$(CARGO) build --release -p trib
+
+# Programs linked with the library look for its soname, in the build folder as after installation.
+mpi:
+	$(CARGO) build --release -p tributary
+	ln -sf libtributary.so $(TARGET)/$(SONAME)
+	$(MAKE) -C mpi LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi
+
+dependencies: ## install the Debian packages that are missing (root or sudo)
+	@scripts/install-dependencies
+
+install: build ## install under PREFIX (default /usr/local), below DESTDIR if set
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include share/tributary)
+	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib
+	install -m 755 $(TARGET)/libtributary.so $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION)
+	ln -sf libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtributary.so
+	install -m 755 $(TARGET)/libtrib_mpi.so $(DESTDIR)$(PREFIX)/lib/libtrib_mpi.so
+	install -m 644 capi/include/tributary.h $(DESTDIR)$(PREFIX)/include/tributary.h
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/tributary.pc
+	cp -R examples $(DESTDIR)$(PREFIX)/share/tributary/
