@@ -92,18 +92,22 @@ void job_join(void)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MANAGER is not set; start a fabric and export the line it prints");
     else
         join();
-    if (job.context != NULL)
+    if (job.context != NULL) {
+        progress_start_helper();
         group_create(MPI_COMM_WORLD);
-    else if (job.rank == 0 && job.config.mode == MODE_ON)
+    } else if (job.rank == 0 && job.config.mode == MODE_ON) {
         notice("the collectives of this program stay with the MPI: %s", job.refusal);
+    }
 }
 
 void job_leave(void)
 {
     if (job.world == MPI_COMM_NULL || getpid() != job.pid)
         return;
-    if (job.context != NULL)
+    if (job.context != NULL) {
         progress_until_all_arrive(job.world); /* a rank that lacks a result may still need ours */
+        progress_stop_helper();
+    }
     if (job.config.report)
         report_write();
     if (job.context != NULL) {

@@ -6,7 +6,10 @@
 #include "recovery.h"
 #include "registry.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -19,6 +22,12 @@
 #define IDLE_STEPS 4
 #define VISIT_NS 500000
 
+/* A word about a failed tree may take this long; at 100 looks a second the helper costs nothing that can be measured. */
+#define HELPER_REST_NS 10000000
+
+static pthread_t helper;
+static atomic_bool helper_runs;
+
 void progress_open(MPI_Comm world)
 {
     mailbox_open(world);
@@ -30,6 +39,39 @@ void progress(void)
         return; /* another thread is doing just this */
     mailbox_poll(recovery_handle);
     registry_unlock();
+}
+
+static void *help(void *unused)
+{
+    static const struct timespec rest = {.tv_nsec = HELPER_REST_NS};
+
+    while (helper_runs) {
+        progress();
+        nanosleep(&rest, NULL);
+    }
+    return unused;
+}
+
+void progress_start_helper(void)
+{
+    sigset_t all, before;
+    int level;
+
+    PMPI_Query_thread(&level);
+    if (level != MPI_THREAD_MULTIPLE)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's signals go to the program's threads */
+    helper_runs = true;
+    if (pthread_create(&helper, NULL, help, NULL) != 0)
+        helper_runs = false; /* ranks then answer inside wrapped calls only */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void progress_stop_helper(void)
+{
+    if (atomic_exchange(&helper_runs, false))
+        pthread_join(helper, NULL);
 }
 
 static uint64_t clock_ns(void)

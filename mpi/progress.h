@@ -3,8 +3,8 @@
  * Both sides move while a rank waits: the MPI while we wait in the tree, so that a message another rank sends to this
  * one goes on; and our own messages about failed trees.
  *
- * No thread is started and no MPI call is made from any thread but one that is inside a wrapped call, so every thread
- * level of MPI_Init_thread is good enough.
+ * With MPI_THREAD_MULTIPLE a helper thread looks every 10 ms whether another rank needs a word from this one, whatever the
+ * program is doing. Below that level no MPI call is made from any thread but one that is inside a wrapped call.
  */
 #ifndef TRIB_MPI_PROGRESS_H
 #define TRIB_MPI_PROGRESS_H
@@ -15,6 +15,10 @@
 
 /* world: the private duplicate of MPI_COMM_WORLD. */
 void progress_open(MPI_Comm world);
+
+/* Starts and joins the helper thread, where the MPI's thread level allows one. */
+void progress_start_helper(void);
+void progress_stop_helper(void);
 
 /* One step of the MPI and of our own messages; waits for nothing. */
 void progress(void);
