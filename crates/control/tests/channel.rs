@@ -1,0 +1,244 @@
+//! Real TLS on loopback: who may speak, what is carried, and what each failure is called.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trib_control::{Channel, Credentials, Error, Listener, ManagerUrl, software_version};
+use trib_wire::control::hello::{Hello, Role};
+use trib_wire::control::reply::{Reply, Resource};
+
+const LIMIT: Duration = Duration::from_secs(10);
+const ANY: &str = "127.0.0.1:0";
+
+/// A new folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let unique = format!("trib-control-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
+        Folder(std::env::temp_dir().join(unique))
+    }
+
+    fn with_credentials() -> Self {
+        let folder = Self::new();
+        Credentials::create(&folder.0).unwrap();
+        folder
+    }
+
+    fn load(&self, role: Role) -> Credentials {
+        Credentials::load(&self.0, role).unwrap()
+    }
+
+    fn listener(&self) -> Arc<Listener> {
+        Arc::new(Listener::bind(ANY.parse().unwrap(), &self.load(Role::Manager)).unwrap())
+    }
+
+    fn url(&self, address: SocketAddr) -> ManagerUrl {
+        ManagerUrl::new(address.ip().to_string(), address.port(), &self.0)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn hello(role: Role) -> Hello {
+    Hello { version: trib_wire::VERSION, software: "test 1".into(), role }
+}
+
+/// Both ends' results of one connection.
+fn meet(
+    manager: &Folder,
+    connect: impl FnOnce(SocketAddr) -> Result<Channel, Error> + Send,
+) -> (Result<Channel, Error>, Result<Channel, Error>) {
+    let listener = manager.listener();
+    let address = listener.address();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| listener.accept().unwrap().establish(LIMIT));
+        let client = connect(address);
+        (server.join().unwrap(), client)
+    })
+}
+
+#[test]
+fn messages_of_any_size_arrive_whole_in_both_directions_at_once() {
+    let folder = Folder::with_credentials();
+    let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::Node, LIMIT));
+    let (server, client) = (server.unwrap(), client.unwrap());
+    assert_eq!((server.peer().role, client.peer().role), (Role::Node, Role::Manager));
+    assert_eq!(server.peer().software, software_version());
+    let sizes = [0usize, 1, 16_384, 16_385, 3_000_000];
+    let talk = |channel: &Channel, letter: &str| {
+        thread::scope(|scope| {
+            scope.spawn(|| sizes.iter().for_each(|size| channel.send(&letter.repeat(*size)).unwrap()));
+            sizes.map(|_| channel.recv::<String>(Some(LIMIT)).unwrap())
+        })
+    };
+    let (at_server, at_client) = thread::scope(|scope| {
+        let server = scope.spawn(|| talk(&server, "s"));
+        let client = talk(&client, "c");
+        (server.join().unwrap(), client)
+    });
+    assert_eq!(at_server, sizes.map(|size| "c".repeat(size)));
+    assert_eq!(at_client, sizes.map(|size| "s".repeat(size)));
+}
+
+#[test]
+fn a_wait_that_times_out_loses_nothing_and_a_close_wakes_it() {
+    let folder = Folder::with_credentials();
+    let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::User, LIMIT));
+    let (server, client) = (server.unwrap(), client.unwrap());
+    let brief = Some(Duration::from_millis(20));
+    assert!(matches!(client.recv::<u32>(brief), Err(Error::Timeout { .. })));
+    server.send(&7u32).unwrap();
+    assert_eq!(client.recv::<u32>(Some(LIMIT)).unwrap(), 7);
+    assert!(!client.is_closed());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.recv::<u32>(None));
+        server.send(&8u32).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), 8);
+        let waiting = scope.spawn(|| client.recv::<u32>(None));
+        server.close();
+        assert!(matches!(waiting.join().unwrap(), Err(Error::Closed { .. })));
+    });
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_role_that_the_certificate_does_not_give_is_refused_with_a_reason() {
+    let folder = Folder::with_credentials();
+    let user = folder.load(Role::User);
+    let (server, client) = meet(&folder, |at| Channel::connect_as(&folder.url(at), &user, hello(Role::Node), LIMIT));
+    assert!(matches!(server, Err(Error::Refused(refusal)) if refusal.resource == Resource::Role));
+    match client.unwrap().recv::<Reply>(Some(LIMIT)).unwrap() {
+        Reply::Refused(refusal) => assert!(refusal.text.contains("user certificate cannot speak as node"), "{refusal}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nobody_but_a_manager_passes_for_one() {
+    let folder = Folder::with_credentials();
+    for role in [Role::Node, Role::User] {
+        let listener = Listener::bind(ANY.parse().unwrap(), &folder.load(role)).unwrap();
+        let url = folder.url(listener.address());
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(listener.accept().unwrap().establish(LIMIT).is_err()));
+            let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
+            assert!(matches!(error, Error::BadCertificate(_)), "{error}");
+        });
+    }
+}
+
+#[test]
+fn another_fabrics_credentials_do_not_open_the_door() {
+    let (ours, theirs) = (Folder::with_credentials(), Folder::with_credentials());
+    let (server, client) = meet(&ours, |at| Channel::connect(&theirs.url(at), Role::User, LIMIT));
+    assert!(matches!(client, Err(Error::BadCertificate(_))));
+    assert!(server.is_err());
+
+    // The right authority, so that the manager is believed, but another authority's certificate.
+    let mixed = Folder::new();
+    std::fs::create_dir_all(&mixed.0).unwrap();
+    for (from, file) in [(&ours, "ca.pem"), (&theirs, "user.pem"), (&theirs, "user.key")] {
+        std::fs::copy(from.0.join(file), mixed.0.join(file)).unwrap();
+    }
+    let (server, client) = meet(&ours, |at| Channel::connect(&mixed.url(at), Role::User, LIMIT));
+    let error = client.map(drop).unwrap_err();
+    assert!(matches!(&error, Error::BadCertificate(text) if text.contains("rejects ours")), "{error}");
+    assert!(matches!(server, Err(Error::BadCertificate(_))));
+}
+
+#[test]
+fn a_version_mismatch_names_both_versions_on_both_sides() {
+    let folder = Folder::with_credentials();
+    let user = folder.load(Role::User);
+    let strange = Hello { version: 99, ..hello(Role::User) };
+    let (server, client) = meet(&folder, |at| Channel::connect_as(&folder.url(at), &user, strange, LIMIT));
+    let ours = trib_wire::VERSION;
+    assert!(matches!(server, Err(Error::VersionMismatch { ours: a, theirs: 99, .. }) if a == ours));
+    let error = client.map(drop).unwrap_err();
+    assert!(matches!(error, Error::VersionMismatch { ours: 99, theirs, .. } if theirs == ours));
+    let text = error.to_string();
+    assert!(text.contains("99") && text.contains("install the same release"), "{text}");
+}
+
+#[test]
+fn missing_and_damaged_credentials_are_named_by_file() {
+    let folder = Folder::new();
+    let url = ManagerUrl::new("127.0.0.1", 1, &folder.0);
+    let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::NoCredentials { path, .. } if path.ends_with("ca.pem")), "{error}");
+
+    Credentials::create(&folder.0).unwrap();
+    let key = folder.0.join("user.key");
+    assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(matches!(Credentials::create(&folder.0), Err(Error::CannotWrite { .. })), "never replaced");
+    std::fs::copy(folder.0.join("user.pem"), &key).unwrap();
+    let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::BadCredentials { path, .. } if *path == key), "{error}");
+    std::fs::copy(folder.0.join("node.key"), &key).unwrap();
+    let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::BadCredentials { .. } | Error::Unreachable { .. }), "{error}");
+}
+
+#[test]
+fn who_is_not_there_is_unreachable_and_who_is_silent_times_out() {
+    let folder = Folder::with_credentials();
+    let free = TcpListener::bind(ANY).unwrap().local_addr().unwrap();
+    let error = Channel::connect(&folder.url(free), Role::User, LIMIT).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::Unreachable { address, .. } if *address == free.to_string()), "{error}");
+
+    let silent = TcpListener::bind(ANY).unwrap();
+    let start = Instant::now();
+    let url = folder.url(silent.local_addr().unwrap());
+    let error = Channel::connect(&url, Role::User, Duration::from_millis(200)).map(drop).unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error}");
+    assert!((200..5_000).contains(&start.elapsed().as_millis()));
+}
+
+#[test]
+fn strangers_without_tls_or_words_cost_only_their_time_limit() {
+    let folder = Folder::with_credentials();
+    let listener = folder.listener();
+    let mut babbler = TcpStream::connect(listener.address()).unwrap();
+    babbler.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert!(listener.accept().unwrap().establish(LIMIT).is_err());
+    babbler.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut rest = Vec::new();
+    // An alert or a reset; either way the connection is over.
+    let _ = babbler.read_to_end(&mut rest);
+
+    let _silent = TcpStream::connect(listener.address()).unwrap();
+    let brief = Duration::from_millis(100);
+    assert!(matches!(listener.accept().unwrap().establish(brief), Err(Error::Timeout { .. })));
+}
+
+#[test]
+fn what_is_no_message_closes_the_channel() {
+    let folder = Folder::with_credentials();
+    let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::User, LIMIT));
+    let (server, client) = (server.unwrap(), client.unwrap());
+    client.send(&"not a reply").unwrap();
+    assert!(matches!(server.recv::<Reply>(Some(LIMIT)), Err(Error::Malformed { .. })));
+    assert!(matches!(client.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));
+}
+
+#[test]
+fn a_closed_listener_lets_its_thread_go() {
+    let listener = Folder::with_credentials().listener();
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept().map(drop));
+        listener.close();
+        assert!(accepting.join().unwrap().is_err());
+    });
+}
