@@ -1,1 +1,14 @@
-//! The native C API: `libtributary.so`.
+//! `libtributary.so`: the C API of `include/tributary.h`.
+//!
+//! Map: one file per section of the header: `context` (joining, leaving, counters), `group`, `collective`, `request`,
+//! `status` (codes and texts); `boundary` keeps panics and null pointers on this side.
+//!
+//! Invariants: only `trib_*` symbols are exported; no panic crosses into C; no thread-local value has a destructor, so that
+//! the library can be unloaded once every context is finalized.
+
+mod boundary;
+mod collective;
+mod context;
+mod group;
+mod request;
+mod status;

@@ -1,1 +1,42 @@
-//! What an application links: context, group, request
+//! What an application links: a context for the job, groups of its ranks, requests for operations in flight.
+//!
+//! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `group` (collectives), `operation`
+//! (their signatures), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
+//! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `fork`, `counters`, `error`.
+//!
+//! ```no_run
+//! use trib_client::{Context, Params, RankList};
+//! use trib_client::{DataType, ReduceOp};
+//!
+//! let context = Context::join(Params::from_env()?)?;
+//! let world = context.create_group(RankList::world(context.size()), 0)?;
+//! let mut vector = 1.5f32.to_le_bytes();
+//! world.allreduce(None, &mut vector, DataType::F32, ReduceOp::Sum)?;
+//! # Ok::<(), trib_client::Error>(())
+//! ```
+//!
+//! Invariants: after joining nothing waits for the manager; no lock is held while a callback of the caller's runs; the
+//! caller's memory is neither read nor written after its request is done; a forked child touches nothing.
+
+mod context;
+mod counters;
+mod engine;
+mod error;
+mod fork;
+mod group;
+mod join;
+mod memory;
+pub mod operation;
+pub mod params;
+mod request;
+mod tail;
+
+pub use context::Context;
+pub use counters::Counters;
+pub use error::Error;
+pub use group::Group;
+pub use memory::Input;
+pub use params::{OutOfBand, Params, Progress};
+pub use request::Request;
+pub use trib_proto::Path;
+pub use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature};

@@ -1,0 +1,130 @@
+//! One rank of one job.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use trib_control::Channel;
+use trib_wire::{Rank, RankList};
+
+use crate::counters::Counters;
+use crate::engine::Shared;
+use crate::error::Error;
+use crate::group::{Group, GroupState};
+use crate::join;
+use crate::params::Params;
+use crate::request::Request;
+
+/// A job that this process is a rank of. Dropping it leaves the job, as [`Context::finalize`] does.
+pub struct Context {
+    shared: Arc<Shared>,
+    rank: u32,
+    size: u32,
+    /// Taken when the job is left; left alone in a forked child, which owns neither.
+    ties: ManuallyDrop<Ties>,
+    left: bool,
+}
+
+/// What binds the process to its job.
+pub(crate) struct Ties {
+    pub(crate) helper: JoinHandle<()>,
+    /// Rank 0's connection to the manager: the job lives as long. Nothing is ever asked over it after joining, so that
+    /// a manager that hangs or dies is no affair of a running job.
+    pub(crate) manager: Option<Channel>,
+}
+
+impl Context {
+    /// Joins the job: collective over all ranks, and with an out-of-band exchange all get the same verdict.
+    pub fn join(params: Params) -> Result<Context, Error> {
+        join::join(params)
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>, rank: u32, size: u32, ties: Ties) -> Context {
+        Context { shared, rank, size, ties: ManuallyDrop::new(ties), left: false }
+    }
+
+    /// Keeps rank 0's connection to the manager.
+    pub(crate) fn hold(&mut self, manager: Channel) {
+        self.ties.manager = Some(manager);
+    }
+
+    /// This process's rank in the job.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Ranks of the job.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Makes a group of `members`, whose order gives the rank in the group; collective over them. Two creations with equal
+    /// members at the same time must differ in `tag`.
+    pub fn create_group(&self, members: RankList, tag: u64) -> Result<Group, Error> {
+        let (group, request) = self.start_group(members, tag)?;
+        request.wait(None)?;
+        Ok(group)
+    }
+
+    /// The same without waiting. Operations may be posted at once: they start when the group is ready, and fail with it.
+    pub fn start_group(&self, members: RankList, tag: u64) -> Result<(Group, Request), Error> {
+        if !members.is_valid(self.size) {
+            return Err(Error::Invalid(format!(
+                "a group has ranks below {}, each once; this list is not one: {members}",
+                self.size
+            )));
+        }
+        let Some(rank) = members.position(Rank(self.rank)) else {
+            return Err(Error::Invalid(format!("rank {} is not in the member list {members}", self.rank)));
+        };
+        let state = Arc::new(GroupState::new(rank, members.len()));
+        let id = self.shared.create_group(members, tag, state.clone())?;
+        let request = Request::new(self.shared.clone(), state.ready.clone());
+        Ok((Group::new(self.shared.clone(), id, state), request))
+    }
+
+    /// Whether this is the process that joined: a child forked from it may use nothing of the context.
+    pub fn check_process(&self) -> Result<(), Error> {
+        self.shared.fork.check()
+    }
+
+    /// One poll of everything outstanding; never waits.
+    pub fn progress(&self) -> Result<(), Error> {
+        self.shared.poll()
+    }
+
+    /// Counts since the job was joined.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        self.shared.counters()
+    }
+
+    /// Leaves the job: leaves its groups, waits at most a second for frames still queued, and closes. Requests and groups
+    /// may be dropped before or after.
+    pub fn finalize(mut self) -> Result<(), Error> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Result<(), Error> {
+        self.shared.fork.check()?;
+        if std::mem::replace(&mut self.left, true) {
+            return Ok(());
+        }
+        let stopped = self.shared.stop(LINGER);
+        // SAFETY: `left` says that they are taken once.
+        let Ties { helper, manager } = unsafe { ManuallyDrop::take(&mut self.ties) };
+        let helped = helper.join();
+        drop(manager);
+        stopped?;
+        helped.map_err(|_| Error::broken("the helper thread panicked"))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // What is lost on the way out is lost; a caller that wants to know calls `finalize`.
+        let _ = self.leave();
+    }
+}
+
+const LINGER: Duration = Duration::from_secs(1);

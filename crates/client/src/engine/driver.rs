@@ -1,0 +1,291 @@
+//! Carries out what the leaf core asks for: frames into sockets, payloads into the caller's memory, outcomes into
+//! requests.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
+use trib_proto::{LeafOutput, Path};
+use trib_transport::EdgeKeys;
+use trib_transport::landing::UserSource;
+use trib_transport::tcp::StreamWriter;
+use trib_transport::udp::DatagramSocket;
+use trib_wire::Header;
+use trib_wire::body::Fault;
+
+use super::operation::{Operation, Outgoing};
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::group::GroupState;
+use crate::tail::Tails;
+
+/// Sockets, memory and books of one rank.
+pub(crate) struct Driver {
+    pub(crate) datagrams: DatagramSocket,
+    node: [SocketAddr; 1],
+    keys: EdgeKeys,
+    pub(crate) writer: StreamWriter<Outgoing>,
+    operations: HashMap<OpId, Operation>,
+    /// The operation being posted, until the core has named it.
+    pub(crate) posting: Option<Operation>,
+    groups: HashMap<GroupId, Arc<GroupState>>,
+    /// How many of them are neither ready nor refused.
+    joining: usize,
+    /// The group being created, until the core has named it.
+    pub(crate) creating: Option<Arc<GroupState>>,
+    pub(crate) tails: Tails,
+    /// The payload of the frame being handled.
+    pub(crate) arriving: Arriving,
+    pub(crate) counters: Counters,
+    /// A request has ended since somebody last asked.
+    pub(crate) finished: bool,
+    /// An operation has failed whose memory a half-read frame may still refer to.
+    pub(crate) severed: bool,
+    /// The stream connection is of no use any more.
+    pub(crate) stream_broken: bool,
+}
+
+/// Where the payload of the frame being handled is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arriving {
+    /// It has none.
+    Nothing,
+    /// Here, to be copied to its place.
+    Here(*const u8, usize),
+    /// In its place already.
+    Placed(Slice),
+}
+
+// SAFETY: the pointer in `arriving` is only set while a frame is handled, by the thread that has locked the engine, and
+// everything else in here may move between threads.
+unsafe impl Send for Driver {}
+
+impl Driver {
+    pub(crate) fn new(datagrams: DatagramSocket, node: SocketAddr, keys: EdgeKeys) -> Driver {
+        Driver {
+            datagrams,
+            node: [node],
+            writer: StreamWriter::new(keys.up, CONTROL_MAX),
+            keys,
+            operations: HashMap::new(),
+            posting: None,
+            groups: HashMap::new(),
+            joining: 0,
+            creating: None,
+            tails: Tails::default(),
+            arriving: Arriving::Nothing,
+            counters: Counters::default(),
+            finished: false,
+            severed: false,
+            stream_broken: false,
+        }
+    }
+
+    /// The key of frames that come from the node.
+    pub(crate) fn down_key(&self) -> &trib_wire::auth::FrameKey {
+        &self.keys.down
+    }
+
+    /// Files the operation that was just posted under its name, unless it is over already.
+    pub(crate) fn adopt_operation(&mut self, op: OpId) {
+        if let Some(operation) = self.posting.take() {
+            self.operations.insert(op, operation);
+        }
+    }
+
+    /// The same for a group.
+    pub(crate) fn adopt_group(&mut self, group: GroupId) {
+        self.group(group);
+    }
+
+    /// Forgets a group that was left.
+    pub(crate) fn forget_group(&mut self, group: GroupId) {
+        self.tails.forget(group);
+        if let Some(state) = self.groups.remove(&group) {
+            self.counters.groups_freed += 1;
+            if !state.ready.is_done() {
+                self.end_joining(&state, Err(Error::Invalid("the group was freed before it was ready".into())));
+            }
+        }
+    }
+
+    /// Groups not left yet.
+    pub(crate) fn groups(&self) -> Vec<GroupId> {
+        self.groups.keys().copied().collect()
+    }
+
+    /// Whether groups are being made.
+    pub(crate) fn is_joining(&self) -> bool {
+        self.joining > 0
+    }
+
+    /// The operation; the core may name one that is just being posted.
+    pub(crate) fn operation(&mut self, op: OpId) -> Option<&mut Operation> {
+        if let Some(operation) = self.posting.take() {
+            match self.operations.entry(op) {
+                Entry::Vacant(place) => {
+                    place.insert(operation);
+                }
+                Entry::Occupied(_) => self.posting = Some(operation),
+            }
+        }
+        self.operations.get_mut(&op)
+    }
+
+    fn group(&mut self, group: GroupId) -> Option<Arc<GroupState>> {
+        if let Some(state) = self.creating.take() {
+            match self.groups.entry(group) {
+                Entry::Vacant(place) => {
+                    place.insert(state);
+                    self.joining += 1;
+                }
+                Entry::Occupied(_) => self.creating = Some(state),
+            }
+        }
+        self.groups.get(&group).cloned()
+    }
+
+    fn end_joining(&mut self, state: &GroupState, outcome: Result<(), Error>) {
+        if !state.ready.is_done() {
+            self.joining -= 1;
+            self.finished = true;
+            state.ready.finish(outcome);
+        }
+    }
+
+    /// The input bytes of a slice.
+    fn input(&mut self, slice: Slice, path: Path, header: &Header) -> *const u8 {
+        let operation = self.operation(slice.op).expect("the core sends data of operations that run");
+        operation.saw(path, header);
+        operation.memory.input(slice).expect("the core sends what this rank gives")
+    }
+
+    /// Before a failed operation gives its memory back: no frame refers to it any more.
+    fn sever(&mut self, operation: &Operation) {
+        self.severed = true;
+        let Some(trace) = operation.trace else { return };
+        self.writer.cut(|header| trace.covers(header));
+        for (header, payload) in self.writer.payloads_mut() {
+            // Only a frame that has begun is left: the far end expects its rest.
+            if trace.covers(header) {
+                payload.detach();
+            }
+        }
+    }
+}
+
+impl LeafOutput for Driver {
+    fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
+        if path == Path::Stream && self.stream_broken {
+            return;
+        }
+        let data = match payload {
+            Payload::Data(slice) => Some((self.input(slice, path, header), slice.len as usize)),
+            Payload::None | Payload::Body(_) => None,
+        };
+        let body = match payload {
+            Payload::Body(body) => body.to_bytes(),
+            Payload::None | Payload::Data(_) => Vec::new(),
+        };
+        match path {
+            Path::Datagram => {
+                let bytes = match data {
+                    // SAFETY: `input` checked that the slice lies inside the input of an operation that runs.
+                    Some((start, len)) if len > 0 => unsafe { core::slice::from_raw_parts(start, len) },
+                    _ => &body,
+                };
+                self.datagrams.send(header, &self.keys.up, bytes, &self.node);
+            }
+            Path::Stream if header.kind.carries_data() => {
+                let mut header = *header;
+                header.payload_len = data.map_or(0, |(_, len)| len as u32);
+                // SAFETY: as above; `sever` removes the reference if the operation fails before the frame is written, and
+                // an operation that succeeds has been contributed to in full.
+                let source = data.map(|(start, len)| Outgoing::User(unsafe { UserSource::new(start, len) }));
+                self.writer.push_data(&header, source);
+            }
+            Path::Stream => {
+                if let Err(full) = self.writer.push_control(header, &body) {
+                    tracing::error!("stream to the node given up: {full}");
+                    self.stream_broken = true;
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, slice: Slice) {
+        let arriving = self.arriving;
+        let operation = self.operation(slice.op).expect("the core delivers to operations that run");
+        let place = operation.memory.output(slice).expect("the core delivers what this rank gets");
+        match arriving {
+            Arriving::Placed(placed) => assert!(placed == slice, "a payload was read to another place"),
+            Arriving::Here(bytes, len) => {
+                assert!(len == slice.len as usize, "a payload is delivered whole");
+                // SAFETY: `output` checked that the place lies inside the result of an operation that runs; the payload
+                // lies in a receive buffer.
+                unsafe { core::ptr::copy_nonoverlapping(bytes, place, len) };
+            }
+            Arriving::Nothing => assert!(slice.len == 0, "there is no payload to deliver"),
+        }
+    }
+
+    fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
+        self.operation(op);
+        let mut operation = self.operations.remove(&op).expect("the core completes an operation once");
+        self.finished = true;
+        let outcome = match result {
+            Ok(tail) => {
+                // SAFETY: the operation is complete and its request not finished yet.
+                let tail = unsafe {
+                    operation.memory.finish();
+                    operation.memory.result(&tail)
+                };
+                if let Some(trace) = operation.trace {
+                    self.tails.keep(operation.group, trace.path, trace.end_seq, tail);
+                }
+                Ok(())
+            }
+            Err(fault) => {
+                self.sever(&operation);
+                Err(Error::from_fault(&fault))
+            }
+        };
+        operation.completion.finish(outcome);
+    }
+
+    fn stable(&mut self, group: GroupId, path: Path, seq: u64) {
+        self.tails.stable(group, path, seq);
+    }
+
+    fn group_ready(&mut self, group: GroupId) {
+        if let Some(state) = self.group(group) {
+            self.counters.groups_created += 1;
+            self.end_joining(&state, Ok(()));
+        }
+    }
+
+    fn group_failed(&mut self, group: GroupId, fault: Fault) {
+        if let Some(state) = self.group(group) {
+            let error = Error::from_fault(&fault);
+            state.fail(error.clone());
+            self.end_joining(&state, Err(error));
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        let counter = match note {
+            Note::Resent => &mut self.counters.retransmissions,
+            Note::Probe => &mut self.counters.probes,
+            Note::Datagram => &mut self.counters.operations_llt,
+            Note::Stream => &mut self.counters.operations_sat,
+            Note::Duplicate | Note::Violation => &mut self.counters.datagrams_rejected,
+        };
+        *counter += 1;
+    }
+}
+
+/// Control frames that may wait for a node that does not read: more than all groups of a large quota have at once.
+const CONTROL_MAX: usize = 1 << 17;

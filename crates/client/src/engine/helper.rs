@@ -1,0 +1,89 @@
+//! The helper thread: progress while the application is elsewhere, heartbeats while it is idle.
+//!
+//! | the application ...                      | the helper ...                                              |
+//! |------------------------------------------|-------------------------------------------------------------|
+//! | waits in a call of ours                  | sleeps; looks again after half a heartbeat                  |
+//! | called us less than a millisecond ago    | sleeps for the rest of that millisecond                     |
+//! | is elsewhere, operations are outstanding | drives progress; sleeps on the sockets and the next deadline |
+//! | is elsewhere, nothing is outstanding     | sleeps until the next deadline (a heartbeat)                |
+//!
+//! So a program that only uses blocking calls wakes it a few times a second, and never for an operation.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use trib_proto::Nanos;
+
+use super::Shared;
+use super::poll::{Ready, Sockets, sleep};
+use super::wait::NEGLECT;
+
+/// Starts the thread. It ends when the engine is `stopping`.
+pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    // A thread inherits its creator's mask: signals are for the application's threads.
+    let _mask = SignalMask::block_all();
+    Builder::new().name("tributary".into()).stack_size(STACK_LEN).spawn(move || run(&shared))
+}
+
+fn run(shared: &Shared) {
+    loop {
+        // A poisoned engine has failed for good; the application learns it from its next call.
+        let Ok(mut engine) = shared.lock() else { return };
+        if engine.stopping {
+            return;
+        }
+        let now = engine.now();
+        let mut sockets = Sockets::default();
+        let until = if engine.waiters > 0 {
+            now + engine.heartbeat_half()
+        } else if !engine.is_busy() {
+            if now >= engine.next_deadline() {
+                engine.progress(Ready::ALL);
+                shared.announce(&mut engine);
+            }
+            engine.next_deadline()
+        } else if now.since(engine.active) < NEGLECT {
+            engine.active + NEGLECT
+        } else {
+            engine.progress(Ready::ALL);
+            shared.announce(&mut engine);
+            sockets = engine.sockets();
+            engine.next_deadline()
+        };
+        engine.helper_until = until;
+        let span = until.since(engine.now()).max(SLEEP_MIN);
+        drop(engine);
+        sleep(&shared.helper_waker, sockets, span);
+    }
+}
+
+/// Blocks every signal of this thread until dropped.
+struct SignalMask {
+    before: libc::sigset_t,
+}
+
+impl SignalMask {
+    fn block_all() -> SignalMask {
+        // SAFETY: a sigset_t is plain data; both sets are ours and live across the calls.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalMask { before }
+        }
+    }
+}
+
+impl Drop for SignalMask {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by `block_all`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Enough for the protocol core, whose frames are small.
+const STACK_LEN: usize = 512 * 1024;
+/// A deadline that has passed is met at the next turn, but not by spinning.
+const SLEEP_MIN: Nanos = Nanos::from_micros(50);

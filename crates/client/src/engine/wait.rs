@@ -1,0 +1,187 @@
+//! How application threads wait.
+//!
+//! A waiter first drives progress itself and yields in between, for a few tens of microseconds and only while nobody
+//! else wants its core: most small operations end within that time and cost no wake-up. Then it sleeps. Of
+//! several sleeping threads one, the poller, watches the sockets; the others wait for it to finish their requests or to
+//! leave. While anybody waits here the helper thread keeps out.
+
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+use trib_proto::Nanos;
+
+use super::poll::{Ready, sleep};
+use super::{Engine, Shared};
+use crate::error::Error;
+use crate::request::Completion;
+
+impl Shared {
+    /// Waits for a request.
+    pub(crate) fn wait(&self, completion: &Completion, timeout: Option<Duration>) -> Result<(), Error> {
+        self.fork.check()?;
+        if let Some(outcome) = completion.outcome() {
+            return outcome;
+        }
+        self.wait_inside(self.enter()?, completion, timeout)
+    }
+
+    /// Waits with the engine already locked, as after posting.
+    pub(crate) fn wait_inside<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+        completion: &Completion,
+        timeout: Option<Duration>,
+    ) -> Result<(), Error> {
+        engine.waiters += 1;
+        let start = engine.now();
+        let limit = timeout.map_or(Nanos::NEVER, |span| start + Nanos(span.as_nanos().min(u64::MAX.into()) as u64));
+        engine.progress(Ready::ALL);
+        self.announce(&mut engine);
+        engine = self.spin(engine, completion)?;
+        engine = self.block(engine, completion, limit)?;
+        engine.waiters -= 1;
+        self.leave(engine);
+        completion.outcome().unwrap_or_else(|| {
+            let ms = timeout.unwrap_or_default().as_millis();
+            Err(Error::Timeout(format!(
+                "the operation is not done after {ms} ms; it goes on, wait again or end the job"
+            )))
+        })
+    }
+
+    fn spin<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+        completion: &Completion,
+    ) -> Result<MutexGuard<'a, Engine>, Error> {
+        if !self.spins {
+            return Ok(engine);
+        }
+        let start = Instant::now();
+        let mut before = start;
+        while !completion.is_done() && before - start < SPIN {
+            drop(engine);
+            std::thread::yield_now();
+            engine = self.lock()?;
+            let after = Instant::now();
+            engine.progress(Ready::ALL);
+            self.announce(&mut engine);
+            if after - before > YIELD_SLOW {
+                // Somebody else ran meanwhile: the core is wanted, perhaps by the very rank or node we wait for.
+                break;
+            }
+            before = after;
+        }
+        Ok(engine)
+    }
+
+    fn block<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+        completion: &Completion,
+        limit: Nanos,
+    ) -> Result<MutexGuard<'a, Engine>, Error> {
+        let mut called = engine.now();
+        while !completion.is_done() {
+            let now = engine.now();
+            if now >= limit {
+                break;
+            }
+            let tick = if self.progress.is_some() { called + TICK } else { Nanos::NEVER };
+            if let Some(progress) = &self.progress
+                && now >= tick
+            {
+                drop(engine);
+                progress();
+                engine = self.lock()?;
+                called = engine.now();
+                continue;
+            }
+            engine = if engine.poller.is_some() {
+                self.follow(engine, limit.min(tick) - now)?
+            } else {
+                self.watch(engine, limit.min(tick), now)?
+            };
+        }
+        Ok(engine)
+    }
+
+    /// Sleeps beside a poller.
+    fn follow<'a>(&'a self, mut engine: MutexGuard<'a, Engine>, span: Nanos) -> Result<MutexGuard<'a, Engine>, Error> {
+        engine.followers += 1;
+        let slept = self.changed.wait_timeout(engine, Duration::from_nanos(span.0.min(FOLLOW_MAX.0)));
+        let (mut engine, _) = slept.map_err(|_| poisoned())?;
+        engine.followers -= 1;
+        Ok(engine)
+    }
+
+    /// Sleeps as the poller, then drives progress.
+    fn watch<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+        until: Nanos,
+        now: Nanos,
+    ) -> Result<MutexGuard<'a, Engine>, Error> {
+        let sockets = engine.sockets();
+        let until = until.min(engine.next_deadline());
+        engine.poller = Some(super::Watch { write: sockets.write, until });
+        drop(engine);
+        let ready = sleep(&self.waker, sockets, until - now);
+        let mut engine = self.lock()?;
+        engine.poller = None;
+        engine.progress(ready);
+        self.announce(&mut engine);
+        Ok(engine)
+    }
+
+    /// After progress under the lock: tells sleeping threads what concerns them.
+    pub(crate) fn announce(&self, engine: &mut Engine) {
+        let finished = std::mem::take(&mut engine.driver.finished);
+        if let Some(watch) = engine.poller {
+            let more = engine.sockets().write && !watch.write;
+            if finished || more || engine.next_deadline() < watch.until {
+                self.waker.wake();
+            }
+        }
+        if finished && engine.followers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Ends a call of the application's: somebody must care for what is still going on.
+    pub(crate) fn leave(&self, mut engine: MutexGuard<'_, Engine>) {
+        self.announce(&mut engine);
+        if engine.followers > 0 && engine.poller.is_none() {
+            self.changed.notify_all();
+        }
+        let now = engine.now();
+        engine.active = now;
+        if engine.waiters > 0 {
+            return;
+        }
+        let needed = if engine.is_busy() { now + NEGLECT } else { engine.next_deadline() };
+        if needed + SLACK < engine.helper_until {
+            engine.helper_until = needed;
+            drop(engine);
+            self.helper_waker.wake();
+        }
+    }
+}
+
+/// A thread panicked while it held the engine.
+pub(crate) fn poisoned() -> Error {
+    Error::broken("a thread panicked inside the protocol engine")
+}
+
+/// How long a waiter drives progress itself before it sleeps.
+const SPIN: Duration = Duration::from_micros(40);
+/// A yield that takes longer gave the core to somebody else.
+const YIELD_SLOW: Duration = Duration::from_micros(8);
+/// How often the caller's own progress runs while a call blocks.
+const TICK: Nanos = Nanos::from_millis(1);
+/// A follower looks around this often even if nobody tells it anything.
+const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
+/// After this long without a call of the application's the helper thread takes over.
+pub(crate) const NEGLECT: Nanos = Nanos::from_millis(1);
+/// The helper is not woken to look a little earlier than it would anyway.
+const SLACK: Nanos = Nanos::from_micros(200);

@@ -1,0 +1,58 @@
+//! Asking the manager for a job.
+
+use trib_control::{Channel, ManagerUrl};
+use trib_wire::control::hello::Role;
+use trib_wire::control::job::JobTicket;
+use trib_wire::control::reply::{Refusal, Reply, Resource};
+use trib_wire::control::request::Request;
+
+use super::Deadline;
+use crate::error::Error;
+use crate::params::Params;
+
+/// Sends `request` and takes the ticket. The job lives as long as the channel, if this is rank 0.
+pub(super) fn ask(params: &Params, request: &Request, deadline: Deadline) -> Result<(Channel, JobTicket), Error> {
+    let url = match &params.manager {
+        Some(text) => text.parse::<ManagerUrl>()?,
+        None => ManagerUrl::from_env()?,
+    };
+    let channel = Channel::connect(&url, Role::User, deadline.left_for_a_try())?;
+    match channel.ask::<_, Reply>(request, deadline.left_for_a_try())? {
+        Reply::Granted(ticket) if ticket.leaves.len() == params.size as usize => Ok((channel, ticket)),
+        Reply::Granted(ticket) => {
+            let got = ticket.leaves.len();
+            Err(Error::Manager(format!(
+                "the manager granted a job of {got} ranks where {} were asked for",
+                params.size
+            )))
+        }
+        Reply::Refused(refusal) => Err(refused(&refusal)),
+        other => Err(Error::Manager(format!("the manager answered a request for a job with {other:?}"))),
+    }
+}
+
+/// What a refusal means to the caller.
+pub(super) fn refused(refusal: &Refusal) -> Error {
+    let text = format!("the manager refused the job: {refusal}");
+    match refusal.resource {
+        Resource::Role => Error::Auth(text),
+        Resource::Host | Resource::Node | Resource::Rendezvous | Resource::Job | Resource::Request => {
+            Error::Manager(text)
+        }
+        _ => Error::Quota(text),
+    }
+}
+
+/// The program's name, for people.
+pub(super) fn program_name() -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_deref().and_then(std::path::Path::file_name);
+    name.map_or_else(|| "unknown".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Who runs the program, for people.
+pub(super) fn user_name() -> String {
+    // SAFETY: asks the kernel for a number.
+    let number = || format!("uid {}", unsafe { libc::getuid() });
+    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(number)
+}

@@ -1,0 +1,55 @@
+//! Joining without an exchange of the caller's: the ranks meet at the manager.
+
+use trib_wire::RankList;
+use trib_wire::control::request::{Attachment, Request};
+
+use super::{Deadline, manager, place};
+use crate::context::Context;
+use crate::error::Error;
+use crate::params::{Params, RENDEZVOUS_ENV, setting};
+
+/// Joins the job.
+pub(super) fn join(params: &Params) -> Result<Context, Error> {
+    let deadline = Deadline::after(params.time_limit()?);
+    let rendezvous = setting(RENDEZVOUS_ENV)?.ok_or_else(|| {
+        Error::Invalid(format!(
+            "no out-of-band exchange given and {RENDEZVOUS_ENV} is not set: start the program with `trib run`, or give an \
+             exchange"
+        ))
+    })?;
+    let request = Request::Attach(Attachment {
+        rendezvous,
+        rank: params.rank,
+        size: params.size,
+        host: params.host_name()?,
+        ask: params.quota()?,
+        name: manager::program_name(),
+        user: manager::user_name(),
+        patience_ms: Some(u32::try_from(deadline.whole.as_millis()).unwrap_or(u32::MAX).min(PATIENCE_MAX)),
+    });
+    let (channel, ticket) = manager::ask(params, &request, deadline)?;
+    let mut context = place::take(params, &ticket, deadline)?;
+    if params.rank == 0 {
+        context.hold(channel);
+    }
+    await_all(&context, deadline)?;
+    Ok(context)
+}
+
+/// A group of all ranks becomes ready only when everybody is connected.
+fn await_all(context: &Context, deadline: Deadline) -> Result<(), Error> {
+    let (group, request) = context.start_group(RankList::world(context.size()), TAG)?;
+    request.wait(Some(deadline.left_for_a_try())).map_err(|error| match error {
+        Error::Timeout(_) => {
+            let ms = deadline.whole.as_millis();
+            Error::Timeout(format!("not all {} ranks were connected to their nodes within {ms} ms", context.size()))
+        }
+        other => other,
+    })?;
+    group.free()
+}
+
+/// Tells this group from any of the caller's with all ranks.
+const TAG: u64 = u64::MAX;
+/// The manager's own limit, milliseconds.
+const PATIENCE_MAX: u32 = 3_600_000;

@@ -1,0 +1,212 @@
+//! What an application says when it joins a job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trib_wire::control::request::QuotaAsk;
+
+use crate::error::Error;
+
+/// Called about every millisecond while a call of ours blocks, without any lock of ours held.
+pub type Progress = Arc<dyn Fn() + Send + Sync>;
+
+/// The caller's own way to exchange a few bytes between all ranks; used while joining only.
+pub trait OutOfBand {
+    /// Every rank gives `mine`, of equal length everywhere; at rank 0 `all` takes them in rank order.
+    fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32>;
+    /// `bytes` from rank 0 to all, of equal length everywhere.
+    fn bcast(&mut self, bytes: &mut [u8]) -> Result<(), i32>;
+}
+
+/// How to join a job.
+pub struct Params {
+    /// Rank in the job, below `size`.
+    pub rank: u32,
+    /// Ranks of the job, 1 to 2^20.
+    pub size: u32,
+    /// Where the manager is; without it `TRIB_MANAGER` says so. Only rank 0 needs it, unless the ranks meet at
+    /// the manager.
+    pub manager: Option<String>,
+    /// This host's name in the fabric's topology; without it `TRIB_HOST`, else the system's host name.
+    pub host: Option<String>,
+    /// Exchange between the ranks; without it they meet at the manager under the name `TRIB_RENDEZVOUS`.
+    pub oob: Option<Box<dyn OutOfBand>>,
+    /// Time limit of joining; without it `TRIB_TIMEOUT_MS`, else 30 s.
+    pub timeout: Option<Duration>,
+    /// The caller's own progress.
+    pub progress: Option<Progress>,
+    /// What the job would like to use; `TRIB_QUOTA` fills in what is left out.
+    pub ask: QuotaAsk,
+}
+
+impl Params {
+    /// Rank `rank` of `size`, the rest from the environment.
+    pub fn new(rank: u32, size: u32) -> Params {
+        Params {
+            rank,
+            size,
+            manager: None,
+            host: None,
+            oob: None,
+            timeout: None,
+            progress: None,
+            ask: QuotaAsk::default(),
+        }
+    }
+
+    /// Rank and size as `trib run` sets them: `TRIB_RANK` and `TRIB_SIZE`.
+    pub fn from_env() -> Result<Params, Error> {
+        let number = |name: &str| {
+            let text = setting(name)?.ok_or_else(|| {
+                Error::Invalid(format!("{name} is not set; start the program with `trib run -n RANKS -- PROGRAM`"))
+            })?;
+            text.parse::<u32>().map_err(|_| Error::Invalid(format!("{name}={text} is not a number")))
+        };
+        Ok(Params::new(number(RANK_ENV)?, number(SIZE_ENV)?))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let (rank, size) = (self.rank, self.size);
+        if size == 0 || size > trib_wire::ranks::WORLD_MAX {
+            let max = trib_wire::ranks::WORLD_MAX;
+            return Err(Error::Invalid(format!("a job has 1 to {max} ranks, not {size}")));
+        }
+        if rank >= size {
+            return Err(Error::Invalid(format!("rank {rank} does not exist in a job of {size}")));
+        }
+        Ok(())
+    }
+
+    /// The time limit of joining.
+    pub(crate) fn time_limit(&self) -> Result<Duration, Error> {
+        if let Some(timeout) = self.timeout {
+            return Ok(timeout);
+        }
+        let Some(text) = setting(TIMEOUT_ENV)? else { return Ok(TIMEOUT_DEFAULT) };
+        match text.parse::<u32>() {
+            Ok(ms) if ms > 0 => Ok(Duration::from_millis(u64::from(ms))),
+            _ => Err(Error::Invalid(format!("{TIMEOUT_ENV}={text} is not a number of milliseconds above 0"))),
+        }
+    }
+
+    /// This host's name.
+    pub(crate) fn host_name(&self) -> Result<String, Error> {
+        let name = match &self.host {
+            Some(name) => name.clone(),
+            None => match setting(HOST_ENV)? {
+                Some(name) => name,
+                None => system_host_name()?,
+            },
+        };
+        if name.is_empty() || name.len() > HOST_MAX {
+            return Err(Error::Invalid(format!("a host name has 1 to {HOST_MAX} bytes; set {HOST_ENV}")));
+        }
+        Ok(name)
+    }
+
+    /// What the job asks for: the caller's wishes, then those of the environment.
+    pub(crate) fn quota(&self) -> Result<QuotaAsk, Error> {
+        let mut ask = self.ask.clone();
+        if let Some(text) = setting(QUOTA_ENV)? {
+            for wish in text.split(',').map(str::trim).filter(|wish| !wish.is_empty()) {
+                read_wish(&mut ask, wish)?;
+            }
+        }
+        Ok(ask)
+    }
+}
+
+fn read_wish(ask: &mut QuotaAsk, wish: &str) -> Result<(), Error> {
+    let wrong = || {
+        Error::Invalid(format!(
+            "{QUOTA_ENV}: `{wish}` is not NAME=NUMBER; names: groups window osts payload streams segment staging \
+             flight stream_threshold lease_operations heartbeat_ms dead_after_ms"
+        ))
+    };
+    let (name, value) = wish.split_once('=').ok_or_else(wrong)?;
+    let long: u64 = value.trim().parse().map_err(|_| wrong())?;
+    let field = match name.trim() {
+        "stream_threshold" => {
+            ask.stream_threshold.get_or_insert(long);
+            return Ok(());
+        }
+        "groups" => &mut ask.groups,
+        "window" => &mut ask.window,
+        "osts" => &mut ask.osts,
+        "payload" => &mut ask.payload,
+        "streams" => &mut ask.streams,
+        "segment" => &mut ask.segment,
+        "staging" => &mut ask.staging,
+        "flight" => &mut ask.flight,
+        "lease_operations" => &mut ask.lease_operations,
+        "heartbeat_ms" => &mut ask.heartbeat_ms,
+        "dead_after_ms" => &mut ask.dead_after_ms,
+        _ => return Err(wrong()),
+    };
+    field.get_or_insert(u32::try_from(long).map_err(|_| wrong())?);
+    Ok(())
+}
+
+/// A variable of the environment; empty counts as not set.
+pub(crate) fn setting(name: &str) -> Result<Option<String>, Error> {
+    match std::env::var(name) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(Error::Invalid(format!("{name} is not UTF-8"))),
+    }
+}
+
+fn system_host_name() -> Result<String, Error> {
+    let mut name = [0u8; 256];
+    // SAFETY: writes at most the given length, one byte less than the buffer, so that it stays terminated.
+    let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0;
+    let text = core::ffi::CStr::from_bytes_until_nul(&name).ok().and_then(|text| text.to_str().ok());
+    match text {
+        Some(text) if !failed => Ok(text.to_owned()),
+        _ => Err(Error::Invalid(format!("the system has no usable host name; set {HOST_ENV}"))),
+    }
+}
+
+/// Rank of this process, set by `trib run`.
+pub const RANK_ENV: &str = "TRIB_RANK";
+/// Ranks of the job, set by `trib run`.
+pub const SIZE_ENV: &str = "TRIB_SIZE";
+/// Name under which ranks without an exchange of their own meet at the manager, set by `trib run`.
+pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
+/// This host's name in the topology.
+pub const HOST_ENV: &str = "TRIB_HOST";
+/// Time limit of joining, milliseconds.
+pub const TIMEOUT_ENV: &str = "TRIB_TIMEOUT_MS";
+/// What the job asks for: `NAME=NUMBER` separated by commas, names as in `QuotaAsk`.
+pub const QUOTA_ENV: &str = "TRIB_QUOTA";
+
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// Longest host name: that of a domain name.
+pub(crate) const HOST_MAX: usize = 253;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read_by_name_and_never_override_the_caller() {
+        let mut ask = QuotaAsk { window: Some(4), ..QuotaAsk::default() };
+        for wish in ["groups=7", "window = 9", "stream_threshold=0"] {
+            read_wish(&mut ask, wish).unwrap();
+        }
+        assert_eq!((ask.groups, ask.window, ask.stream_threshold), (Some(7), Some(4), Some(0)));
+        for wish in ["groups", "groups=x", "groups=-1", "groups=4294967296", "size=1"] {
+            let text = read_wish(&mut ask, wish).unwrap_err().to_string();
+            assert!(text.contains(wish) && text.contains("stream_threshold"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranks_outside_the_job_are_refused() {
+        assert!(Params::new(0, 1).check().is_ok());
+        assert!(Params::new(1, 1).check().is_err());
+        assert!(Params::new(0, 0).check().is_err());
+        assert!(Params::new(0, u32::MAX).check().is_err());
+    }
+}
