@@ -40,7 +40,8 @@ pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, 
         return Err(refusal);
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
-    let node = |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: sessions[&node.place].stream };
+    let node =
+        |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: sessions[&node.place].stream };
     let nodes = plan.nodes.iter().map(node).collect();
     Ok(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, leaves: plan.leaves })
 }
@@ -84,8 +85,14 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
         return Ok(sessions);
     }
     let (count, names) = (missing.len() as u64, missing.join(", "));
-    let text = format!("aggregation node {names} of the job's tree is not connected to the manager: start or restart `trib an` there");
-    Err(Refusal { asked: sessions.len() as u64 + count, available: sessions.len() as u64, ..refuse(Resource::Node, Some(&names), text) })
+    let text = format!(
+        "aggregation node {names} of the job's tree is not connected to the manager: start or restart `trib an` there"
+    );
+    Err(Refusal {
+        asked: sessions.len() as u64 + count,
+        available: sessions.len() as u64,
+        ..refuse(Resource::Node, Some(&names), text)
+    })
 }
 
 fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk) -> Result<Limits, Refusal> {
@@ -158,7 +165,9 @@ fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &str>) -> Resul
             Err(Refusal { holder: Some(name.into()), text, ..refusal })
         }
         Outcome::Lost => {
-            let text = format!("aggregation node {name} lost its connection to the manager while the job was installed: try again");
+            let text = format!(
+                "aggregation node {name} lost its connection to the manager while the job was installed: try again"
+            );
             Err(refuse(Resource::Node, Some(name), text))
         }
     }

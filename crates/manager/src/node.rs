@@ -48,7 +48,8 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
         return Err(refuse(Resource::Request, None, "a node's first message is Register"));
     };
     if fabric.topology.node(&name).is_none() {
-        let text = format!("the topology has no node `{name}`: correct the name, or add the node and restart the manager");
+        let text =
+            format!("the topology has no node `{name}`: correct the name, or add the node and restart the manager");
         return Err(refuse(Resource::Node, Some(&name), text));
     }
     if stream.port() == 0 || datagram_buffer_bytes == 0 || workers == 0 {

@@ -55,6 +55,13 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
             0..=u64::MAX,
             1,
         )?,
+        lease_operations: number(
+            Resource::LeaseOperations,
+            "lease_operations",
+            ask.lease_operations,
+            table.lease_operations,
+            0,
+        )?,
         heartbeat_ms: number(Resource::Heartbeat, "heartbeat_ms", ask.heartbeat_ms, table.heartbeat_ms, 1)?,
         dead_after_ms: number(Resource::DeadAfter, "dead_after_ms", ask.dead_after_ms, table.dead_after_ms, 1)?,
     };
@@ -108,10 +115,16 @@ fn choose(
     let Some(asked) = ask else { return Ok(bound.default) };
     let refuse = |text| Err(too_much(resource, asked, bound.maximum, text));
     if asked > bound.maximum {
-        return refuse(format!("the job asks for {name} = {asked}, this fabric gives at most {}: ask for less", bound.maximum));
+        return refuse(format!(
+            "the job asks for {name} = {asked}, this fabric gives at most {}: ask for less",
+            bound.maximum
+        ));
     }
     if !allowed.contains(&asked) || asked % step != 0 {
-        return refuse(format!("the job asks for {name} = {asked}; it must be a multiple of {step} and at least {}", allowed.start()));
+        return refuse(format!(
+            "the job asks for {name} = {asked}; it must be a multiple of {step} and at least {}",
+            allowed.start()
+        ));
     }
     Ok(asked)
 }
@@ -125,7 +138,10 @@ fn check_pairs(limits: &Limits) -> Result<(), Refusal> {
         return Err(too_much(Resource::DeadAfter, 3 * heartbeat, dead_after, text));
     }
     if limits.osts < limits.window {
-        let text = format!("osts = {} leaves no room for one group's window of {}: ask for more osts", limits.osts, limits.window);
+        let text = format!(
+            "osts = {} leaves no room for one group's window of {}: ask for more osts",
+            limits.osts, limits.window
+        );
         return Err(too_much(Resource::Osts, u64::from(limits.window), u64::from(limits.osts), text));
     }
     Ok(())

@@ -25,7 +25,9 @@ impl Registry {
     pub(crate) fn enter(&self, session: &Arc<Session>, known: Option<&Arc<Session>>) -> Result<(), Arc<Session>> {
         let mut nodes = lock(&self.nodes);
         match nodes.get(&session.name) {
-            Some(other) if !other.is_lost() && !known.is_some_and(|known| Arc::ptr_eq(known, other)) => Err(other.clone()),
+            Some(other) if !other.is_lost() && !known.is_some_and(|known| Arc::ptr_eq(known, other)) => {
+                Err(other.clone())
+            }
             _ => {
                 nodes.insert(session.name.clone(), session.clone());
                 Ok(())

@@ -84,7 +84,8 @@ impl Rendezvous {
 
     fn join(&self, rank: Attachment) -> Result<Arc<Program>, Verdict> {
         let mut programs = lock(&self.programs);
-        let patience = Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
+        let patience =
+            Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
         let end = Instant::now() + patience;
         let program = programs.entry(rank.rendezvous.clone()).or_insert_with(|| {
             let state = State { size: rank.size, present: BTreeMap::new(), end, admitting: false, verdict: None };
@@ -119,7 +120,8 @@ impl Rendezvous {
         loop {
             let state = lock(&program.state);
             let waits = |state: &mut State| state.verdict.is_none();
-            let turn = if state.admitting { GLANCE } else { GLANCE.min(state.end.saturating_duration_since(Instant::now())) };
+            let turn =
+                if state.admitting { GLANCE } else { GLANCE.min(state.end.saturating_duration_since(Instant::now())) };
             let waited = program.settled.wait_timeout_while(state, turn, waits);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if let Some(verdict) = &state.verdict {
@@ -173,14 +175,18 @@ impl State {
     fn contradiction(&self, rank: &Attachment) -> Option<Refusal> {
         let Attachment { rendezvous, rank: number, size, .. } = rank;
         let text = if self.admitting {
-            format!("rank {number} came to rendezvous `{rendezvous}` when it was over: use a new rendezvous for every program")
+            format!(
+                "rank {number} came to rendezvous `{rendezvous}` when it was over: use a new rendezvous for every program"
+            )
         } else if self.size != *size {
             format!(
                 "the ranks at rendezvous `{rendezvous}` disagree: rank {number} says there are {size}, others say {}; start all with the same size, and every program with its own rendezvous",
                 self.size
             )
         } else if self.present.contains_key(number) {
-            format!("two processes at rendezvous `{rendezvous}` say they are rank {number}: start every program with its own rendezvous")
+            format!(
+                "two processes at rendezvous `{rendezvous}` say they are rank {number}: start every program with its own rendezvous"
+            )
         } else {
             return None;
         };

@@ -171,7 +171,8 @@ fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
 }
 
 fn turn_away(channel: &Channel) {
-    let text = format!("the manager serves {GUESTS_MAX} connections, the most it takes, or it is stopping: try again later");
+    let text =
+        format!("the manager serves {GUESTS_MAX} connections, the most it takes, or it is stopping: try again later");
     let refusal = too_much(Resource::Connections, GUESTS_MAX as u64 + 1, GUESTS_MAX as u64, text);
     // `Refused` reads the same in both conversations. Whoever does not read it finds a closed channel.
     if channel.send(&Reply::Refused(refusal)).is_ok() {

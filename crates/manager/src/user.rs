@@ -34,7 +34,8 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
 }
 
 fn job(fabric: &Fabric, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
-    let granted = check_text(&request.name, &request.user).and_then(|()| room(held)).and_then(|()| admit(fabric, request));
+    let granted =
+        check_text(&request.name, &request.user).and_then(|()| room(held)).and_then(|()| admit(fabric, request));
     match granted {
         Ok(ticket) => grant(ticket, held),
         Err(refusal) => Reply::Refused(refusal),

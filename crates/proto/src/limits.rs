@@ -23,6 +23,8 @@ pub struct Limits {
     pub flight: u32,
     /// Vectors with more bytes are streamed.
     pub stream_threshold: u64,
+    /// Streaming operations of one lease; 0: until it is revoked.
+    pub lease_operations: u32,
     /// A silent side says something this often.
     pub heartbeat: Nanos,
     /// A side silent for this long is dead.
@@ -85,6 +87,7 @@ impl From<&trib_wire::control::job::Limits> for Limits {
             staging: l.staging,
             flight: l.flight,
             stream_threshold: l.stream_threshold,
+            lease_operations: l.lease_operations,
             heartbeat: Nanos::from_millis(u64::from(l.heartbeat_ms)),
             dead_after: Nanos::from_millis(u64::from(l.dead_after_ms)),
         }

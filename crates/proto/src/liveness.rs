@@ -70,6 +70,7 @@ mod tests {
             staging: 1,
             flight: 1,
             stream_threshold: 0,
+            lease_operations: 0,
             heartbeat: Nanos(10),
             dead_after: Nanos(50),
         }

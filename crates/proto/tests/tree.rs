@@ -183,6 +183,7 @@ fn limits(streams: u32) -> Limits {
         staging: 2,
         flight: 3,
         stream_threshold: 200,
+        lease_operations: 0,
         heartbeat: Nanos::from_millis(1000),
         dead_after: Nanos::from_millis(60_000),
     }

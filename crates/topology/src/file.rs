@@ -81,6 +81,7 @@ pub(crate) struct Limits {
     pub staging: Option<Spanned<Bound>>,
     pub flight: Option<Spanned<Bound>>,
     pub stream_threshold: Option<Spanned<Bound>>,
+    pub lease_operations: Option<Spanned<Bound>>,
     pub heartbeat_ms: Option<Spanned<Bound>>,
     pub dead_after_ms: Option<Spanned<Bound>>,
 }

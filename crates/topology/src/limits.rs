@@ -39,6 +39,8 @@ pub struct LimitTable {
     pub flight: Bound,
     /// Vector bytes from which operations are streamed.
     pub stream_threshold: Bound,
+    /// Streaming operations of one lease; 0: until others want it.
+    pub lease_operations: Bound,
     /// Period of heartbeats, milliseconds.
     pub heartbeat_ms: Bound,
     /// Silence after which a side is dead, milliseconds.
@@ -58,6 +60,7 @@ impl Default for LimitTable {
             staging: bound(4, 64),
             flight: bound(16, 256),
             stream_threshold: bound(16 << 10, u64::MAX),
+            lease_operations: bound(0, MANY),
             heartbeat_ms: bound(1_000, 60_000),
             dead_after_ms: bound(60_000, 3_600_000),
         }
@@ -78,6 +81,7 @@ impl LimitTable {
             (&limits.staging, &mut table.staging, "staging", 1, 1 << 16, 1),
             (&limits.flight, &mut table.flight, "flight", 1, 1 << 16, 1),
             (&limits.stream_threshold, &mut table.stream_threshold, "stream_threshold", 0, u64::MAX, 1),
+            (&limits.lease_operations, &mut table.lease_operations, "lease_operations", 0, MANY, 1),
             (&limits.heartbeat_ms, &mut table.heartbeat_ms, "heartbeat_ms", 1, MANY, 1),
             (&limits.dead_after_ms, &mut table.dead_after_ms, "dead_after_ms", 1, MANY, 1),
         ];

@@ -64,7 +64,9 @@ pub enum PlanError {
     #[error("the program has {0} ranks, at most {WORLD_MAX} are possible")]
     TooManyRanks(usize),
     /// A host that no entry covers.
-    #[error("rank {rank} runs on host `{host}`, which the topology does not know: add a [[host]] for it, or one for `*`")]
+    #[error(
+        "rank {rank} runs on host `{host}`, which the topology does not know: add a [[host]] for it, or one for `*`"
+    )]
     UnknownHost {
         /// The first such rank.
         rank: u32,

@@ -66,8 +66,8 @@ impl Topology {
             line: span.map(|span: Range<usize>| line_of(text, span.start)),
             fault,
         };
-        let file: File =
-            toml::from_str(text).map_err(|error| wrong((error.span(), Fault::Syntax(error.message().trim().into()))))?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| wrong((error.span(), Fault::Syntax(error.message().trim().into()))))?;
         check(&file).map_err(wrong)
     }
 

@@ -8,7 +8,7 @@
 //! Join        fault | key | nodes as ranks
 //! Ready       key
 //! Refused     fault | key
-//! Held        node u16, reserved u16, reserved u32 | missing u64 | have_base u64 | have u64
+//! Held        node u16, reserved u16, reserved u32 | missing u64 | have u64 | have_base u64
 //! Nack        reason u16
 //! Deny        rank of a holder u32 | holders u32
 //! GroupError  fault

@@ -135,8 +135,8 @@ impl RankList {
             return false;
         }
         let inside = self.runs.iter().all(|r| {
-            let last = r.last();
-            r.count > 0 && (r.count == 1 || r.stride != 0) && r.first < world && (0..i64::from(world)).contains(&last)
+            let moves = r.count == 1 || (r.count > 1 && r.stride != 0);
+            moves && r.first < world && (0..i64::from(world)).contains(&r.last())
         });
         if !inside {
             return false;
@@ -170,8 +170,15 @@ impl RankList {
             return Err(ParseError::BadField("rank runs"));
         }
         let mut list = RankList { runs: Vec::with_capacity(runs) };
+        let mut total = 0u64;
         for _ in 0..runs {
-            list.runs.push(Run { first: r.u32()?, count: r.u32()?, stride: r.u32()? as i32 });
+            let run = Run { first: r.u32()?, count: r.u32()?, stride: r.u32()? as i32 };
+            total += u64::from(run.count);
+            let stands_still = run.count > 1 && run.stride == 0;
+            if run.count == 0 || stands_still || total > u64::from(WORLD_MAX) {
+                return Err(ParseError::BadField("rank runs"));
+            }
+            list.runs.push(run);
         }
         Ok(list)
     }
@@ -223,6 +230,9 @@ mod tests {
         assert!(!RankList::default().is_valid(4));
         let wild = RankList { runs: alloc::vec![Run { first: 3, count: u32::MAX, stride: i32::MIN }] };
         assert!(!wild.is_valid(1000));
+        let hollow = Run { first: 0, count: 0, stride: 1 };
+        let with_hollow = RankList { runs: alloc::vec![hollow, Run { count: 1, ..hollow }] };
+        assert!(!with_hollow.is_valid(1000));
     }
 
     #[test]

@@ -1,10 +1,7 @@
 use super::*;
 
 fn buffers(children: u64, bytes: u64) -> Vec<Buffer> {
-    vec![
-        Buffer { name: "wide".into(), children: 2, bytes: 1 << 30 },
-        Buffer { name: "tight".into(), children, bytes },
-    ]
+    vec![Buffer { name: "wide".into(), children: 2, bytes: 1 << 30 }, Buffer { name: "tight".into(), children, bytes }]
 }
 
 fn settled(ask: QuotaAsk, mtu: u32, buffers: &[Buffer]) -> Result<Limits, Refusal> {
@@ -24,6 +21,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         staging: 4,
         flight: 16,
         stream_threshold: 16_384,
+        lease_operations: 0,
         heartbeat_ms: 1_000,
         dead_after_ms: 60_000,
     };
@@ -75,7 +73,13 @@ fn too_much_is_refused_with_both_amounts() {
 
 #[test]
 fn what_is_asked_within_bounds_is_given() {
-    let ask = QuotaAsk { groups: Some(7), window: Some(2), stream_threshold: Some(0), segment: Some(8), ..QuotaAsk::default() };
+    let ask = QuotaAsk {
+        groups: Some(7),
+        window: Some(2),
+        stream_threshold: Some(0),
+        segment: Some(8),
+        ..QuotaAsk::default()
+    };
     let limits = settled(ask, 1500, &buffers(4, 425_984)).unwrap();
     assert_eq!((limits.groups, limits.window, limits.stream_threshold, limits.segment), (7, 2, 0, 8));
 }

@@ -48,7 +48,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(id: GroupId, key: GroupKey, me: u32, edge: &Edge, lease_operations: u32) -> Group {
+    pub(super) fn new(id: GroupId, key: GroupKey, me: u32, edge: &Edge) -> Group {
         let limits = &edge.config.limits;
         Group {
             id,
@@ -58,7 +58,7 @@ impl Group {
             failed: None,
             abandoned: false,
             datagrams: Datagrams::new(limits),
-            streams: Streams::new(limits, lease_operations),
+            streams: Streams::new(limits),
             op_seq: 0,
         }
     }

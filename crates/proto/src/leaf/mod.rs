@@ -61,7 +61,6 @@ pub struct LeafCore {
     lost: bool,
     next_tick: Nanos,
     round_trip: RoundTrip,
-    lease_operations: u32,
 }
 
 impl LeafCore {
@@ -83,13 +82,7 @@ impl LeafCore {
             lost: false,
             next_tick: Nanos::NEVER,
             round_trip: RoundTrip::default(),
-            lease_operations: 0,
         }
-    }
-
-    /// How many streaming operations one lease is for; 0 (the default): until it is revoked. All ranks must set the same.
-    pub fn set_lease_operations(&mut self, operations: u32) {
-        self.lease_operations = operations;
     }
 
     /// Starts to make a group of `members` (order = rank in the group). Creations with equal members and tag are
@@ -113,7 +106,7 @@ impl LeafCore {
         let key = GroupKey { tag, members };
         let body = Body::Join { key: key.clone(), fault: None, nodes: RankList::EMPTY };
         out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
-        self.groups.insert(id, Group::new(id, key.clone(), me, &self.edge, self.lease_operations));
+        self.groups.insert(id, Group::new(id, key.clone(), me, &self.edge));
         self.joining.entry(key).or_default().push_back(id);
         Ok(id)
     }

@@ -53,7 +53,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(limits: &Limits, lease_operations: u32) -> Streams {
+    pub(super) fn new(limits: &Limits) -> Streams {
         Streams {
             flight: u64::from(limits.flight),
             waiting: VecDeque::new(),
@@ -65,7 +65,7 @@ impl Streams {
             stable: 0,
             phase: Phase::Idle,
             lease: 0,
-            lease_operations,
+            lease_operations: limits.lease_operations,
             used: 0,
         }
     }

@@ -34,7 +34,8 @@ fn picture(plan: &Plan) -> Vec<String> {
 }
 
 const STAR: &str = "[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
-const PAIR: &str = "[[host]]\nname = \"a\"\nleaf = \"leaf0\"\naddress = \"10.0.0.1\"\n[[host]]\nname = \"b\"\nleaf = \"leaf1\"\n";
+const PAIR: &str =
+    "[[host]]\nname = \"a\"\nleaf = \"leaf0\"\naddress = \"10.0.0.1\"\n[[host]]\nname = \"b\"\nleaf = \"leaf1\"\n";
 
 #[test]
 fn ranks_of_a_host_with_two_leaves_are_spread_in_blocks() {
@@ -161,7 +162,8 @@ fn fabrics() -> impl Strategy<Value = (String, Vec<String>)> {
             text += &format!("[[node]]\nname = \"n{}\"\nparent = \"n{above}\"\n", i + 1);
         }
         for (i, leaves) in hosts.iter().enumerate() {
-            let mut leaves: Vec<String> = leaves.iter().map(|leaf| format!("\"n{}\"", leaf % (parents.len() + 1))).collect();
+            let mut leaves: Vec<String> =
+                leaves.iter().map(|leaf| format!("\"n{}\"", leaf % (parents.len() + 1))).collect();
             leaves.sort();
             leaves.dedup();
             text += &format!("[[host]]\nname = \"h{i}\"\nleaves = [{}]\n", leaves.join(", "));

@@ -77,7 +77,11 @@ fn every_fault_names_file_line_and_remedy() {
         (with("[[host]]\nname = \"h\"\n"), Some(7), "needs either"),
         (with("[[host]]\nname = \"h\"\nleaves = []\n"), Some(7), "needs either"),
         (with("[[host]]\nname = \"h\"\nleaves = [\"a\", \"a\"]\n"), Some(8), "names leaf `a` twice"),
-        (format!("{root}[[host]]\nname = \"*\"\nleaf = \"a\"\naddress = \"10.0.0.1\"\n"), Some(4), "cannot have one address"),
+        (
+            format!("{root}[[host]]\nname = \"*\"\nleaf = \"a\"\naddress = \"10.0.0.1\"\n"),
+            Some(4),
+            "cannot have one address",
+        ),
         (with("[fabric]\nmtu = 100\n"), Some(7), "mtu 100"),
         (with("[limits]\nwindow = 65\n"), Some(7), "1..=64"),
         (with("[limits]\npayload = 12\n"), Some(7), "multiple of 8"),

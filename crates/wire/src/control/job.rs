@@ -38,6 +38,8 @@ pub struct Limits {
     pub flight: u32,
     /// Operations whose vector has more bytes than this are streamed.
     pub stream_threshold: u64,
+    /// Streaming operations of one lease on a stream context; 0: until others want it.
+    pub lease_operations: u32,
     /// A silent side sends a heartbeat this often, milliseconds.
     pub heartbeat_ms: u32,
     /// A side that says nothing for this long is dead, milliseconds.

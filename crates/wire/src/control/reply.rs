@@ -31,6 +31,8 @@ pub enum Resource {
     Flight,
     /// The vector size from which operations are streamed.
     StreamThreshold,
+    /// Streaming operations of one lease.
+    LeaseOperations,
     /// The heartbeat's period.
     Heartbeat,
     /// The silence after which a side is dead.

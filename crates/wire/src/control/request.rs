@@ -29,6 +29,8 @@ pub struct QuotaAsk {
     pub flight: Option<u32>,
     /// Operations with more bytes than this are streamed.
     pub stream_threshold: Option<u64>,
+    /// Streaming operations of one lease on a stream context; 0: until others want it.
+    pub lease_operations: Option<u32>,
     /// A silent side sends a heartbeat this often, milliseconds.
     pub heartbeat_ms: Option<u32>,
     /// A side that says nothing for this long is dead, milliseconds.

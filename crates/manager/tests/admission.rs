@@ -1,0 +1,153 @@
+//! From a request to a ticket, and back.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Fabric, Manner};
+use trib_wire::control::job::{ChildKind, Placement};
+use trib_wire::control::node::ManagerMessage;
+use trib_wire::control::reply::{Refusal, Reply, Resource};
+use trib_wire::control::request::{QuotaAsk, Request};
+use trib_wire::ids::{ChildIndex, JobId, NodeId, Rank};
+
+#[test]
+fn ticket_and_grants_describe_one_tree() {
+    let (fabric, nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let ticket = user.job(&["x", "x", "x", "h0"], QuotaAsk { groups: Some(12), ..QuotaAsk::default() }).unwrap();
+    assert_eq!((ticket.limits.groups, ticket.limits.payload, ticket.limits.window), (12, 1368, 16));
+    assert_ne!(ticket.key.0, [0; 32]);
+    let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["root", "leaf0", "leaf1"]);
+    // Nodes registered with 0.0.0.0: the manager puts in where they really are.
+    assert!(ticket.nodes.iter().all(|node| node.stream == "127.0.0.1:4000".parse().unwrap()));
+    let place = |node, child| Placement { node: NodeId(node), child: ChildIndex(child) };
+    assert_eq!(ticket.leaves, [place(1, 0), place(1, 1), place(2, 0), place(1, 2)]);
+
+    let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());
+    for grant in [&root, &leaf] {
+        assert_eq!((grant.job, grant.epoch, &grant.key, &grant.limits), (ticket.job, ticket.epoch, &ticket.key, &ticket.limits));
+        assert_eq!(grant.world_size, 4);
+    }
+    assert_eq!((root.node, root.parent), (NodeId(0), None));
+    let parent = leaf.parent.unwrap();
+    assert_eq!((parent.node, parent.child, parent.stream), (NodeId(0), ChildIndex(0), ticket.nodes[0].stream));
+    let kinds: Vec<ChildKind> = leaf.children.iter().map(|child| child.kind).collect();
+    assert_eq!(kinds, [0, 1, 3].map(|rank| ChildKind::Rank(Rank(rank))));
+    assert_eq!(root.children[0].ranks.to_string(), "0-1,3");
+}
+
+#[test]
+fn a_job_ends_on_request_and_with_its_connection() {
+    let (fabric, nodes) = Fabric::with_nodes();
+    let (user, other) = (fabric.user(), fabric.user());
+    let first = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
+    let second = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
+    assert_ne!(first, second);
+    let leaf = &nodes["leaf0"];
+    assert_eq!((leaf.grant().job, leaf.grant().job), (first, second));
+
+    let foreign = other.ask(&Request::EndJob { job: first });
+    assert!(matches!(foreign, Reply::Refused(refusal) if refusal.resource == Resource::Job));
+    assert_eq!(user.ask(&Request::EndJob { job: first }), Reply::Ended { job: first });
+    assert_eq!(leaf.next(), ManagerMessage::End { job: first });
+    assert_eq!(ids(&other.status().jobs), [second]);
+    drop(user);
+    assert_eq!(leaf.next(), ManagerMessage::End { job: second });
+    assert_eq!(ids(&other.status().jobs), []);
+    assert!(nodes["root"].is_quiet() || matches!(nodes["root"].next(), ManagerMessage::QueryCounters));
+}
+
+fn ids(jobs: &[trib_wire::control::reply::JobStatus]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.id).collect()
+}
+
+#[test]
+fn over_quota_is_refused_before_any_node_hears_of_it() {
+    let (fabric, nodes) = Fabric::with_nodes();
+    let refusal = fabric.user().job(&["x"], QuotaAsk { groups: Some(21), ..QuotaAsk::default() }).unwrap_err();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Groups, 21, 20));
+    assert!(refusal.text.contains("groups = 21"), "{refusal}");
+    assert!(nodes.values().all(|node| node.is_quiet()));
+    assert!(fabric.user().status().jobs.is_empty());
+}
+
+#[test]
+fn a_missing_node_is_named() {
+    let fabric = Fabric::start();
+    let _root = fabric.node("root", Manner::Installs);
+    let leaf0 = fabric.node("leaf0", Manner::Installs);
+    let user = fabric.user();
+    let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();
+    assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf1")));
+    assert_eq!((refusal.asked, refusal.available), (3, 2));
+    // A job that does not need the missing one is none the worse for it.
+    user.job(&["h0"], QuotaAsk::default()).unwrap();
+
+    drop(leaf0);
+    common::eventually("the manager sees that leaf0 is gone", || !user.status().nodes[1].connected);
+    let refusal = user.job(&["h0"], QuotaAsk::default()).unwrap_err();
+    assert_eq!(refusal.holder.as_deref(), Some("leaf0"));
+    let _back = fabric.node("leaf0", Manner::Installs);
+    user.job(&["h0"], QuotaAsk::default()).unwrap();
+}
+
+#[test]
+fn a_node_that_rejects_undoes_the_job_everywhere() {
+    let fabric = Fabric::start();
+    let root = fabric.node("root", Manner::Installs);
+    let _leaf0 = fabric.node("leaf0", Manner::Installs);
+    let full = Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, text: "memory is full".into() };
+    let _leaf1 = fabric.node("leaf1", Manner::Rejects(full));
+    let user = fabric.user();
+    let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Memory, 9, 3));
+    assert_eq!(refusal.holder.as_deref(), Some("leaf1"));
+    assert!(refusal.text.contains("memory is full"), "{refusal}");
+    let job = root.grant().job;
+    assert_eq!(root.next(), ManagerMessage::End { job });
+    assert!(user.status().jobs.is_empty());
+}
+
+#[test]
+fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
+    let fabric = Fabric::start();
+    let _root = fabric.node("root", Manner::Installs);
+    let _leaf0 = fabric.node("leaf0", Manner::Installs);
+    {
+        let _leaf1 = fabric.node("leaf1", Manner::HangsUp);
+        let refusal = fabric.user().job(&["x", "x"], QuotaAsk::default()).unwrap_err();
+        assert!(refusal.text.contains("leaf1 lost its connection"), "{refusal}");
+    }
+    common::eventually("leaf1 is gone", || !fabric.user().status().nodes[2].connected);
+    let _leaf1 = fabric.node("leaf1", Manner::Ignores);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let stuck = scope.spawn(|| fabric.user().job(&["x", "x"], QuotaAsk::default()).unwrap_err());
+        fabric.user().job(&["h0"], QuotaAsk::default()).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(4), "another job waited for the stuck one");
+        let refusal = stuck.join().unwrap();
+        assert!(refusal.text.contains("leaf1 did not install"), "{refusal}");
+        assert_eq!(refusal.holder.as_deref(), Some("leaf1"));
+    });
+}
+
+#[test]
+fn the_status_tells_nodes_counters_and_jobs() {
+    let fabric = Fabric::start();
+    let _leaf0 = fabric.node("leaf0", Manner::Installs);
+    let user = fabric.user();
+    let job = user.job(&["h0", "h0"], QuotaAsk::default()).unwrap().job;
+    let report = fabric.user().status();
+    assert_eq!(report.fabric, "test");
+    let connected: Vec<(&str, bool)> = report.nodes.iter().map(|node| (node.name.as_str(), node.connected)).collect();
+    assert_eq!(connected, [("root", false), ("leaf0", true), ("leaf1", false)]);
+    let leaf = &report.nodes[1];
+    assert_eq!((leaf.counters["frames"], leaf.address), (7, Some("127.0.0.1:4000".parse().unwrap())));
+    assert!(leaf.version.starts_with("tributary "));
+    let [status] = &report.jobs[..] else { panic!("{report:?}") };
+    assert_eq!((status.id, status.ranks, status.name.as_str(), status.user.as_str()), (job, 2, "prog", "ann"));
+    assert_eq!(status.nodes, ["leaf0"]);
+    assert!(status.since > 1_600_000_000);
+}

@@ -1,0 +1,233 @@
+//! A manager on loopback, nodes that answer as told, and users.
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use trib_control::{Channel, Credentials, ManagerUrl};
+use trib_manager::{Manager, Options};
+use trib_wire::control::hello::Role;
+use trib_wire::control::job::{JobTicket, NodeGrant};
+use trib_wire::control::node::{ManagerMessage, NodeMessage};
+use trib_wire::control::reply::{Refusal, Reply, StatusReport};
+use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
+
+pub const LIMIT: Duration = Duration::from_secs(20);
+
+pub const TWO_LEAVES: &str = r#"
+[fabric]
+name = "test"
+[[node]]
+name = "root"
+[[node]]
+name = "leaf0"
+parent = "root"
+[[node]]
+name = "leaf1"
+parent = "root"
+[[host]]
+name = "*"
+leaves = ["leaf0", "leaf1"]
+[[host]]
+name = "h0"
+leaf = "leaf0"
+[limits]
+groups = { default = 10, maximum = 20 }
+"#;
+
+/// A manager with its own credentials and topology.
+pub struct Fabric {
+    folder: PathBuf,
+    manager: Option<Manager>,
+    address: SocketAddr,
+}
+
+impl Fabric {
+    pub fn start() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let unique = format!("trib-manager-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(unique);
+        Credentials::create(&folder).unwrap();
+        let topology = folder.join("topology.toml");
+        std::fs::write(&topology, TWO_LEAVES).unwrap();
+        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), topology, credentials: folder.clone() };
+        let manager = Manager::bind(&options).unwrap();
+        let address = manager.address();
+        Fabric { folder, manager: Some(manager), address }
+    }
+
+    /// The same with all nodes of the topology.
+    pub fn with_nodes() -> (Self, BTreeMap<&'static str, Node>) {
+        let fabric = Self::start();
+        let nodes = ["root", "leaf0", "leaf1"].map(|name| (name, fabric.node(name, Manner::Installs)));
+        (fabric, nodes.into())
+    }
+
+    pub fn url(&self) -> ManagerUrl {
+        ManagerUrl::new(self.address.ip().to_string(), self.address.port(), &self.folder)
+    }
+
+    pub fn credentials(&self, role: Role) -> Credentials {
+        Credentials::load(&self.folder, role).unwrap()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn user(&self) -> User {
+        User(Channel::connect(&self.url(), Role::User, LIMIT).unwrap())
+    }
+
+    pub fn node(&self, name: &str, manner: Manner) -> Node {
+        let node = Node::connect(self, name, manner);
+        assert_eq!(node.next(), ManagerMessage::Registered);
+        node
+    }
+
+    pub fn stop_manager(&mut self) {
+        self.manager.take().unwrap().shutdown();
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        self.manager = None;
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// How a node answers to grants.
+#[derive(Clone)]
+pub enum Manner {
+    Installs,
+    Rejects(Refusal),
+    Ignores,
+    HangsUp,
+}
+
+/// A node that keeps what it is told.
+pub struct Node {
+    pub channel: Arc<Channel>,
+    heard: Mutex<Receiver<ManagerMessage>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Node {
+    pub fn connect(fabric: &Fabric, name: &str, manner: Manner) -> Self {
+        let channel = Arc::new(Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap());
+        let stream = "0.0.0.0:4000".parse().unwrap();
+        let register = NodeMessage::Register { name: name.into(), stream, datagram_buffer_bytes: 425_984, workers: 1 };
+        channel.send(&register).unwrap();
+        let (sender, heard) = mpsc::channel();
+        let inner = channel.clone();
+        let thread = thread::spawn(move || {
+            while let Ok(message) = inner.recv::<ManagerMessage>(None) {
+                let answer = match (&message, &manner) {
+                    (ManagerMessage::Install(grant), Manner::Installs) => {
+                        Some(NodeMessage::Installed { job: grant.job, node: grant.node })
+                    }
+                    (ManagerMessage::Install(grant), Manner::Rejects(refusal)) => {
+                        Some(NodeMessage::Rejected { job: grant.job, node: grant.node, refusal: refusal.clone() })
+                    }
+                    (ManagerMessage::Install(_), Manner::HangsUp) => return inner.close(),
+                    (ManagerMessage::QueryCounters, Manner::Installs) => {
+                        Some(NodeMessage::Counters(BTreeMap::from([("frames".into(), 7)])))
+                    }
+                    _ => None,
+                };
+                if let Some(answer) = answer {
+                    let _ = inner.send(&answer);
+                }
+                let _ = sender.send(message);
+            }
+        });
+        Node { channel, heard: Mutex::new(heard), thread: Some(thread) }
+    }
+
+    /// The next message.
+    pub fn next(&self) -> ManagerMessage {
+        self.heard.lock().unwrap().recv_timeout(LIMIT).unwrap()
+    }
+
+    /// The next message, which is a grant.
+    pub fn grant(&self) -> NodeGrant {
+        match self.next() {
+            ManagerMessage::Install(grant) => grant,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether nothing has come.
+    pub fn is_quiet(&self) -> bool {
+        self.heard.lock().unwrap().try_recv().is_err()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.channel.close();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A user's connection.
+pub struct User(pub Channel);
+
+impl User {
+    pub fn ask(&self, request: &Request) -> Reply {
+        self.0.ask(request, LIMIT).unwrap()
+    }
+
+    pub fn job(&self, hosts: &[&str], ask: QuotaAsk) -> Result<JobTicket, Refusal> {
+        let hosts = hosts.iter().map(|host| host.to_string()).collect();
+        verdict(self.ask(&Request::RequestJob(JobRequest { hosts, ask, name: "prog".into(), user: "ann".into() })))
+    }
+
+    pub fn attach(&self, rank: Attachment) -> Result<JobTicket, Refusal> {
+        verdict(self.ask(&Request::Attach(rank)))
+    }
+
+    pub fn status(&self) -> StatusReport {
+        match self.ask(&Request::Status) {
+            Reply::Status(report) => report,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> Attachment {
+    Attachment {
+        rendezvous: rendezvous.into(),
+        rank,
+        size,
+        host: "x".into(),
+        ask: QuotaAsk::default(),
+        name: "prog".into(),
+        user: "ann".into(),
+        patience_ms: Some(patience_ms),
+    }
+}
+
+pub fn verdict(reply: Reply) -> Result<JobTicket, Refusal> {
+    match reply {
+        Reply::Granted(ticket) => Ok(ticket),
+        Reply::Refused(refusal) => Err(refusal),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}

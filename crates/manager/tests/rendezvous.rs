@@ -1,0 +1,106 @@
+//! Ranks that find each other at the manager.
+
+mod common;
+
+use std::thread;
+
+use common::{Fabric, LIMIT, attachment, verdict};
+use trib_wire::control::job::JobTicket;
+use trib_wire::control::node::ManagerMessage;
+use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::request::Request;
+
+type Verdicts = Vec<Result<JobTicket, Refusal>>;
+
+/// All of these ranks at once, `(rank, size)`; connections stay open until all have their answer.
+fn attach_all(fabric: &Fabric, ranks: &[(u32, u32)], patience_ms: u32) -> Verdicts {
+    let users: Vec<_> = ranks.iter().map(|_| fabric.user()).collect();
+    thread::scope(|scope| {
+        let attach = |(user, (rank, size)): (_, &(u32, u32))| {
+            let request = attachment("r", *rank, *size, patience_ms);
+            scope.spawn(move || common::User::attach(user, request))
+        };
+        let threads: Vec<_> = users.iter().zip(ranks).map(attach).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn eight_ranks_get_one_ticket() {
+    let (fabric, nodes) = Fabric::with_nodes();
+    let ranks: Vec<(u32, u32)> = (0..8).rev().map(|rank| (rank, 8)).collect();
+    let verdicts = attach_all(&fabric, &ranks, 15_000);
+    let first = verdicts[0].as_ref().unwrap();
+    assert!(verdicts.iter().all(|verdict| verdict.as_ref() == Ok(first)));
+    assert_eq!((first.leaves.len(), first.nodes.len()), (8, 3));
+    // The job ended with rank 0's connection, and the name is free again.
+    let root = &nodes["root"];
+    assert_eq!(root.grant().job, first.job);
+    assert_eq!(root.next(), ManagerMessage::End { job: first.job });
+    let again = attach_all(&fabric, &[(0, 2), (1, 2)], 15_000);
+    assert!(again.iter().all(|verdict| verdict.is_ok()));
+}
+
+#[test]
+fn a_job_outlives_every_rank_but_the_first() {
+    let (fabric, nodes) = Fabric::with_nodes();
+    let (zero, one) = (fabric.user(), fabric.user());
+    zero.0.send(&Request::Attach(attachment("r", 0, 2, 15_000))).unwrap();
+    let job = one.attach(attachment("r", 1, 2, 15_000)).unwrap().job;
+    assert_eq!(verdict(zero.0.recv(Some(LIMIT)).unwrap()).unwrap().job, job);
+    drop(one);
+    assert_eq!(fabric.user().status().jobs.len(), 1);
+    drop(zero);
+    let root = &nodes["root"];
+    common::eventually("the nodes are told", || root.next() == ManagerMessage::End { job });
+}
+
+#[test]
+fn missing_ranks_are_named_to_all_who_came() {
+    let (fabric, _nodes) = Fabric::with_nodes();
+    for verdict in attach_all(&fabric, &[(0, 6), (2, 6), (3, 6)], 400) {
+        let refusal = verdict.unwrap_err();
+        assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Rendezvous, 6, 3));
+        assert!(refusal.text.contains("missing: rank 1,4-5") || refusal.text.contains("missing: rank 1-4/3,5"), "{refusal}");
+    }
+}
+
+#[test]
+fn contradictions_are_refused_to_all() {
+    let (fabric, _nodes) = Fabric::with_nodes();
+    let verdicts = attach_all(&fabric, &[(0, 3), (0, 3)], 15_000);
+    for verdict in verdicts {
+        assert!(verdict.unwrap_err().text.contains("say they are rank 0"));
+    }
+    let verdicts = attach_all(&fabric, &[(0, 3), (1, 4)], 15_000);
+    for verdict in verdicts {
+        assert!(verdict.unwrap_err().text.contains("disagree"));
+    }
+    let refusal = fabric.user().attach(attachment("r", 3, 3, 15_000)).unwrap_err();
+    assert!(refusal.text.contains("rank 3 of 3"), "{refusal}");
+}
+
+#[test]
+fn a_refused_job_is_refused_to_all_ranks() {
+    let fabric = Fabric::start();
+    for verdict in attach_all(&fabric, &[(0, 2), (1, 2)], 15_000) {
+        assert_eq!(verdict.unwrap_err().resource, Resource::Node);
+    }
+}
+
+#[test]
+fn a_rank_that_left_may_come_again() {
+    let (fabric, _nodes) = Fabric::with_nodes();
+    let (stays, leaves, comes) = (fabric.user(), fabric.user(), fabric.user());
+    stays.0.send(&Request::Attach(attachment("r", 0, 2, 15_000))).unwrap();
+    // The rendezvous never completes with this one: it is of another size, in its own room.
+    leaves.0.send(&Request::Attach(attachment("s", 1, 2, 15_000))).unwrap();
+    drop(leaves);
+    thread::sleep(std::time::Duration::from_millis(600));
+    comes.0.send(&Request::Attach(attachment("s", 1, 2, 15_000))).unwrap();
+    let other = fabric.user();
+    other.attach(attachment("s", 0, 2, 15_000)).unwrap();
+    verdict(comes.0.recv(Some(LIMIT)).unwrap()).unwrap();
+    fabric.user().attach(attachment("r", 1, 2, 15_000)).unwrap();
+    verdict(stays.0.recv(Some(LIMIT)).unwrap()).unwrap();
+}

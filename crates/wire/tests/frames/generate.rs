@@ -1,0 +1,101 @@
+//! Any header and any body that a sender may write.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use trib_wire::body::Held;
+use trib_wire::header::PAYLOAD_MAX;
+use trib_wire::{
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, Header, JobId, Kind,
+    NodeId, Rank, RankList, Reason, ReduceOp, Signature,
+};
+
+pub(crate) fn signature() -> impl Strategy<Value = Signature> {
+    (select(Collective::ALL), select(DataType::ALL), select(ReduceOp::ALL), any::<u32>(), any::<u64>())
+        .prop_map(|(collective, dtype, op, root, count)| Signature { collective, dtype, op, root, count })
+}
+
+fn child() -> impl Strategy<Value = ChildIndex> {
+    prop_oneof![(0u16..64).prop_map(ChildIndex), Just(ChildIndex::ALL)]
+}
+
+/// Header fields before the vector's: job, epoch, node, child, group, generation, flags, lane, witness.
+fn place() -> impl Strategy<Value = Header> {
+    let edge = (select(Kind::ALL), any::<u32>(), any::<u32>(), any::<u16>(), child());
+    (edge, any::<(u32, u32, u16, u16, u32)>(), signature()).prop_map(|(edge, more, signature)| {
+        let (kind, job, epoch, node, child) = edge;
+        let (group, generation, flags, lane, witness) = more;
+        Header {
+            group: GroupIndex(group),
+            generation: Generation(generation),
+            flags,
+            lane,
+            witness,
+            signature,
+            ..Header::new(kind, JobId(job), Epoch(epoch), NodeId(node), child)
+        }
+    })
+}
+
+prop_compose! {
+    /// The payload lies inside the fragment and the fragment inside 2^64 bytes, whatever the kind.
+    pub(crate) fn header()(
+        place in place(),
+        (op_seq, seq, mark, payload_crc) in any::<(u64, u64, u64, u32)>(),
+        offset in 0..u64::MAX - PAYLOAD_MAX as u64,
+        extent in 0..=PAYLOAD_MAX as u32,
+        (low, high) in (any::<proptest::sample::Index>(), any::<proptest::sample::Index>()),
+    ) -> Header {
+        let ends = [low.index(extent as usize + 1) as u32, high.index(extent as usize + 1) as u32];
+        let (window, end) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        Header { op_seq, seq, mark, payload_crc, offset, extent, window, payload_len: end - window, ..place }
+    }
+}
+
+pub(crate) fn ranks() -> impl Strategy<Value = RankList> {
+    let runs = (0u32..1000, 1u32..6, prop_oneof![-3i64..0, 1i64..4]);
+    prop::collection::vec(runs, 0..5).prop_map(|runs| {
+        RankList::from_ranks(runs.into_iter().flat_map(|(first, count, stride)| {
+            (0..i64::from(count)).map(move |i| (i64::from(first) + 20 + i * stride) as u32)
+        }))
+    })
+}
+
+fn key() -> impl Strategy<Value = GroupKey> {
+    (any::<u64>(), ranks()).prop_map(|(tag, members)| GroupKey { tag, members })
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    let ends = any::<(u16, u32, u32)>();
+    (select(Reason::ALL), ends, prop::option::of((signature(), signature()))).prop_map(
+        |(reason, (node, rank_a, rank_b), signatures)| Fault {
+            reason,
+            node: NodeId(node),
+            rank_a: Rank(rank_a),
+            rank_b: Rank(rank_b),
+            signatures,
+        },
+    )
+}
+
+/// A kind with a body that it may have.
+pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
+    let bare: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| !has_body(*kind)).collect();
+    prop_oneof![
+        select(bare).prop_map(|kind| (kind, Body::None)),
+        (key(), prop::option::of(fault()), ranks())
+            .prop_map(|(key, fault, nodes)| (Kind::Join, Body::Join { key, fault, nodes })),
+        key().prop_map(|key| (Kind::Ready, Body::Ready(key))),
+        (key(), fault()).prop_map(|(key, fault)| (Kind::Refused, Body::Refused(key, fault))),
+        any::<(u16, u64, u64, u64)>().prop_map(|(node, missing, have, have_base)| {
+            (Kind::Held, Body::Held(Held { node: NodeId(node), missing, have, have_base }))
+        }),
+        select(Reason::ALL).prop_map(|reason| (Kind::Nack, Body::Nack(reason))),
+        any::<(u32, u32)>().prop_map(|(holder, holders)| (Kind::Deny, Body::Deny { holder: Rank(holder), holders })),
+        fault().prop_map(|fault| (Kind::GroupError, Body::GroupError(fault))),
+    ]
+}
+
+pub(crate) fn has_body(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(kind, Join | Ready | Refused | Held | Nack | Deny | GroupError)
+}

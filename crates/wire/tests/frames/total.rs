@@ -1,0 +1,145 @@
+//! Whatever comes off the network is either a frame or an error, never a panic and never a guess.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use trib_wire::auth::check_payload;
+use trib_wire::header::{FLAG_CRC, HEADER_LEN};
+use trib_wire::{Body, Header, Kind, ParseError, RankList};
+
+use crate::generate::{body, header};
+
+/// Asks a parsed list everything that a node asks before and after it has checked it.
+fn interrogate(list: &RankList) {
+    let _ = (list.len(), list.nth(0), list.nth(u32::MAX), list.is_valid(1000), list.to_string());
+    let _ = list.contains(trib_wire::Rank(7));
+    if list.is_valid(1000) {
+        assert_eq!(list.iter().count(), list.len() as usize);
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_no_header_or_a_header(mut bytes in prop::collection::vec(any::<u8>(), 0..2 * HEADER_LEN)) {
+        let _ = Header::parse(&bytes);
+        // With the first fields right the rest is reached too.
+        if bytes.len() >= 4 {
+            bytes[..4].copy_from_slice(&[0x54, 0x72, trib_wire::VERSION, 1]);
+            if let Ok((header, _)) = Header::parse(&bytes) {
+                prop_assert!(u64::from(header.window) + u64::from(header.payload_len) <= u64::from(header.extent));
+                let _ = check_payload(&header, &bytes[HEADER_LEN..]);
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_no_body_or_a_body(
+        kind in select(Kind::ALL),
+        bytes in prop::collection::vec(prop_oneof![3 => 0u8..8, 1 => any::<u8>()], 0..160),
+    ) {
+        let Ok(body) = Body::parse(kind, &bytes) else { return Ok(()) };
+        prop_assert_eq!(Body::parse(kind, &body.to_bytes()), Ok(body.clone()));
+        match body {
+            Body::Join { key, nodes, .. } => {
+                interrogate(&key.members);
+                interrogate(&nodes);
+            }
+            Body::Ready(key) | Body::Refused(key, _) => interrogate(&key.members),
+            Body::GroupError(fault) => drop(fault.to_string()),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn no_prefix_of_a_body_and_nothing_longer_passes_for_it((kind, body) in body()) {
+        let mut bytes = body.to_bytes();
+        for len in 0..bytes.len() {
+            prop_assert!(Body::parse(kind, &bytes[..len]).is_err(), "{} of {} bytes", len, bytes.len());
+        }
+        bytes.push(0);
+        prop_assert_eq!(Body::parse(kind, &bytes), Err(ParseError::TrailingBytes));
+    }
+
+    #[test]
+    fn no_prefix_of_a_header_passes_for_it(header in header()) {
+        let mut bytes = [0; HEADER_LEN];
+        header.emit(0, &mut bytes);
+        for len in 0..HEADER_LEN {
+            prop_assert_eq!(Header::parse(&bytes[..len]), Err(ParseError::Truncated));
+        }
+    }
+}
+
+#[test]
+fn runs_that_are_no_runs_are_refused() {
+    let wrong = Err(ParseError::BadField("rank runs"));
+    let ready = |runs: &[[u32; 3]]| {
+        let words = runs.iter().flatten().flat_map(|word| word.to_le_bytes());
+        let count = (runs.len() as u32).to_le_bytes();
+        let bytes: Vec<u8> = [0; 8].into_iter().chain(count).chain(words).collect();
+        Body::parse(Kind::Ready, &bytes)
+    };
+    assert!(ready(&[[0, 1, 1]]).is_ok());
+    assert_eq!(ready(&[[0, 0, 1], [0, 1, 1]]), wrong, "a run of nobody");
+    assert_eq!(ready(&[[0, 2, 0]]), wrong, "a run that stands still");
+    assert_eq!(ready(&[[0, u32::MAX, 1]]), wrong, "more ranks than any job has");
+    assert_eq!(ready(&[[0, 1 << 20, 1], [0, 1, 1]]), wrong, "more ranks than any job has, in pieces");
+}
+
+#[test]
+fn the_number_of_runs_is_believed_only_as_far_as_the_bytes_go() {
+    let mut bytes = [0; 24];
+    bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(Body::parse(Kind::Ready, &bytes), Err(ParseError::BadField("rank runs")));
+    bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
+    assert_eq!(Body::parse(Kind::Ready, &bytes), Err(ParseError::BadField("rank runs")));
+}
+
+#[test]
+fn payloads_are_measured_and_summed() {
+    let payload = [1, 2, 3, 4];
+    let mut header = Header::new(
+        Kind::Contribution,
+        trib_wire::JobId(1),
+        trib_wire::Epoch(1),
+        trib_wire::NodeId(0),
+        trib_wire::ChildIndex(0),
+    );
+    header.payload_len = 4;
+    assert_eq!(check_payload(&header, &payload), Ok(()), "without the flag there is no checksum");
+    header.flags = FLAG_CRC;
+    assert_eq!(check_payload(&header, &payload), Err(ParseError::BadChecksum));
+    header.payload_crc = trib_wire::auth::payload_crc(&payload);
+    assert_eq!(check_payload(&header, &payload), Ok(()));
+    assert_eq!(check_payload(&header, &payload[..3]), Err(ParseError::Truncated));
+    assert_eq!(check_payload(&header, &[1, 2, 3, 4, 5]), Err(ParseError::TrailingBytes));
+}
+
+#[test]
+fn values_outside_their_range_are_named() {
+    let header = Header::new(
+        Kind::Contribution,
+        trib_wire::JobId(1),
+        trib_wire::Epoch(1),
+        trib_wire::NodeId(0),
+        trib_wire::ChildIndex(0),
+    );
+    let mut good = [0; HEADER_LEN];
+    header.emit(0, &mut good);
+    let with = |at: usize, value: &[u8]| {
+        let mut bytes = good;
+        bytes[at..at + value.len()].copy_from_slice(value);
+        Header::parse(&bytes).map(|_| ())
+    };
+    assert_eq!(with(0, &[0]), Err(ParseError::BadMagic));
+    assert_eq!(with(2, &[9]), Err(ParseError::BadVersion(9)));
+    assert_eq!(with(3, &[0]), Err(ParseError::BadField("kind")));
+    assert_eq!(with(14, &[64, 0]), Err(ParseError::BadField("child")));
+    assert_eq!(with(28, &[6]), Err(ParseError::BadField("collective")));
+    assert_eq!(with(29, &[12]), Err(ParseError::BadField("dtype")));
+    assert_eq!(with(30, &[4]), Err(ParseError::BadField("op")));
+    assert_eq!(with(31, &[1]), Err(ParseError::BadField("wire format")));
+    assert_eq!(with(80, &[0, 0, 0x11, 0]), Err(ParseError::BadField("payload length")));
+    assert_eq!(with(80, &[1]), Err(ParseError::BadField("window")), "a payload outside its fragment");
+    assert_eq!(with(72, &[0, 0, 0x11, 0]), Err(ParseError::BadField("window")), "a fragment too long");
+    assert_eq!(with(64, &[0xff; 9]), Err(ParseError::BadField("offset")), "a fragment that wraps");
+}
