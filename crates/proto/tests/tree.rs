@@ -172,7 +172,7 @@ impl NodeOutput for NodeMemory {
     }
 }
 
-fn limits(streams: u32) -> Limits {
+fn limits(streams: u32, lease_operations: u32) -> Limits {
     Limits {
         groups: 8,
         window: 3,
@@ -183,7 +183,7 @@ fn limits(streams: u32) -> Limits {
         staging: 2,
         flight: 3,
         stream_threshold: 200,
-        lease_operations: 0,
+        lease_operations,
         heartbeat: Nanos::from_millis(1000),
         dead_after: Nanos::from_millis(60_000),
     }
@@ -191,6 +191,10 @@ fn limits(streams: u32) -> Limits {
 
 impl World {
     fn new(streams: u32) -> World {
+        World::with_leases(streams, 0)
+    }
+
+    fn with_leases(streams: u32, lease_operations: u32) -> World {
         let rank = |r: u32| NodeChild { kind: ChildKind::Rank(Rank(r)), ranks: RankList::from_ranks([r]) };
         let inner = |n: u16, ranks: Range<u32>| NodeChild {
             kind: ChildKind::Node(NodeId(n)),
@@ -205,7 +209,7 @@ impl World {
                 parent: parent.map(|(n, c)| (NodeId(n), ChildIndex(c))),
                 children,
                 world_size: RANKS,
-                limits: limits(streams),
+                limits: limits(streams, lease_operations),
             });
             let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
             Node { core, memory: NodeMemory { node: id, kinds, parent, ..NodeMemory::default() } }
@@ -224,7 +228,7 @@ impl World {
                     world_size: RANKS,
                     node: NodeId(1 + (r / 3) as u16),
                     child: ChildIndex((r % 3) as u16),
-                    limits: limits(streams),
+                    limits: limits(streams, lease_operations),
                 });
                 Leaf { core, memory: LeafMemory { rank: r, ..LeafMemory::default() } }
             })
@@ -350,8 +354,8 @@ fn signature(collective: Collective, count: u64, root: u32) -> Signature {
 
 #[test]
 fn every_collective_on_every_kind_of_group() {
-    for streams in [1, 2] {
-        let mut world = World::new(streams);
+    for (streams, lease_operations) in [(1, 0), (2, 0), (1, 1), (2, 3)] {
+        let mut world = World::with_leases(streams, lease_operations);
         let groups: Vec<_> = [&[0u32, 1, 2, 3, 4, 5][..], &[5, 4, 3, 2, 1, 0], &[0, 3], &[1, 2], &[4], &[2, 5, 0]]
             .iter()
             .enumerate()
