@@ -5,6 +5,15 @@ use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+/// For daemons: every line with its time and where in the code it comes from.
+pub fn init_daemon() {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter(LevelFilter::INFO))
+        .with_writer(io::stderr)
+        .with_ansi(is_terminal())
+        .init();
+}
+
 /// For tools: just the words.
 pub fn init_tool() {
     tracing_subscriber::fmt()

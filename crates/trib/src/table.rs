@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Rows of equal length; every column is as wide as its widest cell, numbers stand to the right.
+/// Rows of equal length; every column is as wide as its widest cell, and columns of numbers, where "-" stands for none, are
+/// flush right.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -23,8 +24,9 @@ impl Table {
 
     fn column(&self, index: usize) -> (usize, bool) {
         let width = self.rows.iter().map(|row| row[index].chars().count()).max().unwrap_or(0);
-        let numbers = self.rows[1..].iter().all(|row| row[index].chars().all(|c| c.is_ascii_digit() || c == '-'));
-        (width, numbers && index > 0)
+        let cells = || self.rows[1..].iter().map(|row| row[index].as_str());
+        let is_number = |cell: &str| !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
+        (width, cells().any(is_number) && cells().all(|cell| cell == "-" || is_number(cell)))
     }
 }
 
@@ -50,7 +52,8 @@ mod tests {
     fn columns_line_up_and_numbers_stand_to_the_right() {
         let mut table = Table::new(["NODE", "SENT", "STATE"]);
         table.row(["leaf0", "7", "up"]);
-        table.row(["x", "1234", "away"]);
-        assert_eq!(table.to_string(), "NODE   SENT  STATE\nleaf0     7  up\nx      1234  away\n");
+        table.row(["x", "1234", "-"]);
+        table.row(["y", "-", "-"]);
+        assert_eq!(table.to_string(), "NODE   SENT  STATE\nleaf0     7  up\nx      1234  -\ny         -  -\n");
     }
 }

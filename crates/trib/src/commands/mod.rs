@@ -2,6 +2,7 @@
 //!
 //! A new one is a file with `Arguments` and `Arguments::run`, and a line in each of the two lists below.
 
+mod am;
 mod credentials;
 mod fabric;
 mod manager_option;
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 /// What `trib` can do; each says so in its own file.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    Am(am::Arguments),
     Credentials(credentials::Arguments),
     Fabric(fabric::Arguments),
     Run(run::Arguments),
@@ -27,6 +29,7 @@ impl Command {
     /// Does it.
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self {
+            Self::Am(arguments) => arguments.run(),
             Self::Credentials(arguments) => arguments.run(),
             Self::Fabric(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
