@@ -61,11 +61,7 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::Probe => (Header { seq: 10, mark: 10, ..base }, Body::None, &[]),
         Kind::Held => (Header { seq: 10, ..base }, Body::Held(held), &[]),
         Kind::Nack => (Header { seq: 10, ..base }, Body::Nack(Reason::Unknown), &[]),
-        Kind::Join => (
-            Header { group: GroupIndex(0), generation: Generation(0), witness: 3, ..base },
-            fault_free,
-            &[],
-        ),
+        Kind::Join => (Header { group: GroupIndex(0), generation: Generation(0), witness: 3, ..base }, fault_free, &[]),
         Kind::Ready => (down, Body::Ready(key()), &[]),
         Kind::Refused => (down, Body::Refused(key(), Fault { signatures: None, ..fault() }), &[]),
         Kind::Leave | Kind::Heartbeat => (base, Body::None, &[]),

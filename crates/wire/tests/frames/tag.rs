@@ -61,8 +61,12 @@ proptest! {
 fn siphash_2_4(key: &[u8; 16], bytes: &[u8]) -> u64 {
     let word = |b: &[u8]| u64::from_le_bytes(b.try_into().unwrap());
     let (k0, k1) = (word(&key[..8]), word(&key[8..]));
-    let mut v =
-        [k0 ^ 0x736f_6d65_7073_6575, k1 ^ 0x646f_7261_6e64_6f6d, k0 ^ 0x6c79_6765_6e65_7261, k1 ^ 0x7465_6462_7974_6573];
+    let mut v = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
     let chunks = bytes.chunks_exact(8);
     let mut last = [0; 8];
     last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
