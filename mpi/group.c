@@ -7,6 +7,7 @@
 #include "report.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* The first member names the group. Its count is its own, so the pair of rank and count is unique in the job. */
@@ -80,11 +81,10 @@ static void discard(struct group *group)
 /* The first refusal in words; the report counts the rest. status_all is the least, and so the worst, of all members. */
 static void tell_refusal(int rank, int size, int status, int status_all)
 {
-    static bool told;
+    static atomic_bool told; /* on all members, so that one of them speaks for all */
 
-    if (rank != 0 || told)
+    if (atomic_exchange(&told, true) || rank != 0)
         return;
-    told = true;
     notice("the communicator of %d ranks made on rank %d has no tree and its collectives stay with the MPI: %s%s%s", size,
            job.rank, trib_strerror(status_all), status != TRIB_OK ? ": " : " on another rank",
            status != TRIB_OK ? trib_last_error() : "");

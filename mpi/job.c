@@ -111,7 +111,8 @@ void job_leave(void)
     if (job.config.report)
         report_write();
     if (job.context != NULL) {
-        PMPI_Comm_delete_attr(MPI_COMM_WORLD, job.keyval);
+        if (group_of(MPI_COMM_WORLD) != NULL)
+            PMPI_Comm_delete_attr(MPI_COMM_WORLD, job.keyval);
         group_free_all();
         trib_context *context = job.context;
         job.context = NULL;

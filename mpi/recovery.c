@@ -83,6 +83,9 @@ static void send_data(struct group *group, uint32_t member, const void *data, si
     send(group, member, &message, data);
 }
 
+/* A failure has been told on some rank's stderr; the report counts the others. Guarded by the registry's lock. */
+static bool told;
+
 /* The decision is known: whoever has what another member lacks sends it, from whatever call it happens to be in. */
 static void send_what_others_lack(struct group *group)
 {
@@ -110,18 +113,17 @@ static void accept_decision(struct group *group, const struct message *decision,
     memcpy(recovery->lacks, lacks, group->members.size);
     recovery->decision = *decision;
     recovery->decided = true;
+    told = true;
     send_what_others_lack(group);
 }
 
-/* The cause, once per process; with many communicators the report counts the others. */
+/* The cause, and what follows from it. */
 static void tell_failure(const struct group *group, const char *consequence)
 {
-    static bool told;
     const struct recovery *recovery = group->recovery;
 
     if (told)
         return;
-    told = true;
     notice("the tree of a communicator of %u ranks failed; rank %d saw: %s (%s). %s; from here on its collectives are "
            "done by the MPI",
            group->members.size, recovery->first_rank, recovery->first_cause, trib_strerror(recovery->first_status),
