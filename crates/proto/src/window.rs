@@ -129,3 +129,6 @@ impl IterContains for RankList {
         self.contains(trib_wire::Rank(rank))
     }
 }
+
+#[cfg(test)]
+mod tests;
