@@ -1,1 +1,28 @@
-//! Aggregation node: protocol core, kernels and transport wired into a loop
+//! The aggregation node: protocol core, kernels and transport wired into a loop.
+//!
+//! ```text
+//!   control thread --- manager: Install, End, QueryCounters (may be away; nothing else notices)
+//!        |
+//!   acceptor thread -- handshakes of children; calls parents; knows who is where
+//!        |
+//!   worker threads --- each: one poll, one datagram socket, its own logical nodes for good
+//! ```
+//!
+//! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop, datagrams, links), `job` (one
+//! logical node: core, links, memory, folds), `mailbox` (messages between threads), `counters`.
+//!
+//! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for good; nothing is
+//! sent to an address that no handshake has proven; memory is what the grants reserve, whatever the peers do.
+
+mod accept;
+mod counters;
+mod error;
+mod job;
+mod mailbox;
+mod manager;
+mod node;
+mod worker;
+
+pub use counters::Counters;
+pub use error::Error;
+pub use node::{Node, Options, run};

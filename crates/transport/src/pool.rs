@@ -136,6 +136,11 @@ impl PoolBuffer {
         self.len == 0
     }
 
+    /// Bytes of the whole buffer.
+    pub fn capacity(&self) -> usize {
+        self.slab.size
+    }
+
     /// Whether nobody else holds the buffer.
     pub fn is_sole(&self) -> bool {
         self.slab.shares[self.index as usize].load(Ordering::Acquire) == 1

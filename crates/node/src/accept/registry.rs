@@ -1,0 +1,208 @@
+//! Which children may connect, and whose they are.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use trib_transport::edge_keys;
+use trib_transport::tcp::{Admission, Admitted};
+use trib_wire::control::job::{JobKey, NodeGrant};
+use trib_wire::hello::{Hello, Status};
+use trib_wire::{ChildIndex, Epoch, JobId};
+
+use crate::worker::Key;
+
+/// The logical nodes of this process.
+#[derive(Default)]
+pub(crate) struct Registry {
+    nodes: HashMap<Key, Entry>,
+}
+
+struct Entry {
+    grant: NodeGrant,
+    children: Vec<Seat>,
+    worker: usize,
+    udp_port: u16,
+    /// The manager has ended the job: who is here finishes, nobody else comes.
+    ended: bool,
+}
+
+/// A child's place.
+#[derive(Clone, Copy)]
+struct Seat {
+    /// Where it may connect from.
+    address: Option<IpAddr>,
+    /// It is connected, or was: a link opens once per epoch.
+    taken: bool,
+}
+
+/// What is known of a grant.
+pub(crate) enum Known {
+    /// Nothing.
+    No,
+    /// Installed as it is.
+    Same,
+    /// Something else is installed under its name.
+    Other,
+}
+
+impl Registry {
+    /// Whether the grant, or another for the same node, is installed.
+    pub(crate) fn knows(&self, grant: &NodeGrant) -> Known {
+        match self.nodes.get(&(grant.job, grant.node)) {
+            None => Known::No,
+            Some(entry) if entry.grant == *grant => Known::Same,
+            Some(_) => Known::Other,
+        }
+    }
+
+    /// From now on children may connect.
+    pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16) {
+        let seat = |address: Option<IpAddr>| Seat { address, taken: false };
+        let children = grant.children.iter().map(|c| seat(c.address)).collect();
+        let key = (grant.job, grant.node);
+        self.nodes.insert(key, Entry { grant, children, worker, udp_port, ended: false });
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) {
+        self.nodes.remove(&key);
+    }
+
+    pub(crate) fn end(&mut self, job: JobId) {
+        for (_, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
+            entry.ended = true;
+        }
+    }
+
+    /// The worker of a logical node.
+    pub(crate) fn worker_of(&self, key: Key) -> Option<usize> {
+        self.nodes.get(&key).map(|entry| entry.worker)
+    }
+
+    /// Logical nodes on a worker.
+    pub(crate) fn load_of(&self, worker: usize) -> usize {
+        self.nodes.values().filter(|entry| entry.worker == worker).count()
+    }
+
+    fn seat(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(&mut Seat, Admitted), (Status, Epoch)> {
+        if !self.nodes.keys().any(|(job, _)| *job == hello.job) {
+            return Err((Status::UnknownJob, Epoch(0)));
+        }
+        let entry = self.nodes.get_mut(&(hello.job, hello.node)).ok_or((Status::UnknownNode, Epoch(0)))?;
+        let Entry { grant, children, udp_port, ended, .. } = entry;
+        let refuse = |status| Err((status, grant.epoch));
+        if hello.epoch != grant.epoch {
+            return refuse(Status::WrongEpoch);
+        }
+        if *ended {
+            return refuse(Status::UnknownJob);
+        }
+        let Some(seat) = children.get_mut(usize::from(hello.child.0)).filter(|_| hello.channel == 0) else {
+            return refuse(Status::UnknownChild);
+        };
+        if seat.address.is_some_and(|wanted| wanted.to_canonical() != peer.ip().to_canonical()) {
+            return refuse(Status::WrongAddress);
+        }
+        if seat.taken {
+            return refuse(Status::DuplicateChild);
+        }
+        let key = hello_key(&grant.key, hello);
+        Ok((seat, Admitted { key, epoch: grant.epoch, udp_port: *udp_port }))
+    }
+}
+
+impl Admission for Registry {
+    fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)> {
+        self.seat(hello, peer).map(|(_, admitted)| admitted)
+    }
+
+    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status> {
+        let (seat, _) = self.seat(hello, peer).map_err(|(status, _)| status)?;
+        seat.taken = true;
+        Ok(())
+    }
+}
+
+fn hello_key(key: &JobKey, hello: &Hello) -> trib_transport::HelloKey {
+    edge_keys(key, hello.job, hello.epoch, hello.node, ChildIndex(hello.child.0)).hello
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::control::job::{ChildKind, GrantChild, Limits};
+    use trib_wire::{NodeId, Rank, RankList};
+
+    use super::*;
+
+    fn grant() -> NodeGrant {
+        let child = |rank: u32, address: Option<&str>| GrantChild {
+            kind: ChildKind::Rank(Rank(rank)),
+            ranks: RankList::from_ranks([rank]),
+            address: address.map(|a| a.parse().unwrap()),
+        };
+        NodeGrant {
+            job: JobId(1),
+            epoch: Epoch(3),
+            key: JobKey([1; 32]),
+            limits: Limits {
+                groups: 1,
+                window: 1,
+                osts: 1,
+                payload: 8,
+                streams: 1,
+                segment: 8,
+                staging: 1,
+                flight: 1,
+                stream_threshold: 8,
+                lease_operations: 0,
+                heartbeat_ms: 1,
+                dead_after_ms: 2,
+            },
+            world_size: 2,
+            node: NodeId(0),
+            parent: None,
+            children: vec![child(0, None), child(1, Some("10.0.0.1"))],
+        }
+    }
+
+    #[test]
+    fn each_reason_to_refuse_has_its_own_status() {
+        let hello = Hello {
+            job: JobId(1),
+            epoch: Epoch(3),
+            node: NodeId(0),
+            child: ChildIndex(0),
+            channel: 0,
+            udp_port: 9,
+            nonce: [0; 16],
+        };
+        let peer: SocketAddr = "10.0.0.2:77".parse().unwrap();
+        let mut registry = Registry::default();
+        registry.insert(grant(), 0, 4000);
+        let mut status = |hello: &Hello, peer| registry.admit(hello, peer).err().map(|e| e.0);
+        assert_eq!(status(&Hello { job: JobId(2), ..hello }, peer), Some(Status::UnknownJob));
+        assert_eq!(status(&Hello { node: NodeId(5), ..hello }, peer), Some(Status::UnknownNode));
+        assert_eq!(status(&Hello { epoch: Epoch(2), ..hello }, peer), Some(Status::WrongEpoch));
+        assert_eq!(status(&Hello { child: ChildIndex(2), ..hello }, peer), Some(Status::UnknownChild));
+        assert_eq!(status(&Hello { channel: 1, ..hello }, peer), Some(Status::UnknownChild));
+        let second = Hello { child: ChildIndex(1), ..hello };
+        assert_eq!(status(&second, peer), Some(Status::WrongAddress));
+        assert_eq!(status(&second, "[::ffff:10.0.0.1]:5".parse().unwrap()), None);
+        assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
+        assert_eq!(registry.confirm(&hello, peer), Ok(()));
+        assert_eq!(registry.confirm(&hello, peer), Err(Status::DuplicateChild));
+        registry.end(JobId(1));
+        assert_eq!(registry.confirm(&second, "10.0.0.1:1".parse().unwrap()), Err(Status::UnknownJob));
+    }
+
+    #[test]
+    fn a_grant_that_comes_again_is_told_from_another() {
+        let mut registry = Registry::default();
+        assert!(matches!(registry.knows(&grant()), Known::No));
+        registry.insert(grant(), 1, 4000);
+        assert!(matches!(registry.knows(&grant()), Known::Same));
+        assert!(matches!(registry.knows(&NodeGrant { epoch: Epoch(4), ..grant() }), Known::Other));
+        assert_eq!((registry.load_of(0), registry.load_of(1)), (0, 1));
+        registry.remove((JobId(1), NodeId(0)));
+        assert!(matches!(registry.knows(&grant()), Known::No));
+    }
+}

@@ -1,0 +1,198 @@
+//! The stream connections of a logical node: one to each child and one to the parent, each opened once per epoch.
+
+use std::io;
+use std::net::SocketAddr;
+
+use trib_proto::node::Link;
+use trib_transport::pool::PoolBuffer;
+use trib_transport::tcp::{FlushEnd, StreamReader, StreamSocket, StreamWriter, Written};
+use trib_wire::ChildIndex;
+use trib_wire::auth::FrameKey;
+use trib_wire::ids::CHILDREN_MAX;
+
+/// A link as a number: a child's index, or `PARENT`.
+pub(crate) type LinkNumber = usize;
+/// The number of the link to the parent.
+pub(crate) const PARENT: LinkNumber = CHILDREN_MAX;
+
+/// The core's name of a link.
+pub(crate) fn core_link(link: LinkNumber) -> Link {
+    if link == PARENT { Link::Parent } else { Link::Child(ChildIndex(link as u16)) }
+}
+
+/// All links of a logical node.
+pub(crate) struct Links {
+    all: Vec<Option<LinkIo>>,
+    /// Links with something to write, one bit each.
+    dirty: u128,
+    /// Links to be closed, one bit each.
+    doomed: u128,
+}
+
+/// One link, before, while and after it is open.
+struct LinkIo {
+    state: State,
+    /// Frames wait here also before the connection is open.
+    writer: StreamWriter<PoolBuffer>,
+    /// Key of frames from the far end.
+    from: FrameKey,
+    /// Where the far end takes datagrams.
+    datagrams: Option<SocketAddr>,
+}
+
+enum State {
+    Expected,
+    Open(Option<Connection>),
+    Gone,
+}
+
+/// An open connection. Taken out while it is read, so that the core may queue frames meanwhile.
+pub(crate) struct Connection {
+    pub socket: StreamSocket,
+    pub reader: StreamReader<PoolBuffer>,
+    /// The socket is full; a writable event will come.
+    pub blocked: bool,
+}
+
+impl Links {
+    /// Links to children, whose frames carry these keys, and perhaps to a parent (keys of its frames and ours).
+    pub(crate) fn new(
+        children: impl Iterator<Item = FrameKey>,
+        down: FrameKey,
+        parent: Option<(FrameKey, FrameKey)>,
+        control_max: usize,
+    ) -> Links {
+        let link = |from, to| LinkIo {
+            state: State::Expected,
+            writer: StreamWriter::new(to, control_max),
+            from,
+            datagrams: None,
+        };
+        let mut all: Vec<_> = children.map(|from| Some(link(from, down))).collect();
+        all.resize_with(PARENT + 1, || None);
+        all[PARENT] = parent.map(|(from, to)| link(from, to));
+        Links { all, dirty: 0, doomed: 0 }
+    }
+
+    fn get(&mut self, link: LinkNumber) -> Option<&mut LinkIo> {
+        self.all.get_mut(link)?.as_mut()
+    }
+
+    /// The connection is there.
+    pub(crate) fn open(&mut self, link: LinkNumber, socket: StreamSocket, datagrams: SocketAddr) {
+        if let Some(io) = self.get(link) {
+            let reader = StreamReader::new(io.from);
+            io.state = State::Open(Some(Connection { socket, reader, blocked: false }));
+            io.datagrams = Some(datagrams);
+            self.dirty |= 1 << link;
+        }
+    }
+
+    /// The connection is not there any more, and will not be again.
+    pub(crate) fn close(&mut self, link: LinkNumber) -> bool {
+        self.dirty &= !(1 << link);
+        self.doomed &= !(1 << link);
+        match self.get(link) {
+            Some(io) if !matches!(io.state, State::Gone) => {
+                io.state = State::Gone;
+                io.datagrams = None;
+                io.writer.cut(|_| true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the link is open.
+    pub(crate) fn is_open(&self, link: LinkNumber) -> bool {
+        matches!(self.all.get(link), Some(Some(LinkIo { state: State::Open(_), .. })))
+    }
+
+    /// Links that are open, by number.
+    pub(crate) fn open_links(&self) -> impl Iterator<Item = LinkNumber> + '_ {
+        (0..self.all.len()).filter(|link| self.is_open(*link))
+    }
+
+    /// The queue of a link that is not gone.
+    pub(crate) fn queue(&mut self, link: LinkNumber) -> Option<&mut StreamWriter<PoolBuffer>> {
+        self.dirty |= 1 << link;
+        self.get(link).filter(|io| !matches!(io.state, State::Gone)).map(|io| &mut io.writer)
+    }
+
+    /// Takes an open connection out to read from it.
+    pub(crate) fn take(&mut self, link: LinkNumber) -> Option<Connection> {
+        match self.get(link) {
+            Some(LinkIo { state: State::Open(connection), .. }) => connection.take(),
+            _ => None,
+        }
+    }
+
+    /// Puts it back, unless the link was closed meanwhile.
+    pub(crate) fn put(&mut self, link: LinkNumber, connection: Connection) {
+        if let Some(LinkIo { state: State::Open(slot), .. }) = self.get(link) {
+            *slot = Some(connection);
+        }
+    }
+
+    /// The socket has room again.
+    pub(crate) fn unblock(&mut self, link: LinkNumber) {
+        if let Some(LinkIo { state: State::Open(Some(connection)), .. }) = self.get(link)
+            && connection.blocked
+        {
+            connection.blocked = false;
+            self.dirty |= 1 << link;
+        }
+    }
+
+    /// A link that has something to write and whose socket may take it.
+    pub(crate) fn next_dirty(&mut self) -> Option<LinkNumber> {
+        while self.dirty != 0 {
+            let link = self.dirty.trailing_zeros() as LinkNumber;
+            self.dirty &= !(1 << link);
+            if let Some(LinkIo { state: State::Open(Some(connection)), .. }) = self.get(link)
+                && !connection.blocked
+            {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// Writes what is queued; the bytes that went.
+    pub(crate) fn flush(&mut self, link: LinkNumber) -> io::Result<u64> {
+        let Some(LinkIo { state: State::Open(Some(connection)), writer, .. }) = self.get(link) else { return Ok(0) };
+        let before = writer.bytes();
+        connection.blocked = writer.flush(&mut connection.socket)? == FlushEnd::Blocked;
+        Ok(writer.bytes() - before)
+    }
+
+    /// A frame that was written and not yet reported.
+    pub(crate) fn next_written(&mut self, link: LinkNumber) -> Option<Written<PoolBuffer>> {
+        self.get(link)?.writer.next_written()
+    }
+
+    /// Marks a link to be closed.
+    pub(crate) fn doom(&mut self, link: LinkNumber) {
+        self.doomed |= 1 << link;
+    }
+
+    /// A link marked to be closed.
+    pub(crate) fn next_doomed(&mut self) -> Option<LinkNumber> {
+        if self.doomed == 0 {
+            return None;
+        }
+        let link = self.doomed.trailing_zeros() as LinkNumber;
+        self.doomed &= !(1 << link);
+        Some(link)
+    }
+
+    /// Where an open link's far end takes datagrams.
+    pub(crate) fn datagrams(&self, link: LinkNumber) -> Option<SocketAddr> {
+        self.all.get(link)?.as_ref()?.datagrams
+    }
+
+    /// Key of frames from the far end of a link.
+    pub(crate) fn key_from(&self, link: LinkNumber) -> Option<&FrameKey> {
+        Some(&self.all.get(link)?.as_ref()?.from)
+    }
+}

@@ -1,0 +1,81 @@
+//! One logical node of one job: its protocol core, and what the core's wishes need in the real world.
+//!
+//! Map: `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
+//! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `lifetime` (when it
+//! is over).
+
+mod buffers;
+mod fold;
+mod lifetime;
+mod links;
+mod output;
+mod sink;
+
+pub(crate) use buffers::{Buffers, memory_for};
+pub(crate) use lifetime::Lifetime;
+pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
+pub(crate) use output::Output;
+pub(crate) use sink::{Sink, belongs};
+
+use trib_proto::{NodeConfig, NodeCore};
+use trib_transport::edge_keys;
+use trib_wire::auth::FrameKey;
+use trib_wire::control::job::NodeGrant;
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
+
+/// A logical node as its worker keeps it.
+pub(crate) struct Job {
+    pub core: NodeCore,
+    pub io: JobIo,
+    pub lifetime: Lifetime,
+}
+
+/// Everything of a logical node but its core, so that the core can be called with it.
+pub(crate) struct JobIo {
+    pub place: Place,
+    pub links: Links,
+    pub buffers: Buffers,
+    /// Key of frames to all children.
+    pub down: FrameKey,
+    /// Key of frames to the parent.
+    pub up: FrameKey,
+    /// Why the job cannot go on here. Nothing is sent any more: better no result than a wrong one.
+    pub broken: Option<String>,
+}
+
+/// Where a logical node stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub job: JobId,
+    pub epoch: Epoch,
+    pub node: NodeId,
+    /// The parent, and which child of it this node is.
+    pub parent: Option<(NodeId, ChildIndex)>,
+}
+
+impl Job {
+    pub(crate) fn new(grant: &NodeGrant, buffers: Buffers, lifetime: Lifetime) -> Job {
+        let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
+        let place = Place { job: grant.job, epoch: grant.epoch, node: grant.node, parent };
+        let keys = |node, child| edge_keys(&grant.key, grant.job, grant.epoch, node, child);
+        let own = keys(grant.node, ChildIndex::ALL);
+        // A root never sends up; its key for that is never used.
+        let above = parent.map_or_else(|| own.clone(), |(node, child)| keys(node, child));
+        let children = (0..grant.children.len()).map(|c| keys(grant.node, ChildIndex(c as u16)).up);
+        let control_max = control_max(grant);
+        let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
+        Job {
+            core: NodeCore::new(NodeConfig::from(grant)),
+            io: JobIo { place, links, buffers, down: own.down, up: above.up, broken: None },
+            lifetime,
+        }
+    }
+}
+
+/// Control frames that may wait for one far end: a few per group it may have, and the credits of what may stream.
+fn control_max(grant: &NodeGrant) -> usize {
+    let limits = &grant.limits;
+    let groups = limits.groups as usize * 8;
+    let streams = limits.streams as usize * (limits.staging + limits.flight) as usize * 4;
+    groups + streams + 64
+}

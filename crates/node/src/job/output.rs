@@ -1,0 +1,120 @@
+//! The core's wishes, carried out.
+
+use std::net::SocketAddr;
+
+use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Target};
+use trib_proto::{Path, Token};
+use trib_transport::landing::Source;
+use trib_transport::udp::DatagramSocket;
+use trib_wire::Header;
+use trib_wire::ids::CHILDREN_MAX;
+
+use super::{JobIo, LinkNumber, PARENT, fold};
+use crate::counters::Tally;
+
+/// What a core is called with: its job's things and its worker's.
+pub(crate) struct Output<'a> {
+    pub io: &'a mut JobIo,
+    pub udp: &'a mut DatagramSocket,
+    pub tally: &'a mut Tally,
+}
+
+impl NodeOutput for Output<'_> {
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>) {
+        if self.io.broken.is_some() {
+            return;
+        }
+        match path {
+            Path::Stream => self.queue(target, header, payload),
+            Path::Datagram => self.send(target, header, payload),
+        }
+    }
+
+    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
+        self.tally.payload_bytes_folded += parts.iter().map(|p| u64::from(p.len)).sum::<u64>();
+        match fold::fold(&mut self.io.buffers, fold, parts) {
+            Ok(token) => token,
+            Err((token, why)) => {
+                self.io.broken.get_or_insert(why);
+                token
+            }
+        }
+    }
+
+    fn release(&mut self, token: Token) {
+        drop(self.io.buffers.remove(token));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.tally.note(note);
+    }
+}
+
+impl Output<'_> {
+    fn queue(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
+        let body = match payload {
+            Payload::Body(body) => body.to_bytes(),
+            _ => Vec::new(),
+        };
+        let JobIo { links, buffers, .. } = &mut *self.io;
+        for link in link_numbers(target) {
+            let Some(queue) = links.queue(link) else { continue };
+            let full = match payload {
+                Payload::Data { token, from } => {
+                    let share = buffers.get(token).share(from as usize, header.payload_len as usize);
+                    queue.push_data(header, Some(share));
+                    false
+                }
+                Payload::None if header.kind.carries_data() => {
+                    queue.push_data(header, None);
+                    false
+                }
+                Payload::None | Payload::Body(_) => queue.push_control(header, &body).is_err(),
+            };
+            if full {
+                tracing::warn!(job = header.job.0, node = header.node.0, link, "far end does not read, link closed");
+                self.tally.link_overruns += 1;
+                links.doom(link);
+            }
+        }
+    }
+
+    fn send(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
+        let JobIo { links, buffers, up, down, .. } = &mut *self.io;
+        let mut addresses = [SocketAddr::from(([0, 0, 0, 0], 0)); CHILDREN_MAX];
+        let mut count = 0;
+        for address in link_numbers(target).filter_map(|link| links.datagrams(link)) {
+            addresses[count] = address;
+            count += 1;
+        }
+        if count == 0 {
+            return;
+        }
+        let key = if target == Target::Parent { up } else { down };
+        let to = &addresses[..count];
+        match payload {
+            Payload::None => self.udp.send(header, key, &[], to),
+            Payload::Body(body) => self.udp.send(header, key, &body.to_bytes(), to),
+            Payload::Data { token, from } => {
+                let range = from as usize..from as usize + header.payload_len as usize;
+                self.udp.send(header, key, &buffers.get(token).bytes()[range], to);
+            }
+        }
+    }
+}
+
+/// The links of a target, lowest child first.
+fn link_numbers(target: Target) -> impl Iterator<Item = LinkNumber> {
+    let mut bits = match target {
+        Target::Parent => 1u128 << PARENT,
+        Target::Child(child) => 1 << child.0,
+        Target::Children(bits) => u128::from(bits),
+    };
+    core::iter::from_fn(move || {
+        (bits != 0).then(|| {
+            let link = bits.trailing_zeros() as LinkNumber;
+            bits &= bits - 1;
+            link
+        })
+    })
+}

@@ -1,0 +1,67 @@
+//! Frames from a connection into the core.
+
+use trib_proto::node::Link;
+use trib_proto::{Nanos, NodeCore, Path};
+use trib_transport::pool::PoolBuffer;
+use trib_transport::tcp::{Arrived, FrameSink, Place as Landing, StreamError};
+use trib_wire::{Body, ChildIndex, Header, Kind};
+
+use super::{Output, Place};
+
+/// Takes the frames of one link of one job.
+pub(crate) struct Sink<'a> {
+    pub core: &'a mut NodeCore,
+    pub out: Output<'a>,
+    pub link: Link,
+    pub now: Nanos,
+}
+
+impl FrameSink for Sink<'_> {
+    type Buffer = PoolBuffer;
+
+    fn place(&mut self, header: &Header) -> Landing<PoolBuffer> {
+        if !belongs(&self.out.io.place, self.link, header) {
+            return Landing::Refuse("a frame of another edge");
+        }
+        let data_kind = if self.link == Link::Parent { Kind::Result } else { Kind::Contribution };
+        if header.kind != data_kind {
+            return Landing::Refuse("vector data in the wrong direction");
+        }
+        match self.out.io.buffers.take(Path::Stream, header.payload_len as usize) {
+            Some(buffer) => Landing::Into(buffer),
+            None => {
+                self.out.tally.pool_exhausted += 1;
+                Landing::Refuse("more vector data than the grant allows")
+            }
+        }
+    }
+
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, PoolBuffer>) -> Result<(), StreamError> {
+        if !belongs(&self.out.io.place, self.link, header) {
+            return Err(StreamError::Refused("a frame of another edge"));
+        }
+        self.out.tally.frames_in += 1;
+        let (body, data) = match payload {
+            Arrived::None => (Body::parse(header.kind, &[])?, None),
+            Arrived::Body(bytes) => (Body::parse(header.kind, bytes)?, None),
+            Arrived::Data(buffer) => {
+                self.out.tally.payload_bytes_in += buffer.len() as u64;
+                (Body::None, Some(self.out.io.buffers.insert(buffer)))
+            }
+            Arrived::Discarded => return Err(StreamError::Refused("vector data that nobody wanted")),
+        };
+        self.core.on_frame(self.now, self.link, Path::Stream, header, body, data, &mut self.out);
+        Ok(())
+    }
+}
+
+/// Whether the header names the edge over which it came.
+pub(crate) fn belongs(place: &Place, link: Link, header: &Header) -> bool {
+    match (link, place.parent) {
+        (Link::Child(child), _) => header.node == place.node && header.child == child,
+        (Link::Parent, Some((parent, child))) => {
+            header.node == parent && (header.child == child || header.child == ChildIndex::ALL)
+        }
+        (Link::Parent, None) => false,
+    }
+}

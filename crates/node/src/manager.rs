@@ -1,0 +1,164 @@
+//! The conversation with the manager. Nothing of a running job waits for it: when the manager is gone or stopped, this thread
+//! alone notices, and calls again until it is back.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trib_control::{Channel, Error as ControlError, ManagerUrl};
+use trib_wire::control::hello::Role;
+use trib_wire::control::job::NodeGrant;
+use trib_wire::control::node::{ManagerMessage, NodeMessage};
+
+use crate::Error;
+use crate::accept::Request;
+use crate::counters::{self, Counters};
+use crate::mailbox::Mailbox;
+use crate::worker::{Command, WorkerHandle};
+
+/// What the control thread needs.
+pub(crate) struct Manager {
+    pub url: ManagerUrl,
+    pub name: String,
+    pub address: SocketAddr,
+    pub acceptor: Mailbox<Request>,
+    pub workers: Vec<WorkerHandle>,
+    pub stop: Arc<AtomicBool>,
+    /// Told once: registered, or why never.
+    pub registered: Sender<Result<(), Error>>,
+}
+
+impl Manager {
+    /// Talks to the manager until the node stops, or the manager says that it does not want this node.
+    pub(crate) fn run(self) {
+        let mut pause = PAUSE_MIN;
+        let mut said = false;
+        while !self.stopping() {
+            match self.conversation(&mut said) {
+                Ok(()) => pause = PAUSE_MIN,
+                Err(error) if is_final(&error) && !said => {
+                    // Whoever started the node may not wait for this.
+                    let _ = self.registered.send(Err(Error::Control(error)));
+                    return;
+                }
+                Err(error) => tracing::warn!(%error, "no manager; running jobs go on"),
+            }
+            self.sleep(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// One connection, from registration to its end.
+    fn conversation(&self, said: &mut bool) -> Result<(), ControlError> {
+        let channel = Channel::connect(&self.url, Role::Node, ANSWER)?;
+        channel.send(&NodeMessage::Register {
+            name: self.name.clone(),
+            stream: self.address,
+            datagram_buffer_bytes: self.workers.iter().map(|w| w.datagram_buffer as u64).min().unwrap_or(0),
+            workers: self.workers.len() as u32,
+        })?;
+        match channel.recv(Some(ANSWER))? {
+            ManagerMessage::Registered => {}
+            ManagerMessage::Refused(refusal) => return Err(ControlError::Refused(refusal)),
+            other => tracing::warn!(?other, "the manager speaks before it has registered this node"),
+        }
+        tracing::info!(name = self.name, address = %self.address, "registered");
+        if !core::mem::replace(said, true) {
+            let _ = self.registered.send(Ok(()));
+        }
+        while !self.stopping() {
+            match channel.recv(Some(GLANCE)) {
+                Ok(message) => self.on_message(&channel, message)?,
+                Err(ControlError::Timeout { .. }) => {}
+                Err(ControlError::Closed { .. }) => {
+                    tracing::warn!("the manager has closed the channel; running jobs go on");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        channel.close();
+        Ok(())
+    }
+
+    fn on_message(&self, channel: &Channel, message: ManagerMessage) -> Result<(), ControlError> {
+        match message {
+            ManagerMessage::Install(grant) => channel.send(&self.install(grant)),
+            ManagerMessage::End { job } => {
+                self.acceptor.post(Request::End(job));
+                Ok(())
+            }
+            ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
+            ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
+            ManagerMessage::Registered => Ok(()),
+        }
+    }
+
+    fn install(&self, grant: NodeGrant) -> NodeMessage {
+        let (job, node) = (grant.job, grant.node);
+        let (reply, answer) = mpsc::channel();
+        self.acceptor.post(Request::Install(Box::new(grant), reply));
+        match answer.recv() {
+            Ok(Err(refusal)) => NodeMessage::Rejected { job, node, refusal },
+            // The acceptor answers always; it ends only with the process.
+            Ok(Ok(())) | Err(_) => NodeMessage::Installed { job, node },
+        }
+    }
+
+    fn count(&self) -> Counters {
+        collect(&self.acceptor, &self.workers)
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn sleep(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        while !self.stopping() && Instant::now() < until {
+            thread::sleep(GLANCE.min(pause));
+        }
+    }
+}
+
+/// Counters of all threads. One that does not answer in time is left out.
+pub(crate) fn collect(acceptor: &Mailbox<Request>, workers: &[WorkerHandle]) -> Counters {
+    let (reply, answers) = mpsc::channel();
+    acceptor.post(Request::Count(reply.clone()));
+    for worker in workers {
+        worker.mailbox.post(Command::Count(reply.clone()));
+    }
+    drop(reply);
+    let deadline = Instant::now() + COUNT;
+    let mut sum = Counters::new();
+    counters::add(&mut sum, "workers", workers.len() as u64);
+    while let Ok(counted) = answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        for (name, count) in counted {
+            counters::add(&mut sum, &name, count);
+        }
+    }
+    sum
+}
+
+/// Trying again will not help.
+fn is_final(error: &ControlError) -> bool {
+    !matches!(
+        error,
+        ControlError::Unreachable { .. }
+            | ControlError::Timeout { .. }
+            | ControlError::Closed { .. }
+            | ControlError::Socket { .. }
+    )
+}
+
+/// How long the manager may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How often the thread looks whether the node stops.
+const GLANCE: Duration = Duration::from_millis(100);
+/// How long a worker may take to count; the manager waits a second for all.
+const COUNT: Duration = Duration::from_millis(500);
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);

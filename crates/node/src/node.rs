@@ -1,0 +1,181 @@
+//! The process: its threads, and how they end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use trib_control::ManagerUrl;
+use trib_control::notify;
+
+use crate::Error;
+use crate::accept::{Door, Request};
+use crate::counters::Counters;
+use crate::mailbox::Mailbox;
+use crate::manager::{Manager, collect};
+use crate::worker::{self, Command, WorkerHandle};
+
+/// How a node is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name in the topology.
+    pub name: String,
+    /// The manager.
+    pub manager: ManagerUrl,
+    /// Where it takes streams; port 0: any. Datagrams are taken at the same address. An unspecified address is for hosts
+    /// with a single one.
+    pub listen: SocketAddr,
+    /// Worker threads, at least 1. A logical node uses one of them.
+    pub workers: usize,
+}
+
+/// A running aggregation node. Dropping it ends it.
+pub struct Node {
+    address: SocketAddr,
+    acceptor: Mailbox<Request>,
+    workers: Vec<WorkerHandle>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    registered: Receiver<Result<(), Error>>,
+}
+
+impl Node {
+    /// Starts the threads; does not wait for the manager.
+    ///
+    /// # Errors
+    /// No worker was asked for, the address cannot be listened at, or threads and sockets are short.
+    pub fn start(options: Options) -> Result<Node, Error> {
+        if options.workers == 0 {
+            return Err(Error::NoWorkers);
+        }
+        let listen = |cause| Error::Listen { address: options.listen, cause };
+        let door = Door::open(options.listen).map_err(listen)?;
+        let (address, acceptor) = (door.address, door.handle.clone());
+        let mut node = Node {
+            address,
+            acceptor: acceptor.clone(),
+            workers: Vec::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Vec::new(),
+            registered: mpsc::channel().1,
+        };
+        for number in 0..options.workers {
+            let gone = acceptor.clone();
+            let gone = Box::new(move |key| gone.post(Request::Gone(key)));
+            let (handle, thread) = worker::start(number, address.ip(), gone).map_err(Error::Thread)?;
+            node.workers.push(handle);
+            node.threads.push(thread);
+        }
+        node.threads.push(door.serve(node.workers.clone()).map_err(Error::Thread)?);
+        let (registered, said) = mpsc::channel();
+        node.registered = said;
+        let manager = Manager {
+            url: options.manager,
+            name: options.name,
+            address,
+            acceptor,
+            workers: node.workers.clone(),
+            stop: node.stop.clone(),
+            registered,
+        };
+        let control = thread::Builder::new().name("control".into()).spawn(move || manager.run());
+        node.threads.push(control.map_err(Error::Thread)?);
+        Ok(node)
+    }
+
+    /// Where children connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until the manager has taken the node in for the first time; `Ok(false)` when `patience` is over.
+    ///
+    /// # Errors
+    /// The manager does not want this node, or its credentials are not those of the fabric.
+    pub fn wait_registered(&self, patience: Duration) -> Result<bool, Error> {
+        match self.registered.recv_timeout(patience) {
+            Ok(outcome) => outcome.map(|()| true),
+            Err(RecvTimeoutError::Timeout) => Ok(false),
+            // Said before.
+            Err(RecvTimeoutError::Disconnected) => Ok(true),
+        }
+    }
+
+    /// What the node has counted so far.
+    pub fn counters(&self) -> Counters {
+        collect(&self.acceptor, &self.workers)
+    }
+
+    /// Hosts a logical node without a manager having asked for it: for tests, and for programs that are their own manager.
+    ///
+    /// # Errors
+    /// The grant cannot be kept.
+    pub fn install(&self, grant: trib_wire::control::job::NodeGrant) -> Result<(), trib_wire::control::reply::Refusal> {
+        let (reply, answer) = mpsc::channel();
+        self.acceptor.post(Request::Install(Box::new(grant), reply));
+        answer.recv().unwrap_or(Ok(()))
+    }
+
+    /// Ends a job, as the manager does.
+    pub fn end_job(&self, job: trib_wire::JobId) {
+        self.acceptor.post(Request::End(job));
+    }
+
+    /// Ends all threads; jobs lose their connections.
+    pub fn shutdown(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.acceptor.post(Request::Stop);
+        for worker in &self.workers {
+            worker.mailbox.post(Command::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the node panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Runs a node until SIGTERM or SIGINT, and tells the supervisor when the manager has taken it in.
+///
+/// # Errors
+/// As [`Node::start`] and [`Node::wait_registered`].
+pub fn run(options: Options) -> Result<(), Error> {
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, ended.clone()).map_err(Error::Thread)?;
+    }
+    let node = Node::start(options)?;
+    let mut registered = false;
+    while !ended.load(Ordering::Relaxed) {
+        if registered {
+            thread::sleep(GLANCE);
+        } else if node.wait_registered(GLANCE)? {
+            registered = true;
+            if let Err(error) = notify::ready(Some(node.address())) {
+                tracing::warn!(%error, "cannot tell the supervisor");
+            }
+        }
+    }
+    if let Err(error) = notify::stopping() {
+        tracing::warn!(%error, "cannot tell the supervisor");
+    }
+    node.shutdown();
+    Ok(())
+}
+
+/// How often signals are looked for.
+const GLANCE: Duration = Duration::from_millis(100);

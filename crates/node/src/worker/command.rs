@@ -1,0 +1,36 @@
+//! What other threads say to a worker.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
+
+use trib_transport::tcp::{HandshakeError, StreamSocket};
+use trib_wire::control::job::NodeGrant;
+use trib_wire::{JobId, NodeId};
+
+use crate::counters::Counters;
+use crate::job::{Buffers, LinkNumber};
+
+/// A logical node's name in this process.
+pub(crate) type Key = (JobId, NodeId);
+
+/// A message to a worker.
+pub(crate) enum Command {
+    /// Host this logical node, with the memory reserved for it.
+    Install(Box<NodeGrant>, Box<Buffers>),
+    /// A connection of a hosted node is open and authenticated.
+    LinkUp {
+        key: Key,
+        link: LinkNumber,
+        socket: StreamSocket,
+        /// Where the far end takes datagrams.
+        datagrams: SocketAddr,
+    },
+    /// The parent of a hosted node cannot be reached.
+    ParentFailed { key: Key, error: HandshakeError },
+    /// The manager ended a job.
+    End(JobId),
+    /// Count.
+    Count(Sender<Counters>),
+    /// End the thread.
+    Stop,
+}

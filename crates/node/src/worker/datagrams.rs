@@ -1,0 +1,153 @@
+//! The datagram path of a worker: whose is it, may it come from there, is it genuine?
+//!
+//! Everything is checked before a byte is taken, and nothing is ever answered to a datagram's source: what a core sends
+//! goes to the addresses that the handshakes proved.
+
+use trib_proto::Path;
+use trib_transport::landing::Landing;
+use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
+use trib_wire::{Body, Kind};
+
+use super::Worker;
+use super::hosted::{Hosted, Slot};
+use crate::counters::{self, Counters, Tally};
+use crate::job::{Job, LinkNumber, Output, PARENT, belongs, core_link};
+
+/// The socket and what goes with it.
+pub(super) struct Datagrams {
+    pub socket: DatagramSocket,
+    batch: Option<Box<RecvBatch>>,
+    rejected: UdpCounters,
+    touched: Vec<Slot>,
+    /// More has come than one turn allows.
+    pub unfinished: bool,
+}
+
+impl Datagrams {
+    pub(super) fn new(socket: DatagramSocket) -> Datagrams {
+        Datagrams {
+            socket,
+            batch: Some(Box::new(RecvBatch::new(BATCH, DATAGRAM_MAX))),
+            rejected: UdpCounters::default(),
+            touched: Vec::with_capacity(BATCH),
+            unfinished: false,
+        }
+    }
+
+    pub(super) fn add_to(&self, counters: &mut Counters) {
+        let overflowed = self.socket.overflowed().unwrap_or(0);
+        counters::add_datagrams(self.socket.counters(), &self.rejected, overflowed, counters);
+    }
+}
+
+impl Worker {
+    /// Takes what has come, a few batches at most.
+    pub(super) fn on_datagrams(&mut self) {
+        self.datagrams.unfinished = true;
+        for _ in 0..TURN {
+            let Some(mut batch) = self.datagrams.batch.take() else { return };
+            let got = self.datagrams.socket.recv(&mut batch).unwrap_or_else(|error| {
+                tracing::error!(%error, "cannot receive datagrams");
+                0
+            });
+            self.on_batch(&batch);
+            self.datagrams.batch = Some(batch);
+            if got < BATCH {
+                self.datagrams.unfinished = false;
+                return;
+            }
+        }
+    }
+
+    fn on_batch(&mut self, batch: &RecvBatch) {
+        let now = self.now();
+        let Datagrams { socket, rejected, touched, .. } = &mut self.datagrams;
+        for datagram in batch.frames(rejected) {
+            let mut found = false;
+            let mut n = 0;
+            while let Some((slot, link)) = addressee(&self.hosted, &datagram, n) {
+                n += 1;
+                found = true;
+                let Some(job) = self.hosted.get_mut(slot) else { continue };
+                let Some(body) = check(job, link, &datagram, &mut self.tally) else { continue };
+                let mut out = Output { io: &mut job.io, udp: socket, tally: &mut self.tally };
+                let data = if datagram.header.kind.carries_data() && !datagram.payload.is_empty() {
+                    let Some(mut buffer) = out.io.buffers.take(Path::Datagram, datagram.payload.len()) else {
+                        out.tally.pool_exhausted += 1;
+                        continue;
+                    };
+                    buffer.bytes_mut().copy_from_slice(datagram.payload);
+                    out.tally.payload_bytes_in += datagram.payload.len() as u64;
+                    Some(out.io.buffers.insert(buffer))
+                } else {
+                    None
+                };
+                job.core.on_frame(now, core_link(link), Path::Datagram, &datagram.header, body, data, &mut out);
+                if !touched.contains(&slot) {
+                    touched.push(slot);
+                }
+            }
+            if !found {
+                self.tally.rejected_unknown_job += 1;
+            }
+        }
+        while let Some(slot) = self.datagrams.touched.pop() {
+            self.settle(slot);
+        }
+    }
+}
+
+/// The n-th logical node here that a datagram is for, and over which of its links. Several children of one node may
+/// live in one worker; a result for all of them concerns each.
+fn addressee(hosted: &Hosted, datagram: &Datagram<'_>, n: usize) -> Option<(Slot, LinkNumber)> {
+    let header = &datagram.header;
+    match header.kind {
+        Kind::Contribution | Kind::Probe if n == 0 => {
+            hosted.find((header.job, header.node)).map(|slot| (slot, usize::from(header.child.0)))
+        }
+        Kind::Contribution | Kind::Probe => None,
+        _ => hosted.nth_below(header.job, header.node, header.child, n).map(|slot| (slot, PARENT)),
+    }
+}
+
+/// The body, if the datagram is what it says it is; else it is counted.
+fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally) -> Option<Body> {
+    let header = &datagram.header;
+    if !matches!(header.kind, Kind::Contribution | Kind::Probe | Kind::Result | Kind::Held | Kind::Nack) {
+        tally.rejected_kind += 1;
+        return None;
+    }
+    if header.epoch != job.io.place.epoch {
+        tally.rejected_epoch += 1;
+        return None;
+    }
+    let Some(key) = job.io.links.key_from(link).filter(|_| belongs(&job.io.place, core_link(link), header)) else {
+        tally.rejected_child += 1;
+        return None;
+    };
+    if job.io.links.datagrams(link) != Some(datagram.source) {
+        tally.rejected_source += 1;
+        return None;
+    }
+    if datagram.verify(key).is_err() {
+        tally.rejected_tag += 1;
+        return None;
+    }
+    if header.kind.carries_data() {
+        return Some(Body::None);
+    }
+    match Body::parse(header.kind, datagram.payload) {
+        Ok(body) => Some(body),
+        Err(_) => {
+            tally.rejected_body += 1;
+            None
+        }
+    }
+}
+
+/// Datagrams per receive call.
+const BATCH: usize = 32;
+/// Receive calls per turn.
+const TURN: usize = 8;
+/// Longest payload that is taken: what fits a UDP datagram, so that a grant's fragment always does.
+const DATAGRAM_MAX: usize = 65_507 - trib_wire::header::HEADER_LEN;

@@ -1,0 +1,77 @@
+//! The jobs of one worker, and how a frame's header finds its job.
+
+use std::collections::HashMap;
+
+use trib_wire::{ChildIndex, JobId, NodeId};
+
+use super::command::Key;
+use crate::job::Job;
+
+/// A job's place in a worker's table; used again when the job is gone.
+pub(crate) type Slot = usize;
+
+/// The table of jobs.
+#[derive(Default)]
+pub(crate) struct Hosted {
+    jobs: Vec<Option<Job>>,
+    by_node: HashMap<Key, Slot>,
+    /// Frames from above name the parent: who of us are its children?
+    by_parent: HashMap<Key, Vec<(ChildIndex, Slot)>>,
+}
+
+impl Hosted {
+    pub(crate) fn insert(&mut self, job: Job) -> Slot {
+        let place = job.io.place;
+        let slot = self.jobs.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.jobs.push(None);
+            self.jobs.len() - 1
+        });
+        self.by_node.insert((place.job, place.node), slot);
+        if let Some((parent, child)) = place.parent {
+            self.by_parent.entry((place.job, parent)).or_default().push((child, slot));
+        }
+        self.jobs[slot] = Some(job);
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<Job> {
+        let job = self.jobs.get_mut(slot)?.take()?;
+        let place = job.io.place;
+        self.by_node.remove(&(place.job, place.node));
+        if let Some((parent, _)) = place.parent
+            && let Some(siblings) = self.by_parent.get_mut(&(place.job, parent))
+        {
+            siblings.retain(|(_, other)| *other != slot);
+            if siblings.is_empty() {
+                self.by_parent.remove(&(place.job, parent));
+            }
+        }
+        Some(job)
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Job> {
+        self.jobs.get_mut(slot)?.as_mut()
+    }
+
+    pub(crate) fn find(&self, key: Key) -> Option<Slot> {
+        self.by_node.get(&key).copied()
+    }
+
+    /// The n-th job here that hangs below `parent` and that a frame for `child` (or all) concerns.
+    pub(crate) fn nth_below(&self, job: JobId, parent: NodeId, child: ChildIndex, n: usize) -> Option<Slot> {
+        let siblings = self.by_parent.get(&(job, parent))?;
+        let concerned = siblings.iter().filter(|(own, _)| child == ChildIndex::ALL || child == *own);
+        concerned.map(|(_, slot)| *slot).nth(n)
+    }
+
+    /// Slots in use.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        let used: Vec<Slot> = (0..self.jobs.len()).filter(|slot| self.jobs[*slot].is_some()).collect();
+        used.into_iter()
+    }
+
+    /// The jobs.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().flatten()
+    }
+}

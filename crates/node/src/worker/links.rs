@@ -1,0 +1,169 @@
+//! Stream connections of a worker's jobs: opening, reading, writing, closing.
+
+use std::net::SocketAddr;
+
+use mio::{Interest, Token};
+use trib_proto::Nanos;
+use trib_proto::node::Link;
+use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError, StreamSocket};
+use trib_wire::Kind;
+
+use super::hosted::Slot;
+use super::{Key, LINKS, Worker};
+use crate::job::{LinkNumber, Output, PARENT, Sink, core_link};
+
+/// The driver's name of a link of the core's.
+pub(super) fn number_of(link: Link) -> LinkNumber {
+    match link {
+        Link::Parent => PARENT,
+        Link::Child(child) => usize::from(child.0),
+    }
+}
+
+impl Worker {
+    pub(super) fn on_link_up(&mut self, key: Key, link: LinkNumber, mut socket: StreamSocket, datagrams: SocketAddr) {
+        let now = self.now();
+        let Some(slot) = self.hosted.find(key) else { return };
+        let token = Token((slot + 1) * LINKS + link);
+        // Both for good: edges of writability come only after a write that found the socket full.
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut socket, token, interest) {
+            tracing::error!(%error, "cannot poll a connection");
+            return self.close(slot, link);
+        }
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        self.tally.links_opened += 1;
+        job.io.links.open(link, socket, datagrams);
+        if link != PARENT {
+            job.lifetime.child_came(now);
+        }
+        let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        job.core.on_link_up(now, core_link(link), &mut out);
+        self.next_timer = self.next_timer.min(job.core.next_deadline());
+        self.settle(slot);
+    }
+
+    pub(super) fn on_parent_failed(&mut self, key: Key, error: &HandshakeError) {
+        tracing::error!(job = key.0.0, node = key.1.0, %error, "cannot open the stream to the parent");
+        if let Some(slot) = self.hosted.find(key) {
+            self.close(slot, PARENT);
+            self.settle(slot);
+        }
+    }
+
+    pub(super) fn on_writable(&mut self, slot: Slot, link: LinkNumber) {
+        if let Some(job) = self.hosted.get_mut(slot) {
+            job.io.links.unblock(link);
+            self.settle(slot);
+        }
+    }
+
+    pub(super) fn on_readable(&mut self, slot: Slot, link: LinkNumber, closed: bool) {
+        let now = self.now();
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        let Some(mut connection) = job.io.links.take(link) else { return };
+        if closed {
+            connection.reader.expect_end();
+        }
+        let before = connection.reader.bytes();
+        let out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        let mut sink = Sink { core: &mut job.core, out, link: core_link(link), now };
+        let result = connection.reader.read(&mut connection.socket, &mut sink, TURN);
+        self.tally.stream_bytes_in += connection.reader.bytes() - before;
+        job.io.links.put(link, connection);
+        match result {
+            Ok(ReadEnd::Drained) => {}
+            Ok(ReadEnd::Budget) => self.unfinished.push_back((slot, link)),
+            Ok(ReadEnd::Closed) => job.io.links.doom(link),
+            Err(error) => {
+                let place = job.io.place;
+                match &error {
+                    StreamError::Io(error) => {
+                        tracing::debug!(job = place.job.0, node = place.node.0, link, %error, "link lost");
+                    }
+                    _ => {
+                        self.tally.link_faults += 1;
+                        tracing::warn!(job = place.job.0, node = place.node.0, link, %error, "link closed");
+                    }
+                }
+                job.io.links.doom(link);
+            }
+        }
+        self.settle(slot);
+    }
+
+    /// Writes what the core has queued and closes what is doomed, until nothing is left to do now.
+    pub(super) fn settle(&mut self, slot: Slot) {
+        let now = self.now();
+        loop {
+            let Some(job) = self.hosted.get_mut(slot) else { return };
+            if let Some(why) = job.io.broken.take() {
+                self.break_off(slot, &why);
+            } else if let Some(link) = job.io.links.next_doomed() {
+                self.close(slot, link);
+            } else if let Some(link) = job.io.links.next_dirty() {
+                self.flush(slot, link, now);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn flush(&mut self, slot: Slot, link: LinkNumber, now: Nanos) {
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        match job.io.links.flush(link) {
+            Ok(bytes) => self.tally.stream_bytes_out += bytes,
+            Err(error) => {
+                let place = job.io.place;
+                tracing::debug!(job = place.job.0, node = place.node.0, link, %error, "link lost");
+                job.io.links.doom(link);
+            }
+        }
+        while let Some(written) = job.io.links.next_written(link) {
+            drop(written.payload);
+            if let (Link::Child(child), Kind::Result) = (core_link(link), written.header.kind) {
+                let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+                job.core.on_written(now, child, &written.header, &mut out);
+            }
+        }
+    }
+
+    fn close(&mut self, slot: Slot, link: LinkNumber) {
+        let now = self.now();
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        let was_open = job.io.links.is_open(link);
+        if !job.io.links.close(link) {
+            return;
+        }
+        if was_open {
+            self.tally.links_closed += 1;
+            if link != PARENT {
+                job.lifetime.child_went(now);
+            }
+        }
+        let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        job.core.on_link_down(now, core_link(link), &mut out);
+    }
+
+    /// A fold was impossible: every link of the job closes, so that all ranks learn of it instead of getting a wrong sum.
+    fn break_off(&mut self, slot: Slot, why: &str) {
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        let place = job.io.place;
+        tracing::error!(job = place.job.0, node = place.node.0, why, "a fold is impossible, the job ends here");
+        self.tally.jobs_broken += 1;
+        let open: Vec<LinkNumber> = job.io.links.open_links().collect();
+        for link in open {
+            // Again for each: the core's answer to one loss must not send the bad result to the others.
+            if let Some(job) = self.hosted.get_mut(slot) {
+                job.io.broken = Some(why.to_owned());
+            }
+            self.close(slot, link);
+        }
+        if let Some(job) = self.hosted.get_mut(slot) {
+            job.io.broken = None;
+        }
+    }
+}
+
+/// Bytes read from one link before it is the next one's turn.
+const TURN: usize = 512 * 1024;

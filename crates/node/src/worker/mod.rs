@@ -1,0 +1,254 @@
+//! A worker: one thread with one poll and one datagram socket, and the logical nodes that are its own for good.
+//!
+//! Workers share nothing, so there is no lock on the way of a vector. What comes from other threads (new jobs, new
+//! connections) comes as a [`Command`] through a mailbox.
+//!
+//! ```text
+//!   poll --+-- mailbox ----> install, link up, end, count
+//!          +-- datagrams --> demux by (job, node) --> check source and tag --> core
+//!          +-- stream -----> reader --> sink --> core --> output: queues, sends, folds
+//!          +-- timer ------> heartbeats, lifetimes
+//!   after each of these: settle = write what is queued, close what is doomed
+//! ```
+
+mod command;
+mod datagrams;
+mod hosted;
+mod links;
+
+pub(crate) use command::{Command, Key};
+use datagrams::Datagrams;
+use hosted::{Hosted, Slot};
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+use trib_proto::Nanos;
+use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
+use trib_wire::JobId;
+use trib_wire::control::job::NodeGrant;
+
+use crate::counters::{self, Counters, Tally};
+use crate::job::{Buffers, Job, Lifetime, LinkNumber, Output};
+use crate::mailbox::Mailbox;
+
+/// How the rest of the process reaches a worker.
+#[derive(Clone)]
+pub(crate) struct WorkerHandle {
+    pub mailbox: Mailbox<Command>,
+    /// Where its logical nodes take datagrams.
+    pub udp_port: u16,
+    /// Receive buffer that the kernel granted, bytes.
+    pub datagram_buffer: usize,
+}
+
+/// The thread's state.
+struct Worker {
+    poll: Poll,
+    mailbox: Receiver<Command>,
+    datagrams: Datagrams,
+    hosted: Hosted,
+    tally: Tally,
+    start: Instant,
+    /// Links with more to read than one turn allows.
+    unfinished: VecDeque<(Slot, LinkNumber)>,
+    /// Earliest deadline of any core.
+    next_timer: Nanos,
+    next_housekeeping: Nanos,
+    /// Tells the acceptor that a logical node is gone.
+    gone: Box<dyn Fn(Key) + Send>,
+    stopping: bool,
+}
+
+/// Starts a worker that takes datagrams at `ip`.
+pub(crate) fn start(
+    number: usize,
+    ip: IpAddr,
+    gone: Box<dyn Fn(Key) + Send>,
+) -> io::Result<(WorkerHandle, JoinHandle<()>)> {
+    let poll = Poll::new()?;
+    let (mailbox, receiver) = Mailbox::new(poll.registry(), MAILBOX)?;
+    let mut socket = DatagramSocket::bind(SocketAddr::new(ip, 0), RECV_BUFFER_WANTED)?;
+    poll.registry().register(&mut socket, DATAGRAMS, Interest::READABLE)?;
+    let handle = WorkerHandle { mailbox, udp_port: socket.local_addr().port(), datagram_buffer: socket.recv_buffer() };
+    let mut worker = Worker {
+        poll,
+        mailbox: receiver,
+        datagrams: Datagrams::new(socket),
+        hosted: Hosted::default(),
+        tally: Tally::default(),
+        start: Instant::now(),
+        unfinished: VecDeque::new(),
+        next_timer: Nanos::NEVER,
+        next_housekeeping: Nanos(0),
+        gone,
+        stopping: false,
+    };
+    let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+        if let Err(error) = worker.run() {
+            tracing::error!(%error, number, "worker ends");
+        }
+    })?;
+    Ok((handle, thread))
+}
+
+impl Worker {
+    fn run(&mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(256);
+        while !self.stopping {
+            match self.poll.poll(&mut events, self.patience()) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            let mut has_mail = false;
+            let mut has_datagrams = self.datagrams.unfinished;
+            for event in &events {
+                match event.token() {
+                    MAILBOX => has_mail = true,
+                    DATAGRAMS => has_datagrams = true,
+                    Token(token) => {
+                        let (slot, link) = (token / LINKS - 1, token % LINKS);
+                        if event.is_writable() {
+                            self.on_writable(slot, link);
+                        }
+                        if event.is_readable() || event.is_read_closed() || event.is_error() {
+                            self.on_readable(slot, link, event.is_read_closed());
+                        }
+                    }
+                }
+            }
+            if has_datagrams {
+                self.on_datagrams();
+            }
+            for _ in 0..self.unfinished.len() {
+                if let Some((slot, link)) = self.unfinished.pop_front() {
+                    self.on_readable(slot, link, false);
+                }
+            }
+            self.on_clock();
+            // Last, so that no event of this round meets a job that took the slot of another.
+            if has_mail {
+                self.on_mail();
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.start.elapsed().as_nanos() as u64)
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        if self.datagrams.unfinished || !self.unfinished.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let until = self.next_timer.min(self.next_housekeeping).since(self.now());
+        Some(Duration::from_nanos(until.0))
+    }
+
+    fn on_mail(&mut self) {
+        while let Ok(command) = self.mailbox.try_recv() {
+            match command {
+                Command::Install(grant, buffers) => self.install(&grant, *buffers),
+                Command::LinkUp { key, link, socket, datagrams } => self.on_link_up(key, link, socket, datagrams),
+                Command::ParentFailed { key, error } => self.on_parent_failed(key, &error),
+                Command::End(job) => self.end(job),
+                Command::Count(reply) => self.count(&reply),
+                Command::Stop => self.stopping = true,
+            }
+        }
+    }
+
+    fn install(&mut self, grant: &NodeGrant, buffers: Buffers) {
+        let now = self.now();
+        tracing::info!(job = grant.job.0, node = grant.node.0, children = grant.children.len(), "job installed");
+        self.tally.jobs_installed += 1;
+        self.hosted.insert(Job::new(grant, buffers, Lifetime::new(now)));
+    }
+
+    fn end(&mut self, job: JobId) {
+        for slot in self.hosted.slots() {
+            if let Some(hosted) = self.hosted.get_mut(slot)
+                && hosted.io.place.job == job
+            {
+                hosted.lifetime.end();
+            }
+        }
+        self.next_housekeeping = Nanos(0);
+    }
+
+    fn count(&mut self, reply: &Sender<Counters>) {
+        let mut counters = Counters::new();
+        self.tally.add_to(&mut counters);
+        self.datagrams.add_to(&mut counters);
+        counters::add(&mut counters, "cpu_ns", counters::thread_cpu_ns());
+        for job in self.hosted.jobs() {
+            counters::add(&mut counters, "jobs", 1);
+            counters::add(&mut counters, "groups", job.core.groups() as u64);
+            counters::add(&mut counters, "links", job.io.links.open_links().count() as u64);
+            counters::add(&mut counters, "buffers_held", job.io.buffers.tokens() as u64);
+        }
+        // Whoever asked may have given up.
+        let _ = reply.send(counters);
+    }
+
+    /// Heartbeats of the cores, lifetimes of the jobs.
+    fn on_clock(&mut self) {
+        let now = self.now();
+        if now >= self.next_timer {
+            self.next_timer = Nanos::NEVER;
+            for slot in self.hosted.slots() {
+                self.on_timer(slot, now);
+            }
+        }
+        if now >= self.next_housekeeping {
+            self.next_housekeeping = now + HOUSEKEEPING;
+            for slot in self.hosted.slots() {
+                if self.hosted.get_mut(slot).is_some_and(|job| job.lifetime.is_over(now)) {
+                    self.remove(slot);
+                }
+            }
+        }
+    }
+
+    fn on_timer(&mut self, slot: Slot, now: Nanos) {
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        if now >= job.core.next_deadline() {
+            job.core.on_timer(now, &mut out);
+        }
+        for link in job.core.take_dead_links() {
+            let link = links::number_of(link);
+            tracing::warn!(
+                job = job.io.place.job.0,
+                node = job.io.place.node.0,
+                link,
+                "far end is silent, link closed"
+            );
+            self.tally.links_silent += 1;
+            job.io.links.doom(link);
+        }
+        self.next_timer = self.next_timer.min(job.core.next_deadline());
+        self.settle(slot);
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        let Some(job) = self.hosted.remove(slot) else { return };
+        let place = job.io.place;
+        tracing::info!(job = place.job.0, node = place.node.0, "job removed");
+        self.tally.jobs_removed += 1;
+        (self.gone)((place.job, place.node));
+    }
+}
+
+const MAILBOX: Token = Token(0);
+const DATAGRAMS: Token = Token(1);
+/// Numbers of links per slot, the parent's included; tokens below this are the worker's own.
+const LINKS: usize = 128;
+const _: () = assert!(crate::job::PARENT < LINKS);
+const HOUSEKEEPING: Nanos = Nanos::from_millis(500);
