@@ -1,0 +1,137 @@
+//! Every byte is contributed and received once: nothing is read after it may be gone, delivered twice or outside its
+//! range, nothing is complete before all of it has come.
+
+use std::ops::Range;
+
+use trib_proto::{Path, window};
+use trib_wire::{Collective, Fault};
+
+use super::{Checkers, Piece, streams};
+use crate::symbol::Value;
+
+const NAME: &str = "exactly_once";
+
+impl Checkers {
+    /// The rank sends these bytes of its input as fragment or segment `seq` of its group.
+    pub fn reads(
+        &mut self,
+        operation: usize,
+        rank: u32,
+        range: Range<u64>,
+        path: Path,
+        seq: u64,
+        fragment: Range<u64>,
+    ) {
+        let group = self.operations[operation].group;
+        let (size, position) = (self.size(group), self.position(group, rank));
+        let member = self.member(operation, rank);
+        let over = member.outcome.is_some();
+        let given = member.signature.map_or(0..0, |s| window::given(&s, size, position));
+        let computes = member.signature.is_some_and(|s| computes(s.collective));
+        let overwritten = computes && member.delivered.meets(&range);
+        let wrong = if over {
+            "after the operation is complete"
+        } else if range.start < given.start || range.end > given.end {
+            "outside what the rank gives"
+        } else if overwritten {
+            "after the result was delivered there (it may be in place)"
+        } else {
+            let piece = Piece { operation, range: fragment };
+            self.pieces.insert((group, streams(path), seq), piece);
+            return;
+        };
+        let what = format!("{}: rank {rank} reads bytes {range:?} of its input {wrong}", self.name(operation));
+        self.fail(NAME, what);
+    }
+
+    /// A frame's payload has been read straight into the result.
+    pub fn placed(&mut self, operation: usize, rank: u32, from: u64, value: &Value) {
+        let range = from..from + u64::from(value.len());
+        if self.member(operation, rank).outcome.is_some() {
+            let what = format!(
+                "{}: a frame is read into bytes {range:?} of rank {rank}'s result after completion",
+                self.name(operation)
+            );
+            return self.fail(NAME, what);
+        }
+        self.check_inside(operation, rank, &range);
+        self.check_value(operation, rank, from, value);
+    }
+
+    /// The rank receives these bytes.
+    pub fn delivered(&mut self, operation: usize, rank: u32, from: u64, value: &Value) {
+        let range = from..from + u64::from(value.len());
+        self.check_inside(operation, rank, &range);
+        let member = self.member(operation, rank);
+        let over = member.outcome.is_some();
+        let fresh = member.delivered.add(range.clone());
+        if over || !fresh {
+            let how = if over { "after completion" } else { "twice" };
+            let what = format!("{}: bytes {range:?} are delivered to rank {rank} {how}", self.name(operation));
+            self.fail(NAME, what);
+        }
+        self.check_value(operation, rank, from, value);
+        self.progress(rank);
+    }
+
+    /// The operation is over at this rank; `queued` says that bytes of its input still wait to be written.
+    pub fn completed(&mut self, operation: usize, rank: u32, outcome: Result<Range<u64>, Fault>, queued: bool) {
+        self.progress(rank);
+        let gotten = self.gotten(operation, rank);
+        let signature = self.work.operations[operation].signature;
+        let member = self.member(operation, rank);
+        let twice = member.outcome.is_some();
+        let missing = member.delivered.missing(&gotten);
+        member.outcome = Some(outcome.clone());
+        if twice {
+            let what = format!("{} completes twice at rank {rank}", self.name(operation));
+            return self.fail(NAME, what);
+        }
+        match outcome {
+            Err(fault) => self.check_fault(operation, rank, &fault),
+            Ok(tail) => {
+                self.check_success(operation, rank, missing, queued);
+                if signature.collective == Collective::Barrier {
+                    self.check_barrier(operation, rank);
+                }
+                self.check_tail(operation, rank, &tail);
+            }
+        }
+    }
+
+    fn check_success(&mut self, operation: usize, rank: u32, missing: Option<Range<u64>>, queued: bool) {
+        if self.work.operations[operation].odd.is_some() {
+            return self.check_odd_success(operation, rank);
+        }
+        if let Some(missing) = missing {
+            let what = format!("{} is complete at rank {rank} without bytes {missing:?}", self.name(operation));
+            self.fail(NAME, what);
+        }
+        if queued {
+            let what =
+                format!("{} is complete at rank {rank} while its input still waits to be sent", self.name(operation));
+            self.fail(NAME, what);
+        }
+    }
+
+    fn check_barrier(&mut self, operation: usize, rank: u32) {
+        let members = &self.operations[operation].members;
+        if let Some(absent) = members.iter().find(|m| !m.posted) {
+            let what = format!("{} ends at rank {rank} before rank {} has entered", self.name(operation), absent.rank);
+            self.fail(NAME, what);
+        }
+    }
+
+    fn check_inside(&mut self, operation: usize, rank: u32, range: &Range<u64>) {
+        let gotten = self.gotten(operation, rank);
+        let odd = self.work.operations[operation].odd.is_some();
+        if !odd && (range.start < gotten.start || range.end > gotten.end) {
+            let what = format!("{}: rank {rank} gets bytes {range:?}, its part is {gotten:?}", self.name(operation));
+            self.fail(NAME, what);
+        }
+    }
+}
+
+fn computes(collective: Collective) -> bool {
+    matches!(collective, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter)
+}

@@ -1,0 +1,75 @@
+//! No fault without a cause, and the cause is named.
+
+use trib_wire::{Fault, Reason};
+
+use super::Checkers;
+use crate::options::Trouble;
+
+const NAME: &str = "faults";
+
+impl Checkers {
+    /// The group has failed or was refused at this rank.
+    pub fn group_failed(&mut self, group: usize, rank: u32, fault: &Fault) {
+        self.progress(rank);
+        self.groups[group].failed = true;
+        if let Some(wrong) = self.objection(group, fault) {
+            self.fail(NAME, format!("group {group} fails at rank {rank} {wrong}: {fault}"));
+        }
+    }
+
+    pub(super) fn check_fault(&mut self, operation: usize, rank: u32, fault: &Fault) {
+        let group = self.operations[operation].group;
+        if let Some(wrong) = self.objection(group, fault) {
+            let what = format!("{} fails at rank {rank} {wrong}: {fault}", self.name(operation));
+            self.fail(NAME, what);
+        }
+    }
+
+    /// Members disagree about this operation: nobody may get a result.
+    pub(super) fn check_odd_success(&mut self, operation: usize, rank: u32) {
+        let what = format!("{} succeeds at rank {rank} though the members disagree", self.name(operation));
+        self.fail(NAME, what);
+    }
+
+    fn objection(&self, group: usize, fault: &Fault) -> Option<&'static str> {
+        let plan = &self.work.groups[group];
+        let dead = |rank: u32| self.dead.get(rank as usize).copied().unwrap_or(false);
+        if self.node_dead {
+            return None;
+        }
+        if plan.members.iter().any(|m| dead(*m)) {
+            let named = fault.reason == Reason::MemberDead && dead(fault.rank_a.0);
+            let known = named || plan.disturbed.is_some();
+            return (!known).then_some("without naming the dead rank");
+        }
+        match plan.disturbed {
+            None => Some("without a cause"),
+            Some(Trouble::Mismatch) => self.objection_to_mismatch(group, fault),
+            Some(Trouble::EarlyFree) => {
+                let left = self.groups[group].freed.contains(&fault.rank_a.0);
+                (fault.reason != Reason::MemberLeft || !left).then_some("without naming the rank that left")
+            }
+            Some(Trouble::TightQuota) => {
+                let quota = matches!(fault.reason, Reason::GroupQuota | Reason::OstQuota);
+                (!quota).then_some("without naming the quota")
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn objection_to_mismatch(&self, group: usize, fault: &Fault) -> Option<&'static str> {
+        let (a, b) = (fault.rank_a.0, fault.rank_b.0);
+        let members = &self.work.groups[group].members;
+        let odd =
+            self.work.operations.iter().filter(|op| op.group == group).find_map(|op| op.odd.map(|(rank, _)| rank));
+        if fault.reason != Reason::Mismatch {
+            Some("without saying that ranks disagree")
+        } else if a == b || !members.contains(&a) || !members.contains(&b) {
+            Some("without naming two ranks")
+        } else if odd.is_some_and(|odd| odd != a && odd != b) {
+            Some("naming two ranks that agree")
+        } else {
+            None
+        }
+    }
+}

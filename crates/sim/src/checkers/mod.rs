@@ -1,0 +1,222 @@
+//! What must hold in every run, checked apart from the simulation: the checkers see what crosses the drivers' interface and
+//! the program, never the inside of a core.
+//!
+//! Map: `same_bits` (every byte has the expected value), `exactly_once` (nothing read, delivered or completed twice or
+//! outside its range), `recovery` (what a rank still lacks is kept by those who have it), `faults` (no fault without a
+//! cause, no cause without a fault), `memory` (buffers within the grant), `no_leak` (nothing left at the end), `traffic`
+//! (waiting is cheap), `liveness` (everything ends).
+
+mod exactly_once;
+mod faults;
+mod liveness;
+mod memory;
+mod no_leak;
+mod ranges;
+mod recovery;
+mod same_bits;
+mod traffic;
+
+pub use memory::{Account, Holdings};
+pub use ranges::Ranges;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use trib_proto::{Nanos, Path, window};
+use trib_wire::{Fault, Signature};
+
+use crate::fabric::Tree;
+use crate::symbol::Expr;
+use crate::workload::Workload;
+use traffic::Traffic;
+
+/// The first thing that went wrong in a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The checker that found it.
+    pub checker: &'static str,
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {} s: {}", self.checker, self.at, self.what)
+    }
+}
+
+/// An operation as one member sees it.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    rank: u32,
+    signature: Option<Signature>,
+    posted: bool,
+    delivered: Ranges,
+    outcome: Option<Result<Range<u64>, Fault>>,
+}
+
+struct Operation {
+    group: usize,
+    expected: Option<Expr>,
+    members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct GroupState {
+    /// Ranks that have freed it.
+    freed: Vec<u32>,
+    /// It has failed at some member.
+    failed: bool,
+}
+
+/// Where a numbered fragment or segment of a group lies.
+struct Piece {
+    operation: usize,
+    range: Range<u64>,
+}
+
+/// Everything that the checkers remember of a run.
+pub struct Checkers {
+    tree: Tree,
+    work: Workload,
+    operations: Vec<Operation>,
+    groups: Vec<GroupState>,
+    dead: Vec<bool>,
+    node_dead: bool,
+    pieces: BTreeMap<(usize, bool, u64), Piece>,
+    stable: BTreeMap<(usize, bool, u32), u64>,
+    traffic: Vec<Traffic>,
+    now: Nanos,
+    progress: Nanos,
+    failure: Option<Failure>,
+}
+
+impl Checkers {
+    /// Checkers for a program on a tree.
+    pub fn new(tree: &Tree, work: &Workload) -> Checkers {
+        let operations = work.operations.iter().map(|plan| {
+            let members = work.groups[plan.group].members.iter();
+            Operation {
+                group: plan.group,
+                expected: None,
+                members: members.map(|rank| Member { rank: *rank, ..Member::default() }).collect(),
+            }
+        });
+        Checkers {
+            tree: tree.clone(),
+            operations: operations.collect(),
+            groups: vec![GroupState::default(); work.groups.len()],
+            dead: vec![false; tree.leaves.len()],
+            node_dead: false,
+            pieces: BTreeMap::new(),
+            stable: BTreeMap::new(),
+            traffic: vec![Traffic::default(); tree.leaves.len()],
+            work: work.clone(),
+            now: Nanos(0),
+            progress: Nanos(0),
+            failure: None,
+        }
+    }
+
+    /// The time goes on.
+    pub fn tick(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// What went wrong first.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Something is wrong; only the first time counts.
+    pub fn fail(&mut self, checker: &'static str, what: String) {
+        let at = self.now;
+        self.failure.get_or_insert(Failure { checker, at, what });
+    }
+
+    /// A rank was killed.
+    pub fn rank_killed(&mut self, rank: u32) {
+        self.dead[rank as usize] = true;
+        self.progress = self.now;
+    }
+
+    /// A node was killed: nothing below or above it need succeed any more.
+    pub fn node_killed(&mut self) {
+        self.node_dead = true;
+        self.progress = self.now;
+    }
+
+    /// The rank posts the operation, with the signature that its script says.
+    pub fn posted(&mut self, operation: usize, rank: u32) {
+        let plan = &self.work.operations[operation];
+        let signature = match plan.odd {
+            Some((odd, signature)) if odd == rank => signature,
+            _ => plan.signature,
+        };
+        self.progress(rank);
+        let member = self.member(operation, rank);
+        member.posted = true;
+        member.signature = Some(signature);
+    }
+
+    /// The rank frees the group.
+    pub fn freed(&mut self, group: usize, rank: u32) {
+        self.progress(rank);
+        self.groups[group].freed.push(rank);
+    }
+
+    /// The group is ready at this rank.
+    pub fn ready(&mut self, rank: u32) {
+        self.progress(rank);
+    }
+
+    /// Whether the operation is over at this rank.
+    pub fn is_complete(&self, operation: usize, rank: u32) -> bool {
+        let members = &self.operations[operation].members;
+        members.iter().any(|m| m.rank == rank && m.outcome.is_some())
+    }
+
+    fn progress(&mut self, rank: u32) {
+        self.progress = self.now;
+        self.traffic[rank as usize].progress(self.now);
+    }
+
+    fn member(&mut self, operation: usize, rank: u32) -> &mut Member {
+        let members = &mut self.operations[operation].members;
+        let at = members.iter().position(|m| m.rank == rank);
+        &mut members[at.expect("only members post")]
+    }
+
+    fn size(&self, group: usize) -> u32 {
+        self.work.groups[group].members.len() as u32
+    }
+
+    fn position(&self, group: usize, rank: u32) -> u32 {
+        let members = &self.work.groups[group].members;
+        members.iter().position(|m| *m == rank).expect("only members take part") as u32
+    }
+
+    fn gotten(&self, operation: usize, rank: u32) -> Range<u64> {
+        let group = self.operations[operation].group;
+        let signature = self.work.operations[operation].signature;
+        window::gotten(&signature, self.size(group), self.position(group, rank))
+    }
+
+    fn is_disturbed(&self, group: usize) -> bool {
+        let plan = &self.work.groups[group];
+        self.node_dead || plan.disturbed.is_some() || plan.members.iter().any(|m| self.dead[*m as usize])
+    }
+
+    fn name(&self, operation: usize) -> String {
+        let plan = &self.work.operations[operation];
+        format!("operation {operation} ({} in group {})", plan.signature, plan.group)
+    }
+}
+
+/// Whether a path is the stream's, as part of a key.
+fn streams(path: Path) -> bool {
+    path == Path::Stream
+}

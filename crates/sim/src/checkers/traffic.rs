@@ -1,0 +1,47 @@
+//! Waiting for a late rank is cheap: a waiter sends a few small packets a second.
+
+use trib_proto::Nanos;
+
+use super::Checkers;
+
+const NAME: &str = "traffic";
+/// Most datagrams a second that a waiting rank sends.
+const PER_SECOND_MAX: u64 = 50;
+const SECOND: u64 = 1_000_000_000;
+
+/// One rank's datagrams since it last got anything done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    quiet_since: Nanos,
+    second: u64,
+    sent: u64,
+}
+
+impl Traffic {
+    pub(super) fn progress(&mut self, now: Nanos) {
+        self.quiet_since = now;
+        self.sent = 0;
+    }
+
+    /// Datagrams of the current second; the first second of waiting does not count.
+    fn send(&mut self, now: Nanos) -> u64 {
+        let second = now.since(self.quiet_since).0 / SECOND;
+        if second != self.second {
+            self.second = second;
+            self.sent = 0;
+        }
+        self.sent += 1;
+        if second == 0 { 0 } else { self.sent }
+    }
+}
+
+impl Checkers {
+    /// The rank sends a datagram.
+    pub fn datagram_sent(&mut self, rank: u32) {
+        let now = self.now;
+        let sent = self.traffic[rank as usize].send(now);
+        if sent >= PER_SECOND_MAX {
+            self.fail(NAME, format!("rank {rank} sends {sent} datagrams within a second while it only waits"));
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The driver of one leaf core, and the rank's program on top of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use trib_proto::leaf::{GroupId, LeafError, Note, OpId, Payload, Slice};
+use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
+use trib_wire::{Body, ChildIndex, Fault, Header, NodeId, Rank, RankList};
+
+use crate::environment::{Edge, Environment, Event};
+use crate::network::Frame;
+use crate::node::JOB;
+use crate::symbol::{Value, contribution};
+use crate::workload::{OperationPlan, Step, Workload};
+
+/// A leaf core and its program.
+pub struct Leaf {
+    core: LeafCore,
+    names: Names,
+    script: Vec<Step>,
+    next: usize,
+    asleep_until: Nanos,
+    groups: BTreeMap<usize, GroupId>,
+    unmade: BTreeMap<usize, Fault>,
+}
+
+/// What the core's names stand for in the program.
+struct Names {
+    rank: u32,
+    actor: usize,
+    operations: BTreeMap<OpId, usize>,
+    groups: BTreeMap<GroupId, usize>,
+    /// Being posted or made: the core may name it before the call returns.
+    new_operation: Option<usize>,
+    new_group: Option<usize>,
+    /// Stream frames that read an operation's input and may still be queued.
+    may_queue: bool,
+}
+
+impl Leaf {
+    /// The core of a rank, with its script.
+    pub fn new(rank: u32, script: Vec<Step>, environment: &Environment) -> Leaf {
+        let (node, child) = environment.tree.leaves[rank as usize];
+        let config = LeafConfig {
+            job: JOB,
+            epoch: environment.epoch,
+            rank: Rank(rank),
+            world_size: environment.options.ranks,
+            node: NodeId(node as u16),
+            child: ChildIndex(child),
+            limits: environment.options.limits,
+        };
+        Leaf {
+            core: LeafCore::new(config),
+            names: Names {
+                rank,
+                actor: environment.actor_of(rank),
+                operations: BTreeMap::new(),
+                groups: BTreeMap::new(),
+                new_operation: None,
+                new_group: None,
+                may_queue: false,
+            },
+            script,
+            next: 0,
+            asleep_until: Nanos(0),
+            groups: BTreeMap::new(),
+            unmade: BTreeMap::new(),
+        }
+    }
+
+    /// When the core wants its timer.
+    pub fn deadline(&self) -> Nanos {
+        self.core.next_deadline()
+    }
+
+    /// Whether the program has come to its end.
+    pub fn is_done(&self) -> bool {
+        self.next == self.script.len()
+    }
+
+    /// When the program goes on, if it sleeps.
+    pub fn asleep_until(&self) -> Nanos {
+        self.asleep_until
+    }
+
+    /// The link's stream is open.
+    pub fn link_up(&mut self, environment: &mut Environment) {
+        let now = environment.now();
+        let mut driver = self.names.driver(environment, None);
+        self.core.on_link_up(now, &mut driver);
+    }
+
+    /// The link's stream is closed.
+    pub fn link_down(&mut self, environment: &mut Environment) {
+        let now = environment.now();
+        let mut driver = self.names.driver(environment, None);
+        self.core.on_link_down(now, &mut driver);
+    }
+
+    /// A frame came; its payload is read straight to where the core says.
+    pub fn frame(&mut self, path: Path, frame: &Frame, environment: &mut Environment) {
+        let now = environment.now();
+        let place = frame.data.as_ref().and_then(|_| self.core.place(&frame.header));
+        if let (Some(slice), Some(value)) = (place, &frame.data) {
+            self.placed(slice, value, environment);
+        }
+        let mut driver = self.names.driver(environment, frame.data.as_ref());
+        driver.place = place;
+        let (header, body) = (&frame.header, frame.body.clone());
+        self.core.on_frame(now, path, header, body, &mut driver);
+    }
+
+    /// The timer is due.
+    pub fn timer(&mut self, environment: &mut Environment) {
+        let now = environment.now();
+        let mut driver = self.names.driver(environment, None);
+        self.core.on_timer(now, &mut driver);
+    }
+
+    /// Goes on with the program as far as it goes without waiting.
+    pub fn run(&mut self, work: &Workload, environment: &mut Environment) {
+        while environment.now() >= self.asleep_until {
+            let Some(step) = self.script.get(self.next) else {
+                return;
+            };
+            let rank = self.names.rank;
+            match step.clone() {
+                Step::Sleep(span) => {
+                    self.asleep_until = environment.now() + span;
+                    let actor = self.names.actor;
+                    environment.clock.at(self.asleep_until, Event::Program(actor));
+                }
+                Step::Wait(operations) => {
+                    let checkers = &environment.checkers;
+                    if !operations.iter().all(|op| checkers.is_complete(*op, rank)) {
+                        return;
+                    }
+                }
+                Step::Create(group) => self.create(group, work, environment),
+                Step::Post(operation) => self.post(operation, &work.operations, environment),
+                Step::Free(group) => self.free(group, environment),
+            }
+            self.next += 1;
+        }
+    }
+
+    /// Nothing may be outstanding.
+    pub fn check_empty(&self, environment: &mut Environment) {
+        let outstanding = self.core.outstanding();
+        environment.checkers.check_leaf_empty(self.names.rank, outstanding);
+    }
+
+    fn create(&mut self, group: usize, work: &Workload, environment: &mut Environment) {
+        let now = environment.now();
+        let plan = &work.groups[group];
+        let members = RankList::from_ranks(plan.members.iter().copied());
+        self.names.new_group = Some(group);
+        let mut driver = self.names.driver(environment, None);
+        let made = self.core.create_group(now, members, plan.tag, &mut driver);
+        self.names.new_group = None;
+        match made {
+            Ok(id) => {
+                self.names.groups.insert(id, group);
+                self.groups.insert(group, id);
+            }
+            Err(LeafError::Failed(fault)) => {
+                let checkers = &mut environment.checkers;
+                checkers.group_failed(group, self.names.rank, &fault);
+                self.unmade.insert(group, fault);
+            }
+            Err(error) => self.refused(group, &error, environment),
+        }
+    }
+
+    fn post(&mut self, operation: usize, plans: &[OperationPlan], environment: &mut Environment) {
+        let now = environment.now();
+        let rank = self.names.rank;
+        let plan = &plans[operation];
+        environment.checkers.posted(operation, rank);
+        let signature = match plan.odd {
+            Some((odd, signature)) if odd == rank => signature,
+            _ => plan.signature,
+        };
+        let outcome = match self.groups.get(&plan.group) {
+            None => Err(match self.unmade.get(&plan.group) {
+                Some(fault) => LeafError::Failed(*fault),
+                None => LeafError::UnknownGroup,
+            }),
+            Some(id) => {
+                self.names.new_operation = Some(operation);
+                let mut driver = self.names.driver(environment, None);
+                self.core.post(now, *id, signature, &mut driver)
+            }
+        };
+        self.names.new_operation = None;
+        match outcome {
+            Ok(id) => {
+                self.names.operations.insert(id, operation);
+            }
+            Err(LeafError::Failed(fault)) => {
+                let checkers = &mut environment.checkers;
+                checkers.completed(operation, rank, Err(fault), false);
+            }
+            Err(error) => self.refused(plan.group, &error, environment),
+        }
+    }
+
+    fn free(&mut self, group: usize, environment: &mut Environment) {
+        let now = environment.now();
+        environment.checkers.freed(group, self.names.rank);
+        if let Some(id) = self.groups.remove(&group) {
+            let mut driver = self.names.driver(environment, None);
+            self.core.free_group(now, id, &mut driver);
+        }
+    }
+
+    fn refused(&self, group: usize, error: &LeafError, environment: &mut Environment) {
+        let what = format!("rank {}, group {group}: {error:?}", self.names.rank);
+        environment.checkers.fail("calls", what);
+    }
+
+    fn placed(&mut self, slice: Slice, value: &Value, environment: &mut Environment) {
+        let rank = self.names.rank;
+        match self.names.operations.get(&slice.op) {
+            Some(operation) if slice.len == value.len() => {
+                environment.checkers.placed(*operation, rank, slice.from, value);
+            }
+            _ => {
+                let what = format!("rank {rank} places {} bytes at {slice:?}", value.len());
+                environment.checkers.fail("calls", what);
+            }
+        }
+    }
+}
+
+impl Names {
+    fn driver<'a>(&'a mut self, environment: &'a mut Environment, data: Option<&'a Rc<Value>>) -> Driver<'a> {
+        Driver { environment, names: self, data, place: None }
+    }
+
+    fn operation(&mut self, id: OpId) -> Option<usize> {
+        match self.operations.get(&id) {
+            Some(operation) => Some(*operation),
+            None => {
+                let operation = self.new_operation.take()?;
+                self.operations.insert(id, operation);
+                Some(operation)
+            }
+        }
+    }
+
+    fn group(&mut self, id: GroupId) -> Option<usize> {
+        match self.groups.get(&id) {
+            Some(group) => Some(*group),
+            None => {
+                let group = self.new_group.take()?;
+                self.groups.insert(id, group);
+                Some(group)
+            }
+        }
+    }
+}
+
+struct Driver<'a> {
+    environment: &'a mut Environment,
+    names: &'a mut Names,
+    data: Option<&'a Rc<Value>>,
+    place: Option<Slice>,
+}
+
+impl Driver<'_> {
+    fn edge(&self) -> Edge {
+        Edge { below: self.names.actor, up: true }
+    }
+
+    fn fail(&mut self, what: &str) {
+        let what = format!("rank {} {what}", self.names.rank);
+        self.environment.checkers.fail("calls", what);
+    }
+
+    fn operation(&mut self, id: OpId, what: &str) -> Option<usize> {
+        let operation = self.names.operation(id);
+        if operation.is_none() {
+            self.fail(&format!("{what} unknown operation {id:?}"));
+        }
+        operation
+    }
+
+    /// Whether vector data of this operation waits to be written.
+    fn is_queued(&mut self, operation: usize) -> bool {
+        if !self.names.may_queue {
+            return false;
+        }
+        let (edge, expr) = (self.edge(), contribution(self.names.rank, operation as u32));
+        let mut queued = self.environment.channel(edge).queued();
+        queued.any(|frame| {
+            let runs = frame.data.iter().flat_map(|value| value.runs());
+            runs.into_iter().any(|run| run.expr == expr)
+        })
+    }
+
+    fn program(&mut self) {
+        let (now, actor) = (self.environment.now(), self.names.actor);
+        self.environment.clock.at(now, Event::Program(actor));
+    }
+
+    fn record(&mut self, verb: &str, number: u64, details: std::fmt::Arguments<'_>) {
+        let (now, rank) = (self.environment.now(), self.names.rank);
+        self.environment.trace.event(
+            now,
+            [u64::from(rank), verb.len() as u64, number],
+            format_args!("  r{rank:<2}    {:<6} {verb:<6} {details}", ""),
+        );
+    }
+}
+
+impl LeafOutput for Driver<'_> {
+    fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
+        let edge = self.edge();
+        let rank = self.names.rank;
+        if path == Path::Datagram {
+            self.environment.checkers.datagram_sent(rank);
+        }
+        let (body, data) = match payload {
+            Payload::None => (Body::None, None),
+            Payload::Body(body) => (body.clone(), None),
+            Payload::Data(slice) => {
+                let Some(operation) = self.operation(slice.op, "sends data of") else {
+                    return;
+                };
+                let range = slice.from..slice.from + u64::from(slice.len);
+                let fragment = header.offset..header.offset + u64::from(header.extent);
+                self.environment.checkers.reads(operation, rank, range, path, header.seq, fragment);
+                self.names.may_queue |= path == Path::Stream;
+                let expr = contribution(rank, operation as u32);
+                let value = Value::uniform(expr, slice.from, slice.len);
+                (Body::None, Some(Rc::new(value)))
+            }
+        };
+        self.environment.send(edge, path, header, body, data);
+    }
+
+    fn deliver(&mut self, slice: Slice) {
+        let Some(operation) = self.operation(slice.op, "delivers to") else {
+            return;
+        };
+        let elsewhere = self.place.is_some_and(|place| place != slice);
+        match self.data.take() {
+            Some(value) if value.len() == slice.len && !elsewhere => {
+                let rank = self.names.rank;
+                self.environment.checkers.delivered(operation, rank, slice.from, value);
+            }
+            data => {
+                let len = data.map(|value| value.len());
+                let place = self.place;
+                self.fail(&format!("delivers {len:?} bytes as {slice:?}, placed at {place:?}"));
+            }
+        }
+    }
+
+    fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
+        let Some(operation) = self.operation(op, "completes") else {
+            return;
+        };
+        let queued = result.is_ok() && self.is_queued(operation);
+        let rank = self.names.rank;
+        let ok = result.is_ok();
+        self.environment.checkers.completed(operation, rank, result, queued);
+        let verb = if ok { "ends" } else { "fails" };
+        self.record(verb, operation as u64, format_args!("operation {operation}"));
+        self.program();
+    }
+
+    fn stable(&mut self, group: GroupId, path: Path, seq: u64) {
+        if let Some(group) = self.names.group(group) {
+            let rank = self.names.rank;
+            self.environment.checkers.stable(group, rank, path, seq);
+        }
+    }
+
+    fn group_ready(&mut self, group: GroupId) {
+        match self.names.group(group) {
+            Some(group) => {
+                let rank = self.names.rank;
+                self.environment.checkers.ready(rank);
+                self.record("ready", group as u64, format_args!("group {group}"));
+            }
+            None => self.fail("hears of an unknown group"),
+        }
+    }
+
+    fn group_failed(&mut self, group: GroupId, fault: Fault) {
+        match self.names.group(group) {
+            Some(group) => {
+                let rank = self.names.rank;
+                self.environment.checkers.group_failed(group, rank, &fault);
+                self.record("broken", group as u64, format_args!("group {group}: {fault}"));
+                self.program();
+            }
+            None => self.fail("hears of an unknown group"),
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        self.record("notes", note as u64, format_args!("{note:?}"));
+    }
+}

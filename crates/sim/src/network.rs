@@ -1,0 +1,266 @@
+//! Links between processes: datagrams that may be lost, doubled, late and out of order; streams that are reliable,
+//! have a bandwidth and a socket of bounded size, and stall while the link is out.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use trib_proto::Nanos;
+use trib_wire::header::HEADER_LEN;
+use trib_wire::{Body, Header};
+
+use crate::random::Rng;
+use crate::symbol::Value;
+
+/// A frame on its way.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The header.
+    pub header: Header,
+    /// The typed payload.
+    pub body: Body,
+    /// The vector data.
+    pub data: Option<Rc<Value>>,
+    /// Bytes on the wire.
+    pub wire_len: u64,
+}
+
+impl Frame {
+    /// A frame as its receiver will parse it; `Err` says what a receiver would not take.
+    pub fn new(header: Header, body: Body, data: Option<Rc<Value>>) -> Result<Frame, String> {
+        let mut bytes = [0; HEADER_LEN];
+        header.emit(0, &mut bytes);
+        match Header::parse(&bytes) {
+            Ok((parsed, _)) if parsed == header => {}
+            Ok((parsed, _)) => return Err(format!("the header arrives as {parsed}")),
+            Err(error) => return Err(error.to_string()),
+        }
+        let payload = match &body {
+            Body::None => u64::from(header.payload_len),
+            body => {
+                let bytes = body.to_bytes();
+                match Body::parse(header.kind, &bytes) {
+                    Ok(parsed) if parsed == *body => {}
+                    Ok(parsed) => return Err(format!("the body arrives as {parsed:?}")),
+                    Err(error) => return Err(error.to_string()),
+                }
+                bytes.len() as u64
+            }
+        };
+        let carried = data.as_ref().map_or(0, |value| value.len());
+        if body == Body::None && carried != header.payload_len {
+            return Err(format!("{carried} bytes of data under a header of {}", header.payload_len));
+        }
+        Ok(Frame { header, body, data, wire_len: HEADER_LEN as u64 + payload })
+    }
+}
+
+/// How one direction of a link behaves.
+#[derive(Clone, Debug)]
+pub struct Quality {
+    /// Datagrams lost, per thousand.
+    pub loss: u64,
+    /// Datagrams doubled, per thousand.
+    pub duplication: u64,
+    /// Datagrams that come much later, per thousand.
+    pub stray: u64,
+    /// How much later at most.
+    pub stray_max: Nanos,
+    /// Time on the way.
+    pub delay: Nanos,
+    /// Further time, different for each frame; datagrams overtake each other by it.
+    pub jitter: Nanos,
+    /// Stream bytes per millisecond.
+    pub bandwidth: u64,
+    /// Stream bytes between the writer and the reader.
+    pub socket: u64,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Channel {
+    /// How it behaves.
+    pub quality: Quality,
+    outages: Vec<(Nanos, Nanos)>,
+    control: VecDeque<Rc<Frame>>,
+    data: VecDeque<Rc<Frame>>,
+    in_socket: VecDeque<(Nanos, Rc<Frame>)>,
+    used: u64,
+    free_at: Nanos,
+    last_arrival: Nanos,
+    open: bool,
+    cut: bool,
+}
+
+/// A frame that has just been written into a socket, and when its last byte will be at the other end.
+pub struct Written {
+    /// The frame.
+    pub frame: Rc<Frame>,
+    /// When the reader can have it.
+    pub arrival: Nanos,
+}
+
+impl Channel {
+    /// A channel whose stream is not open yet.
+    pub fn new(quality: Quality) -> Channel {
+        Channel {
+            quality,
+            outages: Vec::new(),
+            control: VecDeque::new(),
+            data: VecDeque::new(),
+            in_socket: VecDeque::new(),
+            used: 0,
+            free_at: Nanos(0),
+            last_arrival: Nanos(0),
+            open: false,
+            cut: false,
+        }
+    }
+
+    /// Nothing gets through from `start` to `end`.
+    pub fn add_outage(&mut self, start: Nanos, end: Nanos) {
+        self.outages.push((start, end));
+    }
+
+    /// When each copy of a datagram arrives; none if it is lost.
+    pub fn datagram_arrivals(&self, now: Nanos, rng: &mut Rng) -> Vec<Nanos> {
+        let quality = &self.quality;
+        if self.cut || self.outage_end(now).is_some() || rng.chance(quality.loss) {
+            return Vec::new();
+        }
+        let copies = 1 + u64::from(rng.chance(quality.duplication));
+        (0..copies)
+            .map(|_| {
+                let stray = if rng.chance(quality.stray) { rng.below(quality.stray_max.0 + 1) } else { 0 };
+                now + quality.delay + Nanos(rng.below(quality.jitter.0 + 1)) + Nanos(stray)
+            })
+            .collect()
+    }
+
+    /// Queues a frame of the stream: control frames go ahead of vector data that is not in the socket yet.
+    pub fn queue(&mut self, frame: Rc<Frame>) {
+        if self.cut {
+            return;
+        }
+        if frame.header.kind.carries_data() {
+            self.data.push_back(frame);
+        } else {
+            self.control.push_back(frame);
+        }
+    }
+
+    /// The stream is open from now on.
+    pub fn open(&mut self) {
+        self.open = true;
+    }
+
+    /// The stream is gone; what the socket does not hold yet is lost, and the rest too unless the end was orderly.
+    pub fn cut(&mut self, orderly: bool) {
+        self.cut = true;
+        self.control.clear();
+        self.data.clear();
+        if !orderly {
+            self.in_socket.clear();
+        }
+    }
+
+    /// When the last byte in the socket will be at the other end.
+    pub fn last_arrival(&self) -> Nanos {
+        self.last_arrival
+    }
+
+    /// Writes the next frame into the socket, if there is room.
+    pub fn write(&mut self, now: Nanos, rng: &mut Rng) -> Option<Written> {
+        if !self.open || self.cut || self.used >= self.quality.socket {
+            return None;
+        }
+        let frame = self.control.pop_front().or_else(|| self.data.pop_front())?;
+        let len = frame.wire_len;
+        self.used += len;
+        let quality = &self.quality;
+        self.free_at = self.free_at.max(now) + Nanos(len * 1_000_000 / quality.bandwidth.max(1));
+        let arrival = self.free_at + quality.delay + Nanos(rng.below(quality.jitter.0 + 1));
+        let arrival = self.outage_end(arrival).unwrap_or(arrival);
+        self.last_arrival = self.last_arrival.max(arrival);
+        self.in_socket.push_back((self.last_arrival, Rc::clone(&frame)));
+        Some(Written { frame, arrival: self.last_arrival })
+    }
+
+    /// The reader takes the next frame, if it has arrived.
+    pub fn read(&mut self, now: Nanos) -> Option<Rc<Frame>> {
+        if self.in_socket.front()?.0 > now {
+            return None;
+        }
+        let (_, frame) = self.in_socket.pop_front()?;
+        self.used -= frame.wire_len;
+        Some(frame)
+    }
+
+    /// Frames that are queued and not in the socket.
+    pub fn queued(&self) -> impl Iterator<Item = &Rc<Frame>> {
+        self.control.iter().chain(&self.data)
+    }
+
+    fn outage_end(&self, now: Nanos) -> Option<Nanos> {
+        let inside = self.outages.iter().filter(|(start, end)| *start <= now && now < *end);
+        inside.map(|(_, end)| *end).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trib_wire::{ChildIndex, Epoch, JobId, Kind, NodeId};
+
+    fn frame(kind: Kind, seq: u64) -> Rc<Frame> {
+        let header = Header { seq, ..Header::new(kind, JobId(1), Epoch(1), NodeId(0), ChildIndex(0)) };
+        Rc::new(Frame::new(header, Body::None, None).unwrap())
+    }
+
+    fn quality() -> Quality {
+        Quality {
+            loss: 0,
+            duplication: 0,
+            stray: 0,
+            stray_max: Nanos(0),
+            delay: Nanos(10),
+            jitter: Nanos(100),
+            bandwidth: 1_000_000,
+            socket: 150,
+        }
+    }
+
+    #[test]
+    fn control_goes_ahead_of_queued_data_but_not_of_the_socket() {
+        let mut rng = Rng::new(1);
+        let mut channel = Channel::new(quality());
+        channel.open();
+        for seq in 0..3 {
+            channel.queue(frame(Kind::Contribution, seq));
+        }
+        assert!(channel.write(Nanos(0), &mut rng).is_some());
+        assert!(channel.write(Nanos(0), &mut rng).is_some());
+        assert!(channel.write(Nanos(0), &mut rng).is_none(), "the socket is full");
+        channel.queue(frame(Kind::Leave, 9));
+        let mut seen = Vec::new();
+        for now in (0..5000).map(Nanos) {
+            while let Some(frame) = channel.read(now) {
+                seen.push(frame.header.seq);
+            }
+            while channel.write(now, &mut rng).is_some() {}
+        }
+        assert_eq!(seen, [0, 1, 9, 2]);
+    }
+
+    #[test]
+    fn an_outage_stalls_streams_and_swallows_datagrams() {
+        let mut rng = Rng::new(1);
+        let mut channel = Channel::new(quality());
+        channel.add_outage(Nanos(0), Nanos(1000));
+        channel.open();
+        channel.queue(frame(Kind::Heartbeat, 0));
+        let written = channel.write(Nanos(0), &mut rng).unwrap();
+        assert_eq!(written.arrival, Nanos(1000));
+        assert!(channel.datagram_arrivals(Nanos(999), &mut rng).is_empty());
+        assert_eq!(channel.datagram_arrivals(Nanos(1000), &mut rng).len(), 1);
+    }
+}

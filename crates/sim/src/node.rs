@@ -1,0 +1,271 @@
+//! The driver of one node core: buffers are symbolic values.
+
+use std::rc::Rc;
+
+use trib_proto::node::{Fold, Link, NodeOutput, Note, Part, Payload, Target};
+use trib_proto::{NodeConfig, NodeCore, Path, Token};
+use trib_wire::{Body, ChildIndex, Header, JobId, NodeId};
+
+use crate::checkers::{Account, Holdings};
+use crate::environment::{Edge, Environment};
+use crate::network::Frame;
+use crate::symbol::Value;
+
+struct Buffer {
+    value: Rc<Value>,
+    path: Path,
+}
+
+/// A node core and its buffers. Tokens are never reused, so that a use after release is seen.
+pub struct Node {
+    core: NodeCore,
+    number: usize,
+    buffers: Vec<Option<Buffer>>,
+    held: Holdings,
+}
+
+impl Node {
+    /// The core of a node of the tree.
+    pub fn new(number: usize, environment: &Environment) -> Node {
+        let node = &environment.tree.nodes[number];
+        let config = NodeConfig {
+            job: JOB,
+            epoch: environment.epoch,
+            node: NodeId(number as u16),
+            parent: node.parent.map(|(parent, child)| (NodeId(parent as u16), ChildIndex(child))),
+            children: environment.tree.children_of(number),
+            world_size: environment.options.ranks,
+            limits: environment.options.limits,
+        };
+        Node { core: NodeCore::new(config), number, buffers: Vec::new(), held: Holdings::default() }
+    }
+
+    /// When the core wants its timer.
+    pub fn deadline(&self) -> trib_proto::Nanos {
+        self.core.next_deadline()
+    }
+
+    /// Groups alive.
+    pub fn groups(&self) -> usize {
+        self.core.groups()
+    }
+
+    /// A link's stream is open.
+    pub fn link_up(&mut self, link: Link, environment: &mut Environment) {
+        let now = environment.now();
+        self.drive(environment, |core, out| core.on_link_up(now, link, out));
+    }
+
+    /// A link's stream is closed.
+    pub fn link_down(&mut self, link: Link, environment: &mut Environment) {
+        let now = environment.now();
+        self.drive(environment, |core, out| core.on_link_down(now, link, out));
+    }
+
+    /// A frame came.
+    pub fn frame(&mut self, link: Link, path: Path, frame: &Frame, environment: &mut Environment) {
+        let now = environment.now();
+        let token = frame
+            .data
+            .as_ref()
+            .map(|value| store(&mut self.buffers, &mut self.held, Buffer { value: Rc::clone(value), path }));
+        self.drive(environment, |core, out| {
+            core.on_frame(now, link, path, &frame.header, frame.body.clone(), token, out);
+        });
+    }
+
+    /// A result is in a child's socket.
+    pub fn written(&mut self, child: ChildIndex, header: &Header, environment: &mut Environment) {
+        let now = environment.now();
+        self.drive(environment, |core, out| core.on_written(now, child, header, out));
+    }
+
+    /// The timer is due; silent links are closed.
+    pub fn timer(&mut self, environment: &mut Environment) {
+        let now = environment.now();
+        self.drive(environment, |core, out| core.on_timer(now, out));
+        for link in self.core.take_dead_links() {
+            let below = match link {
+                Link::Parent => Some(self.number),
+                Link::Child(child) => environment.child_actor(self.number, child),
+            };
+            if let Some(below) = below {
+                environment.close(below, false);
+            }
+        }
+    }
+
+    /// Nothing may be left.
+    pub fn check_empty(&self, environment: &mut Environment) {
+        let checkers = &mut environment.checkers;
+        checkers.check_node_empty(self.number, self.core.groups(), self.held);
+    }
+
+    fn drive(&mut self, environment: &mut Environment, call: impl FnOnce(&mut NodeCore, &mut Driver<'_>)) {
+        let mut driver = Driver { environment, number: self.number, buffers: &mut self.buffers, held: &mut self.held };
+        call(&mut self.core, &mut driver);
+        let account = Account {
+            tokens: self.core.tokens_held(),
+            datagram_groups: self.core.datagram_groups(),
+            streams: self.core.streams_held(),
+        };
+        let limits = environment.options.limits;
+        environment.checkers.check_memory(self.number, &limits, self.held, account);
+    }
+}
+
+/// The job of every run.
+pub const JOB: JobId = JobId(7);
+
+struct Driver<'a> {
+    environment: &'a mut Environment,
+    number: usize,
+    buffers: &'a mut Vec<Option<Buffer>>,
+    held: &'a mut Holdings,
+}
+
+impl Driver<'_> {
+    fn fail(&mut self, what: &str) {
+        let what = format!("node {} {what}", self.number);
+        self.environment.checkers.fail("buffers", what);
+    }
+
+    fn value(&mut self, token: Token) -> Option<Rc<Value>> {
+        let buffer = self.buffers.get(token.0 as usize).and_then(Option::as_ref);
+        let value = buffer.map(|b| Rc::clone(&b.value));
+        if value.is_none() {
+            self.fail(&format!("uses buffer {} after its release", token.0));
+        }
+        value
+    }
+
+    fn take(&mut self, token: Token) -> Option<Buffer> {
+        let buffer = self.buffers.get_mut(token.0 as usize).and_then(Option::take);
+        match &buffer {
+            Some(buffer) => *count(self.held, buffer.path) -= 1,
+            None => self.fail(&format!("gives buffer {} back twice", token.0)),
+        }
+        buffer
+    }
+
+    fn check_fold(&mut self, fold: &Fold, parts: &[(Part, Buffer)]) {
+        let size = fold.signature.dtype.size() as u32;
+        let inside = |part: &Part, buffer: &Buffer| {
+            part.len >= 1
+                && part.len <= buffer.value.len()
+                && part.window >= fold.window
+                && part.window + part.len <= fold.window + fold.len
+        };
+        if parts.iter().any(|(part, buffer)| !inside(part, buffer)) {
+            self.fail(&format!("folds parts outside of {fold:?}"));
+        }
+        let whole = |part: &Part| part.window == fold.window && part.len == fold.len;
+        if fold.reduce && !parts.iter().all(|(part, _)| whole(part)) {
+            self.fail(&format!("reduces parts of different extent in {fold:?}"));
+        }
+        if fold.reduce && (fold.window % size != 0 || fold.len % size != 0) {
+            self.fail(&format!("cuts an element in {fold:?}"));
+        }
+    }
+}
+
+impl NodeOutput for Driver<'_> {
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>) {
+        let (body, data) = match payload {
+            Payload::None => (Body::None, None),
+            Payload::Body(body) => (body.clone(), None),
+            Payload::Data { token, from } => {
+                let Some(value) = self.value(token) else {
+                    return;
+                };
+                let len = header.payload_len;
+                let part =
+                    if from == 0 && len == value.len() { Some(value) } else { value.slice(from, len).map(Rc::new) };
+                let Some(part) = part else {
+                    return self.fail(&format!("sends beyond the end of buffer {}", token.0));
+                };
+                (Body::None, Some(part))
+            }
+        };
+        let mut send = |below: usize, up: bool| {
+            let edge = Edge { below, up };
+            self.environment.send(edge, path, header, body.clone(), data.clone());
+        };
+        match target {
+            Target::Parent => send(self.number, true),
+            Target::Child(child) => match self.environment.child_actor(self.number, child) {
+                Some(below) => {
+                    let edge = Edge { below, up: false };
+                    self.environment.send(edge, path, header, body, data);
+                }
+                None => self.fail(&format!("sends to {child}, which it does not have")),
+            },
+            Target::Children(bits) => {
+                for child in (0..64).filter(|c| bits & (1 << c) != 0).map(ChildIndex) {
+                    match self.environment.child_actor(self.number, child) {
+                        Some(below) => {
+                            let edge = Edge { below, up: false };
+                            self.environment.send(edge, path, header, body.clone(), data.clone());
+                        }
+                        None => self.fail(&format!("sends to {child}, which it does not have")),
+                    }
+                }
+            }
+        }
+    }
+
+    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
+        let taken: Vec<(Part, Buffer)> =
+            parts.iter().filter_map(|part| Some((*part, self.take(part.token)?))).collect();
+        self.check_fold(fold, &taken);
+        let path = taken.first().map_or(Path::Datagram, |(_, b)| b.path);
+        let pieces: Vec<(u32, Value)> = taken
+            .iter()
+            .filter_map(|(part, buffer)| {
+                let value = buffer.value.slice(0, part.len)?;
+                Some((part.window.wrapping_sub(fold.window), value))
+            })
+            .collect();
+        let value = if fold.reduce {
+            let values: Vec<&Value> = pieces.iter().map(|(_, value)| value).collect();
+            Value::reduce(&fold.signature, &values)
+        } else {
+            let laid: Vec<(u32, &Value)> = pieces.iter().map(|(at, value)| (*at, value)).collect();
+            Value::merge(fold.len, &laid).unwrap_or_else(|at| {
+                let what = format!("node {}: two pieces meet at byte {at} of {fold:?}", self.number);
+                self.environment.checkers.fail("exactly_once", what);
+                Value::uniform(0, 0, fold.len)
+            })
+        };
+        let value = Rc::new(value);
+        store(self.buffers, self.held, Buffer { value, path })
+    }
+
+    fn release(&mut self, token: Token) {
+        self.take(token);
+    }
+
+    fn note(&mut self, note: Note) {
+        let now = self.environment.now();
+        if self.environment.trace.is_printing() {
+            let number = self.number;
+            let line = format_args!("  n{number:<2}    {:<6} notes  {note:?}", "");
+            self.environment.trace.event(now, [note as u64; 3], line);
+        } else {
+            self.environment.trace.event(now, [note as u64; 3], format_args!(""));
+        }
+    }
+}
+
+fn store(buffers: &mut Vec<Option<Buffer>>, held: &mut Holdings, buffer: Buffer) -> Token {
+    *count(held, buffer.path) += 1;
+    buffers.push(Some(buffer));
+    Token(buffers.len() as u32 - 1)
+}
+
+fn count(held: &mut Holdings, path: Path) -> &mut usize {
+    match path {
+        Path::Datagram => &mut held.datagrams,
+        Path::Stream => &mut held.segments,
+    }
+}

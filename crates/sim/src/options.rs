@@ -1,0 +1,231 @@
+//! What a seed draws: the swarm of options under which one run takes place. Most options are off or mild in most runs, so
+//! that the rare combinations get their turn and simple runs stay simple.
+
+use core::fmt;
+
+use trib_proto::{Limits, Nanos};
+
+use crate::network::Quality;
+use crate::random::Rng;
+
+/// One thing that is not supposed to happen, and that the core must survive without a wrong value and without a hang.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// All ranks behave.
+    None,
+    /// A rank is killed; its connection closes (`true`) or it falls silent.
+    KillRank(bool),
+    /// A node is killed; its connections close.
+    KillNode,
+    /// A rank posts another operation than the rest of its group.
+    Mismatch,
+    /// A rank frees a group while its operations are outstanding.
+    EarlyFree,
+    /// The quota allows fewer groups than the program makes.
+    TightQuota,
+}
+
+/// The options of one run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Ranks of the job.
+    pub ranks: u32,
+    /// Levels of nodes at most.
+    pub levels: u64,
+    /// The quota; `groups` and `osts` are set from the workload.
+    pub limits: Limits,
+    /// How links behave.
+    pub quality: Quality,
+    /// Links, per thousand, that lose half of their datagrams.
+    pub bad_links: u64,
+    /// Datagrams, per thousand, after which a forged copy of an older epoch or generation comes.
+    pub ghosts: u64,
+    /// Links that fail for a while.
+    pub outages: u64,
+    /// Processes that stop for a while.
+    pub pauses: u64,
+    /// Longest outage or pause.
+    pub fault_max: Nanos,
+    /// Time a process needs for one frame.
+    pub service: Nanos,
+    /// A process that is this many times slower than the rest, if there is one.
+    pub slow: Option<u64>,
+    /// Datagrams that wait at a process at most; more are dropped.
+    pub datagram_room: usize,
+    /// Groups that the program makes.
+    pub groups: u64,
+    /// Rounds of the program: create, post, wait, free.
+    pub phases: u64,
+    /// Operations per round.
+    pub operations: u64,
+    /// Whether ranks post over different groups in different order.
+    pub crossing: bool,
+    /// Operations, per thousand, that are streamed.
+    pub streamed: u64,
+    /// How long one rank sleeps before a round, if one does.
+    pub late: Option<Nanos>,
+    /// What else goes wrong.
+    pub trouble: Trouble,
+}
+
+impl Options {
+    /// The options of a seed.
+    pub fn draw(rng: &mut Rng) -> Options {
+        let payload = 8 * rng.between(1, 8) as u32;
+        let window = rng.pick(&[1, 1, 2, 2, 3, 4, 4, 8, 16]);
+        let segment = if rng.chance(100) { 8 * 1024 * rng.between(1, 4) as u32 } else { 8 * rng.scaled(1, 256) as u32 };
+        let clean = rng.chance(200);
+        let fault = |rng: &mut Rng, chance: u64, most: u64| {
+            if !clean && rng.chance(chance) { rng.between(1, most) } else { 0 }
+        };
+        let delay = Nanos::from_micros(rng.scaled(2, 400));
+        let late = (rng.chance(80)).then(|| Nanos::from_millis(rng.scaled(100, 30_000)));
+        Options {
+            ranks: rng.scaled(1, 24) as u32,
+            levels: rng.between(1, 4),
+            limits: Limits {
+                groups: 0,
+                window,
+                osts: 0,
+                payload,
+                streams: rng.pick(&[1, 1, 2, 2, 3, 4]),
+                segment,
+                staging: rng.between(1, 4) as u32,
+                flight: rng.between(1, 8) as u32,
+                stream_threshold: u64::from(payload) * rng.scaled(1, 24),
+                lease_operations: rng.pick(&[0, 0, 0, 1, 1, 2, 3]),
+                heartbeat: Nanos::from_millis(1000),
+                dead_after: Nanos::from_millis(10_000),
+            },
+            quality: Quality {
+                loss: fault(rng, 500, 200),
+                duplication: fault(rng, 500, 200),
+                stray: fault(rng, 300, 60),
+                stray_max: Nanos::from_millis(rng.scaled(1, 500)),
+                delay,
+                jitter: if rng.chance(600) { Nanos(rng.below(delay.0 * 8 + 1)) } else { Nanos(0) },
+                bandwidth: rng.scaled(20_000, 2_000_000),
+                socket: rng.scaled(200, 64 * 1024),
+            },
+            bad_links: fault(rng, 150, 300),
+            ghosts: fault(rng, 300, 100),
+            outages: fault(rng, 200, 4),
+            pauses: fault(rng, 300, 5),
+            fault_max: Nanos::from_millis(rng.scaled(1, 3000)),
+            service: Nanos(rng.scaled(100, 10_000)),
+            slow: (rng.chance(150)).then(|| rng.scaled(4, 200)),
+            datagram_room: rng.scaled(2, 512) as usize,
+            groups: rng.scaled(1, 8),
+            phases: rng.between(1, 4),
+            operations: rng.scaled(1, 12),
+            crossing: rng.chance(600),
+            streamed: rng.pick(&[0, 200, 500, 1000]),
+            late,
+            trouble: match rng.below(100) {
+                0..3 => Trouble::KillRank(true),
+                3..5 => Trouble::KillRank(false),
+                5..7 => Trouble::KillNode,
+                7..11 => Trouble::Mismatch,
+                11..15 => Trouble::EarlyFree,
+                15..18 => Trouble::TightQuota,
+                _ => Trouble::None,
+            },
+        }
+    }
+
+    /// Mild options without faults, for scenarios that add their own.
+    pub fn calm(ranks: u32) -> Options {
+        Options {
+            ranks,
+            levels: 2,
+            limits: Limits {
+                groups: 64,
+                window: 4,
+                osts: 4096,
+                payload: 64,
+                streams: 2,
+                segment: 1024,
+                staging: 2,
+                flight: 4,
+                stream_threshold: 1024,
+                lease_operations: 0,
+                heartbeat: Nanos::from_millis(1000),
+                dead_after: Nanos::from_millis(10_000),
+            },
+            quality: Quality {
+                loss: 0,
+                duplication: 0,
+                stray: 0,
+                stray_max: Nanos(0),
+                delay: Nanos::from_micros(20),
+                jitter: Nanos::from_micros(5),
+                bandwidth: 1_000_000,
+                socket: 16 * 1024,
+            },
+            bad_links: 0,
+            ghosts: 0,
+            outages: 0,
+            pauses: 0,
+            fault_max: Nanos(0),
+            service: Nanos::from_micros(1),
+            slow: None,
+            datagram_room: 1024,
+            groups: 1,
+            phases: 1,
+            operations: 4,
+            crossing: false,
+            streamed: 0,
+            late: None,
+            trouble: Trouble::None,
+        }
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (l, q) = (&self.limits, &self.quality);
+        writeln!(
+            f,
+            "ranks {} levels {} | window {} payload {} threshold {} | streams {} leases {} segment {} staging {} flight {}",
+            self.ranks,
+            self.levels,
+            l.window,
+            l.payload,
+            l.stream_threshold,
+            l.streams,
+            l.lease_operations,
+            l.segment,
+            l.staging,
+            l.flight
+        )?;
+        writeln!(
+            f,
+            "loss {} duplication {} stray {} ghosts {} bad links {} (per thousand) | delay {} us jitter {} us bandwidth {} kB/s socket {}",
+            q.loss,
+            q.duplication,
+            q.stray,
+            self.ghosts,
+            self.bad_links,
+            q.delay.0 / 1000,
+            q.jitter.0 / 1000,
+            q.bandwidth,
+            q.socket
+        )?;
+        write!(
+            f,
+            "outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} phases {} operations {} crossing {} streamed {} late {:?} trouble {:?}",
+            self.outages,
+            self.pauses,
+            self.fault_max.0 / 1_000_000,
+            self.slow,
+            self.datagram_room,
+            self.groups,
+            self.phases,
+            self.operations,
+            self.crossing,
+            self.streamed,
+            self.late.map(|l| l.0 / 1_000_000),
+            self.trouble
+        )
+    }
+}
