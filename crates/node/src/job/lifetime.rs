@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_node_waits_for_the_first_child_drains_and_outlives_gaps() {
-        let second = |s| Nanos::from_millis(s * 1000);
+        let second = |s: u64| Nanos::from_millis(s * 1000);
         let mut life = Lifetime::new(second(0));
         assert!(!life.is_over(second(59)));
         assert!(life.is_over(second(60)));

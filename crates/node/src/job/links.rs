@@ -42,7 +42,7 @@ struct LinkIo {
 
 enum State {
     Expected,
-    Open(Option<Connection>),
+    Open(Option<Box<Connection>>),
     Gone,
 }
 
@@ -82,7 +82,7 @@ impl Links {
     pub(crate) fn open(&mut self, link: LinkNumber, socket: StreamSocket, datagrams: SocketAddr) {
         if let Some(io) = self.get(link) {
             let reader = StreamReader::new(io.from);
-            io.state = State::Open(Some(Connection { socket, reader, blocked: false }));
+            io.state = State::Open(Some(Box::new(Connection { socket, reader, blocked: false })));
             io.datagrams = Some(datagrams);
             self.dirty |= 1 << link;
         }
@@ -120,7 +120,7 @@ impl Links {
     }
 
     /// Takes an open connection out to read from it.
-    pub(crate) fn take(&mut self, link: LinkNumber) -> Option<Connection> {
+    pub(crate) fn take(&mut self, link: LinkNumber) -> Option<Box<Connection>> {
         match self.get(link) {
             Some(LinkIo { state: State::Open(connection), .. }) => connection.take(),
             _ => None,
@@ -128,7 +128,7 @@ impl Links {
     }
 
     /// Puts it back, unless the link was closed meanwhile.
-    pub(crate) fn put(&mut self, link: LinkNumber, connection: Connection) {
+    pub(crate) fn put(&mut self, link: LinkNumber, connection: Box<Connection>) {
         if let Some(LinkIo { state: State::Open(slot), .. }) = self.get(link) {
             *slot = Some(connection);
         }
