@@ -159,7 +159,9 @@ impl LeafCore {
     /// Where the payload of this (parsed, not yet authenticated) frame belongs, so that a driver can read it straight into
     /// place. `None`: nowhere, read it aside. Changes nothing; `on_frame` decides later by calling `deliver`.
     pub fn place(&self, header: &Header) -> Option<Slice> {
-        if header.kind != Kind::Result || header.payload_len == 0 {
+        let config = &self.edge.config;
+        let ours = header.job == config.job && header.epoch == config.epoch;
+        if header.kind != Kind::Result || header.payload_len == 0 || !ours {
             return None;
         }
         let group = self.groups.get(&self.find(header)?)?;
