@@ -141,7 +141,7 @@ impl Channel {
         if self.cut {
             return;
         }
-        if frame.header.kind.carries_data() {
+        if frame.header.keeps_turn() {
             self.data.push_back(frame);
         } else {
             self.control.push_back(frame);
@@ -151,6 +151,11 @@ impl Channel {
     /// The stream is open from now on.
     pub fn open(&mut self) {
         self.open = true;
+    }
+
+    /// Whether the stream is gone.
+    pub fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// The stream is gone; what the socket does not hold yet is lost, and the rest too unless the end was orderly.

@@ -218,7 +218,13 @@ impl World {
                 }
             }
             Event::LinkUp(edge) => {
-                let near = Edge { up: !edge.up, ..edge };
+                let near = Edge {
+                    up: !edge.up,
+                    ..edge
+                };
+                if self.environment.channel(near).is_cut() {
+                    return;
+                }
                 self.environment.channel(near).open();
                 let (actor, link) = self.environment.far_end(edge);
                 self.give(actor, Input::LinkUp(link));
