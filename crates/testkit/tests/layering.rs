@@ -1,0 +1,128 @@
+//! Crates depend downwards only: whoever adds an edge that is not in the table has to argue for it here.
+//!
+//! ```text
+//!   trib            tributary (capi)
+//!   sim   lab       (testkit: for tests only)
+//!   manager  node  client
+//!   reduce  topology  proto  transport  control     none of them knows another
+//!   wire
+//! ```
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Which of our crates each of our crates may use.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("trib-wire", &[]),
+    ("trib-reduce", &["trib-wire"]),
+    ("trib-topology", &["trib-wire"]),
+    ("trib-proto", &["trib-wire"]),
+    ("trib-transport", &["trib-wire"]),
+    ("trib-control", &["trib-wire"]),
+    ("trib-manager", &["trib-wire", "trib-topology", "trib-control"]),
+    ("trib-node", &["trib-wire", "trib-reduce", "trib-proto", "trib-transport", "trib-control"]),
+    ("trib-client", &["trib-wire", "trib-proto", "trib-transport", "trib-control"]),
+    ("trib-sim", &["trib-wire", "trib-proto"]),
+    ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
+    ("trib-testkit", &["trib-wire"]),
+    (
+        "trib",
+        &[
+            "trib-wire",
+            "trib-reduce",
+            "trib-topology",
+            "trib-proto",
+            "trib-transport",
+            "trib-control",
+            "trib-manager",
+            "trib-node",
+            "trib-client",
+            "trib-sim",
+            "trib-lab",
+        ],
+    ),
+    ("tributary", &["trib-wire", "trib-client"]),
+];
+
+/// What tests may use on top of that.
+const FOR_TESTS: &str = "trib-testkit";
+
+/// One dependency between two of our crates.
+#[derive(Debug)]
+struct Edge {
+    from: String,
+    to: String,
+    for_tests: bool,
+}
+
+/// The edges that the table does not allow, as sentences.
+fn offences<'a>(edges: &'a [Edge]) -> impl Iterator<Item = String> + 'a {
+    edges.iter().filter_map(|Edge { from, to, for_tests }| {
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == from) else {
+            return Some(format!("{from} is not in the table of layers: give it a place"));
+        };
+        let fine = allowed.contains(&to.as_str()) || (*for_tests && to == FOR_TESTS);
+        let how = if *for_tests { "in its tests " } else { "" };
+        (!fine).then(|| format!("{from} uses {to} {how}but may use only {allowed:?}"))
+    })
+}
+
+fn workspace() -> (BTreeSet<String>, Vec<Edge>) {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let names: BTreeSet<String> = packages.iter().map(|p| text(&p["name"])).collect();
+    let mut edges = Vec::new();
+    for package in packages {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let to = text(&dependency["name"]);
+            if names.contains(&to) {
+                edges.push(Edge { from: text(&package["name"]), to, for_tests: dependency["kind"] == "dev" });
+            }
+        }
+    }
+    (names, edges)
+}
+
+#[test]
+fn crates_use_only_what_lies_below_them() {
+    let (names, edges) = workspace();
+    assert!(names.contains("trib-wire") && edges.len() >= 10, "the workspace was not read: {names:?}");
+    let mut found: Vec<String> = offences(&edges).collect();
+    found.extend(names.iter().filter(|n| !ALLOWED.iter().any(|(a, _)| a == n)).map(|n| format!("{n} has no layer")));
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_table_itself_has_no_way_up() {
+    for (at, (name, allowed)) in ALLOWED.iter().enumerate() {
+        for lower in *allowed {
+            let below = ALLOWED[..at].iter().any(|(other, _)| other == lower);
+            assert!(below, "{name} may use {lower}, which does not stand above it in the table");
+        }
+    }
+}
+
+#[test]
+fn an_edge_upwards_is_named() {
+    let edge = |from: &str, to: &str, for_tests| Edge { from: from.into(), to: to.into(), for_tests };
+    let wrong = [
+        edge("trib-proto", "trib-transport", false),
+        edge("trib-wire", "trib-reduce", true),
+        edge("trib-node", "trib-testkit", false),
+        edge("trib-new", "trib-wire", false),
+    ];
+    let found: Vec<String> = offences(&wrong).collect();
+    assert_eq!(found.len(), wrong.len());
+    assert!(found[0].starts_with("trib-proto uses trib-transport but"));
+    assert!(found[1].starts_with("trib-wire uses trib-reduce in its tests but"));
+    assert_eq!(offences(&[edge("trib-reduce", "trib-testkit", true)]).count(), 0);
+}
