@@ -61,6 +61,8 @@ pub struct NodeCore {
     dead: Vec<Link>,
     /// Children whose connection was there and is gone.
     lost: u64,
+    /// The parent is gone: no group can be made here any more.
+    orphaned: Option<Fault>,
 }
 
 impl NodeCore {
@@ -84,6 +86,7 @@ impl NodeCore {
             next_tick: Nanos::NEVER,
             dead: Vec::new(),
             lost: 0,
+            orphaned: None,
         }
     }
 
@@ -614,6 +617,9 @@ impl NodeCore {
             nodes.is_empty()
         };
         let bit = 1u64 << child.0;
+        if let Some(fault) = self.orphaned {
+            return self.refuse(&key, bit, fault, out);
+        }
         let waiting = self.pending.get(&key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
         if !waiting {
             match self.open_pending(&key, child) {
@@ -794,10 +800,12 @@ impl NodeCore {
         for index in self.table.indices() {
             self.fail(index, fault, Some(Link::Parent), out);
         }
-        let keys: Vec<GroupKey> = self.pending.keys().cloned().collect();
-        for key in keys {
-            while self.pending.contains_key(&key) {
-                self.end_pending(&key, fault, out);
+        // Only who has joined is told now; the others are when they do.
+        self.orphaned = Some(fault);
+        self.pending_count = 0;
+        for (key, line) in core::mem::take(&mut self.pending) {
+            for pending in line {
+                self.refuse(&key, pending.joined & !pending.dead, fault, out);
             }
         }
     }
