@@ -33,6 +33,8 @@ pub struct Limits {
 
 /// Largest LLT window: acknowledgement maps are 64 bits wide.
 pub const WINDOW_MAX: u32 = 64;
+/// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of 8.
+pub const DATAGRAM_MAX: u32 = (65_507 - trib_wire::header::HEADER_LEN as u32) / 8 * 8;
 /// Smallest SAT segment that short vectors are cut into, bytes.
 pub const SEGMENT_MIN: u32 = 8 * 1024;
 
@@ -41,8 +43,10 @@ impl Limits {
     pub fn are_valid(&self) -> bool {
         let max = trib_wire::header::PAYLOAD_MAX as u32;
         (1..=WINDOW_MAX).contains(&self.window)
+            && self.groups >= 1
+            && self.osts >= self.window
             && self.payload >= 8
-            && self.payload <= max
+            && self.payload <= DATAGRAM_MAX
             && self.payload.is_multiple_of(8)
             && self.segment >= 8
             && self.segment <= max

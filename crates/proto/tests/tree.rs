@@ -488,3 +488,74 @@ fn leaving_under_others_is_named() {
         assert_eq!((fault.reason, fault.rank_a), (trib_wire::Reason::MemberLeft, Rank(5)));
     }
 }
+
+/// A rank streams ahead on a held lease while its peer first needs the lock for another group: the lease must give way.
+#[test]
+fn a_held_lease_never_waits_for_an_operation_that_is_not_posted() {
+    for (a_members, w_members) in [([0u32, 1], [1u32, 2]), ([0, 3], [3, 5]), ([0, 4], [1, 4])] {
+        let mut world = World::new(1);
+        let a = world.create(&a_members, 0);
+        let w = world.create(&w_members, 0);
+        let s = signature(Collective::Allreduce, 5000, 0);
+        check(&mut world, &a, s, 1);
+        let common = a_members.iter().find(|r| w_members.contains(r)).copied().expect("they overlap");
+        let (ahead, other) = (a.iter().find(|(r, _)| *r != common), w.iter().find(|(r, _)| *r != common));
+        let (&(ahead, a_ahead), &(other, w_other)) = (ahead.expect("two members"), other.expect("two members"));
+        let mine = |g: &[(u32, GroupId)]| g.iter().find(|(r, _)| *r == common).expect("member").1;
+        let first = world.post(ahead, a_ahead, s, vector(ahead, 5000, 2));
+        world.run();
+        let second = world.post(common, mine(&w), s, vector(common, 5000, 3));
+        let third = world.post(other, w_other, s, vector(other, 5000, 3));
+        world.run();
+        for (rank, op) in [(common, second), (other, third)] {
+            let done = world.leaves[rank as usize].memory.done.get(&op);
+            assert!(done.is_some_and(Result::is_ok), "rank {rank} waits for a lock whose holder waits for it");
+        }
+        let fourth = world.post(common, mine(&a), s, vector(common, 5000, 2));
+        world.run();
+        for (rank, op) in [(ahead, first), (common, fourth)] {
+            assert!(world.leaves[rank as usize].memory.done.get(&op).is_some_and(Result::is_ok), "rank {rank}");
+            let memory = &world.leaves[rank as usize].memory;
+            let bytes: Vec<u8> = memory.results[&op].values().flatten().copied().collect();
+            let sum: Vec<u8> =
+                (vector(ahead, 5000, 2).iter()).zip(vector(common, 5000, 2)).map(|(a, b)| a.wrapping_add(b)).collect();
+            assert_eq!(bytes, sum);
+        }
+        for (rank, id) in a.into_iter().chain(w) {
+            let Leaf { core, memory } = &mut world.leaves[rank as usize];
+            core.free_group(Nanos(0), id, memory);
+        }
+        world.run();
+        world.check_empty();
+    }
+}
+
+#[test]
+fn a_group_that_some_have_left_gives_the_lock_back() {
+    for members in [[0u32, 1], [0, 3]] {
+        let mut world = World::new(1);
+        let a = world.create(&members, 0);
+        let w = world.create(&[0, 1, 2, 3, 4, 5], 0);
+        check(&mut world, &a, signature(Collective::Allreduce, 999, 0), 1);
+        let Leaf { core, memory } = &mut world.leaves[0];
+        core.free_group(Nanos(0), a[0].1, memory);
+        world.run();
+        check(&mut world, &w, signature(Collective::Allreduce, 999, 0), 2);
+    }
+}
+
+#[test]
+fn nothing_new_waits_for_a_dead_parent() {
+    let mut world = World::new(1);
+    let Node { core, memory } = &mut world.nodes[1];
+    core.on_link_down(Nanos(0), Link::Parent, memory);
+    for rank in [0, 1] {
+        let Leaf { core, memory } = &mut world.leaves[rank];
+        core.create_group(Nanos(0), RankList::from_ranks([0, 1]), 0, memory).expect("valid members");
+    }
+    world.run();
+    for leaf in &world.leaves[..2] {
+        assert_eq!(leaf.memory.failed.len(), 1);
+        assert_eq!(leaf.memory.failed[0].1.reason, trib_wire::Reason::NodeDead);
+    }
+}

@@ -46,6 +46,8 @@ pub const FLAG_CRC: u16 = 1;
 pub const FLAG_STREAM: u16 = 2;
 /// On Intent: do not wait for the lock, answer Deny at once when it is taken.
 pub const FLAG_TRY: u16 = 4;
+/// The frame keeps its place among the segments of its group, instead of overtaking them as control frames do.
+pub const FLAG_IN_TURN: u16 = 8;
 
 /// What a frame is. `up` goes to the parent, `down` to children.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -77,7 +79,7 @@ pub enum Kind {
     Deny = 26,
     /// down: others wait for the lock, say how far you are.
     Revoke = 27,
-    /// up: the lease may end at segment `seq` or later.
+    /// up: everybody below has started what lies before segment `seq`; the lease may end there.
     StopAt = 28,
     /// down: the lease ends at segment `seq`.
     LeaseEnd = 29,
@@ -207,6 +209,11 @@ impl Header {
     /// Whether the frame belongs to the streaming protocol.
     pub fn is_stream(&self) -> bool {
         self.flags & FLAG_STREAM != 0
+    }
+
+    /// Whether the frame keeps its place in the stream of its group; control frames overtake.
+    pub fn keeps_turn(&self) -> bool {
+        self.kind.carries_data() || self.flags & FLAG_IN_TURN != 0
     }
 
     /// Writes the header with this tag.

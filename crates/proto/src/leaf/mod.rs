@@ -35,6 +35,8 @@ use rtt::RoundTrip;
 pub enum LeafError {
     /// This rank is not in the member list, or the list is not valid.
     BadMembers,
+    /// The order of the members needs more runs than a frame carries: sort them, or use fewer.
+    TooManyRuns,
     /// No such group here.
     UnknownGroup,
     /// The root is not a rank of the group.
@@ -96,6 +98,9 @@ impl LeafCore {
     ) -> Result<GroupId, LeafError> {
         if !members.is_valid(self.edge.config.world_size) {
             return Err(LeafError::BadMembers);
+        }
+        if members.runs().len() > trib_wire::ranks::RUNS_MAX {
+            return Err(LeafError::TooManyRuns);
         }
         let me = members.position(self.edge.config.rank).ok_or(LeafError::BadMembers)?;
         if self.lost {

@@ -1,15 +1,15 @@
 //! SAT at a rank: operations one after the other as numbered segments, under a lease.
 //!
 //! ```text
-//!   Idle --operation waits: Intent--> Asked --Grant--> Held --Revoke: StopAt--> Stopping --LeaseEnd(X)--> Ending(X)
-//!    ^                                                  `--operations used up: StopAt--^                   |
-//!    `-----------------------------------------segments below X all started--------------------------------'
+//! Idle --operation waits: Intent--> Asked --Grant--> Held --Revoke: StopAt--> Stopping
+//!  ^                                                  `--operations used up: StopAt--^|
+//!  `---------------LeaseEnd(X): what was started beyond X waits again----------------'
 //! ```
 //! Intents of different groups do not wait for each other, so ranks may post groups in any order.
 
 use std::collections::VecDeque;
 
-use trib_wire::header::FLAG_STREAM;
+use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 use trib_wire::{Header, Kind};
 
 use super::group::{Edge, Name};
@@ -24,7 +24,6 @@ enum Phase {
     Asked,
     Held,
     Stopping,
-    Ending(u64),
 }
 
 pub(super) struct Streams {
@@ -90,7 +89,7 @@ impl Streams {
 
     pub(super) fn pump(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
         self.start(edge, name, out);
-        while self.sent < self.next.min(self.credit).min(self.got + self.flight) {
+        while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + self.flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
             let header = Header { mark: self.got, flags: FLAG_STREAM, ..edge.group_header(name, Kind::Contribution) };
@@ -137,10 +136,20 @@ impl Streams {
         }
     }
 
+    /// The lease ends at segment `at`: what this rank had started beyond it waits for the next lease. No result of that
+    /// can have come, since some rank has not even posted it.
     pub(super) fn on_lease_end(&mut self, at: u64) {
-        if self.phase == Phase::Stopping {
-            self.phase = Phase::Ending(at);
+        if self.phase != Phase::Stopping || at < self.got {
+            return;
         }
+        self.phase = Phase::Idle;
+        while self.active.back().is_some_and(|o| o.base >= at) {
+            if let Some(operation) = self.active.pop_back() {
+                self.waiting.push_front(operation);
+            }
+        }
+        self.next = self.next.min(at);
+        self.sent = self.sent.min(at);
     }
 
     /// Starts what the lease covers; asks for the lock if something waits and nothing was asked.
@@ -154,8 +163,6 @@ impl Streams {
                         self.stop(edge, name, out);
                     }
                 }
-                Phase::Ending(end) if self.next >= end => self.phase = Phase::Idle,
-                Phase::Ending(_) if !self.waiting.is_empty() => self.begin(),
                 Phase::Idle if !self.waiting.is_empty() => self.ask(edge, name, out),
                 _ => return,
             }
@@ -183,9 +190,10 @@ impl Streams {
         self.phase = Phase::Asked;
     }
 
-    /// Says how far this rank has got: the lease cannot end before that.
+    /// Says how far this rank has got, behind all that it has sent, and sends nothing more until the end is known.
     fn stop(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
-        let header = Header { seq: self.next, flags: FLAG_STREAM, ..edge.group_header(name, Kind::StopAt) };
+        let header =
+            Header { seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN, ..edge.group_header(name, Kind::StopAt) };
         out.transmit(Path::Stream, &header, Payload::None);
         self.phase = Phase::Stopping;
     }

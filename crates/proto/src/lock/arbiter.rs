@@ -143,22 +143,23 @@ impl Arbiter {
         self.line = still;
     }
 
-    /// Asks as many holders to stop, oldest first, as the first in line needs.
+    /// Asks as many holders to stop, oldest first, as those in line need.
     fn revoke(&mut self, decisions: &mut Vec<Decision>) {
-        let Some(first) = self.line.front() else { return };
-        for node in first.nodes.iter() {
-            let here = |h: &Holder| h.nodes.contains(node);
-            let used = self.used.get(&node.0).copied().unwrap_or(0);
-            let ending = self.held.values().filter(|h| here(h) && h.revoked).count() as u32;
-            if used - ending < self.capacity {
-                continue;
-            }
-            let oldest = self.held.iter().filter(|(_, h)| here(h) && !h.revoked).min_by_key(|(_, h)| h.since);
-            if let Some(group) = oldest.map(|(g, _)| *g) {
-                if let Some(holder) = self.held.get_mut(&group) {
-                    holder.revoked = true;
+        let mut claimed: BTreeMap<u32, u32> = BTreeMap::new();
+        for waiting in &self.line {
+            for node in waiting.nodes.iter() {
+                let claimed = claimed.entry(node.0).or_insert(0);
+                *claimed += 1;
+                let here = |h: &Holder| h.nodes.contains(node);
+                let staying = self.held.values().filter(|h| here(h) && !h.revoked).count() as u32;
+                if staying + *claimed <= self.capacity {
+                    continue;
                 }
-                decisions.push(Decision::Revoke(group));
+                let oldest = self.held.iter_mut().filter(|(_, h)| here(h) && !h.revoked).min_by_key(|(_, h)| h.since);
+                if let Some((group, holder)) = oldest {
+                    holder.revoked = true;
+                    decisions.push(Decision::Revoke(*group));
+                }
             }
         }
     }
@@ -191,6 +192,16 @@ mod tests {
         let mut decisions = Vec::new();
         arbiter.released(A, &mut decisions);
         assert_eq!(decisions, [Decision::Grant(B)]);
+    }
+
+    #[test]
+    fn every_waiter_gets_its_holder_revoked() {
+        let mut arbiter = Arbiter::new(1);
+        ask(&mut arbiter, A, &[0], false);
+        ask(&mut arbiter, B, &[1], false);
+        assert_eq!(ask(&mut arbiter, C, &[0], false), [Decision::Revoke(A)]);
+        let d = GroupIndex(4);
+        assert_eq!(ask(&mut arbiter, d, &[1], false), [Decision::Revoke(B)]);
     }
 
     #[test]

@@ -6,6 +6,12 @@
 //! ```
 //! Asking holds nothing: the context is taken when the grant passes through. Every gathering (intents, stops,
 //! releases) is a barrier over the children that take part.
+//!
+//! A lease without a limit lets a rank stream an operation that others have not posted yet; if those others wait for
+//! another group's lock first, that would be hold-and-wait. So a lease ends at the *least* progress of its ranks, up to
+//! which all have posted and which therefore finishes by itself; what some had sent beyond is dropped and sent again
+//! under the next lease. It cannot have been folded at the group's root, nor seen by anybody. `StopAt` travels in turn with
+//! the segments of its group, and nothing follows it upward until the end is known: so nothing dropped can arrive late.
 
 use trib_wire::{ChildIndex, Fault, Header, Kind, Reason};
 
@@ -13,7 +19,7 @@ use super::group::{GroupInfo, about};
 use super::output::{NodeOutput, Payload, Target};
 use super::place::Place;
 use crate::Path;
-use trib_wire::header::{FLAG_STREAM, FLAG_TRY};
+use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Phase {
@@ -34,7 +40,7 @@ pub(super) enum Step {
     Ask {
         at_once: bool,
     },
-    /// Everybody below has said how far it is.
+    /// Everybody below has said how far it is; all have started what lies before `at`.
     Stop {
         at: u64,
     },
@@ -50,9 +56,11 @@ pub(super) struct Lease {
     /// Children that want lease `number + 1`.
     intents: u64,
     at_once: bool,
-    /// Children that have said where lease `number` may stop, and the furthest of them.
+    /// Children that have said how far they are in lease `number`, and the least of it.
     stops: u64,
     stop_at: u64,
+    /// That has been passed on: nothing goes up any more until the end of the lease is known.
+    stopping: bool,
     /// Inner children that have released lease `number`.
     released: u64,
 }
@@ -110,7 +118,7 @@ impl Lease {
     pub(super) fn grant(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
         self.number += 1;
         (self.phase, self.intents, self.at_once) = (Phase::Granted, 0, false);
-        (self.stops, self.stop_at, self.released) = (0, 0, 0);
+        (self.stops, self.stop_at, self.stopping, self.released) = (0, u64::MAX, false, 0);
         self.tell(place, info, Kind::Grant, self.number, out);
     }
 
@@ -141,19 +149,30 @@ impl Lease {
         info: &GroupInfo,
         child: ChildIndex,
         at: u64,
+        left: u64,
     ) -> Result<Step, Fault> {
         let bit = 1u64 << child.0;
         if self.phase != Phase::Granted || self.stops & bit != 0 {
             return Err(violation(place, info, child));
         }
         self.stops |= bit;
-        self.stop_at = self.stop_at.max(at);
-        Ok(if self.stops == info.all { Step::Stop { at: self.stop_at } } else { Step::Nothing })
+        self.stop_at = self.stop_at.min(at);
+        Ok(self.check_stops(info, left))
+    }
+
+    /// Whether all who are still here have said how far they are. Who has left has finished all it ever started.
+    pub(super) fn check_stops(&mut self, info: &GroupInfo, left: u64) -> Step {
+        let all_here = self.stops | left == info.all && self.stops & !left != 0;
+        if self.phase != Phase::Granted || self.stopping || !all_here {
+            return Step::Nothing;
+        }
+        self.stopping = true;
+        Step::Stop { at: self.stop_at }
     }
 
     pub(super) fn send_stop_up(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
         if let Some(up) = info.up(place, Kind::StopAt) {
-            let header = Header { seq: self.stop_at, flags: FLAG_STREAM, ..up };
+            let header = Header { seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN, ..up };
             out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
     }
@@ -161,6 +180,7 @@ impl Lease {
     /// The lease ends at this segment.
     pub(super) fn end(&mut self, place: &Place, info: &GroupInfo, at: u64, out: &mut impl NodeOutput) {
         self.phase = Phase::Ending(at);
+        self.stopping = false;
         self.tell(place, info, Kind::LeaseEnd, at, out);
     }
 
@@ -174,9 +194,9 @@ impl Lease {
     }
 
     /// Whether the context can go now, given whether our own segments have drained.
-    pub(super) fn try_release(&mut self, info: &GroupInfo, drained: impl FnOnce(u64) -> bool) -> Step {
+    pub(super) fn try_release(&mut self, info: &GroupInfo, left: u64, drained: impl FnOnce(u64) -> bool) -> Step {
         match self.phase {
-            Phase::Ending(end) if self.released == info.inner && drained(end) => {
+            Phase::Ending(end) if (self.released | left) & info.inner == info.inner && drained(end) => {
                 self.phase = Phase::Idle;
                 Step::Released
             }

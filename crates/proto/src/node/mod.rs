@@ -57,12 +57,14 @@ pub struct NodeCore {
     parent: Option<Liveness>,
     children: Vec<Option<Liveness>>,
     next_tick: Nanos,
-    /// Links found dead by silence, for the driver to close.
+    /// Links given up, for the driver to close.
     dead: Vec<Link>,
     /// Children whose connection was there and is gone.
     lost: u64,
     /// The parent is gone: no group can be made here any more.
     orphaned: Option<Fault>,
+    /// The parent's connection is gone.
+    orphaned: bool,
 }
 
 impl NodeCore {
@@ -87,6 +89,7 @@ impl NodeCore {
             dead: Vec::new(),
             lost: 0,
             orphaned: None,
+            orphaned: false,
         }
     }
 
@@ -182,7 +185,7 @@ impl NodeCore {
         self.table.len() + self.pending_count
     }
 
-    /// Links that the core has found dead by silence since the last call; the driver closes them.
+    /// Links that the core has given up since the last call, for silence or for flooding; the driver closes them.
     pub fn take_dead_links(&mut self) -> Vec<Link> {
         core::mem::take(&mut self.dead)
     }
@@ -326,7 +329,7 @@ impl NodeCore {
                 return self.on_intent(index, position, header, out);
             }
             (Kind::StopAt, Path::Stream, _, _) => {
-                let step = group.lease.on_stop(place, &group.info, child, header.seq);
+                let step = group.lease.on_stop(place, &group.info, child, header.seq, group.left);
                 step.map(|step| self.take_step(index, step, header, out))
             }
             (Kind::Released, Path::Stream, _, _) => {
@@ -398,8 +401,7 @@ impl NodeCore {
                 Ok(())
             }
             (Kind::LeaseEnd, Path::Stream, _) if group.lease.phase == Phase::Granted => {
-                group.lease.end(place, &group.info, header.seq, out);
-                self.try_release(index, out);
+                self.end_lease(index, header.seq, out);
                 Ok(())
             }
             (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => {
@@ -495,11 +497,13 @@ impl NodeCore {
             (Step::Ask { at_once }, Some(arbiter)) => {
                 arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, &mut decisions);
             }
-            (Step::Stop { .. }, None) => lease.send_stop_up(place, info, out),
-            (Step::Stop { at }, Some(_)) => {
-                lease.end(place, info, at, out);
-                self.try_release(index, out);
+            (Step::Stop { .. }, None) => {
+                lease.send_stop_up(place, info, out);
+                if let Some(streams) = group.streams.as_mut() {
+                    streams.fall_silent();
+                }
             }
+            (Step::Stop { at }, Some(_)) => self.end_lease(index, at, out),
             (Step::Released, None) => lease.send_released_up(place, info, out),
             (Step::Released, Some(arbiter)) => arbiter.released(index, &mut decisions),
         }
@@ -534,11 +538,21 @@ impl NodeCore {
         }
     }
 
+    /// The lease ends at this segment: what was sent beyond it will come again under the next one.
+    fn end_lease(&mut self, index: GroupIndex, at: u64, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        group.lease.end(&self.place, &group.info, at, out);
+        if let Some(streams) = group.streams.as_mut() {
+            streams.roll_back(&self.place, &group.info, at, out);
+        }
+        self.try_release(index, out);
+    }
+
     /// Gives the stream context back if the lease has ended and everything has drained.
     fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
         let streams = group.streams.as_ref();
-        let step = group.lease.try_release(&group.info, |end| match streams {
+        let step = group.lease.try_release(&group.info, group.left, |end| match streams {
             Some(streams) => streams.drained(end),
             None => end == 0 || group.info.duty == Duty::Relay,
         });
@@ -584,7 +598,11 @@ impl NodeCore {
         let Some(group) = self.table.get_mut(index) else { return };
         group.left |= 1 << child.0;
         let outcome = check_left(&self.place, group, &Rank(u32::MAX));
+        let step = group.lease.check_stops(&group.info, group.left);
         self.settle(index, outcome, out);
+        let about = self.place.down(Kind::StopAt, ChildIndex::ALL);
+        self.take_step(index, step, &about, out);
+        self.try_release(index, out);
         self.try_free(index, out);
     }
 
@@ -622,9 +640,12 @@ impl NodeCore {
         }
         let waiting = self.pending.get(&key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
         if !waiting {
-            match self.open_pending(&key, child) {
-                Ok(()) => {}
-                Err(fault) => return self.refuse(&key, bit, fault, out),
+            if self.pending_count > PENDING_PER_GROUP * self.place.config.limits.groups as usize {
+                out.note(Note::Violation);
+                return self.dead.push(Link::Child(child));
+            }
+            if let Err(fault) = self.open_pending(&key, child) {
+                return self.refuse(&key, bit, fault, out);
             }
         }
         let Some(pending) = self.pending.get_mut(&key).and_then(|line| line.iter_mut().find(|p| p.joined & bit == 0))
@@ -641,9 +662,6 @@ impl NodeCore {
         let limits = &self.place.config.limits;
         let (groups, place) = (self.table.len() + self.pending_count, &self.place);
         let quota = |reason| about(place, reason, key.members.nth(0).unwrap_or(Rank(0)));
-        if groups >= 2 * limits.groups as usize {
-            return Err(quota(Reason::GroupQuota));
-        }
         let mut pending = Pending::new(place, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
             return Err(quota(Reason::BadMembers));
@@ -671,6 +689,10 @@ impl NodeCore {
             return;
         }
         match self.place.up(Kind::Join) {
+            Some(_) if self.orphaned => {
+                let fault = self.death_of_parent();
+                self.end_pending(key, fault, out);
+            }
             Some(header) => {
                 pending.forwarded = true;
                 let nodes = pending.folding_nodes(&self.place);
@@ -793,10 +815,15 @@ impl NodeCore {
         }
     }
 
-    fn lose_parent(&mut self, out: &mut impl NodeOutput) {
-        let Some((parent, _)) = self.place.config.parent else { return };
+    fn death_of_parent(&self) -> Fault {
         let first = self.place.config.children.first().and_then(|c| c.ranks.nth(0)).unwrap_or(Rank(0));
-        let fault = Fault { node: parent, ..about(&self.place, Reason::NodeDead, first) };
+        let fault = about(&self.place, Reason::NodeDead, first);
+        Fault { node: self.place.config.parent.map_or(fault.node, |(parent, _)| parent), ..fault }
+    }
+
+    fn lose_parent(&mut self, out: &mut impl NodeOutput) {
+        self.orphaned = true;
+        let fault = self.death_of_parent();
         for index in self.table.indices() {
             self.fail(index, fault, Some(Link::Parent), out);
         }
@@ -810,6 +837,10 @@ impl NodeCore {
         }
     }
 }
+
+/// A child that starts so many more creations than the job may have groups has lost its mind: its connection is closed,
+/// which its peers see as its death. Refusing it quietly would leave them waiting.
+const PENDING_PER_GROUP: usize = 4;
 
 static EMPTY: RankList = RankList::EMPTY;
 

@@ -60,6 +60,8 @@ pub(super) struct Streams {
     next_up: u64,
     /// Aggregates below this number may go up.
     parent_credit: u64,
+    /// Nothing goes up: the parent has been told how far we are and decides where the lease ends.
+    silent: bool,
     /// What all ranks of the group hold.
     stable: u64,
 }
@@ -77,6 +79,7 @@ impl Streams {
             next_fold: 0,
             next_up: 0,
             parent_credit: staging,
+            silent: false,
             stable: 0,
         }
     }
@@ -193,6 +196,35 @@ impl Streams {
         self.send_up(place, info, out);
     }
 
+    /// Nothing goes up from now on until `roll_back`.
+    pub(super) fn fall_silent(&mut self) {
+        self.silent = true;
+    }
+
+    /// The lease ends at segment `at`, which not all ranks have started: what came beyond it is dropped here and will come
+    /// again. Credit needs no change: it counts what has been folded, and none of that is dropped at the group's root.
+    pub(super) fn roll_back(&mut self, place: &Place, info: &GroupInfo, at: u64, out: &mut impl NodeOutput) {
+        for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
+            while queue.back().is_some_and(|s| s.head.seq >= at) {
+                if let Some(piece) = queue.pop_back().and_then(|s| s.piece) {
+                    out.release(piece.token);
+                }
+            }
+            *next = (*next).min(at);
+        }
+        for slot in &mut self.accumulators {
+            if let Some(beyond) = slot.take_if(|a| a.head.seq >= at)
+                && let Some(part) = beyond.buffer
+            {
+                out.release(part.token);
+            }
+        }
+        self.next_fold = self.next_fold.min(at);
+        self.next_up = self.next_up.min(at);
+        self.silent = false;
+        self.send_up(place, info, out);
+    }
+
     pub(super) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
         let staged = self.staged.iter_mut().flat_map(|q| q.drain(..)).filter_map(|s| s.piece);
         let folded = self.accumulators.iter_mut().filter_map(Option::take).filter_map(|a| a.buffer);
@@ -250,7 +282,7 @@ impl Streams {
     }
 
     fn send_up(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
-        while self.next_up < self.next_fold.min(self.parent_credit) {
+        while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
             let slot = self.slot(self.next_up);
             let mark = self.marks.iter().copied().min().unwrap_or(0);
             let Some(accumulator) = self.accumulators[slot].as_mut() else { return };

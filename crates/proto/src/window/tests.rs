@@ -1,4 +1,4 @@
-//! The hulls against the union taken rank by rank.
+//! The hulls (docs/protocol.md#8) against the union taken rank by rank.
 
 use core::ops::Range;
 
@@ -24,9 +24,11 @@ fn some_ranks(size: u32) -> impl Strategy<Value = Vec<u32>> {
     let strided = (1..=size, 0..size).prop_map(move |(step, first)| (first..size).step_by(step as usize).collect());
     let any_of = subsequence(all, 1..=size as usize);
     prop_oneof![strided, any_of.clone(), any_of.prop_shuffle()].prop_flat_map(|ranks: Vec<u32>| {
-        any::<bool>().prop_map(move |backwards| {
-            if backwards { ranks.iter().rev().copied().collect() } else { ranks.clone() }
-        })
+        any::<bool>().prop_map(
+            move |backwards| {
+                if backwards { ranks.iter().rev().copied().collect() } else { ranks.clone() }
+            },
+        )
     })
 }
 
