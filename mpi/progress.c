@@ -16,11 +16,13 @@
 /* Short against a network round trip, long against the step itself. */
 #define REST_NS 100000
 
-/* The library calls us about every millisecond. A step that finds nothing takes well under a microsecond; one that took
- * longer than BUSY_NS moved something, and the rest of that message should not wait a millisecond per piece. */
-#define BUSY_NS 3000
+/* The library calls us about every millisecond. One step is enough when there is nothing to do; when a step moved a piece
+ * of a message, the next pieces should not wait a millisecond each. A step tells by its cost: more than BUSY_FACTOR times
+ * the cheapest one lately. A wrong guess costs a little speed and nothing else. */
+#define BUSY_FACTOR 3
 #define IDLE_STEPS 4
 #define VISIT_NS 500000
+#define LATELY 256
 
 /* A word about a failed tree may take this long; at 100 looks a second the helper costs nothing that can be measured. */
 #define HELPER_REST_NS 10000000
@@ -74,28 +76,52 @@ void progress_stop_helper(void)
         pthread_join(helper, NULL);
 }
 
-static uint64_t clock_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Keeps the cheapest of the last LATELY steps, or of a few more. */
+struct meter {
+    uint64_t cheapest_ns, candidate_ns;
+    unsigned steps;
+};
+
+static bool is_expensive(struct meter *meter, uint64_t cost_ns)
+{
+    if (meter->steps == 0 || cost_ns < meter->candidate_ns)
+        meter->candidate_ns = cost_ns;
+    if (++meter->steps == LATELY || cost_ns < meter->cheapest_ns || meter->cheapest_ns == 0) {
+        meter->cheapest_ns = meter->candidate_ns;
+        meter->steps = 0;
+    }
+    return cost_ns > BUSY_FACTOR * meter->cheapest_ns;
+}
+
+/* Costs are measured in this thread's own time, so that the time other processes take does not count. */
+static bool step_was_busy(struct meter *meter)
+{
+    uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+    progress();
+    return is_expensive(meter, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
 }
 
 void progress_while_waiting(void *ctx)
 {
-    uint64_t start_ns = clock_ns(), last_ns = start_ns, now_ns;
-    int idle_steps_left = 1;
+    /* The first step after a rest finds cold caches and costs several times what the next one does. */
+    static _Thread_local struct meter first, next;
+    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + VISIT_NS;
+    int steps_left = step_was_busy(&first) ? IDLE_STEPS : 0;
 
     (void)ctx;
-    do {
-        progress();
-        now_ns = clock_ns();
-        idle_steps_left = now_ns - last_ns > BUSY_NS ? IDLE_STEPS : idle_steps_left - 1;
-        if (idle_steps_left > 0)
-            sched_yield();
-        last_ns = clock_ns();
-    } while (idle_steps_left > 0 && now_ns - start_ns < VISIT_NS);
+    while (steps_left > 0 && clock_ns(CLOCK_MONOTONIC) < end_ns) {
+        sched_yield(); /* to the rank that sends, should it share this core */
+        steps_left = step_was_busy(&next) ? IDLE_STEPS : steps_left - 1;
+    }
 }
 
 void progress_and_rest(void)
@@ -128,5 +154,5 @@ void progress_until_all_arrive(MPI_Comm world)
 
 uint64_t progress_clock_ms(void)
 {
-    return clock_ns() / 1000000;
+    return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
