@@ -63,8 +63,6 @@ pub struct NodeCore {
     lost: u64,
     /// The parent is gone: no group can be made here any more.
     orphaned: Option<Fault>,
-    /// The parent's connection is gone.
-    orphaned: bool,
 }
 
 impl NodeCore {
@@ -89,7 +87,6 @@ impl NodeCore {
             dead: Vec::new(),
             lost: 0,
             orphaned: None,
-            orphaned: false,
         }
     }
 
@@ -689,10 +686,6 @@ impl NodeCore {
             return;
         }
         match self.place.up(Kind::Join) {
-            Some(_) if self.orphaned => {
-                let fault = self.death_of_parent();
-                self.end_pending(key, fault, out);
-            }
             Some(header) => {
                 pending.forwarded = true;
                 let nodes = pending.folding_nodes(&self.place);
@@ -822,7 +815,6 @@ impl NodeCore {
     }
 
     fn lose_parent(&mut self, out: &mut impl NodeOutput) {
-        self.orphaned = true;
         let fault = self.death_of_parent();
         for index in self.table.indices() {
             self.fail(index, fault, Some(Link::Parent), out);
