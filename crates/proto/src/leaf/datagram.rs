@@ -13,7 +13,7 @@ use trib_wire::{Header, Kind};
 use super::group::{Edge, Name};
 use super::operation::Operation;
 use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
-use super::rtt::{LONGEST, RoundTrip};
+use super::rtt::{self, LONGEST, RoundTrip};
 use crate::Path;
 use crate::limits::Limits;
 use crate::time::Nanos;
@@ -178,7 +178,7 @@ impl Datagrams {
         out.note(Note::Probe);
         self.probe = Some((now, self.sent));
         self.pause = Nanos(2 * self.pause.0.max(round_trip.timeout().0)).min(LONGEST);
-        self.deadline = now + self.pause;
+        self.deadline = now + rtt::spread(self.pause, edge.config.rank, now);
     }
 
     /// The oldest fragment has changed: its timer starts anew.
