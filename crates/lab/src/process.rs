@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -64,6 +65,13 @@ impl Process {
         };
         // The id is looked at after the handle exists: if it is still the one we mean, so is the handle.
         Ok(id.is_running().then_some(Self { id, pidfd }))
+    }
+
+    /// A handle on a child of ours, which keeps its id until it is waited for, even if it has ended.
+    pub fn of_child(child: &Child) -> io::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
+        let id = ProcessId::from_stat(&stat).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { id, pidfd: pidfd_open(Pid::from_child(child), PidfdFlags::empty())? })
     }
 
     /// Its name.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use crate::process::{Process, ProcessId};
+use crate::process::Process;
 
 /// A running child. Dropping it kills it; so does the death of the thread that started it.
 #[derive(Debug)]
@@ -23,14 +23,8 @@ impl Supervised {
     pub fn start(command: &mut Command) -> io::Result<Self> {
         die_with_parent(command);
         let mut child = command.spawn()?;
-        // The child is ours and not yet reaped, so its id is its own even if it has already ended.
-        let opened = ProcessId::running(child.id()).map(Process::open).transpose().map(Option::flatten);
-        match opened {
-            Ok(Some(process)) => Ok(Self { child, process }),
-            Ok(None) => {
-                let status = child.wait()?;
-                Err(io::Error::other(format!("{} ended at once: {status}", command.get_program().display())))
-            }
+        match Process::of_child(&child) {
+            Ok(process) => Ok(Self { child, process }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -57,6 +51,11 @@ impl Supervised {
     /// Lets it run again (SIGCONT).
     pub fn cont(&self) -> io::Result<()> {
         self.process.signal(Signal::CONT)
+    }
+
+    /// Sends it any other signal.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.process.signal(signal)
     }
 
     /// Ends it without a warning (SIGKILL) and reaps it.
@@ -133,6 +132,14 @@ mod tests {
         let status = child.kill().unwrap();
         assert_eq!(status.signal(), Some(9));
         assert_eq!(child.wait(Duration::ZERO).unwrap(), Some(status));
+    }
+
+    #[test]
+    fn a_child_that_ends_at_once_is_no_failure_to_start() {
+        for _ in 0..20 {
+            let mut child = Supervised::start(&mut Command::new("true")).unwrap();
+            assert!(child.wait(Duration::from_secs(10)).unwrap().is_some_and(|status| status.success()));
+        }
     }
 
     #[test]

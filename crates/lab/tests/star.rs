@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use trib_lab::namespace::{Lab, Namespace, Star};
+use trib_lab::namespace::{Lab, LabError, Namespace, Star};
 
 /// The star, or `None` with a line that says why this test did not run.
 fn star(hosts: u16) -> Option<Lab> {
@@ -66,6 +66,22 @@ fn the_link_counts_every_frame_and_is_plain_ethernet() {
     assert!(sent.rx_bytes < 200, "{sent:?}");
     let inside = lab.host(0).command("cat").arg("/proc/net/dev").output().unwrap();
     assert!(String::from_utf8_lossy(&inside.stdout).contains("eth0"), "a command does not run inside the host");
+}
+
+#[test]
+fn another_handle_sees_the_same_star_and_does_not_own_it() {
+    let Some(lab) = star(2) else { return };
+    let attached = Lab::attach(&lab.id()).unwrap();
+    assert_eq!(attached.hosts(), 2);
+    attached.drop_between_hosts().unwrap();
+    drop(attached);
+    let host = |index| socket(lab.host(index), lab.host_address(index));
+    assert!(!reaches(&host(0), &host(1), 64));
+    let id = lab.id();
+    drop(lab);
+    for gone in [id.as_str(), "", "1.2", "1.2.3.4", "a.b.c"] {
+        assert!(matches!(Lab::attach(gone), Err(LabError::Unknown(_))), "{gone:?}");
+    }
 }
 
 #[test]

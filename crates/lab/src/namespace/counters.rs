@@ -2,12 +2,12 @@
 
 use std::ops::Sub;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::LabError;
 
 /// Totals of one host's link since it exists, as the host sees them: link-layer frames, acknowledgements included.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Counters {
     /// Bytes received.
     pub rx_bytes: u64,

@@ -11,6 +11,9 @@ pub enum LabError {
     /// More hosts than addresses, or none.
     #[error("a star has 1 to {max} hosts, not {0}", max = super::lab::HOSTS_MAX)]
     Hosts(u16),
+    /// Nothing answers to this id.
+    #[error("there is no laboratory {0:?}; TRIB_LAB holds the id of one that has ended, or none")]
+    Unknown(String),
     /// A tool said no.
     #[error("`{command}` failed: {answer}")]
     Tool {

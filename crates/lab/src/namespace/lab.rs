@@ -28,23 +28,24 @@ impl Star {
         }
         Lab::available()?;
         let owner = Owner::new();
-        let switch = Switch::create(owner.namespace("switch"), &format!("{NODES}/16"), MTU)?;
+        let switch = Switch::create(owner.namespace(SWITCH), &format!("{NODES}/16"), MTU)?;
         let mut hosts = Vec::new();
         for index in 0..self.hosts {
-            let host = Namespace::create(owner.namespace(&format!("h{index}")))?;
+            let host = Namespace::create(owner.namespace(&host_part(index)))?;
             switch.join(&host, index, &format!("{}/16", host_address(index)), MTU)?;
             hosts.push(host);
         }
-        Ok(Lab { switch, hosts })
+        Ok(Lab { hosts, switch, owner })
     }
 }
 
-/// A built star. Dropping it kills what runs inside and removes it.
+/// A built star. When the value that [`Star::build`] gave is dropped, what runs inside is killed and all of it is removed.
 #[derive(Debug)]
 pub struct Lab {
     // Hosts go first: with their namespaces the kernel removes the pairs' other ends.
     hosts: Vec<Namespace>,
     switch: Switch,
+    owner: Owner,
 }
 
 impl Lab {
@@ -66,6 +67,31 @@ impl Lab {
             Ok(_) => Ok(()),
             Err(error) => missing(&error.to_string()),
         }
+    }
+
+    /// The star that another process has built and owns, by its [`Self::id`].
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`] when there is none.
+    pub fn attach(id: &str) -> Result<Self, LabError> {
+        let unknown = || LabError::Unknown(id.to_owned());
+        let owner: Owner = id.parse().map_err(|()| unknown())?;
+        let switch = owner.namespace(SWITCH);
+        if !Namespace::exists(&switch) {
+            return Err(unknown());
+        }
+        let names = (0..HOSTS_MAX).map(|index| owner.namespace(&host_part(index)));
+        let hosts = names.take_while(|name| Namespace::exists(name)).map(Namespace::open);
+        Ok(Self {
+            hosts: hosts.collect::<Result<_, _>>()?,
+            switch: Switch { namespace: Namespace::open(switch)? },
+            owner,
+        })
+    }
+
+    /// What another process needs to [`Self::attach`].
+    pub fn id(&self) -> String {
+        self.owner.id()
     }
 
     /// Removes the namespaces whose owner died without doing so, and kills what still runs in them; tells how many.
@@ -141,6 +167,11 @@ fn host_address(host: u16) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(NODES) + 1 + u32::from(host))
 }
 
+fn host_part(host: u16) -> String {
+    format!("h{host}")
+}
+
+const SWITCH: &str = "switch";
 /// Two interfaces per host: a machine can have more, but tests have no use for them.
 pub(super) const HOSTS_MAX: u16 = 1000;
 const NODES: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);

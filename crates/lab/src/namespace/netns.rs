@@ -13,28 +13,45 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::error::LabError;
 use super::ip::{ip, tool};
 
-/// A namespace that exists under a name of `ip netns`; removed, with every process in it, when this value is dropped.
+/// A namespace that exists under a name of `ip netns`. Who made it owns it: when that value is dropped, the namespace is
+/// removed with every process in it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     handle: Arc<File>,
+    owned: bool,
 }
 
 impl Namespace {
     /// Makes it, with its loopback up.
     pub(super) fn create(name: String) -> Result<Self, LabError> {
         ip(&format!("netns add {name}"))?;
-        let path = Path::new(FOLDER).join(&name);
-        let handle = match File::open(&path) {
-            Ok(handle) => Arc::new(handle),
-            Err(source) => {
+        let namespace = match Self::open(name.clone()) {
+            Ok(mut namespace) => {
+                namespace.owned = true;
+                namespace
+            }
+            Err(error) => {
                 let _ = remove(&name);
-                return Err(LabError::Io { action: format!("open {}", path.display()), source });
+                return Err(error);
             }
         };
-        let namespace = Self { name, handle };
         namespace.ip("link set lo up")?;
         Ok(namespace)
+    }
+
+    /// One that somebody else owns.
+    pub(super) fn open(name: String) -> Result<Self, LabError> {
+        let path = Path::new(FOLDER).join(&name);
+        match File::open(&path) {
+            Ok(handle) => Ok(Self { name, handle: Arc::new(handle), owned: false }),
+            Err(source) => Err(LabError::Io { action: format!("open {}", path.display()), source }),
+        }
+    }
+
+    /// True if there is one of this name.
+    pub(super) fn exists(name: &str) -> bool {
+        Path::new(FOLDER).join(name).exists()
     }
 
     /// Its name, for `ip netns exec`.
@@ -85,6 +102,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         if let Err(error) = remove(&self.name) {
             tracing::warn!("namespace {} stays behind: {error}", self.name);
         }
@@ -95,7 +115,7 @@ impl Drop for Namespace {
 pub(super) fn remove(name: &str) -> Result<(), LabError> {
     let removed = kill_inside(name).and_then(|()| ip(&format!("netns del {name}")).map(drop));
     // Two sweeps at once find the same orphan; the slower one has nothing left to do.
-    if Path::new(FOLDER).join(name).exists() { removed } else { Ok(()) }
+    if Namespace::exists(name) { removed } else { Ok(()) }
 }
 
 /// Nobody but the laboratory's own processes can be inside a namespace that the laboratory made.

@@ -1,5 +1,6 @@
 //! Whose namespaces are whose, told by their names alone: `trib-lab.PID.START.SERIAL.PART`.
 
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::process::ProcessId;
@@ -20,23 +21,37 @@ impl Owner {
 
     /// Name of the namespace of `part`.
     pub(super) fn namespace(self, part: &str) -> String {
+        format!("{PREFIX}.{}.{part}", self.id())
+    }
+
+    /// What [`Self::from_str`] reads.
+    pub(super) fn id(self) -> String {
         let Self { process: ProcessId { pid, start }, serial } = self;
-        format!("{PREFIX}.{pid}.{start}.{serial}.{part}")
+        format!("{pid}.{start}.{serial}")
     }
 
     /// The owner that a namespace's name tells; `None` for namespaces that are not a laboratory's.
     pub(super) fn of(namespace: &str) -> Option<Self> {
-        let mut fields = namespace.strip_prefix(PREFIX)?.strip_prefix('.')?.split('.');
-        let pid = fields.next()?.parse().ok()?;
-        let start = fields.next()?.parse().ok()?;
-        let serial = fields.next()?.parse().ok()?;
-        let _part = fields.next()?;
-        fields.next().is_none().then_some(Self { process: ProcessId { pid, start }, serial })
+        let (id, _part) = namespace.strip_prefix(PREFIX)?.strip_prefix('.')?.rsplit_once('.')?;
+        id.parse().ok()
     }
 
     /// False when nobody will ever remove these namespaces but a sweep.
     pub(super) fn is_alive(self) -> bool {
         self.process.is_running()
+    }
+}
+
+impl FromStr for Owner {
+    type Err = ();
+
+    fn from_str(id: &str) -> Result<Self, ()> {
+        let mut fields = id.split('.');
+        let mut field = || fields.next().ok_or(());
+        let (pid, start, serial) = (field()?, field()?, field()?);
+        let process = ProcessId { pid: pid.parse().map_err(drop)?, start: start.parse().map_err(drop)? };
+        let serial = serial.parse().map_err(drop)?;
+        if fields.next().is_some() { Err(()) } else { Ok(Self { process, serial }) }
     }
 }
 
@@ -50,6 +65,7 @@ mod tests {
     fn a_name_tells_its_owner() {
         let owner = Owner::new();
         assert_eq!(Owner::of(&owner.namespace("h0")), Some(owner));
+        assert_eq!(owner.id().parse(), Ok(owner));
         assert_ne!(Owner::new(), owner);
         assert!(owner.is_alive());
     }
