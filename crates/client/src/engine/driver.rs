@@ -117,6 +117,11 @@ impl Driver {
         self.groups.keys().copied().collect()
     }
 
+    /// Whether operations are under way.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.operations.is_empty()
+    }
+
     /// Whether groups are being made.
     pub(crate) fn is_joining(&self) -> bool {
         self.joining > 0
@@ -199,7 +204,7 @@ impl LeafOutput for Driver {
                 };
                 self.datagrams.send(header, &self.keys.up, bytes, &self.node);
             }
-            Path::Stream if header.kind.carries_data() => {
+            Path::Stream if header.keeps_turn() => {
                 let mut header = *header;
                 header.payload_len = data.map_or(0, |(_, len)| len as u32);
                 // SAFETY: as above; `sever` removes the reference if the operation fails before the frame is written, and

@@ -263,7 +263,7 @@ impl Engine {
 
     /// Whether something must go on while the application is elsewhere.
     fn is_busy(&self) -> bool {
-        self.core.outstanding() > 0 || self.driver.is_joining() || !self.driver.writer.is_idle()
+        self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
     }
 
     fn sockets(&self) -> Sockets {
@@ -418,7 +418,11 @@ impl Engine {
         {
             link.reader.discard_pending();
         }
-        if self.driver.stream_broken && self.link.take().is_some() {
+        if self.core.is_lost() {
+            // The node has been silent for too long.
+            self.driver.stream_broken = true;
+            self.link = None;
+        } else if self.driver.stream_broken && self.link.take().is_some() {
             let now = self.now();
             self.core.on_link_down(now, &mut self.driver);
         }

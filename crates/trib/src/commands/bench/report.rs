@@ -1,0 +1,81 @@
+//! What was measured, for people or for programs; rank 0 writes.
+
+use serde_json::{Value, json};
+use trib_client::{Collective, Context, DataType, ReduceOp};
+
+use super::measure::Row;
+
+/// The report of one run.
+pub(super) struct Report {
+    writes: bool,
+    ranks: u32,
+    dtype: DataType,
+    op: ReduceOp,
+    /// The rows so far, if they are for a program.
+    json: Option<Vec<Value>>,
+}
+
+impl Report {
+    pub(super) fn new(context: &Context, dtype: DataType, op: ReduceOp, json: bool) -> Report {
+        Report { writes: context.rank() == 0, ranks: context.size(), dtype, op, json: json.then(Vec::new) }
+    }
+
+    /// The head of a table.
+    pub(super) fn begin(&self, collective: Collective) {
+        if !self.writes || self.json.is_some() {
+            return;
+        }
+        let kind = match collective {
+            Collective::Barrier => String::new(),
+            Collective::Bcast | Collective::Allgather => ", bytes".to_owned(),
+            _ => format!(", {} {}", self.dtype, self.op),
+        };
+        println!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks);
+        println!(
+            "{:>10} {:>12} {:>12} {:>12} {:>12} {:>10} {:>5} {:>10}",
+            "size [B]", "avg [us]", "median [us]", "min [us]", "max [us]", "MB/s", "path", "iterations"
+        );
+    }
+
+    /// One size.
+    pub(super) fn row(&mut self, row: Row) {
+        if !self.writes {
+            return;
+        }
+        let path = if row.streamed { "sat" } else { "llt" };
+        match &mut self.json {
+            Some(rows) => rows.push(json!({
+                "collective": row.collective.name(),
+                "bytes": row.bytes,
+                "iterations": row.iterations,
+                "avg_us": row.average,
+                "median_us": row.median,
+                "min_us": row.min,
+                "max_us": row.max,
+                "mb_per_s": row.bandwidth(),
+                "path": path,
+                "checked": "every element of every iteration",
+            })),
+            None => println!(
+                "{:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>10.1} {path:>5} {:>10}",
+                row.bytes,
+                row.average,
+                row.median,
+                row.min,
+                row.max,
+                row.bandwidth(),
+                row.iterations
+            ),
+        }
+    }
+
+    /// The end.
+    pub(super) fn end(self) {
+        let Report { writes, ranks, dtype, op, json } = self;
+        if let Some(rows) = json
+            && writes
+        {
+            println!("{:#}", json!({ "ranks": ranks, "dtype": dtype.name(), "op": op.name(), "rows": rows }));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Vectors whose reduction is known exactly, whatever the order of the fold.
+//!
+//! For every element one rank, its owner, gives a value drawn from position and round, and all others give a filler. Owners
+//! change from element to element, so that a missing, doubled or misplaced contribution shows. Values are small enough
+//! that no partial result is ever rounded.
+
+use half::{bf16, f16};
+use trib_client::{DataType, ReduceOp};
+
+/// The values of one reduction over `ranks` ranks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values {
+    pub(super) dtype: DataType,
+    pub(super) op: ReduceOp,
+    pub(super) ranks: u32,
+}
+
+impl Values {
+    /// What `rank` gives for elements `from..from + count` in `round`, as bytes.
+    pub(super) fn given(&self, rank: u32, round: u64, from: u64, count: u64) -> Vec<u8> {
+        self.fill(from, count, |at| {
+            let (owner, value, filler) = self.draw(at, round);
+            if owner == rank { value } else { filler }
+        })
+    }
+
+    /// The result for these elements.
+    pub(super) fn expected(&self, round: u64, from: u64, count: u64) -> Vec<u8> {
+        self.fill(from, count, |at| {
+            let (_, value, filler) = self.draw(at, round);
+            self.fold(value, filler)
+        })
+    }
+
+    /// Owner, its value and the others' filler at one element.
+    fn draw(&self, at: u64, round: u64) -> (u32, i64, i64) {
+        let hash = mix(at ^ (round << 56));
+        let owner = (((hash >> 32) * u64::from(self.ranks)) >> 32) as u32;
+        let drawn = (hash & 0xffff_ffff) as i64;
+        let float = self.dtype.is_float();
+        let (value, filler) = match self.op {
+            ReduceOp::Sum if float => {
+                let others = i64::from(self.ranks) - 1;
+                let filler = i64::from(others < self.largest() / 2);
+                (drawn % (self.largest() - others * filler).max(1), filler)
+            }
+            ReduceOp::Prod if float => (1 << (drawn % 7), 1),
+            ReduceOp::Sum | ReduceOp::Prod => (drawn, 3),
+            ReduceOp::Max => (drawn % self.largest() + 1, drawn % self.largest()),
+            ReduceOp::Min => (drawn % self.largest(), drawn % self.largest() + 1),
+            ReduceOp::BitAnd => (drawn, -1),
+            ReduceOp::BitOr => (drawn, 0),
+            ReduceOp::BitXor => (drawn, 0x5a5a_5a5a_5a5a_5a5a),
+        };
+        (owner, value, filler)
+    }
+
+    fn fold(&self, value: i64, filler: i64) -> i64 {
+        let others = i64::from(self.ranks) - 1;
+        match self.op {
+            ReduceOp::Sum => value.wrapping_add(others.wrapping_mul(filler)),
+            ReduceOp::Prod => value.wrapping_mul(filler.wrapping_pow(self.ranks - 1)),
+            ReduceOp::BitXor if others % 2 == 1 => value ^ filler,
+            // The owner's value decides against any number of fillers.
+            ReduceOp::BitXor | ReduceOp::Max | ReduceOp::Min | ReduceOp::BitAnd | ReduceOp::BitOr => value,
+        }
+    }
+
+    /// The type and one more hold all whole numbers from zero to this exactly.
+    fn largest(&self) -> i64 {
+        match self.dtype {
+            DataType::I8 => 126,
+            DataType::U8 | DataType::BF16 => 254,
+            DataType::F16 => 2046,
+            DataType::U16 | DataType::I16 => 32_766,
+            DataType::F32 => (1 << 24) - 2,
+            _ => (1 << 31) - 2,
+        }
+    }
+
+    fn fill(&self, from: u64, count: u64, value: impl Fn(u64) -> i64) -> Vec<u8> {
+        let values = (from..from + count).map(value);
+        // Integers wrap as the tree's do: the low bytes are what counts.
+        match self.dtype {
+            DataType::U8 | DataType::I8 => values.map(|v| v as u8).collect(),
+            DataType::U16 | DataType::I16 => values.flat_map(|v| (v as u16).to_le_bytes()).collect(),
+            DataType::U32 | DataType::I32 => values.flat_map(|v| (v as u32).to_le_bytes()).collect(),
+            DataType::U64 | DataType::I64 => values.flat_map(i64::to_le_bytes).collect(),
+            DataType::F16 => values.flat_map(|v| f16::from_f32(v as f32).to_le_bytes()).collect(),
+            DataType::BF16 => values.flat_map(|v| bf16::from_f32(v as f32).to_le_bytes()).collect(),
+            DataType::F32 => values.flat_map(|v| (v as f32).to_le_bytes()).collect(),
+            DataType::F64 => values.flat_map(|v| (v as f64).to_le_bytes()).collect(),
+        }
+    }
+}
+
+/// Bytes that are not computed with.
+pub(super) fn raw(round: u64, from: u64, count: u64) -> Vec<u8> {
+    (from..from + count).map(|at| mix(at ^ (round << 56)) as u8).collect()
+}
+
+/// SplitMix64's finisher: every bit of the input reaches every bit of the output.
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_order_of_the_fold_gives_the_expected_bits() {
+        for &dtype in DataType::ALL {
+            for &op in ReduceOp::ALL {
+                if !trib_client::operation::supports(dtype, op) {
+                    continue;
+                }
+                for ranks in [1, 2, 5, 8] {
+                    let values = Values { dtype, op, ranks };
+                    let vectors: Vec<Vec<u8>> = (0..ranks).map(|rank| values.given(rank, 1, 7, 100)).collect();
+                    let parts: Vec<&[u8]> = vectors.iter().rev().map(Vec::as_slice).collect();
+                    let mut folded = parts[0].to_vec();
+                    if ranks > 1 {
+                        trib_reduce::fold_into(dtype, op, &mut folded, &parts[1..]).unwrap();
+                    }
+                    assert_eq!(folded, values.expected(1, 7, 100), "{dtype} {op} {ranks}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_and_ranks_differ() {
+        let values = Values { dtype: DataType::F32, op: ReduceOp::Sum, ranks: 4 };
+        assert_ne!(values.given(0, 0, 0, 64), values.given(0, 1, 0, 64));
+        assert_ne!(values.given(0, 0, 0, 64), values.given(1, 0, 0, 64));
+        assert_ne!(values.expected(0, 0, 64), values.expected(1, 0, 64));
+        assert_eq!(values.given(2, 0, 10, 20), values.given(2, 0, 0, 30)[40..]);
+    }
+}
