@@ -29,6 +29,8 @@ enum Phase {
 pub(super) struct Streams {
     /// Segments on their way between ours and its result, at most.
     flight: u64,
+    /// Segments that may be ahead of the node's fold.
+    staging: u64,
     /// Operations that wait for the lock.
     waiting: VecDeque<Operation>,
     /// Operations under way.
@@ -55,6 +57,7 @@ impl Streams {
     pub(super) fn new(limits: &Limits) -> Streams {
         Streams {
             flight: u64::from(limits.flight),
+            staging: u64::from(limits.staging),
             waiting: VecDeque::new(),
             active: VecDeque::new(),
             next: 0,
@@ -150,6 +153,7 @@ impl Streams {
         }
         self.next = self.next.min(at);
         self.sent = self.sent.min(at);
+        self.credit = self.credit.min(at + self.staging);
     }
 
     /// Starts what the lease covers; asks for the lock if something waits and nothing was asked.

@@ -202,7 +202,8 @@ impl Streams {
     }
 
     /// The lease ends at segment `at`, which not all ranks have started: what came beyond it is dropped here and will come
-    /// again. Credit needs no change: it counts what has been folded, and none of that is dropped at the group's root.
+    /// again. Credit that was given for what this node had already folded beyond is taken back at both ends of the edge: the
+    /// child does the same when it hears of the end, and has heard of every credit before.
     pub(super) fn roll_back(&mut self, place: &Place, info: &GroupInfo, at: u64, out: &mut impl NodeOutput) {
         for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
             while queue.back().is_some_and(|s| s.head.seq >= at) {
@@ -211,6 +212,11 @@ impl Streams {
                 }
             }
             *next = (*next).min(at);
+        }
+        let limit = at + u64::from(place.config.limits.staging);
+        self.parent_credit = self.parent_credit.min(limit);
+        for told in &mut self.credit {
+            *told = (*told).min(limit);
         }
         for slot in &mut self.accumulators {
             if let Some(beyond) = slot.take_if(|a| a.head.seq >= at)
