@@ -65,7 +65,7 @@ impl Output<'_> {
                     queue.push_data(header, Some(share));
                     false
                 }
-                Payload::None if header.kind.carries_data() => {
+                Payload::None if header.keeps_turn() => {
                     queue.push_data(header, None);
                     false
                 }

@@ -1,0 +1,6 @@
+//! Real nodes on loopback, with ranks made of a leaf core on real sockets.
+
+mod collectives;
+mod hostile;
+mod lifetime;
+mod support;

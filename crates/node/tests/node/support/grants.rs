@@ -1,0 +1,100 @@
+//! Grants as a manager would make them.
+
+use std::net::SocketAddr;
+
+use trib_wire::control::job::{ChildKind, GrantChild, GrantParent, JobKey, Limits, NodeGrant};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank, RankList};
+
+/// Small limits: many fragments and segments per vector.
+fn limits() -> Limits {
+    Limits {
+        groups: 16,
+        window: 4,
+        osts: 64,
+        payload: 1024,
+        streams: 2,
+        segment: 32 * 1024,
+        staging: 3,
+        flight: 6,
+        stream_threshold: 16 * 1024,
+        lease_operations: 0,
+        heartbeat_ms: 500,
+        dead_after_ms: 20_000,
+    }
+}
+
+/// A root with `leaves` leaf nodes below (or none: the ranks hang at the root), `ranks` ranks under each.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    pub job: JobId,
+    pub key: JobKey,
+    pub limits: Limits,
+    pub leaves: u16,
+    pub ranks: u16,
+}
+
+impl Tree {
+    pub fn new(job: u32, leaves: u16, ranks: u16) -> Tree {
+        Tree { job: JobId(job), key: JobKey([job as u8; 32]), limits: limits(), leaves, ranks }
+    }
+
+    pub fn world_size(&self) -> u32 {
+        u32::from(self.leaves.max(1)) * u32::from(self.ranks)
+    }
+
+    /// The grant of the root.
+    pub fn root(&self) -> NodeGrant {
+        let children = if self.leaves == 0 {
+            self.rank_children(0)
+        } else {
+            (0..self.leaves)
+                .map(|leaf| {
+                    let first = u32::from(leaf) * u32::from(self.ranks);
+                    GrantChild {
+                        kind: ChildKind::Node(NodeId(leaf + 1)),
+                        ranks: RankList::from_ranks(first..first + u32::from(self.ranks)),
+                        address: None,
+                    }
+                })
+                .collect()
+        };
+        self.grant(NodeId(0), None, children)
+    }
+
+    /// The grant of leaf node `leaf`, whose parent takes streams at `parent`.
+    pub fn leaf(&self, leaf: u16, parent: SocketAddr) -> NodeGrant {
+        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), stream: parent };
+        self.grant(NodeId(leaf + 1), Some(parent), self.rank_children(leaf))
+    }
+
+    /// Where rank `rank` hangs.
+    pub fn place(&self, rank: u32) -> (NodeId, ChildIndex) {
+        let per_node = u32::from(self.ranks);
+        let node = if self.leaves == 0 { 0 } else { rank / per_node + 1 };
+        (NodeId(node as u16), ChildIndex((rank % per_node) as u16))
+    }
+
+    fn rank_children(&self, leaf: u16) -> Vec<GrantChild> {
+        let first = u32::from(leaf) * u32::from(self.ranks);
+        (first..first + u32::from(self.ranks))
+            .map(|rank| GrantChild {
+                kind: ChildKind::Rank(Rank(rank)),
+                ranks: RankList::from_ranks([rank]),
+                address: Some([127, 0, 0, 1].into()),
+            })
+            .collect()
+    }
+
+    fn grant(&self, node: NodeId, parent: Option<GrantParent>, children: Vec<GrantChild>) -> NodeGrant {
+        NodeGrant {
+            job: self.job,
+            epoch: Epoch(1),
+            key: self.key.clone(),
+            limits: self.limits.clone(),
+            world_size: self.world_size(),
+            node,
+            parent,
+            children,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! One rank: a leaf core, a stream and a datagram socket, nothing else.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use trib_proto::leaf::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
+use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
+use trib_transport::landing::{Landing, Source};
+use trib_transport::tcp::{
+    Arrived, FrameSink, Identity, Place, ReadEnd, StreamError, StreamReader, StreamSocket, StreamWriter, connect,
+};
+use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
+use trib_transport::{EdgeKeys, edge_keys};
+use trib_wire::body::Fault;
+use trib_wire::{Body, Epoch, Header, RankList, Signature};
+
+use super::Tree;
+
+pub struct Bytes(Vec<u8>);
+
+impl Landing for Bytes {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Source for Bytes {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A rank and what it has done.
+pub struct Rank {
+    core: LeafCore,
+    io: Io,
+    socket: StreamSocket,
+    reader: StreamReader<Bytes>,
+    batch: RecvBatch,
+    start: Instant,
+    connected: bool,
+}
+
+/// The leaf core's driver.
+struct Io {
+    keys: EdgeKeys,
+    udp: DatagramSocket,
+    node: SocketAddr,
+    writer: StreamWriter<Bytes>,
+    incoming: Vec<u8>,
+    /// Vectors by operation; results overwrite them.
+    vectors: HashMap<OpId, Vec<u8>>,
+    done: HashMap<OpId, Result<(), Fault>>,
+    ready: Vec<GroupId>,
+    failed: Vec<(GroupId, Fault)>,
+}
+
+impl LeafOutput for Io {
+    fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
+        let data = match payload {
+            Payload::None => Vec::new(),
+            Payload::Body(body) => body.to_bytes(),
+            Payload::Data(Slice { op, from, len }) => {
+                self.vectors[&op][from as usize..from as usize + len as usize].to_vec()
+            }
+        };
+        match path {
+            Path::Datagram => self.udp.send(header, &self.keys.up, &data, &[self.node]),
+            Path::Stream if header.kind.carries_data() => {
+                self.writer.push_data(header, (!data.is_empty()).then_some(Bytes(data)));
+            }
+            Path::Stream => self.writer.push_control(header, &data).unwrap(),
+        }
+    }
+
+    fn deliver(&mut self, slice: Slice) {
+        let vector = self.vectors.get_mut(&slice.op).unwrap();
+        vector[slice.from as usize..slice.from as usize + slice.len as usize].copy_from_slice(&self.incoming);
+    }
+
+    fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
+        self.done.insert(op, result.map(|_| ()));
+    }
+
+    fn stable(&mut self, _group: GroupId, _path: Path, _seq: u64) {}
+
+    fn group_ready(&mut self, group: GroupId) {
+        self.ready.push(group);
+    }
+
+    fn group_failed(&mut self, group: GroupId, fault: Fault) {
+        self.failed.push((group, fault));
+    }
+
+    fn note(&mut self, _note: Note) {}
+}
+
+struct Sink<'a> {
+    core: &'a mut LeafCore,
+    io: &'a mut Io,
+    now: Nanos,
+}
+
+impl FrameSink for Sink<'_> {
+    type Buffer = Bytes;
+
+    fn place(&mut self, header: &Header) -> Place<Bytes> {
+        Place::Into(Bytes(vec![0; header.payload_len as usize]))
+    }
+
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+        let body = match payload {
+            Arrived::Body(bytes) => Body::parse(header.kind, bytes)?,
+            Arrived::Data(bytes) => {
+                self.io.incoming = bytes.0;
+                Body::None
+            }
+            Arrived::None | Arrived::Discarded => Body::None,
+        };
+        self.core.on_frame(self.now, Path::Stream, header, body, self.io);
+        Ok(())
+    }
+}
+
+impl Rank {
+    /// Connects rank `rank` of the tree to the node at `stream`.
+    pub fn connect(tree: &Tree, rank: u32, stream: SocketAddr) -> Rank {
+        let (node, child) = tree.place(rank);
+        let keys = edge_keys(&tree.key, tree.job, Epoch(1), node, child);
+        let udp = DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
+        let identity =
+            Identity { job: tree.job, epoch: Epoch(1), node, child, channel: 0, udp_port: udp.local_addr().port() };
+        let open = connect(stream, &identity, &keys.hello, Duration::from_secs(5)).unwrap();
+        let mut core = LeafCore::new(LeafConfig {
+            job: tree.job,
+            epoch: Epoch(1),
+            rank: trib_wire::Rank(rank),
+            world_size: tree.world_size(),
+            node,
+            child,
+            limits: Limits::from(&tree.limits),
+        });
+        let writer = StreamWriter::new(keys.up, 1000);
+        let reader = StreamReader::new(keys.down);
+        let mut io = Io {
+            keys,
+            udp,
+            node: open.datagrams,
+            writer,
+            incoming: Vec::new(),
+            vectors: HashMap::new(),
+            done: HashMap::new(),
+            ready: Vec::new(),
+            failed: Vec::new(),
+        };
+        let start = Instant::now();
+        core.on_link_up(Nanos(0), &mut io);
+        Rank { core, io, socket: open.socket, reader, batch: RecvBatch::new(32, 65_000), start, connected: true }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.start.elapsed().as_nanos() as u64)
+    }
+
+    pub fn create_group(&mut self, members: RankList) -> GroupId {
+        self.core.create_group(self.now(), members, 0, &mut self.io).unwrap()
+    }
+
+    pub fn free_group(&mut self, group: GroupId) {
+        self.core.free_group(self.now(), group, &mut self.io);
+    }
+
+    /// Posts an operation on a vector.
+    pub fn post(&mut self, group: GroupId, signature: Signature, vector: Vec<u8>) -> OpId {
+        // The number of the next operation is the core's; it may already send while posting.
+        let op = OpId(self.io.vectors.len() as u64);
+        self.io.vectors.insert(op, vector);
+        let posted = self.core.post(self.now(), group, signature, &mut self.io).unwrap();
+        assert_eq!(posted, op);
+        op
+    }
+
+    pub fn is_ready(&self, group: GroupId) -> bool {
+        self.io.ready.contains(&group)
+    }
+
+    pub fn failure(&self, group: GroupId) -> Option<Fault> {
+        self.io.failed.iter().find(|(id, _)| *id == group).map(|(_, fault)| *fault)
+    }
+
+    pub fn is_done(&self, op: OpId) -> bool {
+        self.io.done.contains_key(&op)
+    }
+
+    /// The result of a finished operation.
+    pub fn result(&self, op: OpId) -> Result<&[u8], Fault> {
+        self.io.done[&op]?;
+        Ok(&self.io.vectors[&op])
+    }
+
+    /// Whether the node has closed the connection.
+    pub fn is_cut(&self) -> bool {
+        !self.connected
+    }
+
+    /// Where this rank takes datagrams, where it sends them, and with which keys.
+    pub fn datagram_edge(&self) -> (SocketAddr, SocketAddr, &EdgeKeys) {
+        (self.io.udp.local_addr(), self.io.node, &self.io.keys)
+    }
+
+    /// The datagram socket, to send what no core would.
+    pub fn udp(&mut self) -> &mut DatagramSocket {
+        &mut self.io.udp
+    }
+
+    /// Queues a stream frame that no core would send.
+    pub fn push_data(&mut self, header: &Header, payload: Vec<u8>) {
+        self.io.writer.push_data(header, Some(Bytes(payload)));
+    }
+
+    /// Whether everything queued is in the socket.
+    pub fn is_flushed(&self) -> bool {
+        self.io.writer.is_idle()
+    }
+
+    /// Does whatever can be done now.
+    pub fn poll(&mut self) {
+        let now = self.now();
+        if self.connected && self.io.writer.flush(&mut self.socket).is_err() {
+            self.cut();
+        }
+        while self.io.writer.next_written().is_some() {}
+        self.io.udp.recv(&mut self.batch).unwrap();
+        for datagram in self.batch.frames(&mut UdpCounters::default()) {
+            datagram.verify(&self.io.keys.down).unwrap();
+            let body = if datagram.header.kind.carries_data() {
+                self.io.incoming = datagram.payload.to_vec();
+                Body::None
+            } else {
+                Body::parse(datagram.header.kind, datagram.payload).unwrap()
+            };
+            self.core.on_frame(now, Path::Datagram, &datagram.header, body, &mut self.io);
+        }
+        if self.connected {
+            let mut sink = Sink { core: &mut self.core, io: &mut self.io, now };
+            match self.reader.read(&mut self.socket, &mut sink, 1 << 20) {
+                Ok(ReadEnd::Closed) | Err(_) => self.cut(),
+                Ok(_) => {}
+            }
+        }
+        if now >= self.core.next_deadline() {
+            self.core.on_timer(now, &mut self.io);
+        }
+    }
+
+    fn cut(&mut self) {
+        self.connected = false;
+        self.core.on_link_down(self.now(), &mut self.io);
+    }
+}
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "rank: connected {}, ready {:?}, failed {:?}, done {:?}",
+            self.connected, self.io.ready, self.io.failed, self.io.done
+        )
+    }
+}
