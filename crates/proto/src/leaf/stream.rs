@@ -100,6 +100,10 @@ impl Streams {
             out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.sent += 1;
         }
+        // Not before everything is sent: after its stop a rank is silent, and others may not have posted as much yet.
+        if self.phase == Phase::Held && self.is_used_up() && self.sent == self.next {
+            self.stop(edge, name, out);
+        }
     }
 
     pub(super) fn on_result(&mut self, header: &Header, group: GroupId, out: &mut impl LeafOutput) {
@@ -160,17 +164,19 @@ impl Streams {
     fn start(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
         loop {
             match self.phase {
-                Phase::Held if !self.waiting.is_empty() => {
+                Phase::Held if !self.waiting.is_empty() && !self.is_used_up() => {
                     self.begin();
                     self.used += 1;
-                    if self.lease_operations != 0 && self.used == self.lease_operations {
-                        self.stop(edge, name, out);
-                    }
                 }
                 Phase::Idle if !self.waiting.is_empty() => self.ask(edge, name, out),
                 _ => return,
             }
         }
+    }
+
+    /// Whether the lease has had its number of operations.
+    fn is_used_up(&self) -> bool {
+        self.lease_operations != 0 && self.used == self.lease_operations
     }
 
     fn begin(&mut self) {
