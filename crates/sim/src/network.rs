@@ -136,7 +136,8 @@ impl Channel {
             .collect()
     }
 
-    /// Queues a frame of the stream: control frames go ahead of vector data that is not in the socket yet.
+    /// Queues a frame of the stream: control frames go ahead of vector data that is not in the socket yet, and groups share
+    /// the socket in any order.
     pub fn queue(&mut self, frame: Rc<Frame>) {
         if self.cut {
             return;
@@ -178,7 +179,10 @@ impl Channel {
         if !self.open || self.cut || self.used >= self.quality.socket {
             return None;
         }
-        let frame = self.control.pop_front().or_else(|| self.data.pop_front())?;
+        let frame = match self.control.pop_front() {
+            Some(frame) => frame,
+            None => self.next_data(rng)?,
+        };
         let len = frame.wire_len;
         self.used += len;
         let quality = &self.quality;
@@ -203,6 +207,15 @@ impl Channel {
     /// Frames that are queued and not in the socket.
     pub fn queued(&self) -> impl Iterator<Item = &Rc<Frame>> {
         self.control.iter().chain(&self.data)
+    }
+
+    /// The first frame of some group.
+    fn next_data(&mut self, rng: &mut Rng) -> Option<Rc<Frame>> {
+        let name = |frame: &Rc<Frame>| (frame.header.group, frame.header.generation);
+        let any = rng.below(self.data.len().max(1) as u64) as usize;
+        let group = name(self.data.get(any)?);
+        let first = self.data.iter().position(|frame| name(frame) == group)?;
+        self.data.remove(first)
     }
 
     fn outage_end(&self, now: Nanos) -> Option<Nanos> {
