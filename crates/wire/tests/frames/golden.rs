@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use trib_wire::auth::{FrameKey, payload_crc};
 use trib_wire::body::Held;
-use trib_wire::header::{FLAG_CRC, FLAG_STREAM, FLAG_TRY, HEADER_LEN};
+use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, Header, JobId, Kind,
@@ -72,7 +72,10 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::Grant => (stream(down, 2), Body::None, &[]),
         Kind::Deny => (stream(down, 2), Body::Deny { holder: Rank(6), holders: 2 }, &[]),
         Kind::Revoke => (stream(down, 2), Body::None, &[]),
-        Kind::StopAt => (stream(base, 640), Body::None, &[]),
+        Kind::StopAt => {
+            let flags = FLAG_STREAM | FLAG_IN_TURN;
+            (Header { flags, seq: 640, ..base }, Body::None, &[])
+        }
         Kind::LeaseEnd => (stream(down, 656), Body::None, &[]),
         Kind::Released => (stream(base, 2), Body::None, &[]),
         Kind::Credit => (stream(base, 24), Body::None, &[]),
