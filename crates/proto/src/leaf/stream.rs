@@ -100,8 +100,9 @@ impl Streams {
             out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.sent += 1;
         }
-        // Not before everything is sent: after its stop a rank is silent, and others may not have posted as much yet.
-        if self.phase == Phase::Held && self.is_used_up() && self.sent == self.next {
+        // Not before all results are here: after a stop nobody on the way up sends anything, and others may not have
+        // posted as much yet.
+        if self.phase == Phase::Held && self.is_used_up() && self.got == self.next {
             self.stop(edge, name, out);
         }
     }
