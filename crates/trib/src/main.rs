@@ -64,7 +64,7 @@ mod tests {
             }
             let below: Vec<clap::Command> = command.get_subcommands().cloned().collect();
             let help = command.render_long_help().to_string();
-            assert!(!below.is_empty() || help.contains("Examples:"), "{}: {help}", command.get_name());
+            assert!(!below.is_empty() || help.contains("\nExamples"), "{}: {help}", command.get_name());
             open.extend(below);
         }
     }

@@ -1,7 +1,6 @@
 //! `trib fabric`: a whole fabric on this machine, for trying things out.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -95,7 +94,7 @@ impl Up {
         let running = Fabric::find(&base, &name).map_err(failure)?.map(|fabric| fabric.shape().clone());
         let usual = running.unwrap_or(Shape::local(2, 1));
         let shape = Shape::local(self.leaves.unwrap_or(usual.leaves), self.workers.unwrap_or(usual.workers));
-        let program = own_program()?;
+        let program = super::own_program()?;
         let limit = Duration::from_secs(self.timeout);
         let launch = Launch { base: &base, name: &name, shape: &shape, program: &program, namespace: None, limit };
         let fabric = Fabric::up(&launch).map_err(failure)?;
@@ -114,12 +113,6 @@ impl Down {
         info!("fabric {:?} {word}", name.as_str());
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The daemons run the binary that is asked to start them.
-fn own_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| Failure::Environment(format!("cannot find the trib binary itself: {error}")))
 }
 
 fn failure(error: FabricError) -> Failure {

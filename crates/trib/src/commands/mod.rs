@@ -3,12 +3,16 @@
 //! A new one is a file with `Arguments` and `Arguments::run`, and a line in each of the two lists below.
 
 mod am;
+mod an;
+mod bench;
 mod credentials;
 mod fabric;
+mod lab;
 mod manager_option;
 mod run;
 mod status;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -19,8 +23,11 @@ use crate::failure::Failure;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Am(am::Arguments),
+    An(an::Arguments),
+    Bench(bench::Arguments),
     Credentials(credentials::Arguments),
     Fabric(fabric::Arguments),
+    Lab(lab::Arguments),
     Run(run::Arguments),
     Status(status::Arguments),
 }
@@ -30,10 +37,19 @@ impl Command {
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Self::Am(arguments) => arguments.run(),
+            Self::An(arguments) => arguments.run(),
+            Self::Bench(arguments) => arguments.run(),
             Self::Credentials(arguments) => arguments.run(),
             Self::Fabric(arguments) => arguments.run(),
+            Self::Lab(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
             Self::Status(arguments) => arguments.run(),
         }
     }
+}
+
+/// The binary that runs, for daemons that run it too.
+fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::Environment(format!("cannot find the trib binary itself: {error}")))
 }

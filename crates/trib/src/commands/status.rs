@@ -71,7 +71,7 @@ fn tables(report: &StatusReport) -> String {
     if !jobs.is_empty() {
         let mut table = Table::new(["JOB", "PROGRAM", "USER", "RANKS", "NODES"]);
         for job in jobs {
-            table.row([&format!("{:?}", job.id), &job.name, &job.user, &job.ranks.to_string(), &job.nodes.join(",")]);
+            table.row([&job.id.to_string(), &job.name, &job.user, &job.ranks.to_string(), &job.nodes.join(",")]);
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }

@@ -1,0 +1,113 @@
+//! `trib fabric` and `trib status` with real daemons.
+
+use std::process::{Command, Output, Stdio};
+
+use trib_lab::fabric::{Fabric, FabricName, default_base};
+use trib_lab::process::ProcessId;
+
+/// A fabric of this test's own, taken down whatever happens.
+struct Local {
+    name: String,
+}
+
+impl Local {
+    fn new(test: &str) -> Self {
+        Self { name: format!("{test}-{}", std::process::id()) }
+    }
+
+    fn trib(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trib"));
+        command.args(arguments).stdin(Stdio::null()).env_remove("TRIB_MANAGER");
+        command.output().unwrap()
+    }
+
+    fn up(&self, options: &[&str]) -> Output {
+        self.trib(&[&["fabric", "up", "--local", "--name", &self.name], options].concat())
+    }
+
+    fn down(&self) -> Output {
+        self.trib(&["fabric", "down", "--local", "--name", &self.name])
+    }
+
+    fn processes(&self) -> Vec<ProcessId> {
+        let fabric = Fabric::find(&default_base(), &FabricName::new(&self.name).unwrap()).unwrap().unwrap();
+        fabric.daemons().map(|daemon| fabric.process(daemon).unwrap().id()).collect()
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.down();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a shell makes of the lines that `up` prints.
+fn manager(up: &Output) -> String {
+    let script = format!("{}\nprintf %s \"$TRIB_MANAGER\"", text(&up.stdout));
+    text(&Command::new("sh").args(["-c", &script]).env_remove("TRIB_MANAGER").output().unwrap().stdout)
+}
+
+#[test]
+fn up_prints_only_what_a_shell_needs_and_again_the_same() {
+    let local = Local::new("again");
+    let first = local.up(&["--leaves", "3"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    assert!(
+        text(&first.stdout).lines().all(|line| line.starts_with("export TRIB_MANAGER=")),
+        "{}",
+        text(&first.stdout)
+    );
+    let processes = local.processes();
+    assert_eq!(processes.len(), 5);
+
+    let second = local.up(&[]);
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(local.processes(), processes);
+    let other = local.up(&["--leaves", "2"]);
+    assert_eq!((other.status.code(), other.stdout.len()), (Some(1), 0));
+
+    assert!(local.down().status.success());
+    assert!(processes.iter().all(|process| !process.is_running()));
+    assert!(!default_base().join(&local.name).exists());
+}
+
+#[test]
+fn status_shows_every_node_and_an_absent_manager_is_an_environment_error() {
+    let local = Local::new("status");
+    let up = local.up(&["--workers", "2"]);
+    assert!(up.status.success(), "{}", text(&up.stderr));
+    let manager = manager(&up);
+    let status = local.trib(&["status", "--json", "--manager", &manager]);
+    let report: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    let nodes = report["nodes"].as_array().unwrap();
+    let names: Vec<&str> = nodes.iter().map(|node| node["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["root", "leaf0", "leaf1"]);
+    assert!(nodes.iter().all(|node| node["connected"] == true), "{report}");
+
+    let table = text(&local.trib(&["status", "--manager", &manager]).stdout);
+    assert!(["root", "leaf0", "leaf1"].iter().all(|node| table.contains(node)), "{table}");
+
+    local.down();
+    let status = local.trib(&["status", "--manager", &manager]);
+    assert_eq!((status.status.code(), status.stdout.len()), (Some(3), 0));
+}
+
+#[test]
+fn a_fabric_after_a_crash_comes_up_again() {
+    let local = Local::new("crash");
+    let first = local.up(&[]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    let name = FabricName::new(&local.name).unwrap();
+    let fabric = Fabric::find(&default_base(), &name).unwrap().unwrap();
+    let root = fabric.process("root").unwrap();
+    root.signal(rustix::process::Signal::KILL).unwrap();
+    root.wait(std::time::Duration::from_secs(5)).unwrap();
+    let second = local.up(&[]);
+    assert!(second.status.success(), "{}", text(&second.stderr));
+    assert_eq!(local.processes().len(), 4);
+    assert!(fabric.daemons().all(|daemon| !fabric.process(daemon).unwrap().id().is_running()));
+}
