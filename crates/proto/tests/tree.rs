@@ -559,3 +559,26 @@ fn nothing_new_waits_for_a_dead_parent() {
         assert_eq!(leaf.memory.failed[0].1.reason, trib_wire::Reason::NodeDead);
     }
 }
+
+/// A rank that died before it joined cannot be waited for, wherever in the tree its absence shows.
+#[test]
+fn a_creation_with_a_dead_rank_is_refused() {
+    let mut world = World::new(1);
+    let Node { core, memory } = &mut world.nodes[2];
+    core.on_link_down(Nanos(0), Link::Child(ChildIndex(1)), memory);
+    world.run();
+    for members in [[0u32, 4], [3, 4], [4, 5]] {
+        let alive: Vec<u32> = members.iter().copied().filter(|r| *r != 4).collect();
+        for &rank in &alive {
+            let Leaf { core, memory } = &mut world.leaves[rank as usize];
+            core.create_group(Nanos(0), RankList::from_ranks(members), 0, memory).expect("valid members");
+        }
+        world.run();
+        for &rank in &alive {
+            let [(_, fault)] = world.leaves[rank as usize].memory.failed[..] else { panic!("rank {rank} waits") };
+            assert_eq!((fault.reason, fault.rank_a), (trib_wire::Reason::MemberDead, Rank(4)));
+            world.leaves[rank as usize].memory.failed.clear();
+        }
+    }
+    world.check_empty();
+}

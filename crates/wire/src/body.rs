@@ -12,6 +12,7 @@
 //! Nack        reason u16
 //! Deny        rank of a holder u32 | holders u32
 //! GroupError  fault
+//! Lost        ranks
 //! ```
 
 use alloc::vec::Vec;
@@ -171,6 +172,8 @@ pub enum Body {
     },
     /// `Kind::GroupError`.
     GroupError(Fault),
+    /// `Kind::Lost`: world ranks.
+    Lost(RankList),
 }
 
 impl Body {
@@ -204,6 +207,7 @@ impl Body {
                 w.u32(*holders);
             }
             Body::GroupError(fault) => emit_fault(&mut w, Some(fault)),
+            Body::Lost(ranks) => ranks.emit(&mut w),
         }
         debug_assert_eq!(w.at(), bytes.len());
         bytes
@@ -220,6 +224,7 @@ impl Body {
             Body::Nack(_) => 2,
             Body::Deny { .. } => 8,
             Body::GroupError(_) => FAULT_LEN,
+            Body::Lost(ranks) => ranks.wire_len(),
         }
     }
 
@@ -244,6 +249,7 @@ impl Body {
             }
             Kind::Nack => Body::Nack(parse_reason(&mut r)?.ok_or(ParseError::BadField("reason"))?),
             Kind::Deny => Body::Deny { holder: Rank(r.u32()?), holders: r.u32()? },
+            Kind::Lost => Body::Lost(RankList::parse(&mut r)?),
             Kind::GroupError => Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?),
             _ => Body::None,
         };

@@ -91,6 +91,8 @@ pub enum Kind {
     Heartbeat = 33,
     /// both: the group has failed; body says why and names ranks.
     GroupError = 34,
+    /// up: these ranks are gone and will never join anything again; body lists them.
+    Lost = 35,
 }
 
 impl Kind {
@@ -115,6 +117,7 @@ impl Kind {
         Kind::Credit,
         Kind::Heartbeat,
         Kind::GroupError,
+        Kind::Lost,
     ];
 
     /// The kind with this code.

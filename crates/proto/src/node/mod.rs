@@ -21,7 +21,7 @@ mod table;
 pub use config::{NodeChild, NodeConfig};
 pub use output::{Fold, NodeOutput, Note, Part, Payload, Target};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use trib_wire::control::job::ChildKind;
 use trib_wire::{Body, ChildIndex, Fault, GroupIndex, GroupKey, Header, Kind, Rank, RankList, Reason};
@@ -59,8 +59,8 @@ pub struct NodeCore {
     next_tick: Nanos,
     /// Links given up, for the driver to close.
     dead: Vec<Link>,
-    /// Children whose connection was there and is gone.
-    lost: u64,
+    /// Ranks below that are gone: their own connection, or that of a node between.
+    lost: BTreeSet<Rank>,
     /// The parent is gone: no group can be made here any more.
     orphaned: Option<Fault>,
 }
@@ -85,7 +85,7 @@ impl NodeCore {
             children,
             next_tick: Nanos::NEVER,
             dead: Vec::new(),
-            lost: 0,
+            lost: BTreeSet::new(),
             orphaned: None,
         }
     }
@@ -134,6 +134,7 @@ impl NodeCore {
             (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes }) => {
                 self.on_join(child, key, fault, &nodes, out);
             }
+            (Link::Child(child), Kind::Lost, Body::Lost(ranks)) => self.on_lost(child, &ranks, out),
             (Link::Parent, Kind::Ready, Body::Ready(key)) => self.on_ready(header, &key, out),
             (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => self.on_refused(&key, fault, out),
             (Link::Parent, Kind::Nack, _) => out.note(Note::UnknownGroup),
@@ -669,11 +670,7 @@ impl NodeCore {
         {
             pending.fault = Some(quota(Reason::OstQuota));
         }
-        let lost: Vec<ChildIndex> = pending.members.iter().map(|m| m.child).filter(|c| self.is_lost(*c)).collect();
-        for child in lost {
-            let fault = self.death_of(child);
-            pending.lose(child, fault);
-        }
+        lose_the_dead(place, &self.lost, &mut pending);
         self.pending.entry(key.clone()).or_default().push_back(pending);
         self.pending_count += 1;
         Ok(())
@@ -766,11 +763,6 @@ impl NodeCore {
         }
     }
 
-    /// Whether a child's connection was there and is gone.
-    fn is_lost(&self, child: ChildIndex) -> bool {
-        self.lost & (1 << child.0) != 0
-    }
-
     fn death_of(&self, child: ChildIndex) -> Fault {
         match self.place.config.children[usize::from(child.0)].kind {
             ChildKind::Rank(rank) => about(&self.place, Reason::MemberDead, rank),
@@ -783,7 +775,6 @@ impl NodeCore {
 
     fn lose_child(&mut self, child: ChildIndex, out: &mut impl NodeOutput) {
         let bit = 1u64 << child.0;
-        self.lost |= bit;
         let fault = self.death_of(child);
         for index in self.table.indices() {
             let Some(group) = self.table.get_mut(index) else { continue };
@@ -794,17 +785,42 @@ impl NodeCore {
             self.fail(index, fault, Some(Link::Child(child)), out);
             self.try_free(index, out);
         }
+        // What it had joined cannot come into being; what it has not joined waits for it only if nobody below it lives.
+        for pending in self.pending.values_mut().flatten().filter(|p| p.all & bit != 0) {
+            pending.lose(child, fault);
+        }
+        let ranks = self.place.config.children[usize::from(child.0)].ranks.clone();
+        self.lose_ranks(&ranks, out);
+    }
+
+    /// A node below has lost ranks.
+    fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
+        let below = &self.place.config.children[usize::from(child.0)].ranks;
+        let credible = ranks.is_valid(self.place.config.world_size) && ranks.iter().all(|rank| below.contains(rank));
+        if !credible || !self.place.is_node(child) {
+            return out.note(Note::Violation);
+        }
+        self.lose_ranks(ranks, out);
+    }
+
+    /// Creations that wait for one of these ranks will wait no longer, here and further up.
+    fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
+        self.lost.extend(ranks.iter());
+        for pending in self.pending.values_mut().flatten() {
+            lose_the_dead(&self.place, &self.lost, pending);
+        }
         let keys: Vec<GroupKey> = self.pending.keys().cloned().collect();
         for key in keys {
-            for pending in self.pending.get_mut(&key).into_iter().flatten() {
-                if pending.all & bit != 0 && pending.dead & bit == 0 {
-                    pending.lose(child, fault);
-                }
-            }
             let complete = |line: &VecDeque<Pending>| line.iter().filter(|p| !p.forwarded && p.is_complete()).count();
             for _ in 0..self.pending.get(&key).map_or(0, complete) {
                 self.advance_pending(&key, out);
             }
+        }
+        // Behind the joins that this has completed: after it nobody above expects any from these ranks.
+        if let Some(header) = self.place.up(Kind::Lost)
+            && self.orphaned.is_none()
+        {
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&Body::Lost(ranks.clone())));
         }
     }
 
@@ -835,6 +851,23 @@ impl NodeCore {
 const PENDING_PER_GROUP: usize = 4;
 
 static EMPTY: RankList = RankList::EMPTY;
+
+/// Members that are dead fail a creation; a child below which every member is dead will not join. One that has joined
+/// waits for the verdict all the same.
+fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
+    for position in 0..pending.members.len() {
+        let member = &pending.members[position];
+        let ranks = || member.ranks.iter().filter_map(|r| pending.key.members.nth(r.0));
+        let Some(dead) = ranks().find(|rank| lost.contains(rank)) else { continue };
+        let fault = about(place, Reason::MemberDead, dead);
+        let joined = pending.joined & (1 << member.child.0) != 0;
+        if !joined && ranks().all(|rank| lost.contains(&rank)) {
+            pending.lose(member.child, fault);
+        } else {
+            pending.fault = pending.fault.or(Some(fault));
+        }
+    }
+}
 
 /// Who left while others still use the group will never contribute: say so instead of waiting.
 fn check_left(place: &Place, group: &Group, user: &Rank) -> Result<(), Fault> {

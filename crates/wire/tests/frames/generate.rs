@@ -92,10 +92,11 @@ pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
         select(Reason::ALL).prop_map(|reason| (Kind::Nack, Body::Nack(reason))),
         any::<(u32, u32)>().prop_map(|(holder, holders)| (Kind::Deny, Body::Deny { holder: Rank(holder), holders })),
         fault().prop_map(|fault| (Kind::GroupError, Body::GroupError(fault))),
+        ranks().prop_map(|ranks| (Kind::Lost, Body::Lost(ranks))),
     ]
 }
 
 pub(crate) fn has_body(kind: Kind) -> bool {
     use Kind::*;
-    matches!(kind, Join | Ready | Refused | Held | Nack | Deny | GroupError)
+    matches!(kind, Join | Ready | Refused | Held | Nack | Deny | GroupError | Lost)
 }

@@ -80,6 +80,10 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::Released => (stream(base, 2), Body::None, &[]),
         Kind::Credit => (stream(base, 24), Body::None, &[]),
         Kind::GroupError => (down, Body::GroupError(fault()), &[]),
+        Kind::Lost => {
+            let plain = Header { group: GroupIndex(0), generation: Generation(0), ..base };
+            (plain, Body::Lost(RankList::from_ranks([4, 5, 6, 7])), &[])
+        }
     }
 }
 

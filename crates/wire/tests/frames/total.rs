@@ -44,6 +44,7 @@ proptest! {
                 interrogate(&nodes);
             }
             Body::Ready(key) | Body::Refused(key, _) => interrogate(&key.members),
+            Body::Lost(ranks) => interrogate(&ranks),
             Body::GroupError(fault) => drop(fault.to_string()),
             _ => {}
         }
