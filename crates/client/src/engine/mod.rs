@@ -498,6 +498,7 @@ fn refusal(error: &LeafError) -> Error {
         LeafError::BadMembers => {
             "this rank is not in the member list, or the list names a rank twice or outside the job"
         }
+        LeafError::TooManyRuns => "the order of the members is too irregular for one message: sort them, or use fewer",
         LeafError::UnknownGroup => "the group was freed",
         LeafError::BadRoot => "the root is not a rank of the group",
         LeafError::TooLong => "a vector has fewer than 2^63 bytes",

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every collective, blocking and as a request, short (datagrams) and long (streams), in place and not, on the group of all
+ * ranks and on smaller ones; 512 outstanding; wrong arguments; a child after fork.
+ */
+#include <stdint.h>
+
+#include "ranks.h"
+
+#define LONG_COUNT 100003u
+
+static trib_context *context;
+static trib_group *world;
+
+static int32_t value(uint32_t rank, size_t at)
+{
+    return (int32_t)((at * 2654435761u) ^ (rank * 40503u)) >> 8;
+}
+
+static int32_t sum(const uint32_t *ranks, uint32_t size, size_t at)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < size; i++)
+        total += (uint32_t)value(ranks[i], at);
+    return (int32_t)total;
+}
+
+static void finish(int started, trib_request *request)
+{
+    CHECK(started == TRIB_OK);
+    CHECK(trib_wait(request, 60000) == TRIB_OK);
+    int done = 0;
+    CHECK(trib_test(request, &done) == TRIB_OK && done == 1);
+    CHECK(trib_request_free(request) == TRIB_OK);
+}
+
+static void check_collectives(trib_group *g, const uint32_t *ranks, uint32_t size, size_t count)
+{
+    uint32_t me = trib_group_rank(g);
+    CHECK(trib_group_size(g) == size && ranks[me] == own_rank);
+    size_t whole = count * size;
+    int32_t *in = (int32_t *)malloc((whole + 1) * sizeof *in), *out = (int32_t *)malloc((whole + 1) * sizeof *out);
+    CHECK(in && out);
+    for (int way = 0; way < 4; way++) {
+        int nb = way & 1, in_place = way & 2;
+        trib_request *request = NULL;
+        uint32_t root = (size - 1) * (uint32_t)nb;
+        const void *src = in_place ? TRIB_IN_PLACE : in;
+        int32_t *mine = in_place ? out : in;
+
+        for (size_t i = 0; i < count; i++)
+            mine[i] = value(own_rank, i);
+        if (nb)
+            finish(trib_allreduce_nb(g, src, out, count, TRIB_INT32, TRIB_SUM, &request), request);
+        else
+            CHECK(trib_allreduce(g, src, out, count, TRIB_INT32, TRIB_SUM) == TRIB_OK);
+        for (size_t i = 0; i < count; i++)
+            CHECK(out[i] == sum(ranks, size, i));
+
+        for (size_t i = 0; i < count; i++)
+            in[i] = out[i] = value(own_rank, i);
+        const void *at_root = in_place && me == root ? TRIB_IN_PLACE : in;
+        void *result = me == root ? out : NULL;
+        if (nb)
+            finish(trib_reduce_nb(g, at_root, result, count, TRIB_INT32, TRIB_SUM, root, &request), request);
+        else
+            CHECK(trib_reduce(g, at_root, result, count, TRIB_INT32, TRIB_SUM, root) == TRIB_OK);
+        for (size_t i = 0; i < count; i++)
+            CHECK(out[i] == (me == root ? sum(ranks, size, i) : value(own_rank, i)));
+
+        for (size_t i = 0; i < count; i++)
+            out[i] = me == root ? value(77, i) : -1;
+        if (nb)
+            finish(trib_bcast_nb(g, out, count * sizeof *out, root, &request), request);
+        else
+            CHECK(trib_bcast(g, out, count * sizeof *out, root) == TRIB_OK);
+        for (size_t i = 0; i < count; i++)
+            CHECK(out[i] == value(77, i));
+
+        if (nb)
+            finish(trib_barrier_nb(g, &request), request);
+        else
+            CHECK(trib_barrier(g) == TRIB_OK);
+
+        for (size_t i = 0; i < whole; i++)
+            mine[i] = value(own_rank, i);
+        if (nb)
+            finish(trib_reduce_scatter_nb(g, src, out, count, TRIB_INT32, TRIB_SUM, &request), request);
+        else
+            CHECK(trib_reduce_scatter(g, src, out, count, TRIB_INT32, TRIB_SUM) == TRIB_OK);
+        for (size_t i = 0; i < count; i++)
+            CHECK(out[i] == sum(ranks, size, me * count + i));
+
+        for (size_t i = 0; i < count; i++)
+            (in_place ? out + me * count : in)[i] = value(own_rank, i);
+        if (nb)
+            finish(trib_allgather_nb(g, src, out, count * sizeof *out, &request), request);
+        else
+            CHECK(trib_allgather(g, src, out, count * sizeof *out) == TRIB_OK);
+        for (uint32_t r = 0; r < size; r++)
+            for (size_t i = 0; i < count; i++)
+                CHECK(out[r * count + i] == value(ranks[r], i));
+    }
+    free(in);
+    free(out);
+}
+
+static void check_types(void)
+{
+    double x = 1.0 / (own_rank + 1), most = 0;
+    CHECK(trib_allreduce(world, &x, &most, 1, TRIB_FLOAT64, TRIB_MAX) == TRIB_OK && most == 1.0);
+    uint64_t bit = (uint64_t)1 << own_rank, bits = 0;
+    CHECK(trib_allreduce(world, &bit, &bits, 1, TRIB_UINT64, TRIB_BOR) == TRIB_OK);
+    CHECK(bits == ((uint64_t)1 << own_size) - 1);
+    CHECK(trib_supports(TRIB_BFLOAT16, TRIB_SUM) == 1 && trib_supports(TRIB_FLOAT32, TRIB_BXOR) == 0);
+    CHECK(trib_supports((enum trib_dtype)99, TRIB_SUM) == 0);
+}
+
+static void check_outstanding(void)
+{
+    enum { MANY = 512 };
+    static trib_request *requests[MANY];
+    static int64_t in[MANY], out[MANY];
+    for (int i = 0; i < MANY; i++) {
+        in[i] = i * 1000 + (int64_t)own_rank;
+        CHECK(trib_allreduce_nb(world, &in[i], &out[i], 1, TRIB_INT64, TRIB_SUM, &requests[i]) == TRIB_OK);
+    }
+    int64_t ranks = own_size;
+    for (int i = MANY - 1; i >= 0; i--) {
+        CHECK(trib_wait(requests[i], 60000) == TRIB_OK);
+        CHECK(out[i] == ranks * i * 1000 + ranks * (ranks - 1) / 2);
+        CHECK(trib_request_free(requests[i]) == TRIB_OK);
+    }
+    /* A request may be freed while its operation runs; testing alone drives progress. */
+    trib_request *request = NULL;
+    CHECK(trib_barrier_nb(world, &request) == TRIB_OK && trib_request_free(request) == TRIB_OK);
+    CHECK(trib_barrier_nb(world, &request) == TRIB_OK);
+    int done = 0;
+    while (!done)
+        CHECK(trib_test(request, &done) == TRIB_OK);
+    CHECK(trib_request_free(request) == TRIB_OK);
+}
+
+static void check_groups(void)
+{
+    uint32_t ranks[RANKS_MAX], size = 0;
+    trib_group *g = NULL, *later = NULL;
+    trib_request *ready = NULL, *early = NULL;
+    /* Ranks of the same parity, highest first. */
+    for (uint32_t r = own_size; r-- > 0;)
+        if (r % 2 == own_rank % 2)
+            ranks[size++] = r;
+    CHECK(trib_group_create(context, ranks, size, 7, &g) == TRIB_OK);
+    check_collectives(g, ranks, size, 3);
+    check_collectives(g, ranks, size, LONG_COUNT);
+    CHECK(trib_group_status(g) == TRIB_OK && trib_group_free(g) == TRIB_OK);
+
+    /* Posted before the group is ready. */
+    CHECK(trib_group_create_nb(context, ranks, size, 8, &later, &ready) == TRIB_OK);
+    CHECK(trib_barrier_nb(later, &early) == TRIB_OK);
+    finish(TRIB_OK, early);
+    finish(TRIB_OK, ready);
+    CHECK(trib_group_free(later) == TRIB_OK);
+
+    ranks[0] = own_rank;
+    CHECK(trib_group_create(context, ranks, 1, 0, &g) == TRIB_OK);
+    check_collectives(g, ranks, 1, 5);
+    CHECK(trib_group_free(g) == TRIB_OK);
+}
+
+static void check_errors(void)
+{
+    int32_t x = 1, y = 0;
+    trib_request *request = NULL;
+    uint32_t ranks[2] = {own_rank, own_rank};
+    trib_group *g = NULL;
+    CHECK(trib_allreduce(NULL, &x, &y, 1, TRIB_INT32, TRIB_SUM) == TRIB_ERR_INVALID);
+    CHECK(strstr(trib_last_error(), "`g` is NULL"));
+    CHECK(trib_allreduce(world, NULL, &y, 1, TRIB_INT32, TRIB_SUM) == TRIB_ERR_INVALID);
+    CHECK(trib_allreduce(world, &x, NULL, 1, TRIB_INT32, TRIB_SUM) == TRIB_ERR_INVALID);
+    CHECK(trib_allreduce(world, &x, &y, SIZE_MAX, TRIB_INT32, TRIB_SUM) == TRIB_ERR_INVALID);
+    CHECK(trib_allreduce(world, &x, &y, 1, (enum trib_dtype)99, TRIB_SUM) == TRIB_ERR_UNSUPPORTED);
+    CHECK(trib_allreduce(world, &x, &y, 1, TRIB_INT32, (enum trib_op)4) == TRIB_ERR_UNSUPPORTED);
+    CHECK(trib_allreduce(world, &x, &y, 1, TRIB_FLOAT32, TRIB_BAND) == TRIB_ERR_UNSUPPORTED);
+    CHECK(trib_allreduce_nb(world, &x, &y, 1, TRIB_INT32, TRIB_SUM, NULL) == TRIB_ERR_INVALID);
+    CHECK(trib_bcast(world, &x, sizeof x, own_size) == TRIB_ERR_INVALID);
+    CHECK(strstr(trib_last_error(), "root"));
+    CHECK(trib_reduce(world, TRIB_IN_PLACE, &y, 1, TRIB_INT32, TRIB_SUM, (own_rank + 1) % own_size) == TRIB_ERR_INVALID);
+    CHECK(trib_test(NULL, &y) == TRIB_ERR_INVALID && trib_wait(NULL, 0) == TRIB_ERR_INVALID);
+    CHECK(trib_group_create(context, ranks, 2, 0, &g) == TRIB_ERR_INVALID);
+    ranks[0] = (own_rank + 1) % own_size;
+    CHECK(trib_group_create(context, ranks, 1, 0, &g) == TRIB_ERR_INVALID);
+    CHECK(trib_group_create(context, NULL, 1, 0, &g) == TRIB_ERR_INVALID);
+    CHECK(trib_group_create_nb(context, ranks, 0, 0, &g, &request) == TRIB_ERR_INVALID);
+    CHECK(g == NULL && request == NULL);
+    CHECK(trib_group_free(NULL) == TRIB_OK && trib_request_free(NULL) == TRIB_OK && trib_finalize(NULL) == TRIB_OK);
+    /* None of this has touched the group. */
+    char text[64] = "x";
+    CHECK(trib_group_error(world, text, sizeof text) == TRIB_OK && text[0] == 0);
+    CHECK(trib_allreduce(world, &x, &y, 1, TRIB_INT32, TRIB_SUM) == TRIB_OK && y == (int32_t)own_size);
+}
+
+static void check_fork(void)
+{
+    int32_t x = 1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        int refused = trib_barrier(world) == TRIB_ERR_FORKED && trib_progress(context) == TRIB_ERR_FORKED;
+        refused = refused && trib_group_free(world) == TRIB_ERR_FORKED && trib_finalize(context) == TRIB_ERR_FORKED;
+        _exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(trib_bcast(world, &x, sizeof x, 0) == TRIB_OK);
+}
+
+static void check_mismatch(void)
+{
+    uint32_t ranks[RANKS_MAX];
+    trib_group *g = NULL;
+    int32_t in[4] = {0}, out[4];
+    char text[512];
+    for (uint32_t r = 0; r < own_size; r++)
+        ranks[r] = r;
+    CHECK(trib_group_create(context, ranks, own_size, 9, &g) == TRIB_OK);
+    size_t count = own_rank + 1 == own_size ? 3 : 4;
+    CHECK(trib_allreduce(g, in, out, count, TRIB_INT32, TRIB_SUM) == TRIB_ERR_MISMATCH);
+    CHECK(trib_group_status(g) == TRIB_ERR_MISMATCH);
+    CHECK(trib_group_error(g, text, sizeof text) == TRIB_ERR_MISMATCH);
+    char last[16];
+    snprintf(last, sizeof last, "rank %u", own_size - 1);
+    CHECK(strstr(text, last) && strstr(text, "4 x int32") && strstr(text, "3 x int32"));
+    CHECK(trib_group_free(g) == TRIB_OK);
+}
+
+static void body(void)
+{
+    uint32_t ranks[RANKS_MAX];
+    trib_params params = rank_params();
+    CHECK(trib_init(&params, &context) == TRIB_OK);
+    for (uint32_t r = 0; r < own_size; r++)
+        ranks[r] = r;
+    CHECK(trib_group_create(context, ranks, own_size, 0, &world) == TRIB_OK);
+    check_collectives(world, ranks, own_size, 0);
+    check_collectives(world, ranks, own_size, 1);
+    check_collectives(world, ranks, own_size, 1000);
+    check_collectives(world, ranks, own_size, LONG_COUNT);
+    check_types();
+    check_outstanding();
+    check_groups();
+    check_errors();
+    check_fork();
+    if (own_size > 1)
+        check_mismatch();
+
+    trib_counters counters;
+    counters.struct_size = sizeof counters;
+    CHECK(trib_get_counters(context, &counters) == TRIB_OK);
+    CHECK(counters.operations_llt > 512 && counters.operations_sat > 0 && counters.groups_created >= 4);
+    CHECK(counters.stream_bytes_sent > LONG_COUNT && counters.datagrams_sent > 512);
+    CHECK(trib_barrier(world) == TRIB_OK);
+    CHECK(trib_group_free(world) == TRIB_OK);
+    CHECK(trib_finalize(context) == TRIB_OK);
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t size = argc > 1 ? (uint32_t)atoi(argv[1]) : 4;
+    return size < 1 || size > RANKS_MAX || on_ranks(size, body);
+}

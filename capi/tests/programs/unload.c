@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loads the library, has an error on two threads, and unloads it: nothing of it stays mapped, and threads end as usual.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tributary.h"
+
+typedef int (*init_call)(const trib_params *, trib_context **);
+typedef const char *(*text_call)(void);
+
+static void *library;
+static pthread_barrier_t failed, unloaded;
+
+static int is_mapped(void)
+{
+    char line[512];
+    int found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        found |= strstr(line, "libtributary") != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+static int fails_with_words(void)
+{
+    init_call init = (init_call)(intptr_t)dlsym(library, "trib_init");
+    text_call last_error = (text_call)(intptr_t)dlsym(library, "trib_last_error");
+    return init && last_error && init(NULL, NULL) == TRIB_ERR_INVALID && last_error()[0] != 0;
+}
+
+static void *other(void *unused)
+{
+    (void)unused;
+    int ok = fails_with_words();
+    pthread_barrier_wait(&failed);
+    pthread_barrier_wait(&unloaded);
+    return ok ? &library : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    void *ok = NULL;
+    library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!library || !is_mapped())
+        return 1;
+    pthread_barrier_init(&failed, NULL, 2);
+    pthread_barrier_init(&unloaded, NULL, 2);
+    if (pthread_create(&thread, NULL, other, NULL) != 0)
+        return 2;
+    int here = fails_with_words();
+    pthread_barrier_wait(&failed);
+    int closed = dlclose(library) == 0 && !is_mapped();
+    pthread_barrier_wait(&unloaded);
+    pthread_join(thread, &ok);
+    return here && ok && closed ? 0 : 3;
+}
