@@ -1,5 +1,6 @@
 //! What the drivers of all cores share: clock, links, checkers, trace.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use trib_proto::node::Link;
@@ -78,6 +79,8 @@ pub struct Environment {
     /// The trace.
     pub trace: Trace,
     channels: Vec<[Channel; 2]>,
+    /// Per node: buffers that wait to be written, and into how many sockets.
+    unwritten: Vec<BTreeMap<u32, u32>>,
     rng: Rng,
     frames: u64,
 }
@@ -93,7 +96,8 @@ impl Environment {
         trace: Trace,
         rng: Rng,
     ) -> Environment {
-        Environment { tree, options, epoch, clock: Clock::new(), checkers, trace, channels, rng, frames: 0 }
+        let unwritten = vec![BTreeMap::new(); tree.nodes.len()];
+        Environment { unwritten, tree, options, epoch, clock: Clock::new(), checkers, trace, channels, rng, frames: 0 }
     }
 
     /// The time.
@@ -150,20 +154,33 @@ impl Environment {
         &mut self.channels[edge.below][usize::from(edge.up)]
     }
 
-    /// Sends a frame.
-    pub fn send(&mut self, edge: Edge, path: Path, header: &Header, body: Body, data: Option<Rc<Value>>) {
-        let frame = match Frame::new(*header, body, data) {
-            Ok(frame) => Rc::new(frame),
+    /// A frame as its receiver will see it; `None` (and a failure) if a receiver would not take it.
+    pub fn frame(&mut self, header: &Header, body: Body, data: Option<Rc<Value>>) -> Option<Frame> {
+        match Frame::new(*header, body, data) {
+            Ok(frame) => Some(frame),
             Err(error) => {
-                let what = format!("{header} does not survive the wire: {error}");
-                return self.checkers.fail("wire", what);
+                self.checkers.fail("wire", format!("{header} does not survive the wire: {error}"));
+                None
             }
-        };
+        }
+    }
+
+    /// Buffers of a node whose bytes still wait to be written into some socket.
+    pub fn unwritten(&self, node: usize) -> impl Iterator<Item = &u32> {
+        self.unwritten[node].keys()
+    }
+
+    /// Sends a frame.
+    pub fn send(&mut self, edge: Edge, path: Path, frame: Rc<Frame>) {
+        let header = &frame.header;
         self.check_address(edge, path, header);
         self.frames += 1;
         self.record(edge, path, header, "sends");
         match path {
             Path::Stream => {
+                if let Some((node, buffer)) = frame.source {
+                    *self.unwritten[node].entry(buffer).or_insert(0) += 1;
+                }
                 self.channel(edge).queue(frame);
                 self.write(edge);
             }
@@ -180,6 +197,14 @@ impl Environment {
                 return;
             };
             self.clock.at(written.arrival, Event::Readable(edge));
+            if let Some((node, buffer)) = written.frame.source
+                && let Some(count) = self.unwritten[node].get_mut(&buffer)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.unwritten[node].remove(&buffer);
+                }
+            }
             if !edge.up && written.frame.header.kind == Kind::Result {
                 let frame = written.frame;
                 self.clock.at(now, Event::Written { edge, frame });

@@ -339,7 +339,9 @@ impl LeafOutput for Driver<'_> {
                 (Body::None, Some(Rc::new(value)))
             }
         };
-        self.environment.send(edge, path, header, body, data);
+        if let Some(frame) = self.environment.frame(header, body, data) {
+            self.environment.send(edge, path, Rc::new(frame));
+        }
     }
 
     fn deliver(&mut self, slice: Slice) {

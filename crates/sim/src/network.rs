@@ -22,6 +22,8 @@ pub struct Frame {
     pub data: Option<Rc<Value>>,
     /// Bytes on the wire.
     pub wire_len: u64,
+    /// Node and number of the buffer that the data is in until it is written.
+    pub source: Option<(usize, u32)>,
 }
 
 impl Frame {
@@ -50,7 +52,7 @@ impl Frame {
         if body == Body::None && carried != header.payload_len {
             return Err(format!("{carried} bytes of data under a header of {}", header.payload_len));
         }
-        Ok(Frame { header, body, data, wire_len: HEADER_LEN as u64 + payload })
+        Ok(Frame { header, body, data, wire_len: HEADER_LEN as u64 + payload, source: None })
     }
 }
 

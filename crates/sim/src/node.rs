@@ -109,8 +109,11 @@ impl Node {
             datagram_groups: self.core.datagram_groups(),
             streams: self.core.streams_held(),
         };
+        let released = |token: &&u32| self.buffers.get(**token as usize).is_none_or(Option::is_none);
+        let kept = environment.unwritten(self.number).filter(released).count();
+        let held = Holdings { kept, ..self.held };
         let limits = environment.options.limits;
-        environment.checkers.check_memory(self.number, &limits, self.held, account);
+        environment.checkers.check_memory(self.number, &limits, held, account);
     }
 }
 
@@ -137,6 +140,19 @@ impl Driver<'_> {
             self.fail(&format!("uses buffer {} after its release", token.0));
         }
         value
+    }
+
+    /// Some bytes of a buffer; what is sent of a buffer is often all of it.
+    fn part(&mut self, token: Token, from: u32, len: u32) -> Option<Rc<Value>> {
+        let value = self.value(token)?;
+        if from == 0 && len == value.len() {
+            return Some(value);
+        }
+        let part = value.slice(from, len).map(Rc::new);
+        if part.is_none() {
+            self.fail(&format!("sends beyond the end of buffer {}", token.0));
+        }
+        part
     }
 
     fn take(&mut self, token: Token) -> Option<Buffer> {
@@ -171,45 +187,32 @@ impl Driver<'_> {
 
 impl NodeOutput for Driver<'_> {
     fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>) {
+        let source = match payload {
+            Payload::Data { token, .. } if path == Path::Stream => Some((self.number, token.0)),
+            _ => None,
+        };
         let (body, data) = match payload {
             Payload::None => (Body::None, None),
             Payload::Body(body) => (body.clone(), None),
-            Payload::Data { token, from } => {
-                let Some(value) = self.value(token) else {
-                    return;
-                };
-                let len = header.payload_len;
-                let part =
-                    if from == 0 && len == value.len() { Some(value) } else { value.slice(from, len).map(Rc::new) };
-                let Some(part) = part else {
-                    return self.fail(&format!("sends beyond the end of buffer {}", token.0));
-                };
-                (Body::None, Some(part))
-            }
-        };
-        let mut send = |below: usize, up: bool| {
-            let edge = Edge { below, up };
-            self.environment.send(edge, path, header, body.clone(), data.clone());
-        };
-        match target {
-            Target::Parent => send(self.number, true),
-            Target::Child(child) => match self.environment.child_actor(self.number, child) {
-                Some(below) => {
-                    let edge = Edge { below, up: false };
-                    self.environment.send(edge, path, header, body, data);
-                }
-                None => self.fail(&format!("sends to {child}, which it does not have")),
+            Payload::Data { token, from } => match self.part(token, from, header.payload_len) {
+                Some(part) => (Body::None, Some(part)),
+                None => return,
             },
-            Target::Children(bits) => {
-                for child in (0..64).filter(|c| bits & (1 << c) != 0).map(ChildIndex) {
-                    match self.environment.child_actor(self.number, child) {
-                        Some(below) => {
-                            let edge = Edge { below, up: false };
-                            self.environment.send(edge, path, header, body.clone(), data.clone());
-                        }
-                        None => self.fail(&format!("sends to {child}, which it does not have")),
-                    }
-                }
+        };
+        let Some(frame) = self.environment.frame(header, body, data) else { return };
+        let frame = Rc::new(Frame { source, ..frame });
+        let children = match target {
+            Target::Parent => {
+                let edge = Edge { below: self.number, up: true };
+                return self.environment.send(edge, path, frame);
+            }
+            Target::Child(child) => 1u64 << child.0,
+            Target::Children(bits) => bits,
+        };
+        for child in (0..64).filter(|c| children & (1 << c) != 0).map(ChildIndex) {
+            match self.environment.child_actor(self.number, child) {
+                Some(below) => self.environment.send(Edge { below, up: false }, path, Rc::clone(&frame)),
+                None => self.fail(&format!("sends to {child}, which it does not have")),
             }
         }
     }

@@ -218,10 +218,7 @@ impl World {
                 }
             }
             Event::LinkUp(edge) => {
-                let near = Edge {
-                    up: !edge.up,
-                    ..edge
-                };
+                let near = Edge { up: !edge.up, ..edge };
                 if self.environment.channel(near).is_cut() {
                     return;
                 }

@@ -210,6 +210,11 @@ impl Checkers {
         self.node_dead || plan.disturbed.is_some() || plan.members.iter().any(|m| self.dead[*m as usize])
     }
 
+    /// Whether any group may fail in this run.
+    fn may_fail(&self) -> bool {
+        (0..self.groups.len()).any(|group| self.is_disturbed(group))
+    }
+
     fn name(&self, operation: usize) -> String {
         let plan = &self.work.operations[operation];
         format!("operation {operation} ({} in group {})", plan.signature, plan.group)
