@@ -20,6 +20,9 @@ pub enum Error {
     /// This host.
     #[error("cannot start the node's threads and sockets: {0}")]
     Thread(io::Error),
+    /// This program.
+    #[error("a thread of the node has ended; the log says why, please report it")]
+    Broken,
     /// The manager, or this node's credentials.
     #[error("the manager did not take the node in: {0}")]
     Control(trib_control::Error),

@@ -104,6 +104,11 @@ impl Node {
         }
     }
 
+    /// Whether a thread has ended that should not: an error in this program. Its jobs have lost their connections.
+    pub fn is_broken(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
     /// What the node has counted so far.
     pub fn counters(&self) -> Counters {
         collect(&self.acceptor, &self.workers)
@@ -152,7 +157,7 @@ impl Drop for Node {
 /// Runs a node until SIGTERM or SIGINT, and tells the supervisor when the manager has taken it in.
 ///
 /// # Errors
-/// As [`Node::start`] and [`Node::wait_registered`].
+/// As [`Node::start`] and [`Node::wait_registered`]; or a thread has panicked.
 pub fn run(options: Options) -> Result<(), Error> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
@@ -162,6 +167,9 @@ pub fn run(options: Options) -> Result<(), Error> {
     let mut registered = false;
     while !ended.load(Ordering::Relaxed) {
         if registered {
+            if node.is_broken() {
+                return Err(Error::Broken);
+            }
             thread::sleep(GLANCE);
         } else if node.wait_registered(GLANCE)? {
             registered = true;

@@ -17,7 +17,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
@@ -74,6 +74,7 @@ impl Door {
             registry: Registry::default(),
             callers: Callers::default(),
             workers,
+            accept_again: false,
             stopping: false,
         };
         thread::Builder::new().name("acceptor".into()).spawn(move || {
@@ -89,6 +90,8 @@ struct Acceptor {
     registry: Registry,
     callers: Callers,
     workers: Vec<WorkerHandle>,
+    /// Connections may wait that could not be accepted.
+    accept_again: bool,
     stopping: bool,
 }
 
@@ -96,13 +99,19 @@ impl Acceptor {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
         while !self.stopping {
-            let patience = self.callers.patience(Instant::now());
+            let patience = match self.callers.patience(Instant::now()) {
+                _ if self.accept_again => Some(ACCEPT_PAUSE),
+                patience => patience,
+            };
             match self.door.poll.poll(&mut events, patience) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
             // First, so that a child that follows its grant closely finds it.
             self.on_mail();
+            if core::mem::take(&mut self.accept_again) {
+                self.on_connections();
+            }
             for event in &events {
                 match event.token() {
                     MAILBOX => {}
@@ -165,8 +174,9 @@ impl Acceptor {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // Out of descriptors, or the caller is gone already: the next edge brings the rest.
+                    // Out of descriptors, or the caller is gone already. Others may wait behind it, without another edge.
                     tracing::warn!(%error, "cannot accept a connection");
+                    self.accept_again = true;
                     return;
                 }
             }
@@ -192,6 +202,8 @@ fn add(counters: &mut Counters, name: &str, count: u64) {
     counters::add(counters, name, count);
 }
 
+/// How long to wait for descriptors to come free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAILBOX: Token = Token(0);
 const LISTENER: Token = Token(1);
 const FIRST_CALLER: usize = 2;

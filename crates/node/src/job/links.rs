@@ -96,7 +96,7 @@ impl Links {
             Some(io) if !matches!(io.state, State::Gone) => {
                 io.state = State::Gone;
                 io.datagrams = None;
-                io.writer.cut(|_| true);
+                io.writer.clear();
                 true
             }
             _ => false,

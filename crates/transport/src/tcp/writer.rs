@@ -225,6 +225,17 @@ impl<P: Source> StreamWriter<P> {
         frames
     }
 
+    /// Drops everything that waits: the connection is gone.
+    pub fn clear(&mut self) {
+        self.begun = None;
+        self.control.clear();
+        self.picked.clear();
+        self.picked_bytes = 0;
+        self.lanes.clear();
+        self.written.clear();
+        self.queued_bytes = 0;
+    }
+
     /// Every payload of vector data that waits, the one that has begun included, for instance to replace the
     /// application's memory by a copy. A replacement has the same length.
     pub fn payloads_mut(&mut self) -> impl Iterator<Item = (&Header, &mut P)> {

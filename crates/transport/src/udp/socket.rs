@@ -346,7 +346,7 @@ impl Zeroable for libc::iovec {}
 impl Zeroable for libc::mmsghdr {}
 
 /// Most datagrams of one receive call.
-const BATCH_MAX: usize = 64;
+const BATCH_MAX: usize = 32;
 /// `enum sk_meminfo` of linux/sock_diag.h: its length, and where the drops stand.
 const MEMINFO_WORDS: usize = 9;
 const MEMINFO_DROPS: usize = 8;

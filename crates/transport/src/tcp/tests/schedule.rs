@@ -147,3 +147,19 @@ fn what_has_not_begun_can_be_cut_and_what_has_can_be_replaced() {
     assert_eq!(groups, [1, 2]);
     assert_eq!(socket.bytes[HEADER_LEN..][..100], [[7; 50], [9; 50]].concat());
 }
+
+#[test]
+fn a_cleared_queue_holds_nothing() {
+    let mut writer = writer();
+    writer.push_control(&header(Kind::Credit, 1, 0), &[]).unwrap();
+    for group in [1, 2] {
+        writer.push_data(&header(Kind::Contribution, group, 100), Some(Bytes(vec![7; 100])));
+    }
+    writer.flush(&mut Room::new(50)).unwrap();
+    writer.clear();
+    assert!(writer.is_idle());
+    assert_eq!(writer.payloads_mut().count(), 0);
+    let mut socket = Room::new(usize::MAX);
+    assert_eq!(writer.flush(&mut socket).unwrap(), FlushEnd::Idle);
+    assert!(socket.bytes.is_empty());
+}
