@@ -638,7 +638,7 @@ impl NodeCore {
         }
         let waiting = self.pending.get(&key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
         if !waiting {
-            if self.pending_count > PENDING_PER_GROUP * self.place.config.limits.groups as usize {
+            if self.pending_count > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {
                 out.note(Note::Violation);
                 return self.dead.push(Link::Child(child));
             }
@@ -849,6 +849,7 @@ impl NodeCore {
 /// A child that starts so many more creations than the job may have groups has lost its mind: its connection is closed,
 /// which its peers see as its death. Refusing it quietly would leave them waiting.
 const PENDING_PER_GROUP: usize = 4;
+const PENDING_FLOOR: usize = 256;
 
 static EMPTY: RankList = RankList::EMPTY;
 

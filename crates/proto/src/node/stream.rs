@@ -287,7 +287,11 @@ impl Streams {
         self.extend_credit(place, info, out);
     }
 
+    /// Sends aggregates up, as far as the parent's credit goes. At the group's root there is none: folds are results there.
     fn send_up(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+        if info.duty == Duty::Root {
+            return;
+        }
         while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
             let slot = self.slot(self.next_up);
             let mark = self.marks.iter().copied().min().unwrap_or(0);
