@@ -8,7 +8,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test mutants bench build mpi lint install dependencies
+.PHONY: help demo test mutants bench build lint install dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -20,7 +20,7 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 	@scripts/test
 
 mutants: ## break the protocol core in six ways and show that the simulator notices each
-	@scripts/mutants
+	@tests/mutants/run
 
 bench: build ## the table of latencies and bandwidths, 4 B to 16 MiB
 	@scripts/bench
@@ -29,12 +29,10 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
-build: mpi ## binary and libraries, in target/release
-	$(CARGO) build --release -p trib
-
-# Programs linked with the library look for its soname, in the build folder as after installation.
-mpi:
-	$(CARGO) build --release -p tributary
+# One call for all of the workspace: with fewer packages Cargo would choose other features for what they share, and build
+# it twice. Programs linked with the library look for its soname, in the build folder as after installation.
+build: ## binary and libraries, in target/release
+	$(CARGO) build --release --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
 	$(MAKE) -C mpi LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi
 

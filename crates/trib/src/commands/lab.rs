@@ -280,7 +280,7 @@ const FABRIC_PREFIX: &str = "lab-";
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STAR_EXAMPLES: &str = "\
 Examples:
-  trib lab star --hosts 4 --leaves 2 -- trib status
+  trib lab star --hosts 4 --leaves 2 -- trib lab exec 0 -- trib status
   trib lab star --hosts 4 --leaves 2 -- trib run -n 4 -- sh -c 'exec trib lab exec $TRIB_RANK -- ./program'";
 const EXEC_EXAMPLES: &str = "\
 Examples (inside `trib lab star`):

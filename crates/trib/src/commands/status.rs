@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+    /// Show counters too that are zero at every node
+    #[arg(long)]
+    all: bool,
     /// How long the manager may take, seconds
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     timeout: u64,
@@ -43,7 +46,7 @@ impl Arguments {
             Reply::Refused(refusal) => return Err(trib_control::Error::Refused(refusal).into()),
             other => return Err(Failure::Operation(format!("the manager answered something else: {other:?}"))),
         };
-        let text = if self.json { json(&report) } else { tables(&report) };
+        let text = if self.json { json(&report) } else { tables(&report, self.all) };
         std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -55,7 +58,7 @@ fn json(report: &StatusReport) -> String {
     text
 }
 
-fn tables(report: &StatusReport) -> String {
+fn tables(report: &StatusReport, all: bool) -> String {
     let StatusReport { fabric, nodes, jobs } = report;
     let mut text = format!("Fabric {fabric}: {} nodes, {} jobs\n\n", nodes.len(), jobs.len());
 
@@ -75,14 +78,19 @@ fn tables(report: &StatusReport) -> String {
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }
-    if let Some(table) = counters(nodes) {
+    if let Some((table, hidden)) = counters(nodes, all) {
         write!(text, "\n{table}").expect("writing to memory cannot fail");
+        if hidden > 0 {
+            writeln!(text, "({hidden} more are zero at every node; --all shows them)")
+                .expect("writing to memory cannot fail");
+        }
     }
     text
 }
 
-/// One row per counter, one column per node; `None` when no node told any.
-fn counters(nodes: &[NodeStatus]) -> Option<Table> {
+/// One row per counter, one column per node, and how many rows are left out because they hold only zeros; `None` when no
+/// node told any.
+fn counters(nodes: &[NodeStatus], all: bool) -> Option<(Table, usize)> {
     let told: Vec<&NodeStatus> = nodes.iter().filter(|node| !node.counters.is_empty()).collect();
     let mut names: Vec<&str> = told.iter().flat_map(|node| node.counters.keys().map(String::as_str)).collect();
     names.sort_unstable();
@@ -90,16 +98,40 @@ fn counters(nodes: &[NodeStatus]) -> Option<Table> {
     if names.is_empty() {
         return None;
     }
+    let is_shown =
+        |name: &&str| all || told.iter().any(|node| node.counters.get(*name).is_some_and(|&value| value > 0));
+    let (shown, hidden): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_shown);
     let heads = std::iter::once("COUNTER").chain(told.iter().map(|node| node.name.as_str()));
     let mut table = Table::new(heads);
-    for name in names {
+    for name in shown {
         let values = told.iter().map(|node| node.counters.get(name).map_or_else(|| "-".to_owned(), u64::to_string));
         table.row(std::iter::once(name.to_owned()).chain(values));
     }
-    Some(table)
+    Some((table, hidden.len()))
 }
 
 const EXAMPLES: &str = "\
 Examples:
   trib status
   trib status --json | jq '.nodes[].counters'";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_are_zero_everywhere_are_counted_and_not_shown() {
+        let node = |name: &str, counters: &[(&str, u64)]| NodeStatus {
+            name: name.to_owned(),
+            address: None,
+            version: String::new(),
+            connected: true,
+            counters: counters.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
+        };
+        let nodes = [node("a", &[("in", 1), ("lost", 0)]), node("b", &[("in", 0), ("lost", 0)]), node("away", &[])];
+        let (table, hidden) = counters(&nodes, false).unwrap();
+        assert_eq!((table.to_string().as_str(), hidden), ("COUNTER  a  b\nin       1  0\n", 1));
+        assert_eq!(counters(&nodes, true).unwrap().1, 0);
+        assert!(counters(&nodes[2..], true).is_none());
+    }
+}
