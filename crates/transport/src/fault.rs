@@ -1,7 +1,7 @@
 //! A hook for tests: the datagram path of a real process loses, doubles and reorders.
 //!
 //! `TRIB_FAULT_UDP="loss=0.10,dup=0.05,reorder=0.05,seed=7"` in a process's environment puts these faults on every datagram
-//! it sends and on every datagram it receives. Unset, which is the rule, nothing is checked per datagram but an
+//! it sends and on every one it receives, so that between two such processes each happens twice as often. Unset, which is the rule, nothing is checked per datagram but an
 //! `Option`.
 
 use std::env;

@@ -50,7 +50,8 @@ pub struct RecvBatch {
 }
 
 impl RecvBatch {
-    /// Room for `count` datagrams with `payload` bytes of payload each (longer ones are rejected).
+    /// Room for `count` datagrams with `payload` bytes of payload each (longer ones are rejected). A receive call takes
+    /// at most 32.
     pub fn new(count: usize, payload: usize) -> RecvBatch {
         // One byte more, to tell a datagram that fits from one that was cut.
         let size = (HEADER_LEN + payload + 1).next_multiple_of(8);
