@@ -13,6 +13,13 @@ def read(folder: Path, name: str) -> dict:
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def read_report(folder: Path, name: str) -> dict:
+    """What libtrib_mpi.so wrote; where it wrote nothing, a report that says so."""
+    if not (folder / f"{name}.report.json").exists():
+        return {"collectives": {}, "reason": "libtrib_mpi.so wrote no report; is TRIB_MPI=off set?"}
+    return read(folder, f"{name}.report")
+
+
 def show_training(folder: Path) -> list:
     """Prints the three results; returns what is wrong with them."""
     for name, words in ((WITHOUT, "Open MPI alone"), (WITH[0], "through the tree"), (WITH[1], "through the tree again")):
@@ -40,7 +47,7 @@ def main() -> int:
     problems = show_training(folder)
     for name in WITH:
         print(f"  collectives of run {name}, summed over its ranks:")
-        report = read(folder, f"{name}.report")
+        report = read_report(folder, name)
         if show_collectives(report) == 0:
             reason = report["reason"] or "every collective was left to the MPI"
             problems.append(f"run {name}: nothing went through the tree: {reason}")
