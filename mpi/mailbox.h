@@ -32,8 +32,8 @@ struct message {
     uint32_t collective; /* the last completed operation: enum collective, root */
     int32_t root;
     uint32_t held;   /* mark: 1 when the sender still holds that operation's result (input); decision: the holder's rank */
-    int32_t status;  /* mark: trib_status that made the sender stop; 0: it was asked to */
-    char cause[MESSAGE_CAUSE];
+    int32_t padding;
+    char cause[MESSAGE_CAUSE]; /* mark: what made the sender stop; empty: it was asked to */
 };
 
 /* comm must stay valid until mailbox_idle() is true and nothing more is sent. Callers hold registry_lock() from here on:

@@ -32,14 +32,12 @@ struct delivery {
 /* The agreement of one group, from the fence on. */
 struct recovery {
     bool mark_sent;
-    int status; /* why this rank stopped; TRIB_OK: it was asked to */
-    char cause[MESSAGE_CAUSE];
+    char cause[MESSAGE_CAUSE]; /* why this rank stopped; empty: it was asked to */
 
     struct mark *marks; /* first member only, one per member */
     uint32_t marks_given;
-    int first_status; /* the first mark that names a cause */
-    int first_rank;   /* its world rank */
-    char first_cause[MESSAGE_CAUSE];
+    char first_cause[MESSAGE_CAUSE]; /* of the first mark that names one */
+    int first_rank;                  /* its world rank */
 
     bool decided;
     struct message decision;
@@ -124,10 +122,9 @@ static void tell_failure(const struct group *group, const char *consequence)
 
     if (told)
         return;
-    notice("the tree of a communicator of %u ranks failed; rank %d saw: %s (%s). %s; from here on its collectives are "
+    notice("the tree of a communicator of %u ranks failed; rank %d saw: %s. %s; from here on its collectives are "
            "done by the MPI",
-           group->members.size, recovery->first_rank, recovery->first_cause, trib_strerror(recovery->first_status),
-           consequence);
+           group->members.size, recovery->first_rank, recovery->first_cause, consequence);
 }
 
 /* Who can give the others the last operation; members.size when nobody can. */
@@ -227,8 +224,7 @@ static void take_mark(struct group *group, const struct message *message)
         .root = message->root,
         .held = message->held != 0,
     };
-    if (message->status != TRIB_OK && recovery->first_status == TRIB_OK) {
-        recovery->first_status = message->status;
+    if (message->cause[0] != '\0' && recovery->first_cause[0] == '\0') {
         recovery->first_rank = members_world_rank(&group->members, message->sender);
         memcpy(recovery->first_cause, message->cause, sizeof recovery->first_cause);
     }
@@ -250,7 +246,6 @@ static void give_mark(struct group *group)
     mark.collective = kept->collective;
     mark.root = kept->root;
     mark.held = kept->held;
-    mark.status = recovery->status;
     memcpy(mark.cause, recovery->cause, sizeof mark.cause);
     if (group->rank == 0)
         take_mark(group, &mark);
@@ -347,14 +342,11 @@ void recovery_end_completed(struct group *group, const struct operation *operati
     registry_unlock();
 }
 
-void recovery_end_failed(struct group *group, int status, const char *cause)
+void recovery_end_failed(struct group *group, const char *cause)
 {
     registry_lock();
     fence(group); /* the operation still counts as running, so the mark waits for its cause */
-    if (group->recovery->status == TRIB_OK) {
-        group->recovery->status = status;
-        snprintf(group->recovery->cause, sizeof group->recovery->cause, "%s", cause);
-    }
+    snprintf(group->recovery->cause, sizeof group->recovery->cause, "%s", cause);
     end(group);
     registry_unlock();
 }
@@ -364,14 +356,6 @@ void recovery_end_refused(struct group *group)
     registry_lock();
     end(group);
     registry_unlock();
-}
-
-bool recovery_wanted(struct group *group)
-{
-    registry_lock();
-    bool wanted = group->recovery != NULL;
-    registry_unlock();
-    return wanted;
 }
 
 static bool is_decided(const struct group *group)

@@ -32,15 +32,12 @@ bool recovery_begin(struct group *group);
 
 /* How it ended; exactly one of these after each recovery_begin() that answered true. */
 void recovery_end_completed(struct group *group, const struct operation *operation);
-void recovery_end_failed(struct group *group, int status, const char *cause);
+void recovery_end_failed(struct group *group, const char *cause);
 void recovery_end_refused(struct group *group);
 
 /* Takes part in the agreement and brings operation to the outcome agreed on, never OUTCOME_ERROR. saved: the input,
  * where operation->input is TRIB_IN_PLACE. */
 enum outcome recovery_settle(struct group *group, const struct operation *operation, const void *saved);
-
-/* Another member has stopped using the tree. */
-bool recovery_wanted(struct group *group);
 
 /* For mailbox_poll(). */
 void recovery_handle(const struct message *message, void *payload);
