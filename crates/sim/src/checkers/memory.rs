@@ -34,19 +34,17 @@ impl Checkers {
         let children = self.tree.nodes[node].children.len();
         let slots = limits.window as usize * (children + 1);
         let context = children * limits.staging as usize + limits.flight as usize;
-        // A group that fails drops its buffers at once, and what the driver has still queued goes out or is cut off.
-        let kept = if held.kept > 0 && self.may_fail() { 0 } else { held.kept };
         let wrong = if (held.datagrams, held.segments) != account.tokens {
             format!("holds {held:?} but knows of {:?}", account.tokens)
         } else if held.datagrams > account.datagram_groups * slots {
             format!("holds {} datagrams, {} groups of {slots} are granted", held.datagrams, account.datagram_groups)
         } else if account.streams > limits.streams as usize {
             format!("uses {} stream contexts, {} are granted", account.streams, limits.streams)
-        } else if held.segments + kept > account.streams * context {
-            format!(
-                "holds {} segments and has {kept} released but not written, {} contexts of {context} are in use",
-                held.segments, account.streams
-            )
+        } else if held.segments > account.streams * context {
+            format!("holds {} segments, {} contexts of {context} are in use", held.segments, account.streams)
+        } else if held.kept > 0 && !self.may_fail() {
+            // Only a group that fails may drop what is still queued: otherwise it would be memory that nobody counts.
+            format!("has released {} buffers that still wait to be written", held.kept)
         } else {
             return;
         };

@@ -1,0 +1,165 @@
+"""Six faults of the protocol core, each a mistake that a simpler design would make.
+
+A fault is a list of exact replacements. Each text to replace must stand in its file exactly once: when the core changes and it does not any more,
+the run stops and says so, instead of testing nothing.
+"""
+
+from typing import NamedTuple
+
+
+class Edit(NamedTuple):
+    """One replacement in one file below crates/proto/src."""
+
+    file: str
+    old: str
+    new: str
+
+
+class Fault(NamedTuple):
+    """What is broken, in one line, and how."""
+
+    name: str
+    edits: list[Edit]
+
+
+NODE = "node/mod.rs"
+DATAGRAM = "node/datagram.rs"
+STREAM = "node/stream.rs"
+TABLE = "node/table.rs"
+LEAF = "leaf/mod.rs"
+
+FAULTS = [
+    Fault(
+        "one bank instead of two",
+        [
+            Edit(DATAGRAM, "records: vec![empty; 2 * window],", "records: vec![empty; window],"),
+            Edit(DATAGRAM, "(seq % (2 * self.window)) as usize", "(seq % self.window) as usize"),
+            Edit(DATAGRAM, "State::Empty => seq % (2 * self.window),", "State::Empty => seq % self.window,"),
+            Edit(
+                DATAGRAM,
+                "State::Done => record.head.seq + 2 * self.window,",
+                "State::Done => record.head.seq + self.window,",
+            ),
+        ],
+    ),
+    Fault(
+        "duplicate bitmap skipped",
+        [
+            Edit(
+                DATAGRAM,
+                "if !opens && self.records[at].contributed & bit != 0 {",
+                "if !opens && self.records[at].state != State::Filling {",
+            ),
+        ],
+    ),
+    Fault(
+        "epoch and generation not compared",
+        [
+            Edit(
+                NODE,
+                "if header.job != self.place.config.job || header.epoch != self.place.config.epoch {",
+                "if header.job != self.place.config.job {",
+            ),
+            Edit(TABLE, "(group.info.generation == generation).then_some(index)", "Some((index, generation).0)"),
+            Edit(
+                TABLE,
+                "(group.info.up == Some((index, generation))).then_some(own)",
+                "(group.info.up.map(|up| up.0) == Some((index, generation).0)).then_some(own)",
+            ),
+            Edit(
+                LEAF,
+                "let ours = header.job == config.job && header.epoch == config.epoch;",
+                "let ours = header.job == config.job;",
+            ),
+            Edit(
+                LEAF,
+                "if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {",
+                "if header.job != self.edge.config.job {",
+            ),
+            Edit(
+                LEAF,
+                "(name == (header.group, header.generation)).then_some(id)",
+                "(name.0 == header.group).then_some(id)",
+            ),
+        ],
+    ),
+    Fault(
+        "fold in arrival order",
+        [
+            Edit(
+                DATAGRAM,
+                "let slot = self.piece_at(header.seq, position);",
+                "let slot = self.piece_at(header.seq, self.records[at].contributed.count_ones() as usize);",
+            ),
+        ],
+    ),
+    Fault(
+        "accumulator released before every child has its result",
+        [
+            Edit(
+                STREAM,
+                "*pending &= !(1 << child.0);\n        if *pending == 0 {",
+                "*pending &= !(1 << child.0);\n        if *pending != info.all {",
+            ),
+        ],
+    ),
+    Fault(
+        "lock taken hop by hop with a queue",
+        [
+            # Every lease ends by itself, so that what hangs is hold-and-wait and nothing else.
+            Edit("leaf/stream.rs", "lease_operations: limits.lease_operations,", "lease_operations: 1,"),
+            Edit(
+                NODE,
+                "    arbiter: Option<Arbiter>,\n",
+                "    arbiter: Option<Arbiter>,\n"
+                "    /// Groups that hold a context of this node, and those that wait for one.\n"
+                "    hop: (Vec<GroupIndex>, VecDeque<(GroupIndex, Header)>),\n",
+            ),
+            Edit(NODE, "            arbiter,\n", "            arbiter,\n            hop: Default::default(),\n"),
+            Edit(
+                NODE,
+                "            (Step::Ask { .. }, None) => lease.ask_up(place, info, about, out),\n",
+                "            (Step::Ask { .. }, None) => {\n"
+                "                if info.duty == Duty::Relay {\n"
+                "                    lease.ask_up(place, info, about, out);\n"
+                "                } else if self.hop.0.len() < place.config.limits.streams as usize {\n"
+                "                    self.hop.0.push(index);\n"
+                "                    lease.ask_up(place, info, about, out);\n"
+                "                } else {\n"
+                "                    self.hop.1.push_back((index, *about));\n"
+                "                }\n"
+                "            }\n",
+            ),
+            Edit(
+                NODE,
+                "arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, &mut decisions);",
+                "let own = RankList::from_ranks([u32::from(place.config.node.0)]);\n"
+                "                arbiter.request(index, own, info.members[0].first, at_once, &mut decisions);",
+            ),
+            Edit(
+                NODE,
+                "            (Step::Released, None) => lease.send_released_up(place, info, out),\n",
+                "            (Step::Released, None) => {\n"
+                "                lease.send_released_up(place, info, out);\n"
+                "                self.leave_hop(index, out);\n"
+                "            }\n",
+            ),
+            Edit(
+                NODE,
+                "    fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n",
+                "    fn leave_hop(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
+                "        self.hop.0.retain(|held| *held != index);\n"
+                "        self.hop.1.retain(|(waiting, _)| *waiting != index);\n"
+                "        while self.hop.0.len() < self.place.config.limits.streams as usize {\n"
+                "            let Some((next, about)) = self.hop.1.pop_front() else { return };\n"
+                "            let Some(group) = self.table.get_mut(next) else { continue };\n"
+                "            self.hop.0.push(next);\n"
+                "            group.lease.ask_up(&self.place, &group.info, &about, out);\n"
+                "        }\n"
+                "    }\n\n"
+                "    fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
+                "        self.leave_hop(index, out);\n",
+            ),
+        ],
+    ),
+]
