@@ -10,6 +10,7 @@ mod fabric;
 mod lab;
 mod manager_option;
 mod run;
+mod sim;
 mod status;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub enum Command {
     Fabric(fabric::Arguments),
     Lab(lab::Arguments),
     Run(run::Arguments),
+    Sim(sim::Arguments),
     Status(status::Arguments),
 }
 
@@ -43,6 +45,7 @@ impl Command {
             Self::Fabric(arguments) => arguments.run(),
             Self::Lab(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
+            Self::Sim(arguments) => arguments.run(),
             Self::Status(arguments) => arguments.run(),
         }
     }
