@@ -55,13 +55,14 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
             0..=u64::MAX,
             1,
         )?,
-        lease_operations: number(
+        lease_operations: choose(
             Resource::LeaseOperations,
             "lease_operations",
-            ask.lease_operations,
+            ask.lease_operations.map(u64::from),
             table.lease_operations,
-            0,
-        )?,
+            0..=u64::MAX,
+            1,
+        )? as u32,
         heartbeat_ms: number(Resource::Heartbeat, "heartbeat_ms", ask.heartbeat_ms, table.heartbeat_ms, 1)?,
         dead_after_ms: number(Resource::DeadAfter, "dead_after_ms", ask.dead_after_ms, table.dead_after_ms, 1)?,
     };
@@ -80,20 +81,31 @@ fn payload_bound(ground: &Ground<'_>) -> Bound {
     let headers = if ground.ipv6 { IPV6_UDP } else { IPV4_UDP };
     let fits = (u64::from(ground.mtu) - headers - HEADER_LEN as u64) / 8 * 8;
     let Bound { default, maximum } = ground.table.payload;
-    Bound { default: default.min(fits), maximum: maximum.min(fits) }
+    let mut default = default.min(fits);
+    // Small fragments in a window keep a tree busy, large ones that the kernel drops do not: the payload
+    // nobody asked for gives way until two fit everywhere.
+    while default >= 2 * SMALL_PAYLOAD && room(default, ground).is_some_and(|(window, _)| window < 2) {
+        default = default / 2 / 8 * 8;
+    }
+    Bound { default, maximum: maximum.min(fits) }
 }
 
-// The largest window whose fragments from all children fit the tightest receive buffer. Where not even
-// one fits, one it is: frames that are dropped come again, only later.
+// The largest window whose fragments from all children fit, and the node with the tightest receive buffer.
+fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Buffer)> {
+    let fits = |buffer: &'a Buffer| (buffer.bytes / (buffer.children.max(1) * truesize(payload)), buffer);
+    ground.buffers.iter().map(fits).min_by_key(|(window, _)| *window)
+}
+
+// Where not even one fragment from every child fits, the window is one: frames that the kernel drops
+// come again, only later.
 fn window(ask: Option<u32>, payload: u64, ground: &Ground<'_>) -> Result<u32, Refusal> {
-    let fits = |buffer: &Buffer| (buffer.bytes / (buffer.children.max(1) * truesize(payload))).max(1);
-    let tightest = ground.buffers.iter().min_by_key(|buffer| fits(buffer));
-    let room = tightest.map_or(u64::MAX, fits);
+    let tightest = room(payload, ground);
+    let room = tightest.map_or(u64::MAX, |(window, _)| window.max(1));
     let Bound { default, maximum } = ground.table.window;
     let bound = Bound { default: default.min(room), maximum };
     let window = choose(Resource::Window, "window", ask.map(u64::from), bound, 1..=u64::MAX, 1)?;
     match tightest {
-        Some(buffer) if window > room => {
+        Some((_, buffer)) if window > room => {
             let text = format!(
                 "a window of {window} fragments of {payload} bytes from {} children does not fit the datagram receive buffer of node {} ({} bytes), a window of {room} does: ask for less, or raise net.core.rmem_max there and restart the node",
                 buffer.children, buffer.name, buffer.bytes
@@ -149,6 +161,8 @@ fn check_pairs(limits: &Limits) -> Result<(), Refusal> {
 
 const IPV4_UDP: u64 = 28;
 const IPV6_UDP: u64 = 48;
+/// Below this a smaller payload saves no kernel memory.
+const SMALL_PAYLOAD: u64 = 1024;
 /// What even a small datagram takes.
 const SMALLEST: u64 = 2304;
 

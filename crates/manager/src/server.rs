@@ -9,6 +9,7 @@ use std::time::Duration;
 use trib_control::{Channel, Error as ControlError, Listener, Pending};
 use trib_wire::control::hello::Role;
 use trib_wire::control::reply::{Reply, Resource};
+use trib_wire::ids::JobId;
 
 use crate::fabric::Fabric;
 use crate::refuse::too_much;
@@ -93,7 +94,7 @@ impl Shared {
     }
 
     // Moves a connection from strangers to guests. `None`: it is one too many, or the manager stops.
-    fn welcome(&self, channel: &Arc<Channel>) -> Option<u64> {
+    fn welcome(&self, channel: &Arc<Channel>) -> Option<Guest<'_>> {
         let mut door = self.lock();
         door.strangers -= 1;
         self.moved.notify_all();
@@ -103,12 +104,7 @@ impl Shared {
         door.last += 1;
         let number = door.last;
         door.guests.insert(number, Arc::downgrade(channel));
-        Some(number)
-    }
-
-    fn farewell(&self, number: u64) {
-        self.lock().guests.remove(&number);
-        self.moved.notify_all();
+        Some(Guest { shared: self, number })
     }
 
     fn is_stopping(&self) -> bool {
@@ -147,27 +143,50 @@ fn receive(shared: &Shared, pending: Pending) {
             return;
         }
     };
-    let Some(number) = shared.welcome(&channel) else {
+    let Some(guest) = shared.welcome(&channel) else {
         turn_away(&channel);
         return;
     };
     if let Err(error) = serve(shared, &channel) {
         tracing::info!(%peer, %error, "connection ended");
     }
-    shared.farewell(number);
+    drop(guest);
 }
 
 fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
     if channel.peer().role == Role::Node {
         return node::serve(&shared.fabric, channel.clone());
     }
-    let mut held = Vec::new();
-    let ended = user::serve(&shared.fabric, channel, &mut held);
-    // A manager that stops leaves the jobs running: they do without it.
-    if !shared.is_stopping() {
-        held.into_iter().for_each(|job| admission::end(&shared.fabric, job));
+    let mut held = Held { shared, jobs: Vec::new() };
+    user::serve(&shared.fabric, channel, &mut held.jobs)
+}
+
+// What a connection owns goes back when its thread ends, however it ends: a manager that lost a thread
+// to a bug must not lose jobs and room with it.
+struct Guest<'a> {
+    shared: &'a Shared,
+    number: u64,
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().guests.remove(&self.number);
+        self.shared.moved.notify_all();
     }
-    ended
+}
+
+struct Held<'a> {
+    shared: &'a Shared,
+    jobs: Vec<JobId>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // A manager that stops leaves the jobs running: they do without it.
+        if !self.shared.is_stopping() {
+            self.jobs.drain(..).for_each(|job| admission::end(&self.shared.fabric, job));
+        }
+    }
 }
 
 fn turn_away(channel: &Channel) {

@@ -27,7 +27,10 @@ fn ticket_and_grants_describe_one_tree() {
 
     let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());
     for grant in [&root, &leaf] {
-        assert_eq!((grant.job, grant.epoch, &grant.key, &grant.limits), (ticket.job, ticket.epoch, &ticket.key, &ticket.limits));
+        assert_eq!(
+            (grant.job, grant.epoch, &grant.key, &grant.limits),
+            (ticket.job, ticket.epoch, &ticket.key, &ticket.limits)
+        );
         assert_eq!(grant.world_size, 4);
     }
     assert_eq!((root.node, root.parent), (NodeId(0), None));
@@ -98,7 +101,8 @@ fn a_node_that_rejects_undoes_the_job_everywhere() {
     let fabric = Fabric::start();
     let root = fabric.node("root", Manner::Installs);
     let _leaf0 = fabric.node("leaf0", Manner::Installs);
-    let full = Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, text: "memory is full".into() };
+    let full =
+        Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, text: "memory is full".into() };
     let _leaf1 = fabric.node("leaf1", Manner::Rejects(full));
     let user = fabric.user();
     let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();

@@ -61,7 +61,10 @@ fn missing_ranks_are_named_to_all_who_came() {
     for verdict in attach_all(&fabric, &[(0, 6), (2, 6), (3, 6)], 400) {
         let refusal = verdict.unwrap_err();
         assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Rendezvous, 6, 3));
-        assert!(refusal.text.contains("missing: rank 1,4-5") || refusal.text.contains("missing: rank 1-4/3,5"), "{refusal}");
+        assert!(
+            refusal.text.contains("missing: rank 1,4-5") || refusal.text.contains("missing: rank 1-4/3,5"),
+            "{refusal}"
+        );
     }
 }
 

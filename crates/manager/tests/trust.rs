@@ -46,7 +46,8 @@ fn without_credentials_or_with_anothers_there_is_no_entry() {
 fn another_version_is_told_both_versions() {
     let fabric = Fabric::start();
     let hello = Hello { version: 200, software: "future".into(), role: Role::User };
-    let error = Channel::connect_as(&fabric.url(), &fabric.credentials(Role::User), hello, LIMIT).map(drop).unwrap_err();
+    let error =
+        Channel::connect_as(&fabric.url(), &fabric.credentials(Role::User), hello, LIMIT).map(drop).unwrap_err();
     assert!(matches!(error, Error::VersionMismatch { ours: 200, theirs: trib_wire::VERSION, .. }), "{error}");
 }
 

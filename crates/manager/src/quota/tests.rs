@@ -30,15 +30,34 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
 }
 
 #[test]
+fn a_lease_may_be_for_any_number_of_operations() {
+    for operations in [0, 1, 1000] {
+        let ask = QuotaAsk { lease_operations: Some(operations), ..QuotaAsk::default() };
+        assert_eq!(settled(ask, 1500, &buffers(4, 425_984)).unwrap().lease_operations, operations);
+    }
+}
+
+#[test]
 fn fragments_of_all_children_fit_the_tightest_buffer() {
     for (children, bytes, mtu) in [(64, 425_984, 1500), (8, 425_984, 65_536), (33, 212_992, 9000), (3, 1 << 22, 576)] {
         let limits = settled(QuotaAsk::default(), mtu, &buffers(children, bytes)).unwrap();
         let need = |window: u32| children * u64::from(window) * truesize(u64::from(limits.payload));
         assert!(need(limits.window) <= bytes, "{children} {bytes} {mtu}: {limits:?}");
         assert!(limits.window == 16 || need(limits.window + 1) > bytes, "no smaller than it must be: {limits:?}");
-        assert!(limits.payload % 8 == 0 && u64::from(limits.payload) + 28 + HEADER_LEN as u64 <= u64::from(mtu));
+        assert!(
+            limits.payload.is_multiple_of(8) && u64::from(limits.payload) + 28 + HEADER_LEN as u64 <= u64::from(mtu)
+        );
     }
     assert_eq!(settled(QuotaAsk::default(), 1500, &buffers(64, 4096)).unwrap().window, 1);
+}
+
+#[test]
+fn a_default_payload_gives_way_to_the_window_but_one_asked_for_does_not() {
+    let tight = buffers(33, 212_992);
+    let limits = settled(QuotaAsk::default(), 9000, &tight).unwrap();
+    assert_eq!((limits.payload, limits.window), (1024, 2));
+    let limits = settled(QuotaAsk { payload: Some(8192), ..QuotaAsk::default() }, 9000, &tight).unwrap();
+    assert_eq!((limits.payload, limits.window), (8192, 1));
 }
 
 #[test]
@@ -82,4 +101,5 @@ fn what_is_asked_within_bounds_is_given() {
     };
     let limits = settled(ask, 1500, &buffers(4, 425_984)).unwrap();
     assert_eq!((limits.groups, limits.window, limits.stream_threshold, limits.segment), (7, 2, 0, 8));
+    assert_eq!(limits.lease_operations, 3);
 }

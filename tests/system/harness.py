@@ -1,0 +1,175 @@
+"""Fabrics, ranks and processes for the system tests. Everything started here is stopped here."""
+
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+TRIB = BUILD / "trib"
+LIBRARY = BUILD / "libtributary.so"
+PYTHON = "/usr/bin/python3"
+
+
+class Fabric:
+    """A local fabric of its own, as `trib fabric up --local` makes it: leaf nodes leaf0.., a root, a manager."""
+
+    count = 0
+
+    def __init__(self, leaves=2, workers=1, env=None):
+        Fabric.count += 1
+        self.name = f"test{os.getpid()}-{Fabric.count}"
+        self.env = {**os.environ, "TRIB_LOG": "warn", **(env or {})}
+        command = [TRIB, "fabric", "up", "--local", "--name", self.name, "--leaves", str(leaves), "--workers", str(workers)]
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60)
+        if done.returncode != 0:
+            raise RuntimeError(f"fabric up failed: {done.stderr}")
+        lines = done.stdout.splitlines()
+        assert lines and all(line.startswith("export TRIB_MANAGER=") for line in lines), done.stdout
+        self.manager = shlex.split(lines[-1])[1].split("=", 1)[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes().values():
+            send(process, signal.SIGCONT)
+        down = [TRIB, "fabric", "down", "--local", "--name", self.name]
+        subprocess.run(down, env=self.env, capture_output=True, timeout=60, check=True)
+
+    def processes(self):
+        """{daemon name: pid} of the daemons that run."""
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            line = b" ".join(words).decode(errors="replace")
+            if f"/{self.name}/" in line and words[0].endswith(b"trib"):
+                verb = words[1].decode()
+                if verb == "am":
+                    found["manager"] = int(entry.name)
+                elif verb == "an":
+                    found[words[words.index(b"--name") + 1].decode()] = int(entry.name)
+        return found
+
+    def status(self):
+        done = subprocess.run(
+            [TRIB, "status", "--json"], env={**self.env, "TRIB_MANAGER": self.manager},
+            capture_output=True, text=True, timeout=30, check=True,
+        )
+        return json.loads(done.stdout)
+
+    def node_counters(self):
+        """{node name: {counter: value}}."""
+        return {node["name"]: node["counters"] for node in self.status()["nodes"]}
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def rank_env(fabric=None, quota=None, env=None):
+    values = {**os.environ, "PYTHONPATH": str(HERE), "OPENBLAS_NUM_THREADS": "1"}
+    if fabric is not None:
+        values["TRIB_MANAGER"] = fabric.manager
+    if quota:
+        values["TRIB_QUOTA"] = ",".join(f"{k}={v}" for k, v in quota.items())
+    values.update(env or {})
+    return values
+
+
+class Ranks:
+    """`trib run -n RANKS -- python3 WORKER FUNCTION ARGS`: one function of a worker file on every rank.
+
+    The function gets the parsed JSON argument and returns something that JSON can say; it lands in `results()[rank]`.
+    """
+
+    def __init__(self, fabric, ranks, worker, function, argument=None, quota=None, env=None):
+        self.ranks = ranks
+        self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
+        script = [PYTHON, str(HERE / "rank.py"), worker, function, self.folder.name, json.dumps(argument)]
+        command = [str(TRIB), "run", "-n", str(ranks), "--", *script]
+        self.process = subprocess.Popen(
+            command, env=rank_env(fabric, quota, env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def results(self, timeout=120):
+        """Waits for all ranks; fails with their output unless every rank came to an end by itself."""
+        try:
+            output, _ = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            output, _ = self.process.communicate()
+            raise AssertionError(f"ranks hang after {timeout} s:\n{output[-4000:]}") from None
+        if self.process.returncode != 0:
+            raise AssertionError(f"ranks failed with {self.process.returncode}:\n{output[-4000:]}")
+        folder = pathlib.Path(self.folder.name)
+        return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(self.ranks)]
+
+    def progress(self, rank):
+        """The last number that this rank has noted with `note`, or -1."""
+        try:
+            return int((pathlib.Path(self.folder.name) / f"{rank}.note").read_text() or -1)
+        except (OSError, ValueError):
+            return -1
+
+    def pids(self):
+        return [int((pathlib.Path(self.folder.name) / f"{rank}.pid").read_text()) for rank in range(self.ranks)]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
+        self.process.stdout.close()
+        self.folder.cleanup()
+
+
+def wait_until(condition, limit=20.0, what="condition"):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{what} not within {limit} s")
+
+
+def resident_bytes(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no VmRSS")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if not TRIB.exists() or not LIBRARY.exists():
+    sys.exit(f"{TRIB} or {LIBRARY} is missing: build first with `cargo build --release --workspace`")
+
+# Tests share modules with their ranks, and those load the library.
+os.environ["TRIB_TEST_LIBRARY"] = str(LIBRARY)

@@ -1,0 +1,240 @@
+"""Ranks that repeat checked operations until told otherwise; used wherever something happens around a running job."""
+
+import hashlib
+import os
+import pathlib
+import resource
+import time
+
+import numpy as np
+
+import native
+from rank import note
+
+
+def vectors(rank, size, count, iteration):
+    mine = (np.arange(count, dtype=np.int64) * 7 + rank * 1_000_003 + iteration).astype(np.int64)
+    total = (np.arange(count, dtype=np.int64) * 7 + iteration) * size + 1_000_003 * (size * (size - 1) // 2)
+    return mine, total
+
+
+def loop(argument):
+    """Allreduces of the given counts, in turn, each element checked, until the file `stop` exists on rank 0 or the
+    number of iterations is reached. All ranks stop together: rank 0 says so by a bcast."""
+    context = native.Context()
+    group = context.group()
+    stop, digest = pathlib.Path(argument.get("stop", "/nonexistent")), hashlib.blake2b(digest_size=16)
+    iteration, most = 0, argument.get("iterations", 1 << 60)
+    before = context.counters()
+    while True:
+        for count in argument["counts"]:
+            mine, total = vectors(context.rank, context.size, count, iteration)
+            out = np.empty_like(mine)
+            group.allreduce(mine, out, "int64", "sum").wait()
+            assert np.array_equal(out, total), f"wrong sum in iteration {iteration}, count {count}"
+        flag = np.array([stop.exists() or iteration + 1 >= most], dtype=np.uint8)
+        group.bcast(flag, 0).wait()
+        iteration += 1
+        digest.update(b"".join([bytes(out[:4])]))
+        note(iteration)
+        if flag[0]:
+            break
+        if argument.get("pause"):
+            time.sleep(argument["pause"])
+    counters = context.counters()
+    group.free()
+    context.finalize()
+    return {"iterations": iteration, "digest": digest.hexdigest(), "counters": counters, "before": before}
+
+
+def floats(argument):
+    """Float sums, whose bits would show any change of order, as digests."""
+    context = native.Context()
+    group, digest = context.group(), hashlib.blake2b(digest_size=16)
+    random = np.random.default_rng([argument["seed"], context.rank])
+    for iteration in range(argument["iterations"]):
+        for count in argument["counts"]:
+            mine = random.standard_normal(count).astype(np.float32)
+            out = np.empty_like(mine)
+            group.allreduce(mine, out, "float32", "sum").wait()
+            digest.update(out.tobytes())
+        note(iteration)
+        time.sleep(argument.get("pause", 0))
+    counters = context.counters()
+    context.finalize()
+    return {"digest": digest.hexdigest(), "counters": counters}
+
+
+def many_groups(argument):
+    """Makes and frees groups, with an operation on each; tells the rate and how memory moved."""
+    context = native.Context()
+    world = context.group()
+    out = np.zeros(4, np.int64)
+    big = np.zeros(argument.get("stream_count", 0), np.int64)
+
+    def one(index):
+        members = list(range(context.size)) if index % 2 else list(reversed(range(context.size)))
+        group = context.group(members)
+        group.allreduce(np.full(4, group.rank, np.int64), out, "int64", "sum").wait()
+        assert out[0] == context.size * (context.size - 1) // 2
+        if big.size and index % 10 == 0:
+            group.allreduce(np.full(big.size, 2, np.int64), big, "int64", "sum").wait()
+            assert (big == 2 * context.size).all()
+        group.free()
+
+    for index in range(argument["warm_up"]):
+        one(index)
+    world.barrier().wait()
+    note(0)
+    if argument.get("gate"):
+        while not pathlib.Path(argument["gate"]).exists():
+            time.sleep(0.02)
+    rss, start = rss_bytes(), time.monotonic()
+    for index in range(argument["number"]):
+        one(index)
+    elapsed = time.monotonic() - start
+    grown = rss_bytes() - rss
+    context.finalize()
+    return {"rate": argument["number"] / elapsed, "grown": grown}
+
+
+def late(argument):
+    """One rank comes late by `seconds`; the others wait in a barrier. Cost of the waiting, per rank."""
+    context = native.Context()
+    group = context.group()
+    group.barrier().wait()
+    is_late = context.rank == argument["rank"]
+    before, cpu, start = context.counters(), cpu_now(), time.monotonic()
+    if is_late:
+        time.sleep(argument["seconds"])
+    group.barrier().wait()
+    elapsed = time.monotonic() - start
+    after = context.counters()
+    context.finalize()
+    packets = sum(after[k] - before[k] for k in ("datagrams_sent", "datagrams_received"))
+    return {"late": is_late, "elapsed": elapsed, "packets": packets, "cpu": cpu_now() - cpu}
+
+
+def outstanding(argument):
+    """Many operations posted at once, of both paths; the library's threads are counted meanwhile."""
+    context = native.Context()
+    group = context.group()
+    threads = len(os.listdir("/proc/self/task"))
+    operations = []
+    for index in range(argument["number"]):
+        count = argument["counts"][index % len(argument["counts"])]
+        mine, total = vectors(context.rank, context.size, count, index)
+        out = np.empty_like(mine)
+        operations.append((group.allreduce(mine, out, "int64", "sum"), out, total))
+    most = len(os.listdir("/proc/self/task"))
+    for request, out, total in operations:
+        request.wait()
+        assert np.array_equal(out, total)
+    context.finalize()
+    return {"with_library": most, "at_start": threads, "after": len(os.listdir("/proc/self/task"))}
+
+
+def crossing(argument):
+    """Streams on two groups, posted in opposite order on odd and even ranks, never waiting in between."""
+    context = native.Context()
+    a = context.group()
+    b = context.group(list(reversed(range(context.size))))
+    for iteration in range(argument["iterations"]):
+        mine, total = vectors(context.rank, context.size, argument["count"], iteration)
+        outs = [np.empty_like(mine), np.empty_like(mine)]
+        order = [(a, outs[0]), (b, outs[1])]
+        if context.rank % 2:
+            order.reverse()
+        for request in [group.allreduce(mine, out, "int64", "sum") for group, out in order]:
+            request.wait(60_000)
+        assert all(np.array_equal(out, total) for out in outs)
+    counters = context.counters()
+    context.finalize()
+    return counters
+
+
+def disagree(argument):
+    """One rank calls with another count; every rank must get an error that names two ranks."""
+    context = native.Context()
+    group = context.group()
+    group.barrier().wait()
+    count = argument["odd"] if context.rank == argument["rank"] else argument["even"]
+    mine = np.ones(count, np.float32)
+    try:
+        group.allreduce(mine, np.empty_like(mine), "float32", "sum").wait(30_000)
+    except native.Failed as failed:
+        status = group.status()
+        context.finalize()
+        return {"status": failed.status, "text": failed.text, "group": status}
+    return {"status": 0, "text": "no error"}
+
+
+def until_error(argument):
+    """Operations until one fails; says how and how soon after the test's signal file appeared."""
+    context = native.Context()
+    group = context.group()
+    signal, iteration = pathlib.Path(argument["signal"]), 0
+    while True:
+        seen = signal.stat().st_mtime if signal.exists() else None
+        try:
+            for count in argument["counts"]:
+                mine, total = vectors(context.rank, context.size, count, iteration)
+                out = np.empty_like(mine)
+                group.allreduce(mine, out, "int64", "sum").wait()
+                assert np.array_equal(out, total)
+        except native.Failed as failed:
+            seen = seen or (signal.stat().st_mtime if signal.exists() else time.time())
+            return {"status": failed.status, "text": failed.text, "after": time.time() - seen, "iterations": iteration}
+        iteration += 1
+        note(iteration)
+
+
+def first_byte(argument):
+    """Streams one large vector and looks when the first result arrives, against what has been sent by then."""
+    context = native.Context()
+    group = context.group()
+    count = argument["bytes"] // 8
+    group.barrier().wait()
+    mine, total = vectors(context.rank, context.size, count, 0)
+    out = np.full(count, -1, np.int64)
+    before = context.counters()["stream_bytes_sent"]
+    request = group.allreduce(mine, out, "int64", "sum")
+    sent = None
+    while not request.test():
+        if sent is None and out[0] != -1:
+            sent = context.counters()["stream_bytes_sent"] - before
+    sent = argument["bytes"] if sent is None else sent
+    assert np.array_equal(out, total)
+    context.finalize()
+    return {"sent_at_first_result": sent}
+
+
+def huge(argument):
+    """One operation longer than 4 GiB, in place."""
+    context = native.Context()
+    group = context.group()
+    count = argument["bytes"] // 4
+    data = np.full(count, context.rank + 1, np.uint32)
+    marks = [0, 1, count // 2, (1 << 30) - 1, 1 << 30, (1 << 30) + 1, count - 1]
+    for i, mark in enumerate(marks):
+        data[mark] = 1000 * (context.rank + 1) + i
+    group.allreduce(native.IN_PLACE, data, "uint32", "sum").wait()
+    size = context.size
+    ranks = size * (size + 1) // 2
+    for i, mark in enumerate(marks):
+        assert data[mark] == 1000 * ranks + i * size, (mark, data[mark])
+        data[mark] = ranks
+    assert (data == ranks).all()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counters = context.counters()
+    context.finalize()
+    return {"peak_kib": peak, "counters": counters}
+
+
+def rss_bytes():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_now():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

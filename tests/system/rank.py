@@ -1,0 +1,33 @@
+"""One rank of a system test: python3 rank.py WORKER FUNCTION FOLDER ARGUMENT, started by `trib run`."""
+
+import importlib
+import json
+import os
+import pathlib
+import sys
+import traceback
+
+
+def main():
+    worker, function, folder, argument = sys.argv[1:]
+    folder, rank = pathlib.Path(folder), os.environ["TRIB_RANK"]
+    (folder / f"{rank}.pid").write_text(str(os.getpid()))
+    try:
+        result = getattr(importlib.import_module(worker), function)(json.loads(argument))
+    except BaseException:
+        print(f"[rank {rank}] {traceback.format_exc()}", file=sys.stderr, flush=True)
+        sys.exit(1)
+    (folder / f"{rank}.json").write_text(json.dumps(result))
+
+
+def note(number):
+    """Tells the test how far this rank is."""
+    folder, rank = pathlib.Path(sys.argv[3]), os.environ["TRIB_RANK"]
+    temporary = folder / f"{rank}.note.new"
+    temporary.write_text(str(number))
+    temporary.rename(folder / f"{rank}.note")
+
+
+if __name__ == "__main__":
+    sys.modules["rank"] = sys.modules["__main__"]
+    main()

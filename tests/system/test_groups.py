@@ -1,0 +1,44 @@
+"""Groups by the thousand: no growth, and no need of the manager."""
+
+import pathlib
+import signal
+import tempfile
+import unittest
+
+from harness import Fabric, Ranks, resident_bytes, send, wait_until
+
+
+class Groups(unittest.TestCase):
+    def test_5000_made_and_freed_without_growth(self):
+        with Fabric() as fabric:
+            argument = {"warm_up": 500, "number": 5000, "gate": None}
+            with Ranks(fabric, 4, "loop_worker", "many_groups", argument) as ranks:
+                wait_until(lambda: ranks.progress(0) == 0, 60, "warm-up")
+                nodes = {n: p for n, p in fabric.processes().items() if n != "manager"}
+                before = {name: resident_bytes(pid) for name, pid in nodes.items()}
+                results = ranks.results(timeout=180)
+                grown = {name: resident_bytes(pid) - before[name] for name, pid in nodes.items()}
+            self.assertLess(max(grown.values()), 4 << 20, grown)
+            self.assertLess(max(r["grown"] for r in results), 2 << 20, results)
+            print(f"{min(r['rate'] for r in results):.0f} groups made, used and freed a second on 4 ranks")
+
+    def test_1000_groups_with_the_manager_stopped(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            gate = pathlib.Path(folder) / "gate"
+            for lease_operations in (0, 1):
+                argument = {"warm_up": 10, "number": 500, "gate": str(gate), "stream_count": 20_000}
+                quota = {"lease_operations": lease_operations}
+                with Ranks(fabric, 8, "loop_worker", "many_groups", argument, quota) as ranks:
+                    wait_until(lambda: ranks.progress(0) == 0, 60, "warm-up")
+                    manager = fabric.processes()["manager"]
+                    send(manager, signal.SIGSTOP)
+                    try:
+                        gate.touch()
+                        ranks.results(timeout=120)
+                    finally:
+                        send(manager, signal.SIGCONT)
+                        gate.unlink()
+
+
+if __name__ == "__main__":
+    unittest.main()

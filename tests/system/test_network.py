@@ -1,0 +1,108 @@
+"""Hosts with links of their own: what travels, and that it need not travel between ranks. Runs inside `trib lab star`."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import harness
+from harness import PYTHON, TRIB, wait_until
+
+S = 16 << 20
+
+
+class Lab:
+    """What the laboratory around this process offers."""
+
+    @staticmethod
+    def call(*words):
+        return subprocess.run([TRIB, "lab", *words], check=True, capture_output=True, text=True, timeout=30).stdout
+
+    @staticmethod
+    def counters():
+        return {c["host"]: c for c in json.loads(Lab.call("counters", "--json"))["hosts"]}
+
+
+class RanksOnHosts(harness.Ranks):
+    """One rank per host, each in its host's network namespace."""
+
+    def __init__(self, ranks, worker, function, argument, quota=None):
+        self.ranks = ranks
+        self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
+        script = [PYTHON, str(harness.HERE / "rank.py"), worker, function, self.folder.name, json.dumps(argument)]
+        # The launcher gives every rank its number; the shell turns it into a host.
+        on_host = ["sh", "-c", f'exec "{TRIB}" lab exec "$TRIB_RANK" -- "$@"', "sh", *script]
+        self.process = subprocess.Popen(
+            [str(TRIB), "run", "-n", str(ranks), "--", *on_host], env=harness.rank_env(None, quota),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+
+
+@unittest.skipUnless(os.geteuid() == 0, "network namespaces take root")
+class Network(unittest.TestCase):
+    def carried(self, function, argument):
+        """Bytes that each host's link carried for one operation: (sent, received) by host."""
+        with tempfile.TemporaryDirectory() as folder:
+            gates = {name: os.path.join(folder, name) for name in ("go", "end")}
+            with RanksOnHosts(4, "network_worker", function, {**argument, **gates}) as ranks:
+                wait_until(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "ranks ready")
+                before = Lab.counters()
+                open(gates["go"], "w").close()
+                wait_until(lambda: all(ranks.progress(r) == 2 for r in range(4)), 60, "operation done")
+                after = Lab.counters()
+                open(gates["end"], "w").close()
+                ranks.results()
+        return [tuple(after[h][k] - before[h][k] for k in ("tx_bytes", "rx_bytes")) for h in range(4)]
+
+    def test_collectives_go_on_while_nothing_travels_between_hosts(self):
+        Lab.call("drop")
+        try:
+            ping = subprocess.run(
+                [TRIB, "lab", "exec", "0", "--", "ping", "-c", "1", "-W", "1", os.environ["TRIB_TEST_HOST1"]],
+                capture_output=True, text=True,
+            ) if os.environ.get("TRIB_TEST_HOST1") else None
+            self.assertTrue(ping is None or ping.returncode != 0, "hosts still reach each other")
+            with RanksOnHosts(4, "loop_worker", "loop", {"counts": [5, 300, 40_000], "iterations": 30}) as ranks:
+                results = ranks.results()
+            self.assertEqual({r["iterations"] for r in results}, {30})
+            self.assertEqual(len({r["digest"] for r in results}), 1)
+        finally:
+            Lab.call("allow")
+
+    def test_a_reduce_brings_its_non_roots_next_to_nothing(self):
+        for host, (sent, received) in enumerate(self.carried("reduce", {"bytes": S, "root": 1})):
+            self.assertGreater(sent, S)
+            self.assertLess(sent, 1.1 * S)
+            if host != 1:
+                self.assertLess(received, 0.02 * S, f"host {host} received {received / S:.2%} of S")
+            else:
+                self.assertGreater(received, S)
+
+    def test_a_bcast_takes_next_to_nothing_from_its_non_roots(self):
+        for host, (sent, received) in enumerate(self.carried("bcast", {"bytes": S, "root": 2})):
+            if host != 2:
+                self.assertLess(sent, 0.02 * S, f"host {host} sent {sent / S:.2%} of S")
+                self.assertGreater(received, S)
+            else:
+                self.assertLess(received, 0.02 * S)
+
+    def test_a_reduce_scatter_brings_one_nth_down(self):
+        for host, (sent, received) in enumerate(self.carried("reduce_scatter", {"bytes": S})):
+            self.assertGreater(received, S / 4)
+            self.assertLess(received, S / 4 + 0.03 * S, f"host {host} received {received / S:.2%} of S")
+            self.assertLess(sent, 1.1 * S)
+
+    def test_an_allreduce_moves_the_vector_once_each_way(self):
+        for host, (sent, received) in enumerate(self.carried("allreduce", {"bytes": S})):
+            for what, carried in (("sent", sent), ("received", received)):
+                self.assertLess(carried, 1.1 * S, f"host {host} {what} {carried / S:.3f} S")
+            print(f"host {host}: sent {sent / S:.4f} S, received {received / S:.4f} S (mtu 1500)")
+
+
+if __name__ == "__main__":
+    if "TRIB_LAB" not in os.environ and os.geteuid() == 0:
+        star = [str(TRIB), "lab", "star", "--hosts", "4", "--leaves", "2", "--"]
+        os.execv(star[0], [*star, PYTHON, *sys.argv])
+    unittest.main()

@@ -1,0 +1,41 @@
+"""Many operations at once, streams in crossing order, ranks that disagree."""
+
+import unittest
+
+from harness import Fabric, Ranks
+
+
+class NonBlocking(unittest.TestCase):
+    def test_512_outstanding_with_at_most_two_library_threads(self):
+        with Fabric() as fabric:
+            for ranks_number, counts in ((8, [1, 30, 3000]), (3, [200, 20_000])):
+                argument = {"number": 512, "counts": counts}
+                with Ranks(fabric, ranks_number, "loop_worker", "outstanding", argument) as ranks:
+                    for result in ranks.results():
+                        # One thread is Python's own; numpy's BLAS is told to have none.
+                        self.assertLessEqual(result["with_library"] - 1, 2)
+                        self.assertEqual(result["after"], 1, "a thread outlives finalize")
+
+    def test_crossing_order_on_two_groups(self):
+        with Fabric() as fabric:
+            for streams in (4, 1):
+                argument = {"iterations": 10, "count": 50_000}
+                quota = {"streams": streams}
+                with Ranks(fabric, 8, "loop_worker", "crossing", argument, quota) as ranks:
+                    for counters in ranks.results():
+                        self.assertEqual(counters["operations_sat"], 20)
+
+    def test_ranks_that_disagree_are_named_on_every_rank(self):
+        with Fabric() as fabric:
+            for even, odd in ((8, 9), (50_000, 60_000), (8, 60_000)):
+                argument = {"rank": 5, "even": even, "odd": odd}
+                with Ranks(fabric, 8, "loop_worker", "disagree", argument) as ranks:
+                    for rank, result in enumerate(ranks.results()):
+                        with self.subTest(rank=rank, even=even, odd=odd):
+                            self.assertEqual(result["status"], -6, result)
+                            self.assertIn("rank 5", result["text"])
+                            self.assertGreaterEqual(result["text"].count("rank "), 2, result["text"])
+
+
+if __name__ == "__main__":
+    unittest.main()
