@@ -5,7 +5,6 @@
 #include "tributary.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +75,13 @@ static uint32_t read_mode(void)
         return MODE_REPORT;
     notice("TRIB_MPI='%s' is none of on, off and report; 'on' is used", text);
     return MODE_ON;
+}
+
+bool config_wants_threads(void)
+{
+    const char *text = getenv("TRIB_MPI_THREADS");
+
+    return text != NULL && strcmp(text, "multiple") == 0;
 }
 
 static void ask_library(uint32_t supported[CONFIG_DTYPES])

@@ -6,6 +6,7 @@
 #ifndef TRIB_MPI_CONFIG_H
 #define TRIB_MPI_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum mode {
@@ -33,5 +34,9 @@ struct config {
 /* Reads the settings from this process's environment; a value that makes no sense is named on stderr and replaced by
  * its default. */
 void config_read(struct config *config);
+
+/* TRIB_MPI_THREADS=multiple: the MPI is asked for MPI_THREAD_MULTIPLE whatever the program asks for. The only setting of a
+ * rank's own, because it is needed before ranks can talk; it changes how fast ranks answer, not what they decide. */
+bool config_wants_threads(void);
 
 #endif

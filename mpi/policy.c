@@ -9,6 +9,7 @@
  */
 #include "policy.h"
 
+#include "config.h"
 #include "group.h"
 #include "job.h"
 #include "operation.h"
@@ -20,7 +21,8 @@
 
 int policy_init(int *argc, char ***argv)
 {
-    int result = PMPI_Init(argc, argv);
+    int provided, result = config_wants_threads() ? PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)
+                                                  : PMPI_Init(argc, argv);
 
     if (result == MPI_SUCCESS)
         job_join();
@@ -29,7 +31,8 @@ int policy_init(int *argc, char ***argv)
 
 int policy_init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    int result = PMPI_Init_thread(argc, argv, required, provided);
+    int level = config_wants_threads() ? MPI_THREAD_MULTIPLE : required;
+    int result = PMPI_Init_thread(argc, argv, level, provided);
 
     if (result == MPI_SUCCESS)
         job_join();
