@@ -396,7 +396,8 @@ static _Noreturn void give_up_waiting(const struct group *group)
         snprintf(missing, sizeof missing, " %d or another that has what this one lacks",
                  members_world_rank(&group->members, recovery->decision.held % group->members.size));
     recovery_give_up("a node failed (%s), and after %u ms (TRIB_TIMEOUT_MS) there is no word from rank%s about the last "
-                     "operation; without MPI_THREAD_MULTIPLE a rank answers only inside a collective",
+                     "operation; without MPI_THREAD_MULTIPLE a rank answers only inside a collective "
+                     "(TRIB_MPI_THREADS=multiple asks the MPI for it)",
                      recovery->cause[0] != '\0' ? recovery->cause : "seen by another rank", job.config.timeout_ms, missing);
 }
 
