@@ -97,6 +97,7 @@ fn what_is_asked_within_bounds_is_given() {
         window: Some(2),
         stream_threshold: Some(0),
         segment: Some(8),
+        lease_operations: Some(3),
         ..QuotaAsk::default()
     };
     let limits = settled(ask, 1500, &buffers(4, 425_984)).unwrap();

@@ -112,7 +112,7 @@ pub enum Manner {
     HangsUp,
 }
 
-/// A node that keeps what it is told.
+/// A node that keeps what it is told, but for questions about its counters.
 pub struct Node {
     pub channel: Arc<Channel>,
     heard: Mutex<Receiver<ManagerMessage>>,
@@ -145,7 +145,10 @@ impl Node {
                 if let Some(answer) = answer {
                     let _ = inner.send(&answer);
                 }
-                let _ = sender.send(message);
+                // Anyone may ask for the status at any time.
+                if message != ManagerMessage::QueryCounters {
+                    let _ = sender.send(message);
+                }
             }
         });
         Node { channel, heard: Mutex::new(heard), thread: Some(thread) }
