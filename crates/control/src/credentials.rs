@@ -14,7 +14,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
@@ -51,9 +54,8 @@ impl Credentials {
 
     /// Reads the credentials of `role` from `folder`.
     pub fn load(folder: &Path, role: Role) -> Result<Self, Error> {
-        let read = |path: &Path| {
-            fs::read(path).map_err(|cause| Error::NoCredentials { role, path: path.into(), cause })
-        };
+        let read =
+            |path: &Path| fs::read(path).map_err(|cause| Error::NoCredentials { role, path: path.into(), cause });
         let bad = |path: &Path, cause: String| Error::BadCredentials { path: path.into(), cause };
         let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, Error> {
             let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();

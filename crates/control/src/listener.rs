@@ -24,9 +24,8 @@ impl Listener {
         let config = credentials.server_config()?;
         let socket = TcpListener::bind(address)
             .map_err(|cause| Error::Socket { what: format!("listen at {address}"), cause })?;
-        let address = socket
-            .local_addr()
-            .map_err(|cause| Error::Socket { what: "read the listening address".into(), cause })?;
+        let address =
+            socket.local_addr().map_err(|cause| Error::Socket { what: "read the listening address".into(), cause })?;
         Ok(Listener { socket, config, address })
     }
 

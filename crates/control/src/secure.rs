@@ -183,7 +183,9 @@ impl Secure {
                         let plain = &mut inbox.plain;
                         let start = plain.len();
                         plain.resize(start + state.plaintext_bytes_to_read(), 0);
-                        tls.reader().read_exact(&mut plain[start..]).map_err(|cause| self.malformed(cause.to_string()))?;
+                        tls.reader()
+                            .read_exact(&mut plain[start..])
+                            .map_err(|cause| self.malformed(cause.to_string()))?;
                     }
                     Err(cause) => verdict = Err(cause),
                 }
@@ -274,7 +276,10 @@ fn is_wait(cause: &io::Error) -> bool {
 fn is_reset(cause: &io::Error) -> bool {
     matches!(
         cause.kind(),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe | io::ErrorKind::NotConnected
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected
     )
 }
 

@@ -13,8 +13,9 @@
 //!     |                           End{job} |   drain: go on until the children are gone
 //!     |<-----------------------------------|
 //! ```
-//! A node that loses the manager goes on serving its jobs and registers again until it succeeds; a job
-//! whose `End` it may have missed is forgotten when its children are gone.
+//! All grants of a job go out at once: a node's parent may not have its own yet, so the node tries again
+//! until it is let in. A node that loses the manager goes on serving its jobs and registers again until it
+//! succeeds; a job whose `End` it may have missed is forgotten when its children are gone.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
