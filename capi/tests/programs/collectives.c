@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Every collective, blocking and as a request, short (datagrams) and long (streams), in place and not, on the group of all
- * ranks and on smaller ones; 512 outstanding; wrong arguments; a child after fork.
+ * ranks and on smaller ones; 512 outstanding; crossing orders; several waiting threads; progress while the application is
+ * elsewhere, and of the application while we block; wrong arguments; a child after fork.
  */
+#include <dirent.h>
+#include <pthread.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "ranks.h"
 
@@ -117,6 +121,17 @@ static void check_types(void)
     CHECK(trib_supports((enum trib_dtype)99, TRIB_SUM) == 0);
 }
 
+static int threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks);
+    for (struct dirent *entry = readdir(tasks); entry; entry = readdir(tasks))
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
 static void check_outstanding(void)
 {
     enum { MANY = 512 };
@@ -126,6 +141,7 @@ static void check_outstanding(void)
         in[i] = i * 1000 + (int64_t)own_rank;
         CHECK(trib_allreduce_nb(world, &in[i], &out[i], 1, TRIB_INT64, TRIB_SUM, &requests[i]) == TRIB_OK);
     }
+    CHECK(threads() <= 2);
     int64_t ranks = own_size;
     for (int i = MANY - 1; i >= 0; i--) {
         CHECK(trib_wait(requests[i], 60000) == TRIB_OK);
@@ -167,6 +183,128 @@ static void check_groups(void)
     CHECK(trib_group_create(context, ranks, 1, 0, &g) == TRIB_OK);
     check_collectives(g, ranks, 1, 5);
     CHECK(trib_group_free(g) == TRIB_OK);
+}
+
+/* Two groups, long vectors, posted in one order by even ranks and in the other by odd ones. */
+static void check_crossing(const uint32_t *ranks)
+{
+    static int32_t in[2][LONG_COUNT], out[2][LONG_COUNT];
+    trib_group *g[2];
+    trib_request *requests[2];
+    for (uint64_t i = 0; i < 2; i++)
+        CHECK(trib_group_create(context, ranks, own_size, 20 + i, &g[i]) == TRIB_OK);
+    for (int round = 0; round < 20; round++) {
+        for (int k = 0; k < 2; k++) {
+            int i = (k + (int)own_rank) % 2;
+            for (size_t at = 0; at < LONG_COUNT; at++)
+                in[i][at] = value(own_rank, at + (size_t)i);
+            CHECK(trib_allreduce_nb(g[i], in[i], out[i], LONG_COUNT, TRIB_INT32, TRIB_SUM, &requests[i]) == TRIB_OK);
+        }
+        for (int i = 0; i < 2; i++) {
+            finish(TRIB_OK, &requests[i]);
+            for (size_t at = 0; at < LONG_COUNT; at++)
+                CHECK(out[i][at] == sum(ranks, own_size, at + (size_t)i));
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK(trib_group_free(g[i]) == TRIB_OK);
+}
+
+/* Operations that fail half-way give their memory back at once: it is unmapped, and the connection goes on unharmed. */
+static void check_severed(const uint32_t *ranks)
+{
+    const size_t len = (size_t)8 << 20;
+    for (uint64_t round = 0; round < 6; round++) {
+        trib_group *g = NULL;
+        trib_request *request = NULL;
+        CHECK(trib_group_create(context, ranks, own_size, 40, &g) == TRIB_OK);
+        void *memory = mmap(NULL, 2 * len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(memory != MAP_FAILED);
+        memset(memory, 1, 2 * len);
+        CHECK(trib_allreduce_nb(g, memory, (char *)memory + len, len / 4, TRIB_INT32, TRIB_SUM, &request) == TRIB_OK);
+        /* The last rank leaves in the middle, a little later each time. */
+        if (own_rank + 1 == own_size) {
+            usleep((useconds_t)(round * 1000));
+            CHECK(trib_group_free(g) == TRIB_OK);
+            g = NULL;
+        }
+        int status = trib_wait(request, 60000);
+        CHECK(status == TRIB_OK || status == TRIB_ERR_PEER);
+        CHECK(munmap(memory, 2 * len) == 0);
+        CHECK(trib_request_free(request) == TRIB_OK && trib_group_free(g) == TRIB_OK);
+        check_collectives(world, ranks, own_size, 20000);
+    }
+}
+
+static void *reduce_often(void *group)
+{
+    for (int64_t i = 0; i < 200; i++) {
+        int64_t x = i, total = 0;
+        CHECK(trib_allreduce((trib_group *)group, &x, &total, 1, TRIB_INT64, TRIB_SUM) == TRIB_OK);
+        CHECK(total == i * own_size);
+    }
+    return NULL;
+}
+
+/* Several threads wait at once, each on a group of its own. */
+static void check_threads(const uint32_t *ranks)
+{
+    enum { THREADS = 4 };
+    trib_group *g[THREADS];
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(trib_group_create(context, ranks, own_size, 30, &g[i]) == TRIB_OK);
+        CHECK(pthread_create(&thread[i], NULL, reduce_often, g[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(thread[i], NULL) == 0 && trib_group_free(g[i]) == TRIB_OK);
+}
+
+/* Rank 0 blocks in a collective that the others have only posted: they wait for rank 0 outside the library. */
+static void check_neglect(void)
+{
+    static int32_t in[LONG_COUNT], out[LONG_COUNT];
+    trib_request *request = NULL;
+    char byte = 1;
+    if (own_rank == 0) {
+        CHECK(trib_allreduce(world, in, out, LONG_COUNT, TRIB_INT32, TRIB_SUM) == TRIB_OK);
+        CHECK(trib_allreduce(world, in, out, 1, TRIB_INT32, TRIB_SUM) == TRIB_OK);
+        for (uint32_t r = 1; r < own_size; r++)
+            CHECK(whole(lines[r], &byte, 1, 1) == 0);
+    } else {
+        trib_request *second = NULL;
+        CHECK(trib_allreduce_nb(world, in, out, LONG_COUNT, TRIB_INT32, TRIB_SUM, &request) == TRIB_OK);
+        CHECK(trib_allreduce_nb(world, in, out, 1, TRIB_INT32, TRIB_SUM, &second) == TRIB_OK);
+        CHECK(whole(lines[0], &byte, 1, 0) == 0);
+        finish(TRIB_OK, &request);
+        finish(TRIB_OK, &second);
+    }
+}
+
+static int call_others;
+
+/* The application's own progress: tells the other ranks that they may come. */
+static void progress(void *ctx)
+{
+    char byte = 1;
+    CHECK(ctx == &world);
+    if (call_others) {
+        call_others = 0;
+        for (uint32_t r = 1; r < own_size; r++)
+            CHECK(whole(lines[r], &byte, 1, 1) == 0);
+    }
+}
+
+/* Rank 0 blocks until the others come, and they come only when rank 0's progress function has run. */
+static void check_progress(void)
+{
+    char byte = 0;
+    if (own_rank == 0)
+        call_others = 1;
+    else
+        CHECK(whole(lines[0], &byte, 1, 0) == 0);
+    CHECK(trib_barrier(world) == TRIB_OK);
+    call_others = 0;
 }
 
 static void check_errors(void)
@@ -244,6 +382,8 @@ static void body(void)
 {
     uint32_t ranks[RANKS_MAX];
     trib_params params = rank_params();
+    params.progress = progress;
+    params.progress_ctx = &world;
     CHECK(trib_init(&params, &context) == TRIB_OK);
     for (uint32_t r = 0; r < own_size; r++)
         ranks[r] = r;
@@ -255,6 +395,11 @@ static void body(void)
     check_types();
     check_outstanding();
     check_groups();
+    check_crossing(ranks);
+    check_threads(ranks);
+    check_severed(ranks);
+    check_neglect();
+    check_progress();
     check_errors();
     check_fork();
     if (own_size > 1)
@@ -265,9 +410,14 @@ static void body(void)
     CHECK(trib_get_counters(context, &counters) == TRIB_OK);
     CHECK(counters.operations_llt > 512 && counters.operations_sat > 0 && counters.groups_created >= 4);
     CHECK(counters.stream_bytes_sent > LONG_COUNT && counters.datagrams_sent > 512);
-    CHECK(trib_barrier(world) == TRIB_OK);
-    CHECK(trib_group_free(world) == TRIB_OK);
-    CHECK(trib_finalize(context) == TRIB_OK);
+    /* Handles may outlive the context. */
+    trib_request *request = NULL;
+    int done = 0;
+    CHECK(trib_barrier_nb(world, &request) == TRIB_OK && trib_wait(request, -1) == TRIB_OK);
+    CHECK(trib_finalize(context) == TRIB_OK && threads() == 1);
+    CHECK(trib_test(request, &done) == TRIB_OK && done == 1);
+    CHECK(trib_barrier(world) == TRIB_ERR_INVALID && strstr(trib_last_error(), "finalized"));
+    CHECK(trib_request_free(request) == TRIB_OK && trib_group_free(world) == TRIB_OK);
 }
 
 int main(int argc, char **argv)

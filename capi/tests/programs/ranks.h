@@ -107,6 +107,8 @@ static int on_ranks(uint32_t size, void (*body)(void))
                 else
                     close(pairs[other][1]);
             }
+            /* A hang is a failure, too. */
+            alarm(120);
             body();
             exit(0);
         }

@@ -35,8 +35,7 @@ impl Shared {
         engine.waiters += 1;
         let start = engine.now();
         let limit = timeout.map_or(Nanos::NEVER, |span| start + Nanos(span.as_nanos().min(u64::MAX.into()) as u64));
-        engine.progress(Ready::ALL);
-        self.announce(&mut engine);
+        engine.flush();
         engine = self.spin(engine, completion)?;
         engine = self.block(engine, completion, limit)?;
         engine.waiters -= 1;
