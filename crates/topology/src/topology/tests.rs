@@ -116,3 +116,49 @@ fn a_chain_may_be_deep_but_not_endless() {
     assert!(chain(DEPTH_MAX + 1).is_ok());
     assert!(matches!(chain(DEPTH_MAX + 2).unwrap_err().fault, Fault::TooDeep(_)));
 }
+
+// docs/topology.md is what operators copy from.
+#[test]
+fn the_documentation_says_what_is_so() {
+    let text = include_str!("../../../../docs/topology.md");
+    let example = text.split("```toml").nth(1).unwrap().split("```").next().unwrap();
+    let topology = parse(example).unwrap();
+    assert_eq!((topology.nodes().len(), topology.hosts().len(), topology.mtu()), (3, 2, 9000));
+
+    let LimitTable {
+        groups,
+        window,
+        osts,
+        payload,
+        streams,
+        segment,
+        staging,
+        flight,
+        stream_threshold,
+        lease_operations,
+        heartbeat_ms,
+        dead_after_ms,
+    } = LimitTable::default();
+    let rows = [
+        ("groups", groups),
+        ("window", window),
+        ("osts", osts),
+        ("payload", payload),
+        ("streams", streams),
+        ("segment", segment),
+        ("staging", staging),
+        ("flight", flight),
+        ("stream_threshold", stream_threshold),
+        ("lease_operations", lease_operations),
+        ("heartbeat_ms", heartbeat_ms),
+        ("dead_after_ms", dead_after_ms),
+    ];
+    for (name, bound) in rows {
+        let maximum = match bound.maximum {
+            most if most >= u64::from(u32::MAX) => "none".into(),
+            most => most.to_string(),
+        };
+        let row = format!("| `{name}` | {} | {maximum} |", bound.default);
+        assert!(text.contains(&row), "{row}");
+    }
+}
