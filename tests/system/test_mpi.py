@@ -1,0 +1,133 @@
+"""Unmodified MPI programs, their reductions done by the tree: libtrib_mpi.so is preloaded, nothing else changes."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import BUILD, PYTHON, ROOT, Fabric, send, wait_until
+
+PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
+
+
+def setUpModule():
+    subprocess.run(["make", "-s", "-C", ROOT / "tests" / "mpi", f"BUILD={PROGRAMS}"], check=True, timeout=120)
+
+
+def tearDownModule():
+    shutil.rmtree(PROGRAMS, ignore_errors=True)
+
+
+class Mpi:
+    """`mpirun -np RANKS PROGRAM` with the interposer; `report` is what it says about itself at the end."""
+
+    def __init__(self, fabric, ranks, *program, env=None, interposed=True):
+        self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
+        self.report_file = pathlib.Path(self.folder.name) / "report.json"
+        pass_on = {"TRIB_MANAGER": fabric.manager if fabric else "", "TRIB_MPI_REPORT_FILE": str(self.report_file)}
+        pass_on.update(env or {})
+        if interposed:
+            pass_on["LD_PRELOAD"] = str(BUILD / "libtrib_mpi.so")
+        command = ["mpirun", "--oversubscribe", "-np", str(ranks)]
+        for name, value in pass_on.items():
+            command += ["-x", f"{name}={value}"]
+        mine = {
+            **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_mpi_yield_when_idle": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+        }
+        self.process = subprocess.Popen(
+            [*command, *map(str, program)], env=mine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )
+
+    def end(self, timeout=120):
+        """(exit code, stdout, stderr, report or None)."""
+        try:
+            out, err = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            out, err = self.process.communicate()
+            raise AssertionError(f"the program hangs after {timeout} s:\n{out[-2000:]}\n{err[-2000:]}") from None
+        report = json.loads(self.report_file.read_text()) if self.report_file.exists() else None
+        self.folder.cleanup()
+        return self.process.returncode, out, err, report
+
+
+class Interposer(unittest.TestCase):
+    def good(self, mpi, timeout=120):
+        code, out, err, report = mpi.end(timeout)
+        self.assertEqual(code, 0, f"{out[-3000:]}\n{err[-3000:]}")
+        return out, err, report
+
+    def tree(self, report, name="MPI_Allreduce"):
+        return report["collectives"][name]["tree"]
+
+    def test_random_collectives_against_the_mpi(self):
+        with Fabric() as fabric:
+            _, _, report = self.good(Mpi(fabric, 8, PROGRAMS / "collectives_check"))
+        for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
+            self.assertGreater(self.tree(report, name), 0, report)
+
+    def test_every_communicator_constructor(self):
+        with Fabric() as fabric:
+            _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "constructors"))
+        self.assertGreater(report["groups"]["made"], 4)
+
+    def test_one_rank_waits_in_the_mpi_the_other_in_us(self):
+        with Fabric() as fabric:
+            for ranks in (2, 4):
+                _, _, report = self.good(Mpi(fabric, ranks, PROGRAMS / "irecv_rendezvous"), 60)
+                self.assertGreater(self.tree(report), 0)
+
+    def test_5000_communicators(self):
+        with Fabric() as fabric:
+            out, _, report = self.good(Mpi(fabric, 2, PROGRAMS / "comm_churn", "5000"), 240)
+        said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
+        self.assertLess(said["growth_bytes"], 4 << 20, said)
+        self.assertGreater(report["groups"]["made"], 5000)
+        self.assertEqual(report["groups"]["refused"], 0)
+        print(f"{said['per_second']:.0f} communicators made, used and freed a second; growth {said['growth_bytes']} B")
+
+    def test_late_rank(self):
+        with Fabric() as fabric:
+            self.good(Mpi(fabric, 4, PROGRAMS / "late_rank", "2", "5"), 60)
+
+    def test_without_a_manager_the_mpi_does_it_all(self):
+        for manager in ("", "tls://127.0.0.1:1?credentials=/nonexistent"):
+            mpi = Mpi(None, 4, PROGRAMS / "collectives_check", env={"TRIB_MANAGER": manager, "TRIB_TIMEOUT_MS": "5000"})
+            _, err, report = self.good(mpi, 60)
+            self.assertFalse(report["job"])
+            self.assertTrue(report["reason"])
+            self.assertEqual(self.tree(report), 0)
+            if manager:
+                self.assertIn("nonexistent", err + report["reason"])
+
+    def test_over_quota_the_mpi_does_it_all(self):
+        with Fabric() as fabric:
+            mpi = Mpi(fabric, 4, PROGRAMS / "collectives_check", env={"TRIB_QUOTA": "streams=100000"})
+            _, _, report = self.good(mpi, 60)
+        self.assertFalse(report["job"])
+        self.assertIn("streams", report["reason"])
+
+    def test_a_killed_node_leaves_the_mpi_to_go_on(self):
+        for victim in ("leaf0", "root"):
+            with Fabric() as fabric:
+                mpi = Mpi(fabric, 4, PYTHON, ROOT / "examples" / "mpi" / "digits.py", "--epochs", "60")
+                began = time.monotonic()
+                wait_until(lambda: fabric.node_counters()[victim].get("fragments_folded", 0) > 50, 60, "first sums")
+                send(fabric.processes()[victim], signal.SIGKILL)
+                out, err, report = self.good(mpi, 120)
+                self.assertIn("node", err)
+                self.assertGreater(self.tree(report), 0, "sums before the kill")
+                by_mpi = sum(report["collectives"]["MPI_Allreduce"]["mpi"].values())
+                self.assertGreater(by_mpi, 0, f"sums after the kill\n{out}\n{err}")
+                self.assertLess(time.monotonic() - began, 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
