@@ -179,7 +179,7 @@ impl Driver<'_> {
         if fold.reduce && !parts.iter().all(|(part, _)| whole(part)) {
             self.fail(&format!("reduces parts of different extent in {fold:?}"));
         }
-        if fold.reduce && (fold.window % size != 0 || fold.len % size != 0) {
+        if fold.reduce && !(fold.window.is_multiple_of(size) && fold.len.is_multiple_of(size)) {
             self.fail(&format!("cuts an element in {fold:?}"));
         }
     }

@@ -1,6 +1,7 @@
 //! The trace of a run: one aligned line per event, and a hash that says whether two runs were the same.
 
 use std::fmt::Arguments;
+use std::io::Write;
 
 use trib_proto::Nanos;
 
@@ -33,7 +34,8 @@ impl Trace {
         }
         self.hash = mix(self.hash ^ now.0);
         if self.printing {
-            println!("{:>9}.{:06} {line}", now.0 / 1_000_000, now.0 % 1_000_000);
+            // A reader that has gone away ends the output, not the run.
+            let _ = writeln!(std::io::stdout().lock(), "{:>9}.{:06} {line}", now.0 / 1_000_000, now.0 % 1_000_000);
         }
     }
 

@@ -4,7 +4,7 @@ use core::fmt;
 
 use trib_proto::Nanos;
 
-use crate::checkers::Failure;
+use crate::checkers::{Ending, Failure};
 
 /// What a run came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +23,8 @@ pub struct Verdict {
     pub frames: u64,
     /// Simulated time at the end.
     pub ended_at: Nanos,
+    /// How each operation ended at its members.
+    pub endings: Vec<Vec<Ending>>,
 }
 
 impl Verdict {

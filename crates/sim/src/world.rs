@@ -147,6 +147,7 @@ impl World {
             events: self.environment.clock.scheduled(),
             frames: self.environment.frames(),
             ended_at: self.environment.now(),
+            endings: self.environment.checkers.endings(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use trib_proto::{Path, window};
 use trib_wire::{Collective, Fault};
 
-use super::{Checkers, Piece, streams};
+use super::{Checkers, Ending, Piece, streams};
 use crate::symbol::Value;
 
 const NAME: &str = "exactly_once";
@@ -87,6 +87,8 @@ impl Checkers {
             let what = format!("{} completes twice at rank {rank}", self.name(operation));
             return self.fail(NAME, what);
         }
+        let ending = Ending { rank, at: self.now, fault: outcome.as_ref().err().copied() };
+        self.operations[operation].endings.push(ending);
         match outcome {
             Err(fault) => self.check_fault(operation, rank, &fault),
             Ok(tail) => {

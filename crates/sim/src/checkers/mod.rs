@@ -62,6 +62,18 @@ struct Operation {
     group: usize,
     expected: Option<Expr>,
     members: Vec<Member>,
+    endings: Vec<Ending>,
+}
+
+/// How an operation ended at one member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ending {
+    /// The member.
+    pub rank: u32,
+    /// When.
+    pub at: Nanos,
+    /// Why it failed, if it did.
+    pub fault: Option<Fault>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -102,6 +114,7 @@ impl Checkers {
             Operation {
                 group: plan.group,
                 expected: None,
+                endings: Vec::new(),
                 members: members.map(|rank| Member { rank: *rank, ..Member::default() }).collect(),
             }
         });
@@ -171,6 +184,11 @@ impl Checkers {
     /// The group is ready at this rank.
     pub fn ready(&mut self, rank: u32) {
         self.progress(rank);
+    }
+
+    /// How each operation has ended so far, in the order in which it ended at its members.
+    pub fn endings(&self) -> Vec<Vec<Ending>> {
+        self.operations.iter().map(|operation| operation.endings.clone()).collect()
     }
 
     /// Whether the operation is over at this rank.
