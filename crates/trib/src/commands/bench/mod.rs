@@ -4,6 +4,14 @@
 //! expected results), `measure` (timing one size on all ranks), `report` (table and JSON), `late` (waiting for a rank that
 //! comes late), `kernels` (the sums alone, next to the speed of memory).
 
+/// `println!`, except that a reader who has seen enough (`| head`) is no error.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod kernels;
 mod late;
 mod measure;

@@ -30,10 +30,17 @@ impl Report {
             Collective::Bcast | Collective::Allgather => ", bytes".to_owned(),
             _ => format!(", {} {}", self.dtype, self.op),
         };
-        println!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks);
-        println!(
+        say!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks);
+        say!(
             "{:>10} {:>12} {:>12} {:>12} {:>12} {:>10} {:>5} {:>10}",
-            "size [B]", "avg [us]", "median [us]", "min [us]", "max [us]", "MB/s", "path", "iterations"
+            "size [B]",
+            "avg [us]",
+            "median [us]",
+            "min [us]",
+            "max [us]",
+            "MB/s",
+            "path",
+            "iterations"
         );
     }
 
@@ -56,7 +63,7 @@ impl Report {
                 "path": path,
                 "checked": "every element of every iteration",
             })),
-            None => println!(
+            None => say!(
                 "{:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>10.1} {path:>5} {:>10}",
                 row.bytes,
                 row.average,
@@ -75,7 +82,7 @@ impl Report {
         if let Some(rows) = json
             && writes
         {
-            println!("{:#}", json!({ "ranks": ranks, "dtype": dtype.name(), "op": op.name(), "rows": rows }));
+            say!("{:#}", json!({ "ranks": ranks, "dtype": dtype.name(), "op": op.name(), "rows": rows }));
         }
     }
 }

@@ -1,0 +1,80 @@
+//! `trib bench` in a fabric of its own: every collective, both paths, and the report for programs.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Output, Stdio};
+
+/// A fabric on loopback, taken down whatever happens.
+struct Fabric {
+    name: String,
+    manager: String,
+}
+
+impl Fabric {
+    fn up(test: &str) -> Fabric {
+        let name = format!("bench-{}-{test}", std::process::id());
+        let up = trib(&["fabric", "up", "--local", "--name", &name], None);
+        let lines = String::from_utf8(up.stdout).unwrap();
+        let manager = lines.trim().strip_prefix("export TRIB_MANAGER=").expect("one line to eval").trim_matches('\'');
+        Fabric { name, manager: manager.to_owned() }
+    }
+
+    fn bench(&self, options: &[&str]) -> Output {
+        trib(&[&["bench", "--ranks", "3"], options].concat(), Some(&self.manager))
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        trib(&["fabric", "down", "--local", "--name", &self.name], None);
+    }
+}
+
+fn trib(arguments: &[&str], manager: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trib"));
+    command.args(arguments).stdin(Stdio::null()).env_remove("TRIB_MANAGER");
+    command.envs(manager.map(|url| ("TRIB_MANAGER", url)));
+    command.output().unwrap()
+}
+
+#[test]
+fn every_collective_is_measured_on_both_paths_and_reported() {
+    let fabric = Fabric::up("all");
+    let options = ["--collective", "all", "--min", "16", "--max", "256K", "--factor", "16384", "--iterations", "4"];
+    let output = fabric.bench(&[&options[..], &["--dtype", "bfloat16", "--op", "prod", "--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["ranks"], &report["dtype"]), (&3.into(), &"bfloat16".into()));
+    let rows = report["rows"].as_array().unwrap();
+    let measured: BTreeSet<(String, String)> = rows
+        .iter()
+        .map(|row| (row["collective"].as_str().unwrap().to_owned(), row["path"].as_str().unwrap().to_owned()))
+        .collect();
+    // Two sizes of each, and the barrier, which has none.
+    assert_eq!((rows.len(), measured.len()), (11, 11), "{measured:?}");
+    assert!(rows.iter().all(|row| row["iterations"] == 4 && row["min_us"].as_f64() > Some(0.0)));
+}
+
+#[test]
+fn waiting_for_a_late_rank_is_cheap() {
+    let fabric = Fabric::up("late");
+    let output = fabric.bench(&["--wait-late", "3", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |name: &str| report[name].as_f64().unwrap();
+    assert!(number("waited_s") > 2.5, "{report}");
+    assert!(number("packets_per_s") < 50.0, "{report}");
+    assert!(number("cpu_percent") < 5.0, "{report}");
+}
+
+#[test]
+fn nonsense_is_refused_before_any_rank_starts() {
+    for options in [
+        &["--min", "8", "--max", "4"][..],
+        &["--dtype", "float32", "--op", "band"],
+        &["--collective", "gather"],
+        &["--max", "much"],
+    ] {
+        let output = trib(&[&["bench", "--ranks", "2"], options].concat(), None);
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+    }
+}
