@@ -97,9 +97,10 @@ class Interposer(unittest.TestCase):
         with Fabric() as fabric:
             self.good(Mpi(fabric, 4, PROGRAMS / "late_rank", "2", "5"), 60)
 
+    # Not with collectives_check: Open MPI 4.1's own sums of 8-bit integers saturate where AVX is used.
     def test_without_a_manager_the_mpi_does_it_all(self):
         for manager in ("", "tls://127.0.0.1:1?credentials=/nonexistent"):
-            mpi = Mpi(None, 4, PROGRAMS / "collectives_check", env={"TRIB_MANAGER": manager, "TRIB_TIMEOUT_MS": "5000"})
+            mpi = Mpi(None, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_MANAGER": manager, "TRIB_TIMEOUT_MS": "5000"})
             _, err, report = self.good(mpi, 60)
             self.assertFalse(report["job"])
             self.assertTrue(report["reason"])
@@ -109,7 +110,7 @@ class Interposer(unittest.TestCase):
 
     def test_over_quota_the_mpi_does_it_all(self):
         with Fabric() as fabric:
-            mpi = Mpi(fabric, 4, PROGRAMS / "collectives_check", env={"TRIB_QUOTA": "streams=100000"})
+            mpi = Mpi(fabric, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_QUOTA": "streams=100000"})
             _, _, report = self.good(mpi, 60)
         self.assertFalse(report["job"])
         self.assertIn("streams", report["reason"])
