@@ -13,7 +13,7 @@ use trib_wire::{Header, Kind};
 use super::group::{Edge, Name};
 use super::operation::Operation;
 use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
-use super::rtt::{self, LONGEST, RoundTrip};
+use super::rtt::{self, RoundTrip};
 use crate::Path;
 use crate::limits::Limits;
 use crate::time::Nanos;
@@ -161,6 +161,7 @@ impl Datagrams {
     pub(super) fn on_timer(
         &mut self,
         now: Nanos,
+        longest: Nanos,
         edge: &Edge,
         name: &Name,
         round_trip: &RoundTrip,
@@ -177,7 +178,7 @@ impl Datagrams {
         out.transmit(Path::Datagram, &header, Payload::None);
         out.note(Note::Probe);
         self.probe = Some((now, self.sent));
-        self.pause = Nanos(2 * self.pause.0.max(round_trip.timeout().0)).min(LONGEST);
+        self.pause = Nanos(2 * self.pause.0.max(round_trip.timeout().0)).min(longest);
         self.deadline = now + rtt::spread(self.pause, edge.config.rank, now);
     }
 

@@ -231,11 +231,12 @@ impl LeafCore {
                 Need::Dead => self.on_link_down(now, out),
             }
         }
+        let longest = rtt::longest_pause(self.armed.len());
         let (groups, edge, round_trip) = (&mut self.groups, &self.edge, &self.round_trip);
         self.armed.retain(|id| {
             let Some(group) = groups.get_mut(id) else { return false };
             if group.failed.is_none() {
-                group.datagrams.on_timer(now, edge, &group.name, round_trip, out);
+                group.datagrams.on_timer(now, longest, edge, &group.name, round_trip, out);
             }
             group.datagrams.deadline() != Nanos::NEVER
         });

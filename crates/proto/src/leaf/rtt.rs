@@ -12,7 +12,7 @@ const INITIAL: Nanos = Nanos::from_millis(10);
 /// A probe sooner than this would mostly find its answer already on the way.
 const SHORTEST: Nanos = Nanos::from_millis(2);
 /// Also the pause between probes of somebody who waits for long: about 20 small packets a second with the answers.
-pub(super) const LONGEST: Nanos = Nanos::from_millis(100);
+const LONGEST: Nanos = Nanos::from_millis(100);
 
 #[derive(Default)]
 pub(super) struct RoundTrip {
@@ -41,6 +41,12 @@ impl RoundTrip {
     }
 }
 
+/// The longest pause between two probes of one group when so many groups of this rank wait: a rank that waits in several
+/// stays below 50 packets a second in all, as far as a lost result may then stay unnoticed for a second.
+pub(super) fn longest_pause(waiting: usize) -> Nanos {
+    Nanos(LONGEST.0 * waiting.div_ceil(3).clamp(1, 10) as u64)
+}
+
 /// A pause shortened by up to a quarter, differently for each rank and each time. Ranks that wait for the same fragment would
 /// otherwise ask in step for ever, and a receive buffer too small for all of them would always drop the same ones.
 pub(super) fn spread(pause: Nanos, rank: Rank, now: Nanos) -> Nanos {
@@ -51,6 +57,16 @@ pub(super) fn spread(pause: Nanos, rank: Rank, now: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rank_that_waits_in_many_groups_asks_less_for_each() {
+        for waiting in 1..=30 {
+            let shortest = longest_pause(waiting).0 * 3 / 4;
+            assert!(waiting as u64 * 1_000_000_000 / shortest < 50, "{waiting} groups");
+        }
+        assert_eq!(longest_pause(1), LONGEST);
+        assert_eq!(longest_pause(10_000), Nanos::from_millis(1000));
+    }
 
     #[test]
     fn ranks_in_step_come_out_of_step() {
