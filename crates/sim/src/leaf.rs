@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use trib_proto::leaf::{GroupId, LeafError, Note, OpId, Payload, Slice};
 use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
-use trib_wire::{Body, ChildIndex, Fault, Header, NodeId, Rank, RankList};
+use trib_wire::{Body, ChildIndex, Fault, Header, Kind, NodeId, Rank, RankList};
 
 use crate::environment::{Edge, Environment, Event};
 use crate::network::Frame;
@@ -102,6 +102,9 @@ impl Leaf {
     /// A frame came; its payload is read straight to where the core says.
     pub fn frame(&mut self, path: Path, frame: &Frame, environment: &mut Environment) {
         let now = environment.now();
+        if frame.header.kind == Kind::Result && frame.header.payload_len == 0 {
+            environment.checkers.heard_of_result(self.names.rank);
+        }
         let place = frame.data.as_ref().and_then(|_| self.core.place(&frame.header));
         if let (Some(slice), Some(value)) = (place, &frame.data) {
             self.placed(slice, value, environment);

@@ -36,6 +36,11 @@ impl Traffic {
 }
 
 impl Checkers {
+    /// A result without data came for the rank: its window moves, though nothing is delivered.
+    pub fn heard_of_result(&mut self, rank: u32) {
+        self.traffic[rank as usize].progress(self.now);
+    }
+
     /// The rank sends a datagram.
     pub fn datagram_sent(&mut self, rank: u32) {
         let now = self.now;
