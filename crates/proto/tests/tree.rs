@@ -582,3 +582,20 @@ fn a_creation_with_a_dead_rank_is_refused() {
     }
     world.check_empty();
 }
+
+/// Every rank frees a group and makes another at once: the first to do so must not find the quota still used up.
+#[test]
+fn a_freed_group_makes_room_for_the_next() {
+    let mut world = World::new(1);
+    let groups: Vec<_> = (0..8).map(|tag| world.create(&[0, 1, 2, 3, 4, 5], tag)).collect();
+    let list = RankList::from_ranks(0..6);
+    for rank in 0..RANKS {
+        let Leaf { core, memory } = &mut world.leaves[rank as usize];
+        core.free_group(Nanos(0), groups[3][rank as usize].1, memory);
+        core.create_group(Nanos(0), list.clone(), 8, memory).expect("valid members");
+        world.run();
+    }
+    for leaf in &world.leaves {
+        assert_eq!((leaf.memory.ready.len(), leaf.memory.failed.len()), (9, 0), "rank {}", leaf.memory.rank);
+    }
+}

@@ -21,6 +21,8 @@ pub(super) struct Pending {
     pub(super) nodes: Vec<u32>,
     /// The join went up; the verdict comes from there.
     pub(super) forwarded: bool,
+    /// The quota has a place for it meanwhile.
+    pub(super) reserves: bool,
 }
 
 impl Pending {
@@ -68,6 +70,7 @@ impl Pending {
             fault: None,
             nodes: Vec::new(),
             forwarded: false,
+            reserves: false,
         })
     }
 

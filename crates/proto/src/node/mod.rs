@@ -52,6 +52,8 @@ pub struct NodeCore {
     table: Table,
     pending: BTreeMap<GroupKey, VecDeque<Pending>>,
     pending_count: usize,
+    /// Pending groups that hold a place in the quota while the verdict is on its way.
+    reserved: usize,
     /// Only at the root of the tree.
     arbiter: Option<Arbiter>,
     parent: Option<Liveness>,
@@ -80,6 +82,7 @@ impl NodeCore {
             table: Table::default(),
             pending: BTreeMap::new(),
             pending_count: 0,
+            reserved: 0,
             arbiter,
             parent: None,
             children,
@@ -655,25 +658,30 @@ impl NodeCore {
         self.advance_pending(&key, out);
     }
 
-    /// Starts to gather a group; a job over its quota gathers too, so that every member gets the refusal.
+    /// Starts to gather a group.
     fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
-        let limits = &self.place.config.limits;
-        let (groups, place) = (self.table.len() + self.pending_count, &self.place);
-        let quota = |reason| about(place, reason, key.members.nth(0).unwrap_or(Rank(0)));
-        let mut pending = Pending::new(place, key.clone())?;
+        let mut pending = Pending::new(&self.place, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
-            return Err(quota(Reason::BadMembers));
+            return Err(about(&self.place, Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
         }
-        if groups >= limits.groups as usize {
-            pending.fault = Some(quota(Reason::GroupQuota));
-        } else if pending.duty != Duty::Relay && (groups as u64 + 1) * u64::from(limits.window) > u64::from(limits.osts)
-        {
-            pending.fault = Some(quota(Reason::OstQuota));
-        }
-        lose_the_dead(place, &self.lost, &mut pending);
+        lose_the_dead(&self.place, &self.lost, &mut pending);
         self.pending.entry(key.clone()).or_default().push_back(pending);
         self.pending_count += 1;
         Ok(())
+    }
+
+    /// What the quota says to one more group. Asked when all have joined, not before: by then every member's earlier
+    /// leaves have come, so a group may take the place of one that its members have just freed.
+    fn over_quota(&self, duty: Duty) -> Option<Reason> {
+        let limits = &self.place.config.limits;
+        let groups = self.table.len() + self.reserved + 1;
+        if groups > limits.groups as usize {
+            Some(Reason::GroupQuota)
+        } else if duty != Duty::Relay && groups as u64 * u64::from(limits.window) > u64::from(limits.osts) {
+            Some(Reason::OstQuota)
+        } else {
+            None
+        }
     }
 
     fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
@@ -682,9 +690,18 @@ impl NodeCore {
         if !pending.is_complete() {
             return;
         }
+        let duty = pending.duty;
+        let quota =
+            self.over_quota(duty).map(|reason| about(&self.place, reason, key.members.nth(0).unwrap_or(Rank(0))));
+        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| !p.forwarded)) else {
+            return;
+        };
+        pending.fault = pending.fault.or(quota);
         match self.place.up(Kind::Join) {
             Some(header) => {
                 pending.forwarded = true;
+                pending.reserves = pending.fault.is_none();
+                self.reserved += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(&self.place);
                 let body = Body::Join { key: key.clone(), fault: pending.fault, nodes };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
@@ -714,6 +731,7 @@ impl NodeCore {
             self.pending.remove(key);
         }
         self.pending_count -= usize::from(pending.is_some());
+        self.reserved -= usize::from(pending.as_ref().is_some_and(|p| p.reserves));
         pending
     }
 
@@ -837,7 +855,7 @@ impl NodeCore {
         }
         // Only who has joined is told now; the others are when they do.
         self.orphaned = Some(fault);
-        self.pending_count = 0;
+        (self.pending_count, self.reserved) = (0, 0);
         for (key, line) in core::mem::take(&mut self.pending) {
             for pending in line {
                 self.refuse(&key, pending.joined & !pending.dead, fault, out);
