@@ -22,8 +22,8 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run
 
-bench: build ## the table of latencies and bandwidths, 4 B to 16 MiB
-	@scripts/bench
+bench: build ## kernels, a node's cost, latencies: measured here and written to docs/performance.md
+	@scripts/performance.py
 
 lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) fmt --all --check
