@@ -1,0 +1,177 @@
+//! Every checker can fail: a short history that is right passes, the same with one thing wrong does not.
+
+use trib_proto::{Limits, Nanos, Path};
+use trib_sim::checkers::{Account, Checkers, Holdings};
+use trib_sim::fabric::Tree;
+use trib_sim::options::Options;
+use trib_sim::symbol::{Value, contribution, fold};
+use trib_sim::workload::Workload;
+use trib_wire::{Collective, DataType, Fault, NodeId, Rank, Reason, ReduceOp, Signature};
+
+/// Two ranks at one node, an allreduce of 16 bytes as operation 0 and a barrier as operation 1.
+fn checkers() -> Checkers {
+    let barrier =
+        Signature { collective: Collective::Barrier, dtype: DataType::U8, op: ReduceOp::BitOr, root: 0, count: 0 };
+    Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]))
+}
+
+fn signature() -> Signature {
+    Signature { collective: Collective::Allreduce, dtype: DataType::I32, op: ReduceOp::Sum, root: 0, count: 4 }
+}
+
+fn result(from: u64, len: u32) -> Value {
+    Value::uniform(fold(&signature(), [contribution(0, 0), contribution(1, 0)]), from, len)
+}
+
+fn posted() -> Checkers {
+    let mut checkers = checkers();
+    for rank in [0, 1] {
+        checkers.posted(0, rank);
+        checkers.reads(0, rank, 0..16, Path::Datagram, 0, 0..16);
+    }
+    checkers
+}
+
+#[track_caller]
+fn assert_found(checkers: &Checkers, name: &str) {
+    let failure = checkers.failure().expect("something is wrong");
+    assert_eq!(failure.checker, name, "{failure}");
+}
+
+#[test]
+fn a_right_history_passes() {
+    let mut checkers = posted();
+    for rank in [0, 1] {
+        checkers.delivered(0, rank, 0, &result(0, 16));
+        checkers.completed(0, rank, Ok(0..16), false);
+    }
+    checkers.stable(0, 0, Path::Datagram, 1);
+    assert_eq!(checkers.failure(), None);
+}
+
+#[test]
+fn wrong_values_and_places_are_found() {
+    let swapped = fold(&signature(), [contribution(1, 0), contribution(0, 0)]);
+    let missing = contribution(0, 0);
+    for wrong in [Value::uniform(swapped, 0, 16), Value::uniform(missing, 0, 16), result(4, 16)] {
+        let mut checkers = posted();
+        checkers.delivered(0, 0, 0, &wrong);
+        assert_found(&checkers, "same_bits");
+    }
+}
+
+#[test]
+fn what_happens_twice_or_too_late_or_outside_is_found() {
+    let twice = |c: &mut Checkers| {
+        c.delivered(0, 0, 0, &result(0, 8));
+        c.delivered(0, 0, 4, &result(4, 8));
+    };
+    let outside = |c: &mut Checkers| c.delivered(0, 0, 8, &result(8, 16));
+    let incomplete = |c: &mut Checkers| {
+        c.delivered(0, 0, 0, &result(0, 12));
+        c.completed(0, 0, Ok(0..16), false);
+    };
+    let queued = |c: &mut Checkers| {
+        c.delivered(0, 0, 0, &result(0, 16));
+        c.completed(0, 0, Ok(0..16), true);
+    };
+    let read_late = |c: &mut Checkers| {
+        c.delivered(0, 0, 0, &result(0, 16));
+        c.completed(0, 0, Ok(0..16), false);
+        c.reads(0, 0, 0..16, Path::Datagram, 0, 0..16);
+    };
+    let read_over = |c: &mut Checkers| {
+        c.delivered(0, 0, 0, &result(0, 8));
+        c.reads(0, 0, 0..16, Path::Datagram, 0, 0..16);
+    };
+    let early_barrier = |c: &mut Checkers| {
+        c.posted(1, 0);
+        c.completed(1, 0, Ok(0..0), false);
+    };
+    let histories: [&dyn Fn(&mut Checkers); 7] =
+        [&twice, &outside, &incomplete, &queued, &read_late, &read_over, &early_barrier];
+    for history in histories {
+        let mut checkers = posted();
+        history(&mut checkers);
+        assert_found(&checkers, "exactly_once");
+    }
+}
+
+#[test]
+fn a_tail_that_is_dropped_too_early_is_found() {
+    let mut checkers = posted();
+    checkers.delivered(0, 0, 0, &result(0, 16));
+    checkers.completed(0, 0, Ok(8..16), false);
+    assert_found(&checkers, "recovery");
+
+    let mut checkers = posted();
+    checkers.delivered(0, 0, 0, &result(0, 16));
+    checkers.stable(0, 0, Path::Datagram, 1);
+    assert_found(&checkers, "recovery");
+}
+
+#[test]
+fn a_fault_without_a_cause_or_without_its_name_is_found() {
+    let fault =
+        Fault { reason: Reason::MemberDead, node: NodeId(0), rank_a: Rank(0), rank_b: Rank(0), signatures: None };
+    let mut checkers = posted();
+    checkers.completed(0, 0, Err(fault), false);
+    assert_found(&checkers, "faults");
+
+    let mut checkers = posted();
+    checkers.rank_killed(1);
+    checkers.group_failed(0, 0, &fault);
+    assert_found(&checkers, "faults");
+
+    let mut checkers = posted();
+    checkers.rank_killed(1);
+    checkers.group_failed(0, 0, &Fault { rank_a: Rank(1), ..fault });
+    assert_eq!(checkers.failure(), None);
+}
+
+#[test]
+fn buffers_beyond_the_grant_are_found() {
+    let limits: Limits = Options::calm(2).limits;
+    let slots = limits.window as usize * 3;
+    let check = |held: Holdings, account: Account| {
+        let mut checkers = checkers();
+        checkers.check_memory(0, &limits, held, account);
+        checkers
+    };
+    let held = Holdings { datagrams: slots, segments: 0, kept: 0 };
+    let account = Account { tokens: (slots, 0), datagram_groups: 1, streams: 0 };
+    assert_eq!(check(held, account).failure(), None);
+    let more = Holdings { datagrams: slots + 1, ..held };
+    assert_found(&check(more, Account { tokens: (slots + 1, 0), ..account }), "memory");
+    assert_found(&check(more, account), "memory");
+    assert_found(&check(Holdings { kept: 1, ..held }, account), "memory");
+    let segment = Holdings { datagrams: 0, segments: 1, kept: 0 };
+    assert_found(&check(segment, Account { tokens: (0, 1), datagram_groups: 0, streams: 0 }), "memory");
+}
+
+#[test]
+fn what_is_left_at_the_end_is_found() {
+    let mut found = checkers();
+    found.check_node_empty(0, 1, Holdings::default());
+    assert_found(&found, "no_leak");
+    let mut found = checkers();
+    found.check_node_empty(0, 0, Holdings { segments: 1, ..Holdings::default() });
+    assert_found(&found, "no_leak");
+    let mut found = checkers();
+    found.check_leaf_empty(0, 1);
+    assert_found(&found, "no_leak");
+}
+
+#[test]
+fn a_storm_of_datagrams_while_waiting_is_found() {
+    let send = |per_second: u64| {
+        let mut checkers = posted();
+        for n in 0..3 * per_second {
+            checkers.tick(Nanos(n * 1_000_000_000 / per_second));
+            checkers.datagram_sent(0);
+        }
+        checkers
+    };
+    assert_eq!(send(40).failure(), None);
+    assert_found(&send(60), "traffic");
+}
