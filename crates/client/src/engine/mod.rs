@@ -501,6 +501,7 @@ fn refusal(error: &LeafError) -> Error {
         LeafError::TooManyRuns => "the order of the members is too irregular for one message: sort them, or use fewer",
         LeafError::UnknownGroup => "the group was freed",
         LeafError::BadRoot => "the root is not a rank of the group",
+        LeafError::Unsupported => "the operator is not defined for the type",
         LeafError::TooLong => "a vector has fewer than 2^63 bytes",
         LeafError::Failed(fault) => return Error::from_fault(fault),
     };

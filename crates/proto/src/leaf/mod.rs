@@ -43,6 +43,8 @@ pub enum LeafError {
     BadRoot,
     /// The vector is longer than 2^63 bytes.
     TooLong,
+    /// The operator is not defined for the type.
+    Unsupported,
     /// The group has failed.
     Failed(Fault),
 }
@@ -142,6 +144,9 @@ impl LeafCore {
         }
         if signature.root >= state.size {
             return Err(LeafError::BadRoot);
+        }
+        if !window::is_computable(&signature) {
+            return Err(LeafError::Unsupported);
         }
         let total = window::vector_len(&signature, state.size).ok_or(LeafError::TooLong)?;
         let id = OpId(self.next_op);

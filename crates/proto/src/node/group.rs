@@ -77,7 +77,7 @@ impl GroupInfo {
             && header.extent.is_multiple_of(element)
             && header.offset + u64::from(header.extent) <= vector
             && s.root < self.size
-            && !(s.dtype.is_float() && is_bitwise(s) && computes(s))
+            && window::is_computable(s)
     }
 
     /// Whether the payload is exactly what this child has to give.
@@ -120,11 +120,6 @@ pub(super) fn fragment(header: &Header) -> Range<u64> {
 pub(super) fn computes(signature: &Signature) -> bool {
     use trib_wire::Collective::*;
     matches!(signature.collective, Allreduce | Reduce | ReduceScatter)
-}
-
-fn is_bitwise(signature: &Signature) -> bool {
-    use trib_wire::ReduceOp::*;
-    matches!(signature.op, BitAnd | BitOr | BitXor)
 }
 
 /// A streaming operation that a child has announced and that is not folded yet.
