@@ -442,7 +442,7 @@ impl NodeCore {
                 return Ok(());
             }
             group.check_paths(place)?;
-            check_left(place, group, &group.info.members[position].first)
+            check_left(place, group)
         });
         self.settle(index, outcome, out);
     }
@@ -469,7 +469,7 @@ impl NodeCore {
         let outcome = streams
             .on_contribution(place, info, position, header, data, out)
             .and_then(|()| group.announce(place, position, header))
-            .and_then(|()| check_left(place, group, &group.info.members[position].first));
+            .and_then(|()| check_left(place, group));
         self.settle(index, outcome, out);
         self.try_release(index, out);
     }
@@ -480,7 +480,7 @@ impl NodeCore {
         let outcome = group
             .announce(place, position, header)
             .and_then(|()| group.lease.on_intent(place, &group.info, child, header))
-            .and_then(|step| check_left(place, group, &group.info.members[position].first).map(|()| step));
+            .and_then(|step| check_left(place, group).map(|()| step));
         match outcome {
             Ok(step) => self.take_step(index, step, header, out),
             Err(fault) => self.settle(index, Err(fault), out),
@@ -598,7 +598,7 @@ impl NodeCore {
     fn on_leave(&mut self, index: GroupIndex, child: ChildIndex, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
         group.left |= 1 << child.0;
-        let outcome = check_left(&self.place, group, &Rank(u32::MAX));
+        let outcome = check_left(&self.place, group);
         let step = group.lease.check_stops(&group.info, group.left);
         self.settle(index, outcome, out);
         let about = self.place.down(Kind::StopAt, ChildIndex::ALL);
@@ -889,7 +889,7 @@ fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
 }
 
 /// Who left while others still use the group will never contribute: say so instead of waiting.
-fn check_left(place: &Place, group: &Group, user: &Rank) -> Result<(), Fault> {
+fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
     if group.left == 0 || group.failed {
         return Ok(());
     }
@@ -903,11 +903,16 @@ fn check_left(place: &Place, group: &Group, user: &Rank) -> Result<(), Fault> {
             .and_then(|d| d.waits_for(member.child))
             .or_else(|| group.streams.as_ref().and_then(|s| s.waits_for(position)))
             .map(|header| Rank(header.witness))
-            .or_else(|| (group.lease.waiting() != 0).then_some(*user));
+            .or_else(|| waiting_for_the_lock(group));
         if let Some(waiting) = waits {
-            let waiting = if waiting.0 == u32::MAX { member.first } else { waiting };
             return Err(Fault { rank_b: waiting, ..about(place, Reason::MemberLeft, member.first) });
         }
     }
     Ok(())
+}
+
+/// A rank that waits for the lock of a group, if there is one.
+fn waiting_for_the_lock(group: &Group) -> Option<Rank> {
+    let waiting = group.lease.waiting();
+    group.info.members.iter().find(|m| waiting & (1 << m.child.0) != 0).map(|m| m.first)
 }
