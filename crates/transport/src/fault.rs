@@ -79,7 +79,8 @@ impl FaultPlan {
 
     /// The fates of one direction; `salt` tells directions and sockets of one process apart.
     pub fn start(self, salt: u64) -> Faults {
-        Faults { plan: self, state: self.seed ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+        // Mixed, because the generator itself counts in even steps: salts side by side would give one sequence, shifted.
+        Faults { plan: self, state: self.seed ^ mix(salt.wrapping_add(1)) }
     }
 }
 
@@ -102,12 +103,15 @@ impl Faults {
     /// SplitMix64, as a fraction of one.
     fn draw(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z >> 11) as f64 / (1u64 << 53) as f64
+        (mix(self.state) >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+/// The finalizer of SplitMix64.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -138,6 +142,9 @@ mod tests {
         assert!((share(Fate::Double) - 0.05).abs() < 0.01);
         assert!((share(Fate::Hold) - 0.20).abs() < 0.01);
         assert_eq!(fates, draw(1));
-        assert_ne!(fates, draw(2));
+        for shift in 0..4 {
+            assert_ne!(fates[shift..19_000 + shift], draw(2)[..19_000], "one sequence, shifted by {shift}");
+            assert_ne!(fates[..19_000], draw(2)[shift..19_000 + shift], "one sequence, shifted by {shift}");
+        }
     }
 }
