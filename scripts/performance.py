@@ -83,13 +83,9 @@ def main():
     lines = [
         "# Performance",
         "",
-        f"Written by `make bench` on {datetime.date.today()}: {cpu}, {os.cpu_count()} cores, Linux {platform.release()}.",
+        f"Written by `make bench` on {datetime.date.today()}: {cpu}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}.",
         "Everything (ranks, nodes, manager) shares those cores, so latencies are an upper bound; costs in CPU time per byte",
         "hardly depend on what else runs. Figures of a fabric with links of its own are measured elsewhere.",
-        "",
-        "## Kernels against the memory's bandwidth",
-        "",
-        kernels.strip(),
         "",
         "## One node's cost",
         "",
@@ -102,7 +98,8 @@ def main():
     ]
     for path, children, size, each, whole, rate in costs:
         lines.append(f"| {path} | {children} | {size}iB | {each:.2f} | {whole:.2f} | {rate:.2f} GB |")
-    lines += ["", "## Allreduce over 8 ranks on loopback", "", *table, ""]
+    lines += ["", "## Allreduce over 8 ranks on loopback", "", *table]
+    lines += ["", "## Kernels against the memory's bandwidth", "", kernels.strip(), ""]
     arguments.output.write_text("\n".join(lines))
     progress(f"wrote {arguments.output}")
 
