@@ -85,7 +85,7 @@ def main():
         "",
         f"Written by `make bench` on {datetime.date.today()}: {cpu}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}.",
         "Everything (ranks, nodes, manager) shares those cores, so latencies are an upper bound; costs in CPU time per byte",
-        "hardly depend on what else runs. Figures of a fabric with links of its own are measured elsewhere.",
+        "hardly depend on what else runs.",
         "",
         "## One node's cost",
         "",
