@@ -23,6 +23,7 @@ class Fault(NamedTuple):
 
 
 NODE = "node/mod.rs"
+LOCKING = "node/locking.rs"
 DATAGRAM = "node/datagram.rs"
 STREAM = "node/stream.rs"
 TABLE = "node/table.rs"
@@ -117,7 +118,7 @@ FAULTS = [
             ),
             Edit(NODE, "            arbiter,\n", "            arbiter,\n            hop: Default::default(),\n"),
             Edit(
-                NODE,
+                LOCKING,
                 "            (Step::Ask { .. }, None) => lease.ask_up(place, info, about, out),\n",
                 "            (Step::Ask { .. }, None) => {\n"
                 "                if info.duty == Duty::Relay {\n"
@@ -131,13 +132,13 @@ FAULTS = [
                 "            }\n",
             ),
             Edit(
-                NODE,
+                LOCKING,
                 "arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, &mut decisions);",
-                "let own = RankList::from_ranks([u32::from(place.config.node.0)]);\n"
+                "let own = trib_wire::RankList::from_ranks([u32::from(place.config.node.0)]);\n"
                 "                arbiter.request(index, own, info.members[0].first, at_once, &mut decisions);",
             ),
             Edit(
-                NODE,
+                LOCKING,
                 "            (Step::Released, None) => lease.send_released_up(place, info, out),\n",
                 "            (Step::Released, None) => {\n"
                 "                lease.send_released_up(place, info, out);\n"
@@ -145,8 +146,8 @@ FAULTS = [
                 "            }\n",
             ),
             Edit(
-                NODE,
-                "    fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n",
+                LOCKING,
+                "    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n",
                 "    fn leave_hop(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
                 "        self.hop.0.retain(|held| *held != index);\n"
                 "        self.hop.1.retain(|(waiting, _)| *waiting != index);\n"
@@ -157,7 +158,7 @@ FAULTS = [
                 "            group.lease.ask_up(&self.place, &group.info, &about, out);\n"
                 "        }\n"
                 "    }\n\n"
-                "    fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
+                "    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
                 "        self.leave_hop(index, out);\n",
             ),
         ],

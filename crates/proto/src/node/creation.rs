@@ -1,0 +1,178 @@
+//! Groups come into being: joins gather upward, the verdict travels down, the quota is asked in between.
+
+use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Rank, RankList, Reason};
+
+use super::group::{Duty, Group, GroupInfo, about};
+use super::join::Pending;
+use super::loss::lose_the_dead;
+use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
+use crate::Path;
+
+impl NodeCore {
+    pub(super) fn on_join(
+        &mut self,
+        child: ChildIndex,
+        key: GroupKey,
+        fault: Option<Fault>,
+        nodes: &RankList,
+        out: &mut impl NodeOutput,
+    ) {
+        let credible = if self.place.is_node(child) {
+            nodes.is_empty() || nodes.is_valid(u32::from(u16::MAX))
+        } else {
+            nodes.is_empty()
+        };
+        let bit = 1u64 << child.0;
+        if let Some(fault) = self.orphaned {
+            return self.refuse(&key, bit, fault, out);
+        }
+        let waiting = self.pending.get(&key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
+        if !waiting {
+            if self.pending_count > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {
+                out.note(Note::Violation);
+                return self.dead.push(Link::Child(child));
+            }
+            if let Err(fault) = self.open_pending(&key, child) {
+                return self.refuse(&key, bit, fault, out);
+            }
+        }
+        let Some(pending) = self.pending.get_mut(&key).and_then(|line| line.iter_mut().find(|p| p.joined & bit == 0))
+        else {
+            return;
+        };
+        let fault = fault.or((!credible).then(|| about(&self.place, Reason::Protocol, Rank(0))));
+        pending.join(child, fault, if credible { nodes } else { &EMPTY });
+        self.advance_pending(&key, out);
+    }
+
+    /// Starts to gather a group.
+    pub(super) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
+        let mut pending = Pending::new(&self.place, key.clone())?;
+        if pending.all & (1 << child.0) == 0 {
+            return Err(about(&self.place, Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
+        }
+        lose_the_dead(&self.place, &self.lost, &mut pending);
+        self.pending.entry(key.clone()).or_default().push_back(pending);
+        self.pending_count += 1;
+        Ok(())
+    }
+
+    /// What the quota says to one more group. Asked when all have joined, not before: by then every member's earlier
+    /// leaves have come, so a group may take the place of one that its members have just freed.
+    pub(super) fn over_quota(&self, duty: Duty) -> Option<Reason> {
+        let limits = &self.place.config.limits;
+        let groups = self.table.len() + self.reserved + 1;
+        if groups > limits.groups as usize {
+            Some(Reason::GroupQuota)
+        } else if duty != Duty::Relay && groups as u64 * u64::from(limits.window) > u64::from(limits.osts) {
+            Some(Reason::OstQuota)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
+        let Some(line) = self.pending.get_mut(key) else { return };
+        let Some(pending) = line.iter_mut().find(|p| !p.forwarded) else { return };
+        if !pending.is_complete() {
+            return;
+        }
+        let duty = pending.duty;
+        let quota =
+            self.over_quota(duty).map(|reason| about(&self.place, reason, key.members.nth(0).unwrap_or(Rank(0))));
+        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| !p.forwarded)) else {
+            return;
+        };
+        pending.fault = pending.fault.or(quota);
+        match self.place.up(Kind::Join) {
+            Some(header) => {
+                pending.forwarded = true;
+                pending.reserves = pending.fault.is_none();
+                self.reserved += usize::from(pending.reserves);
+                let nodes = pending.folding_nodes(&self.place);
+                let body = Body::Join { key: key.clone(), fault: pending.fault, nodes };
+                out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
+            }
+            None => match pending.fault {
+                Some(fault) => self.end_pending(key, fault, out),
+                None => self.make_group(key, None, out),
+            },
+        }
+    }
+
+    pub(super) fn on_ready(&mut self, header: &Header, key: &GroupKey, out: &mut impl NodeOutput) {
+        if header.group.0 >= 2 * self.place.config.limits.groups.max(1) {
+            return out.note(Note::Violation);
+        }
+        self.make_group(key, Some(header), out);
+    }
+
+    pub(super) fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
+        self.end_pending(key, fault, out);
+    }
+
+    pub(super) fn take_pending(&mut self, key: &GroupKey) -> Option<Pending> {
+        let line = self.pending.get_mut(key)?;
+        let pending = line.pop_front();
+        if line.is_empty() {
+            self.pending.remove(key);
+        }
+        self.pending_count -= usize::from(pending.is_some());
+        self.reserved -= usize::from(pending.as_ref().is_some_and(|p| p.reserves));
+        pending
+    }
+
+    pub(super) fn make_group(&mut self, key: &GroupKey, ready: Option<&Header>, out: &mut impl NodeOutput) {
+        let Some(pending) = self.take_pending(key) else { return out.note(Note::Violation) };
+        let (index, generation) = self.table.next_name();
+        let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.place) } else { RankList::default() };
+        let info = GroupInfo {
+            index,
+            generation,
+            size: key.members.len(),
+            key: pending.key,
+            up: ready.map(|h| (h.group, h.generation)),
+            duty: pending.duty,
+            members: pending.members,
+            all: pending.all,
+            inner: pending.inner,
+            nodes,
+        };
+        let header = info.down(&self.place, Kind::Ready, ChildIndex::ALL);
+        let body = Body::Ready(info.key.clone());
+        let targets = pending.all & !pending.dead;
+        let mut group = Group::new(info);
+        group.left = pending.dead;
+        self.table.insert(group);
+        out.note(Note::GroupMade);
+        if targets != 0 {
+            out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
+        }
+        if let Some(fault) = pending.fault {
+            self.fail(index, fault, None, out);
+            self.try_free(index, out);
+        }
+    }
+
+    pub(super) fn end_pending(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
+        let Some(pending) = self.take_pending(key) else { return out.note(Note::Violation) };
+        self.refuse(key, pending.all & !pending.dead, fault, out);
+    }
+
+    pub(super) fn refuse(&self, key: &GroupKey, targets: u64, fault: Fault, out: &mut impl NodeOutput) {
+        out.note(Note::GroupRefused);
+        if targets != 0 {
+            let header = self.place.down(Kind::Refused, ChildIndex::ALL);
+            let body = Body::Refused(key.clone(), fault);
+            out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
+        }
+    }
+}
+
+/// A child that starts so many more creations than the job may have groups has lost its mind: its connection is closed,
+/// which its peers see as its death. Refusing it quietly would leave them waiting.
+const PENDING_PER_GROUP: usize = 4;
+
+const PENDING_FLOOR: usize = 256;
+
+static EMPTY: RankList = RankList::EMPTY;

@@ -1,0 +1,90 @@
+//! How groups end: by fault, or when everybody has left.
+
+use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Rank, Reason};
+
+use super::group::{Group, about};
+use super::lease::Lease;
+use super::place::Place;
+use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
+use crate::Path;
+
+impl NodeCore {
+    pub(super) fn settle(&mut self, index: GroupIndex, outcome: Result<(), Fault>, out: &mut impl NodeOutput) {
+        if let Err(fault) = outcome {
+            self.fail(index, fault, None, out);
+        }
+    }
+
+    pub(super) fn fail_group(&mut self, index: GroupIndex, fault: Fault, from: Link, out: &mut impl NodeOutput) {
+        self.fail(index, fault, Some(from), out);
+    }
+
+    /// Tells all ends of the group and gives back all it holds; the name lives until everybody has left.
+    pub(super) fn fail(&mut self, index: GroupIndex, fault: Fault, from: Option<Link>, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        if core::mem::replace(&mut group.failed, true) {
+            return;
+        }
+        out.note(Note::GroupFailed);
+        group.broadcast_fault(&self.place, &fault, from, out);
+        group.drop_buffers(out);
+        group.lease = Lease::default();
+        self.forget_lock(index, out);
+    }
+
+    pub(super) fn on_leave(&mut self, index: GroupIndex, child: ChildIndex, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        group.left |= 1 << child.0;
+        let outcome = check_left(&self.place, group);
+        let step = group.lease.check_stops(&group.info, group.left);
+        self.settle(index, outcome, out);
+        let about = self.place.down(Kind::StopAt, ChildIndex::ALL);
+        self.take_step(index, step, &about, out);
+        self.try_release(index, out);
+        self.try_free(index, out);
+    }
+
+    pub(super) fn try_free(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        if group.left != group.info.all {
+            return;
+        }
+        if let Some(header) = group.info.up(&self.place, Kind::Leave) {
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+        }
+        if let Some(mut group) = self.table.remove(index) {
+            group.drop_buffers(out);
+        }
+        out.note(Note::GroupFreed);
+        self.forget_lock(index, out);
+    }
+}
+
+/// Who left while others still use the group will never contribute: say so instead of waiting.
+pub(super) fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
+    if group.left == 0 || group.failed {
+        return Ok(());
+    }
+    for (position, member) in group.info.members.iter().enumerate() {
+        if group.left & (1 << member.child.0) == 0 {
+            continue;
+        }
+        let waits = group
+            .datagrams
+            .as_ref()
+            .and_then(|d| d.waits_for(member.child))
+            .or_else(|| group.streams.as_ref().and_then(|s| s.waits_for(position)))
+            .map(|header| Rank(header.witness))
+            .or_else(|| waiting_for_the_lock(group));
+        if let Some(waiting) = waits {
+            return Err(Fault { rank_b: waiting, ..about(place, Reason::MemberLeft, member.first) });
+        }
+    }
+    Ok(())
+}
+
+/// A rank that waits for the lock of a group, if there is one.
+fn waiting_for_the_lock(group: &Group) -> Option<Rank> {
+    let waiting = group.lease.waiting();
+    group.info.members.iter().find(|m| waiting & (1 << m.child.0) != 0).map(|m| m.first)
+}

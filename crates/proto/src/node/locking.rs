@@ -1,0 +1,96 @@
+//! The lock on stream contexts at this node: gatherings pass on upward, or are decided at the root of the tree.
+
+use trib_wire::{Body, ChildIndex, GroupIndex, Header, Kind};
+
+use super::group::Duty;
+use super::lease::Step;
+use super::{NodeCore, NodeOutput, Note, Payload, Target};
+use crate::Path;
+use crate::lock::Decision;
+
+impl NodeCore {
+    /// Passes a completed gathering on, or decides it at the root of the tree.
+    pub(super) fn take_step(&mut self, index: GroupIndex, step: Step, about: &Header, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let (place, info, lease) = (&self.place, &group.info, &mut group.lease);
+        let mut decisions = Vec::new();
+        match (step, self.arbiter.as_mut()) {
+            (Step::Nothing, _) => {}
+            (Step::Ask { .. }, None) => lease.ask_up(place, info, about, out),
+            (Step::Ask { at_once }, Some(arbiter)) => {
+                arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, &mut decisions);
+            }
+            (Step::Stop { .. }, None) => {
+                lease.send_stop_up(place, info, out);
+                if let Some(streams) = group.streams.as_mut() {
+                    streams.fall_silent();
+                }
+            }
+            (Step::Stop { at }, Some(_)) => self.end_lease(index, at, out),
+            (Step::Released, None) => lease.send_released_up(place, info, out),
+            (Step::Released, Some(arbiter)) => arbiter.released(index, &mut decisions),
+        }
+        for decision in decisions {
+            self.apply(decision, out);
+        }
+    }
+
+    /// Carries out what the arbiter decided, here or further up.
+    pub(super) fn apply(&mut self, decision: Decision, out: &mut impl NodeOutput) {
+        let index = match decision {
+            Decision::Grant(group) | Decision::Revoke(group) | Decision::Deny { group, .. } => group,
+        };
+        let Some(group) = self.table.get_mut(index) else { return };
+        let (place, info) = (&self.place, &group.info);
+        match decision {
+            Decision::Grant(_) => {
+                out.note(Note::LeaseGranted);
+                group.lease.grant(place, info, out);
+            }
+            Decision::Revoke(_) => {
+                out.note(Note::LeaseRevoked);
+                group.lease.revoke(place, info, out);
+            }
+            Decision::Deny { holder, holders, .. } => {
+                out.note(Note::LeaseDenied);
+                let header = Header { seq: group.lease.asked(), ..info.down(place, Kind::Deny, ChildIndex::ALL) };
+                let body = Body::Deny { holder, holders };
+                out.transmit(Target::Children(info.all), Path::Stream, &header, Payload::Body(&body));
+                group.lease.deny();
+            }
+        }
+    }
+
+    /// The lease ends at this segment: what was sent beyond it will come again under the next one.
+    pub(super) fn end_lease(&mut self, index: GroupIndex, at: u64, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        group.lease.end(&self.place, &group.info, at, out);
+        if let Some(streams) = group.streams.as_mut() {
+            streams.roll_back(&self.place, &group.info, at, out);
+        }
+        self.try_release(index, out);
+    }
+
+    /// Gives the stream context back if the lease has ended and everything has drained.
+    pub(super) fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let streams = group.streams.as_ref();
+        let step = group.lease.try_release(&group.info, group.left, |end| match streams {
+            Some(streams) => streams.drained(end),
+            None => end == 0 || group.info.duty == Duty::Relay,
+        });
+        if step == Step::Released {
+            let about = self.place.down(Kind::Released, ChildIndex::ALL);
+            self.take_step(index, step, &about, out);
+        }
+    }
+
+    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+        let Some(arbiter) = self.arbiter.as_mut() else { return };
+        let mut decisions = Vec::new();
+        arbiter.forget(index, &mut decisions);
+        for decision in decisions {
+            self.apply(decision, out);
+        }
+    }
+}

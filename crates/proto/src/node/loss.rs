@@ -1,0 +1,113 @@
+//! What dies with a connection: groups that need it, creations that would wait for it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use trib_wire::control::job::ChildKind;
+use trib_wire::{Body, ChildIndex, Fault, GroupKey, Kind, Rank, RankList, Reason};
+
+use super::group::about;
+use super::join::Pending;
+use super::place::Place;
+use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
+use crate::Path;
+
+impl NodeCore {
+    pub(super) fn death_of(&self, child: ChildIndex) -> Fault {
+        match self.place.config.children[usize::from(child.0)].kind {
+            ChildKind::Rank(rank) => about(&self.place, Reason::MemberDead, rank),
+            ChildKind::Node(node) => {
+                let first = self.place.config.children[usize::from(child.0)].ranks.nth(0).unwrap_or(Rank(0));
+                Fault { node, ..about(&self.place, Reason::NodeDead, first) }
+            }
+        }
+    }
+
+    pub(super) fn lose_child(&mut self, child: ChildIndex, out: &mut impl NodeOutput) {
+        let bit = 1u64 << child.0;
+        let fault = self.death_of(child);
+        for index in self.table.indices() {
+            let Some(group) = self.table.get_mut(index) else { continue };
+            if group.info.all & bit == 0 || group.left & bit != 0 {
+                continue;
+            }
+            group.left |= bit;
+            self.fail(index, fault, Some(Link::Child(child)), out);
+            self.try_free(index, out);
+        }
+        // What it had joined cannot come into being; what it has not joined waits for it only if nobody below it lives.
+        for pending in self.pending.values_mut().flatten().filter(|p| p.all & bit != 0) {
+            pending.lose(child, fault);
+        }
+        let ranks = self.place.config.children[usize::from(child.0)].ranks.clone();
+        self.lose_ranks(&ranks, out);
+    }
+
+    /// A node below has lost ranks.
+    pub(super) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
+        let below = &self.place.config.children[usize::from(child.0)].ranks;
+        let credible = ranks.is_valid(self.place.config.world_size) && ranks.iter().all(|rank| below.contains(rank));
+        if !credible || !self.place.is_node(child) {
+            return out.note(Note::Violation);
+        }
+        self.lose_ranks(ranks, out);
+    }
+
+    /// Creations that wait for one of these ranks will wait no longer, here and further up.
+    pub(super) fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
+        self.lost.extend(ranks.iter());
+        for pending in self.pending.values_mut().flatten() {
+            lose_the_dead(&self.place, &self.lost, pending);
+        }
+        let keys: Vec<GroupKey> = self.pending.keys().cloned().collect();
+        for key in keys {
+            let complete = |line: &VecDeque<Pending>| line.iter().filter(|p| !p.forwarded && p.is_complete()).count();
+            for _ in 0..self.pending.get(&key).map_or(0, complete) {
+                self.advance_pending(&key, out);
+            }
+        }
+        // Behind the joins that this has completed: after it nobody above expects any from these ranks.
+        if let Some(header) = self.place.up(Kind::Lost)
+            && self.orphaned.is_none()
+        {
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&Body::Lost(ranks.clone())));
+        }
+    }
+
+    pub(super) fn death_of_parent(&self) -> Fault {
+        let first = self.place.config.children.first().and_then(|c| c.ranks.nth(0)).unwrap_or(Rank(0));
+        let fault = about(&self.place, Reason::NodeDead, first);
+        Fault { node: self.place.config.parent.map_or(fault.node, |(parent, _)| parent), ..fault }
+    }
+
+    pub(super) fn lose_parent(&mut self, out: &mut impl NodeOutput) {
+        let fault = self.death_of_parent();
+        for index in self.table.indices() {
+            self.fail(index, fault, Some(Link::Parent), out);
+        }
+        // Only who has joined is told now; the others are when they do.
+        self.orphaned = Some(fault);
+        (self.pending_count, self.reserved) = (0, 0);
+        for (key, line) in core::mem::take(&mut self.pending) {
+            for pending in line {
+                self.refuse(&key, pending.joined & !pending.dead, fault, out);
+            }
+        }
+    }
+}
+
+/// Members that are dead fail a creation; a child below which every member is dead will not join. One that has joined
+/// waits for the verdict all the same.
+pub(super) fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
+    for position in 0..pending.members.len() {
+        let member = &pending.members[position];
+        let ranks = || member.ranks.iter().filter_map(|r| pending.key.members.nth(r.0));
+        let Some(dead) = ranks().find(|rank| lost.contains(rank)) else { continue };
+        let fault = about(place, Reason::MemberDead, dead);
+        let joined = pending.joined & (1 << member.child.0) != 0;
+        if !joined && ranks().all(|rank| lost.contains(&rank)) {
+            pending.lose(member.child, fault);
+        } else {
+            pending.fault = pending.fault.or(Some(fault));
+        }
+    }
+}
