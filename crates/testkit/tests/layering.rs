@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   trib            tributary (capi)
+//!   compare
 //!   sim   lab       (testkit: for tests only)
 //!   manager  node  client
 //!   reduce  topology  proto  transport  control     none of them knows another
@@ -26,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-client", &["trib-wire", "trib-proto", "trib-transport", "trib-control"]),
     ("trib-sim", &["trib-wire", "trib-proto"]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
+    ("trib-compare", &["trib-wire", "trib-lab"]),
     ("trib-testkit", &["trib-wire"]),
     (
         "trib",
@@ -41,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-client",
             "trib-sim",
             "trib-lab",
+            "trib-compare",
         ],
     ),
     ("tributary", &["trib-wire", "trib-client"]),

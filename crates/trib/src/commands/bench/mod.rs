@@ -2,7 +2,8 @@
 //!
 //! Map: `values` (vectors whose results are known exactly), `work` (one operation of the benchmark, its buffers and its
 //! expected results), `measure` (timing one size on all ranks), `report` (table and JSON), `late` (waiting for a rank that
-//! comes late), `kernels` (the sums alone, next to the speed of memory).
+//! comes late), `kernels` (the sums alone, next to the speed of memory), `worker` and `pingpong` (what the comparison
+//! runs).
 
 /// `println!`, except that a reader who has seen enough (`| head`) is no error.
 macro_rules! say {
@@ -15,9 +16,11 @@ macro_rules! say {
 mod kernels;
 mod late;
 mod measure;
+mod pingpong;
 mod report;
 mod values;
 mod work;
+mod worker;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +52,8 @@ pub struct Arguments {
 #[derive(Subcommand, Debug)]
 enum What {
     Kernels(kernels::Arguments),
+    Pingpong(pingpong::Arguments),
+    Worker(worker::Arguments),
 }
 
 #[derive(Args, Debug)]
@@ -106,6 +111,8 @@ impl Arguments {
         log::init_tool();
         match self.what {
             Some(What::Kernels(arguments)) => arguments.run(),
+            Some(What::Pingpong(arguments)) => arguments.run(),
+            Some(What::Worker(arguments)) => arguments.run(),
             None => self.collectives.run(),
         }
     }

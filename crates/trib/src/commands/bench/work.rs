@@ -3,7 +3,7 @@
 //! Two rounds of input are made beforehand and used in turn, so that a result left over from the last iteration is a wrong
 //! one; comparing with the expected bytes is then cheap enough for every element of every iteration.
 
-use trib_client::{Collective, DataType, Error, Group, ReduceOp};
+use trib_client::{Collective, DataType, Error, Group, Input, ReduceOp, Request, operation};
 
 use super::values::{Values, raw};
 
@@ -101,6 +101,27 @@ impl Work {
             Collective::ReduceScatter => group.reduce_scatter(input, output, self.dtype, self.op),
             Collective::Allgather => group.allgather(input, output),
         }
+    }
+
+    /// Posts the operation without waiting.
+    ///
+    /// # Safety
+    /// This stays where it is, and untouched, until the request is done.
+    pub(super) unsafe fn start(&mut self, group: &Group, iteration: u64) -> Result<Request, Error> {
+        let round = &self.rounds[(iteration % 2) as usize];
+        let elements = |bytes: usize| (bytes / self.dtype.size()) as u64;
+        let signature = match self.collective {
+            Collective::Barrier => operation::barrier(),
+            Collective::Allreduce => operation::allreduce(elements(round.input.len()), self.dtype, self.op),
+            Collective::Reduce => operation::reduce(elements(round.input.len()), self.dtype, self.op, ROOT),
+            Collective::Bcast => operation::bcast(self.output.len() as u64, ROOT),
+            Collective::ReduceScatter => operation::reduce_scatter(elements(self.output.len()), self.dtype, self.op),
+            Collective::Allgather => operation::allgather(round.input.len() as u64),
+        };
+        let output = self.output.as_mut_ptr();
+        let input = if self.collective == Collective::Bcast { output.cast_const() } else { round.input.as_ptr() };
+        // SAFETY: the buffers have the lengths that the signature says, and the caller keeps them.
+        unsafe { group.start(signature, Input::At(input), output) }
     }
 
     /// Compares every element of the result.

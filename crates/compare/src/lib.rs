@@ -1,0 +1,20 @@
+//! The comparison: Tributary and its peers on the same fabric, measured the same way.
+//!
+//! Map: `cell` (what is measured at once), `line` (what measuring programs print), `system` (how each peer is started),
+//! `network` (what is needed of a fabric), `launch` (processes of one launch), `study` and `schedule` (who measures what and
+//! when), `counters` (what is free of the machine's noise), `result` and `statistics` (rows), `scenario` (what the
+//! comparison consists of), `targets` (what is required and what came out), `report` (JSON, tables, CSV, plots).
+
+pub mod cell;
+mod counters;
+mod launch;
+mod line;
+pub mod network;
+pub mod result;
+mod schedule;
+pub mod statistics;
+pub mod study;
+pub mod system;
+
+pub use cell::{Cell, Mode};
+pub use line::{Latencies, WorkerRow};

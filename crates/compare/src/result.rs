@@ -1,0 +1,308 @@
+//! Rows of the outcome: all rounds of one cell and one system together.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::cell::{Cell, Mode};
+use crate::statistics::{median, spread};
+use crate::study::{Measurement, Outcome, Study};
+
+/// One row.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ResultRow {
+    /// The study.
+    pub scenario: String,
+    /// The system.
+    pub system: String,
+    /// The collective.
+    pub collective: String,
+    /// Bytes of the whole vector, as asked for.
+    pub bytes: u64,
+    /// How operations followed each other.
+    pub mode: Mode,
+    /// Order of the ranks.
+    pub map: &'static str,
+    /// Ranks.
+    pub ranks: u32,
+    /// Hosts of the fabric.
+    pub hosts: u16,
+    /// Rate of a host's link, Mbit/s.
+    pub rate_mbit: f64,
+    /// `ok`, or why there are no figures.
+    pub status: String,
+    /// Rounds with a figure.
+    pub rounds: usize,
+    /// Rounds without.
+    pub failures: usize,
+    /// Time of one operation, microseconds: median over the rounds.
+    pub latency_us: Option<f64>,
+    /// Vector bits per time of an operation, Mbit/s.
+    pub mbit_s: Option<f64>,
+    /// The same as a share of the host link's rate.
+    pub share_of_link: Option<f64>,
+    /// Longest less shortest round, as a share of the median.
+    pub spread: f64,
+    /// Median of the single calls' times, microseconds.
+    pub call_median_us: Option<f64>,
+    /// 99th percentile of the single calls' times, microseconds.
+    pub call_p99_us: Option<f64>,
+    /// Processor time of all ranks, and of manager and nodes where they are ours, per operation, microseconds.
+    pub cpu_us: Option<f64>,
+    /// Context switches of the same processes per operation.
+    pub context_switches: Option<f64>,
+    /// System calls of the same processes per operation.
+    pub system_calls: Option<f64>,
+    /// Processor time per vector byte, nanoseconds: `host` and every node.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpu_ns_per_byte: BTreeMap<String, f64>,
+    /// Bytes on the busiest host link and trunk per vector byte: `host_up`, `host_down`, `trunk_up`, `trunk_down`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub wire_bytes_per_byte: BTreeMap<String, f64>,
+    /// Packets on the busiest host link per operation: `host_up`, `host_down`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub packets: BTreeMap<String, f64>,
+    /// How Tributary moved the vector: llt or sat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl ResultRow {
+    /// A row without figures yet.
+    pub fn new(study: &Study, system: &str, cell: &Cell) -> ResultRow {
+        ResultRow {
+            scenario: study.name.to_owned(),
+            system: system.to_owned(),
+            collective: cell.collective.name().to_owned(),
+            bytes: cell.bytes,
+            mode: cell.mode,
+            map: study.map.name(),
+            ranks: study.ranks,
+            hosts: study.shape.hosts,
+            rate_mbit: f64::from(study.shape.rate_mbit),
+            status: "ok".to_owned(),
+            rounds: 0,
+            failures: 0,
+            latency_us: None,
+            mbit_s: None,
+            share_of_link: None,
+            spread: 0.0,
+            call_median_us: None,
+            call_p99_us: None,
+            cpu_us: None,
+            context_switches: None,
+            system_calls: None,
+            cpu_ns_per_byte: BTreeMap::new(),
+            wire_bytes_per_byte: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            path: None,
+        }
+    }
+
+    /// Sets time and what follows from it; `latencies` are one per round, microseconds.
+    pub fn set_latencies(&mut self, latencies: &[f64]) {
+        self.rounds = latencies.len();
+        if latencies.is_empty() {
+            return;
+        }
+        let latency = median(latencies);
+        self.latency_us = Some(latency);
+        self.spread = spread(latencies);
+        if self.bytes > 0 && self.collective != "barrier" {
+            let rate = 8.0 * (self.bytes * self.mode.in_flight()) as f64 / latency;
+            self.mbit_s = Some(rate);
+            self.share_of_link = Some(rate / self.rate_mbit);
+        }
+    }
+}
+
+/// The rows of a study, in the order of its parts and cells.
+pub fn rows(study: &Study, measurements: &[Measurement]) -> Vec<ResultRow> {
+    let mut rows: Vec<ResultRow> = Vec::new();
+    for part in &study.parts {
+        for cell in part.cells.iter().filter(|cell| part.system.has(cell)) {
+            let own: Vec<&Outcome> = measurements
+                .iter()
+                .filter(|one| one.system == part.system.name && one.cell == *cell)
+                .map(|one| &one.outcome)
+                .collect();
+            if !own.is_empty() {
+                rows.push(row(study, &part.system.name, cell, &own));
+            }
+        }
+    }
+    rows
+}
+
+fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> ResultRow {
+    let mut row = ResultRow::new(study, system, cell);
+    let good: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Outcome::Row(good) => Some(&**good),
+            _ => None,
+        })
+        .collect();
+    row.failures = outcomes.len() - good.len();
+    if let Some(why) = outcomes.iter().find_map(|outcome| status(outcome)) {
+        row.status =
+            if good.is_empty() { why } else { format!("ok ({} of {} rounds: {why})", row.failures, outcomes.len()) };
+    }
+    row.set_latencies(&good.iter().map(|(worker, _)| worker.latency_us()).collect::<Vec<_>>());
+    let over = |of: &dyn Fn(&(crate::line::WorkerRow, Option<crate::counters::Observed>)) -> Option<f64>| {
+        let values: Vec<f64> = good.iter().filter_map(|one| of(one)).collect();
+        (!values.is_empty()).then(|| median(&values))
+    };
+    let bytes = (cell.bytes * cell.mode.in_flight()) as f64;
+    row.call_median_us = over(&|(worker, _)| Some(worker.latencies_us.median));
+    row.call_p99_us = over(&|(worker, _)| Some(worker.latencies_us.p99));
+    row.path = good.iter().find_map(|(worker, _)| worker.path.clone());
+    // Ranks count their own time over the timed rounds, nodes are read at the gates: one round more.
+    row.cpu_us = over(&|(worker, seen)| {
+        let nodes = seen.as_ref().map_or(0.0, |seen| daemons(system, seen) / worker.operations as f64);
+        Some((worker.cpu_ns / worker.iterations as f64 + nodes) / 1e3)
+    });
+    row.context_switches = over(&|(worker, seen)| {
+        let is_ours = is_ours(system);
+        let nodes = seen.as_ref().filter(|_| is_ours).map_or(0.0, |seen| seen.node_switches / worker.operations as f64);
+        Some(worker.context_switches / worker.iterations as f64 + nodes)
+    });
+    row.system_calls = over(&|(worker, seen)| {
+        let seen = seen.as_ref()?;
+        let nodes = if is_ours(system) { seen.node_calls? } else { 0.0 };
+        Some((seen.rank_calls? + nodes) / worker.operations as f64)
+    });
+    if bytes > 0.0 {
+        let host = over(&|(worker, _)| Some(worker.cpu_ns / worker.iterations as f64 / bytes / f64::from(study.ranks)));
+        row.cpu_ns_per_byte.extend(host.map(|cost| ("host".to_owned(), cost)));
+        observe(&mut row, &good, bytes, is_ours(system));
+    }
+    row
+}
+
+/// What was counted at the gates.
+fn observe(
+    row: &mut ResultRow,
+    good: &[&(crate::line::WorkerRow, Option<crate::counters::Observed>)],
+    bytes: f64,
+    ours: bool,
+) {
+    let add = |map: &mut BTreeMap<String, f64>, name: &str, values: Vec<f64>| {
+        if !values.is_empty() {
+            map.insert(name.to_owned(), median(&values));
+        }
+    };
+    let each = |of: &dyn Fn(&crate::counters::Observed) -> f64, per: f64| -> Vec<f64> {
+        let seen = good.iter().filter_map(|(worker, seen)| seen.as_ref().map(|seen| (worker, seen)));
+        seen.map(|(worker, seen)| of(seen) / worker.operations as f64 / per).collect()
+    };
+    add(&mut row.wire_bytes_per_byte, "host_up", each(&|seen| seen.link_up, bytes));
+    add(&mut row.wire_bytes_per_byte, "host_down", each(&|seen| seen.link_down, bytes));
+    add(&mut row.wire_bytes_per_byte, "trunk_up", each(&|seen| seen.trunk_up, bytes));
+    add(&mut row.wire_bytes_per_byte, "trunk_down", each(&|seen| seen.trunk_down, bytes));
+    add(&mut row.packets, "host_up", each(&|seen| seen.packets_up, 1.0));
+    add(&mut row.packets, "host_down", each(&|seen| seen.packets_down, 1.0));
+    let names: Vec<String> = good
+        .iter()
+        .filter_map(|(_, seen)| seen.as_ref())
+        .take(1)
+        .flat_map(|seen| seen.cpu_ns.iter().map(|(name, _)| name.clone()))
+        .collect();
+    for name in names.into_iter().filter(|_| ours) {
+        let of = |seen: &crate::counters::Observed| {
+            seen.cpu_ns.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, ns)| *ns)
+        };
+        add(&mut row.cpu_ns_per_byte, &name, each(&of, bytes));
+    }
+}
+
+fn daemons(system: &str, seen: &crate::counters::Observed) -> f64 {
+    if is_ours(system) { seen.cpu_ns.iter().map(|(_, ns)| ns).sum() } else { 0.0 }
+}
+
+/// Whether manager and nodes worked for this system.
+fn is_ours(system: &str) -> bool {
+    system.starts_with("tributary")
+}
+
+fn status(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Row(_) => None,
+        Outcome::Unsupported(what) => Some(format!("unsupported: {what}")),
+        Outcome::Failed(why) if why.starts_with("not installed") => Some(why.clone()),
+        Outcome::Failed(why) => Some(format!("failed: {why}")),
+        Outcome::Timeout(limit) => Some(format!("timeout after {} s", limit.as_secs())),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use trib_wire::Collective;
+
+    use super::*;
+    use crate::line::tests::row as worker_row;
+    use crate::network::Map;
+    use crate::study::{Part, Shape};
+    use crate::system::System;
+
+    /// A study of one cell and two systems.
+    pub(crate) fn study(cells: &[Cell]) -> Study {
+        let part = |system| Part { system, cells: cells.to_vec(), rounds: 3 };
+        Study {
+            name: "test",
+            shape: Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, uplink: None },
+            ranks: 8,
+            map: Map::ByLeaf,
+            parts: vec![part(System::tributary()), part(System::gloo())],
+            observes: false,
+            budget: Duration::from_millis(100),
+            min_iterations: 2,
+        }
+    }
+
+    fn measured(system: &str, cell: Cell, outcome: Outcome) -> Measurement {
+        Measurement { system: system.to_owned(), cell, outcome }
+    }
+
+    #[test]
+    fn rounds_become_a_median_and_failures_stay() {
+        let cell = Cell::sustained(Collective::Allreduce, 1 << 20);
+        let one = |us| Outcome::Row(Box::new((worker_row("allreduce", 1 << 20, us), None)));
+        let timeout = Outcome::Timeout(Duration::from_secs(9));
+        let measurements = [
+            measured("tributary", cell, one(16_900.0)),
+            measured("tributary", cell, one(17_000.0)),
+            measured("tributary", cell, timeout.clone()),
+            measured("gloo", cell, timeout),
+        ];
+        let rows = rows(&study(&[cell]), &measurements);
+        assert_eq!(rows.len(), 2);
+        let ours = &rows[0];
+        assert_eq!((ours.rounds, ours.failures), (2, 1));
+        assert_eq!(ours.status, "ok (1 of 3 rounds: timeout after 9 s)");
+        assert!((ours.latency_us.unwrap() - 16_950.0).abs() < 1e-6);
+        let share = ours.share_of_link.unwrap();
+        assert!((share - 8.0 * f64::from(1 << 20) / 16_950.0 / 500.0).abs() < 1e-9);
+        assert_eq!((rows[1].status.as_str(), rows[1].latency_us), ("timeout after 9 s", None));
+    }
+
+    #[test]
+    fn what_was_counted_is_per_operation_and_byte() {
+        let cell = Cell::sustained(Collective::Allreduce, 1000);
+        let seen = crate::counters::Observed {
+            link_up: 11_110.0,
+            cpu_ns: vec![("leaf0".to_owned(), 22_000.0)],
+            node_switches: 11.0,
+            node_calls: Some(22.0),
+            rank_calls: Some(33.0),
+            ..Default::default()
+        };
+        let outcome = Outcome::Row(Box::new((worker_row("allreduce", 1000, 10.0), Some(seen))));
+        let rows = rows(&study(&[cell]), &[measured("tributary", cell, outcome)]);
+        assert!((rows[0].wire_bytes_per_byte["host_up"] - 1.01).abs() < 1e-9);
+        assert!((rows[0].cpu_ns_per_byte["leaf0"] - 2.0).abs() < 1e-9);
+        assert_eq!((rows[0].context_switches, rows[0].system_calls), (Some(3.0), Some(5.0)));
+    }
+}

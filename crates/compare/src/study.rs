@@ -1,0 +1,235 @@
+//! A study: some systems measure some cells on one fabric, round by round.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::cell::Cell;
+use crate::counters::syscalls::Calls;
+use crate::counters::{Observed, Reading, processes};
+use crate::launch::{Launch, Silence};
+use crate::line::{Event, Line, WorkerRow};
+use crate::network::{Map, Network};
+use crate::schedule;
+use crate::system::{Job, Programs, System};
+
+/// The shape of a fabric.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shape {
+    /// Hosts in all.
+    pub hosts: u16,
+    /// Hosts below one leaf.
+    pub leaf_ports: u16,
+    /// Rate of a host's link, Mbit/s.
+    pub rate_mbit: u32,
+    /// Rate of a leaf's trunk in host links; none: as many as the leaf has hosts, which blocks nothing.
+    pub uplink: Option<u16>,
+}
+
+/// One system's part of a study.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The system.
+    pub system: System,
+    /// What it measures, in this order.
+    pub cells: Vec<Cell>,
+    /// In how many rounds.
+    pub rounds: u32,
+}
+
+/// The study.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// What `--only` and rows call it.
+    pub name: &'static str,
+    /// The fabric it needs.
+    pub shape: Shape,
+    /// Ranks, one per host.
+    pub ranks: u32,
+    /// In what order they fill the hosts.
+    pub map: Map,
+    /// Who takes part.
+    pub parts: Vec<Part>,
+    /// Whether links, nodes and system calls are counted around every cell.
+    pub observes: bool,
+    /// Time for the timed operations of one cell.
+    pub budget: Duration,
+    /// Fewest operations of one cell.
+    pub min_iterations: u32,
+}
+
+/// How one cell of one launch went.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// Measured.
+    Row(Box<(WorkerRow, Option<Observed>)>),
+    /// The system has no such collective.
+    Unsupported(String),
+    /// It gave a wrong result, ended early, or could not be started.
+    Failed(String),
+    /// Nothing came within the time limit.
+    Timeout(Duration),
+}
+
+/// One cell, one system, one round.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// The system's name.
+    pub system: String,
+    /// What was measured.
+    pub cell: Cell,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// Time limits of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From the start to the first cell's end.
+    pub start: Duration,
+    /// From one cell's end to the next one's, on top of its time budget.
+    pub cell: Duration,
+}
+
+impl Study {
+    /// Measures everything; `progress` hears of each launch.
+    pub fn run(
+        &self,
+        network: &dyn Network,
+        programs: &Programs,
+        limits: Limits,
+        progress: &mut dyn FnMut(&str),
+    ) -> Vec<Measurement> {
+        let mut all = Vec::new();
+        let rounds: Vec<u32> = self.parts.iter().map(|part| part.rounds).collect();
+        for (round, at) in schedule::order(&rounds) {
+            let Part { system, cells, .. } = &self.parts[at];
+            let cells: Vec<Cell> = cells.iter().copied().filter(|cell| system.has(cell)).collect();
+            if cells.is_empty() {
+                continue;
+            }
+            let missing = system.missing(programs);
+            progress(&format!("{}: round {} {}", self.name, round + 1, system.name));
+            let outcomes = match missing {
+                Some(what) if round > 0 => {
+                    drop(what);
+                    continue;
+                }
+                Some(what) => vec![Outcome::Failed(what); cells.len()],
+                None => self.launch(system, &cells, round, network, programs, limits),
+            };
+            for (cell, outcome) in cells.into_iter().zip(outcomes) {
+                if let Outcome::Failed(why) = &outcome {
+                    progress(&format!("{}: {} {cell} failed: {why}", self.name, system.name));
+                }
+                if let Outcome::Timeout(limit) = &outcome {
+                    progress(&format!("{}: {} {cell} gave no result in {} s", self.name, system.name, limit.as_secs()));
+                }
+                all.push(Measurement { system: system.name.clone(), cell, outcome });
+            }
+        }
+        all
+    }
+
+    /// The arguments that every measuring program reads.
+    pub(crate) fn arguments(&self, cells: &[Cell], gated: bool) -> Vec<String> {
+        let list: Vec<String> = cells.iter().map(Cell::to_string).collect();
+        let mut arguments = vec![
+            "--cells".to_owned(),
+            list.join(","),
+            "--budget".to_owned(),
+            self.budget.as_secs_f64().to_string(),
+            "--min-iterations".to_owned(),
+            self.min_iterations.to_string(),
+        ];
+        arguments.extend(gated.then(|| "--gate".to_owned()));
+        arguments
+    }
+
+    fn launch(
+        &self,
+        system: &System,
+        cells: &[Cell],
+        round: u32,
+        network: &dyn Network,
+        programs: &Programs,
+        limits: Limits,
+    ) -> Vec<Outcome> {
+        let token = format!("{}-{}-{}-{round}", std::process::id(), self.name, system.name);
+        let arguments = self.arguments(cells, self.observes);
+        let job = Job { ranks: self.ranks, map: self.map, arguments, token };
+        let mut outcomes = Vec::with_capacity(cells.len());
+        match Launch::start(system.commands(network, programs, &job), &job.token) {
+            Ok(mut launch) => {
+                for at in 0..cells.len() {
+                    let limit = limits.cell + self.budget * 4 + if at == 0 { limits.start } else { Duration::ZERO };
+                    let outcome = one_cell(&mut launch, network, limit);
+                    let is_end = matches!(outcome, Outcome::Failed(_) | Outcome::Timeout(_));
+                    outcomes.push(outcome);
+                    if is_end {
+                        break;
+                    }
+                }
+                // A peer that hangs after its last result has given all of its results.
+                launch.wait(END_GRACE);
+            }
+            Err(cause) => outcomes.push(Outcome::Failed(format!("cannot start: {cause}"))),
+        }
+        let rest = match outcomes.last() {
+            Some(Outcome::Timeout(limit)) => Outcome::Timeout(*limit),
+            Some(Outcome::Failed(why)) => Outcome::Failed(why.clone()),
+            _ => Outcome::Failed("no result".to_owned()),
+        };
+        outcomes.resize(cells.len(), rest);
+        outcomes
+    }
+}
+
+/// The next cell of a launch, with what was counted between its gates.
+pub(crate) fn one_cell(launch: &mut Launch, network: &dyn Network, limit: Duration) -> Outcome {
+    let mut before: Option<(Reading, Option<Calls>, Option<Calls>)> = None;
+    let mut observed = None;
+    loop {
+        match launch.next(limit) {
+            Ok(Line::Gate { event: Event::Ready }) => {
+                let daemons: Vec<u32> = network.daemons().into_iter().map(|(_, pid)| pid).collect();
+                let ranks = processes::workers(&launch.processes());
+                before = Some((Reading::take(network), Calls::of(&daemons), Calls::of(&ranks)));
+            }
+            Ok(Line::Gate { event: Event::Done }) => {
+                if let Some((before, nodes, ranks)) = before.take() {
+                    let mut seen = Reading::take(network).since(&before);
+                    seen.node_calls = nodes.map(|mut calls| calls.count());
+                    seen.rank_calls = ranks.map(|mut calls| calls.count());
+                    observed = Some(seen);
+                }
+            }
+            Ok(Line::Unsupported { unsupported }) => return Outcome::Unsupported(unsupported),
+            Ok(Line::Row(row)) if row.wrong > 0 => {
+                return Outcome::Failed(format!("wrong result: {} elements or bytes differ", row.wrong));
+            }
+            Ok(Line::Row(row)) => return Outcome::Row(Box::new((row, observed))),
+            Err(Silence::Timeout) => return Outcome::Timeout(limit),
+            Err(Silence::Ended(why)) => return Outcome::Failed(why),
+        }
+        // A failed write means that the process is gone, which the next reading tells better.
+        let _ = launch.open_gate();
+    }
+}
+
+/// Stops the measuring process of one rank of a launch, for as long as the launch lives.
+pub(crate) fn stop_a_rank(launch: &Launch) -> bool {
+    let ranks = processes::workers(&launch.processes());
+    let Some(last) = ranks.last() else { return false };
+    processes::signal(*last, Signal::STOP);
+    true
+}
+
+/// The programs beside the running binary.
+pub fn own_programs() -> std::io::Result<Programs> {
+    std::env::current_exe().map(|path| Programs::beside(Path::new(&path)))
+}
+
+/// How long a launch may take to end after its last result.
+const END_GRACE: Duration = Duration::from_secs(2);

@@ -1,0 +1,274 @@
+//! The systems that are compared, and how each is started.
+//!
+//! Every system runs a program that reads the same command line and prints the same lines; `commands` makes the processes
+//! of one launch. The first of them is the one that speaks: its stdout has the lines and its stdin opens the gates.
+
+mod direct;
+mod mpich;
+mod openmpi;
+mod pingpong;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use trib_wire::Collective;
+
+use crate::cell::{Cell, Mode};
+use crate::network::{Map, Network};
+
+/// How ranks of a system are started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The native interface.
+    Tributary,
+    /// An Open MPI program with the interposer preloaded.
+    TributaryMpi,
+    /// Open MPI with these options of its launcher.
+    OpenMpi(Vec<String>),
+    /// MPICH; polite: with the shim that yields instead of spinning.
+    Mpich {
+        /// Whether the shim is preloaded.
+        polite: bool,
+    },
+    /// Gloo through torch.distributed.
+    Gloo,
+    /// One TCP connection between the two hosts that are farthest apart.
+    PingPong,
+    /// A program given on the command line, started like Gloo's ranks.
+    Other(String),
+}
+
+/// One system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct System {
+    /// Its name in rows, tables and plots.
+    pub name: String,
+    /// How it is started.
+    pub kind: Kind,
+    /// Variables that its ranks get on top.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Where the programs are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Programs {
+    /// The `trib` binary.
+    pub trib: PathBuf,
+    /// Folder of the peers' programs, as bench/peers/Makefile fills it.
+    pub peers: PathBuf,
+    /// The interposer.
+    pub interposer: PathBuf,
+}
+
+impl Programs {
+    /// Those of the build or installation that `trib` belongs to.
+    pub fn beside(trib: &Path) -> Programs {
+        let folder = trib.parent().unwrap_or(Path::new("."));
+        let installed = folder.join("../lib/libtrib_mpi.so");
+        let built = folder.join("libtrib_mpi.so");
+        Programs {
+            trib: trib.to_owned(),
+            peers: folder.join("bench"),
+            interposer: if built.exists() { built } else { installed },
+        }
+    }
+
+    fn peer(&self, name: &str) -> PathBuf {
+        self.peers.join(name)
+    }
+}
+
+/// One launch.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Ranks, one per host until hosts run out.
+    pub ranks: u32,
+    /// In what order they fill the hosts.
+    pub map: Map,
+    /// The measuring program's arguments.
+    pub arguments: Vec<String>,
+    /// A name that no other launch has.
+    pub token: String,
+}
+
+impl System {
+    /// The native interface.
+    pub fn tributary() -> System {
+        System::new("tributary", Kind::Tributary)
+    }
+
+    /// The native interface with other limits, as `TRIB_QUOTA` states them.
+    pub fn tributary_with(name: &str, quota: &str) -> System {
+        let environment = vec![("TRIB_QUOTA".to_owned(), quota.to_owned())];
+        System { environment, ..System::new(name, Kind::Tributary) }
+    }
+
+    /// Ping-pong.
+    pub fn ping_pong() -> System {
+        System::new("pingpong", Kind::PingPong)
+    }
+
+    /// Open MPI with the settings that free its exchanges.
+    pub fn openmpi_tuned() -> System {
+        System::new("openmpi-tuned", Kind::OpenMpi(openmpi::tuned()))
+    }
+
+    /// Open MPI's ring, which is its best for long vectors.
+    pub fn openmpi_ring() -> System {
+        System::openmpi_algorithms().swap_remove(openmpi::RING)
+    }
+
+    /// Every allreduce algorithm of Open MPI's tuned collectives.
+    pub fn openmpi_algorithms() -> Vec<System> {
+        openmpi::ALGORITHMS
+            .iter()
+            .map(|(number, name)| {
+                System::new(&format!("openmpi-{name}"), Kind::OpenMpi(openmpi::with_algorithm(*number)))
+            })
+            .collect()
+    }
+
+    /// Gloo.
+    pub fn gloo() -> System {
+        System::new("gloo", Kind::Gloo)
+    }
+
+    /// MPICH that yields.
+    pub fn mpich() -> System {
+        System::new("mpich", Kind::Mpich { polite: true })
+    }
+
+    /// All systems with their usual settings, without the single algorithms.
+    pub fn usual() -> Vec<System> {
+        vec![
+            System::tributary(),
+            System::new("tributary-mpi", Kind::TributaryMpi),
+            System::new("openmpi", Kind::OpenMpi(Vec::new())),
+            System::openmpi_tuned(),
+            System::mpich(),
+            System::new("mpich-spin", Kind::Mpich { polite: false }),
+            System::gloo(),
+            System::ping_pong(),
+        ]
+    }
+
+    fn new(name: &str, kind: Kind) -> System {
+        System { name: name.to_owned(), kind, environment: Vec::new() }
+    }
+
+    /// A program given as `NAME=COMMAND`.
+    pub fn other(text: &str) -> Result<System, String> {
+        match text.split_once('=') {
+            Some((name, command)) if !name.is_empty() && !command.is_empty() => {
+                Ok(System::new(name, Kind::Other(command.to_owned())))
+            }
+            _ => Err("a peer is NAME=COMMAND".to_owned()),
+        }
+    }
+
+    /// Whether it is ours.
+    pub fn is_tributary(&self) -> bool {
+        matches!(self.kind, Kind::Tributary | Kind::TributaryMpi)
+    }
+
+    /// Whether the cell makes sense for it.
+    pub fn has(&self, cell: &Cell) -> bool {
+        match self.kind {
+            Kind::PingPong => {
+                cell.collective == Collective::Allreduce && cell.mode == Mode::Sustained && cell.bytes > 0
+            }
+            Kind::OpenMpi(_) if self.is_one_algorithm() => cell.collective == Collective::Allreduce,
+            _ => true,
+        }
+    }
+
+    /// Whether it is Open MPI held to one algorithm of its allreduce.
+    pub fn is_one_algorithm(&self) -> bool {
+        matches!(&self.kind, Kind::OpenMpi(options) if openmpi::has_algorithm(options))
+    }
+
+    /// What is missing on this machine, if something is.
+    pub fn missing(&self, programs: &Programs) -> Option<String> {
+        let file = |path: PathBuf, how: &str| (!path.exists()).then(|| format!("{} is missing: {how}", path.display()));
+        let tool = |name: &str, package: &str| {
+            let found = std::env::var_os("PATH")
+                .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).exists()));
+            (!found).then(|| {
+                format!("not installed: {name} is not on PATH (scripts/install-dependencies --bench, {package})")
+            })
+        };
+        let peers = "make -C bench/peers";
+        match self.kind {
+            Kind::Tributary | Kind::PingPong | Kind::Other(_) => None,
+            Kind::TributaryMpi => tool("mpirun.openmpi", "openmpi-bin")
+                .or_else(|| file(programs.interposer.clone(), "make build"))
+                .or_else(|| file(programs.peer("collectives.openmpi"), peers)),
+            Kind::OpenMpi(_) => {
+                tool("mpirun.openmpi", "openmpi-bin").or_else(|| file(programs.peer("collectives.openmpi"), peers))
+            }
+            Kind::Mpich { .. } => {
+                tool("mpirun.mpich", "mpich").or_else(|| file(programs.peer("collectives.mpich"), peers))
+            }
+            Kind::Gloo => file(programs.peer("gloo.py"), peers).or_else(torch_missing),
+        }
+    }
+
+    /// The processes of one launch; the first is the one that speaks.
+    pub fn commands(&self, network: &dyn Network, programs: &Programs, job: &Job) -> Vec<Command> {
+        let mut commands = match &self.kind {
+            Kind::Tributary => direct::tributary(self, network, programs, job),
+            Kind::Gloo => direct::gloo(self, network, programs, job),
+            Kind::Other(command) => direct::other(self, network, command, job),
+            Kind::PingPong => pingpong::commands(network, programs, job),
+            Kind::TributaryMpi => vec![openmpi::interposed(self, network, programs, job)],
+            Kind::OpenMpi(options) => vec![openmpi::command(self, network, programs, job, options)],
+            Kind::Mpich { polite } => vec![mpich::command(self, network, programs, job, *polite)],
+        };
+        for command in &mut commands {
+            command.env(TOKEN_ENV, &job.token);
+        }
+        commands
+    }
+}
+
+/// Whether Debian's Python has torch; found without starting it, since an import takes seconds.
+fn torch_missing() -> Option<String> {
+    let folders = ["/usr/lib/python3/dist-packages/torch", "/usr/local/lib/python3/dist-packages/torch"];
+    let found = folders.iter().any(|folder| Path::new(folder).exists());
+    (!found).then(|| "not installed: python3-torch (scripts/install-dependencies --bench)".to_owned())
+}
+
+/// Marks the processes of one launch, so that all of them can be found and ended whoever started them.
+pub(crate) const TOKEN_ENV: &str = "TRIB_COMPARE_RUN";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_has_a_name_of_its_own() {
+        let mut names: Vec<String> =
+            System::usual().into_iter().chain(System::openmpi_algorithms()).map(|system| system.name).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        assert_eq!(System::openmpi_ring().name, "openmpi-ring");
+    }
+
+    #[test]
+    fn a_peer_has_a_name_and_a_command() {
+        assert_eq!(System::other("x=./a b=c").unwrap().kind, Kind::Other("./a b=c".to_owned()));
+        for nonsense in ["", "x", "=a", "x="] {
+            assert!(System::other(nonsense).is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_says_how_to_get_it() {
+        let nowhere = Programs::beside(Path::new("/nonexistent/trib"));
+        assert!(System::tributary().missing(&nowhere).is_none());
+        let text = System::gloo().missing(&nowhere).unwrap();
+        assert!(text.contains("make -C bench/peers"), "{text}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Measuring one cell on all ranks.
+
+use std::time::{Duration, Instant};
+
+use trib_client::{Collective, Context, DataType, Group, ReduceOp};
+use trib_compare::{Cell, Latencies, Mode, WorkerRow};
+
+use super::super::measure::reduce_f64;
+use super::super::work::Work;
+use super::gate::Gate;
+use super::usage::Usage;
+use crate::failure::Failure;
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) budget: Duration,
+    pub(super) min_iterations: u32,
+    pub(super) gate: Gate,
+}
+
+/// Measures; all ranks return the same row.
+pub(super) fn measure(
+    context: &Context,
+    group: &Group,
+    cell: &Cell,
+    dtype: DataType,
+    op: ReduceOp,
+    plan: &Plan,
+) -> Result<WorkerRow, Failure> {
+    let mut flight = Flight::new(group, cell, dtype, op)?;
+    let streamed = || context.counters().map(|counters| counters.operations_sat).map_err(Failure::operation);
+    flight.run(group, 0)?;
+    let mut wrong = flight.wrong(0);
+    let before = streamed()?;
+    let iterations = choose(group, cell, &mut flight, plan)?;
+    plan.gate.pass(group, "ready")?;
+    // An idle link would let the first bytes through for nothing.
+    flight.run(group, 1)?;
+    let is_streamed = streamed()? > before;
+    group.barrier().map_err(Failure::operation)?;
+
+    let used = Usage::now();
+    let mut times = Vec::with_capacity(iterations as usize);
+    let start = Instant::now();
+    let mut last = start;
+    for iteration in 0..u64::from(iterations) {
+        if cell.mode == Mode::Single {
+            std::thread::sleep(PAUSE);
+            group.barrier().map_err(Failure::operation)?;
+            last = Instant::now();
+        }
+        flight.run(group, iteration)?;
+        let end = Instant::now();
+        times.push((end - last).as_secs_f64() * 1e6);
+        last = end;
+    }
+    let elapsed = match cell.mode {
+        Mode::Single => times.iter().sum::<f64>() / 1e6,
+        Mode::Sustained | Mode::Flight => (last - start).as_secs_f64(),
+    };
+    let after = Usage::now();
+
+    if plan.gate.is_used {
+        group.barrier().map_err(Failure::operation)?;
+    }
+    plan.gate.pass(group, "done")?;
+    wrong += flight.wrong(u64::from(iterations) - 1);
+    let latencies_us = summarize(group, times, cell.mode)?;
+    let [cpu_ns, context_switches, wrong] =
+        reduce_f64(group, [after.cpu_ns - used.cpu_ns, after.switches - used.switches, wrong as f64], ReduceOp::Sum)?;
+    let [seconds] = reduce_f64(group, [elapsed], ReduceOp::Max)?;
+    Ok(WorkerRow {
+        collective: cell.collective.name().to_owned(),
+        bytes: flight.works[0].bytes,
+        asked_bytes: cell.bytes,
+        mode: cell.mode,
+        iterations: u64::from(iterations),
+        operations: u64::from(iterations) + 1,
+        seconds,
+        latencies_us,
+        cpu_ns,
+        context_switches,
+        wrong: wrong as u64,
+        path: Some(if is_streamed { "sat" } else { "llt" }.to_owned()),
+    })
+}
+
+/// The operation of a cell, or the eight that are in flight together.
+struct Flight {
+    works: Vec<Work>,
+}
+
+impl Flight {
+    fn new(group: &Group, cell: &Cell, dtype: DataType, op: ReduceOp) -> Result<Flight, Failure> {
+        let collective = Collective::from_name(cell.collective.name())
+            .ok_or_else(|| Failure::Usage(format!("the tree has no {}", cell.collective.name())))?;
+        let make = |_| Work::new(collective, dtype, op, cell.bytes, group.rank(), group.size());
+        Ok(Flight { works: (0..cell.mode.in_flight()).map(make).collect() })
+    }
+
+    fn run(&mut self, group: &Group, iteration: u64) -> Result<(), Failure> {
+        if let [work] = &mut self.works[..] {
+            work.prepare(iteration);
+            return work.run(group, iteration).map_err(Failure::operation);
+        }
+        let mut requests = Vec::with_capacity(self.works.len());
+        for work in &mut self.works {
+            work.prepare(iteration);
+            // SAFETY: all requests are waited for before the works are touched again. A failed post ends the process.
+            requests.push(unsafe { work.start(group, iteration) }.map_err(Failure::operation)?);
+        }
+        requests.iter().try_for_each(|request| request.wait(None)).map_err(Failure::operation)
+    }
+
+    /// Wrong bytes of the results of `iteration`, which ran last.
+    fn wrong(&self, iteration: u64) -> usize {
+        self.works.iter().filter_map(|work| work.check(iteration).err()).map(|wrong| wrong.bytes).sum()
+    }
+}
+
+/// How often: the budget over the time of a warm-up operation; of a batch, where one alone is too short to tell.
+fn choose(group: &Group, cell: &Cell, flight: &mut Flight, plan: &Plan) -> Result<u32, Failure> {
+    if let Some(iterations) = cell.iterations {
+        return Ok(iterations.clamp(1, MOST_ITERATIONS));
+    }
+    let mut slowest = |operations: u32| -> Result<f64, Failure> {
+        let start = Instant::now();
+        for iteration in 0..u64::from(operations) {
+            flight.run(group, iteration + 1)?;
+        }
+        let [slowest] = reduce_f64(group, [start.elapsed().as_secs_f64() / f64::from(operations)], ReduceOp::Max)?;
+        Ok(slowest)
+    };
+    let budget = plan.budget.as_secs_f64();
+    let mut each = slowest(1)?;
+    if each * 10.0 * f64::from(WARM_UP_BATCH) < budget {
+        each = slowest(WARM_UP_BATCH)?;
+    }
+    if cell.mode == Mode::Single {
+        each += PAUSE.as_secs_f64();
+    }
+    let fit = budget / each.max(1e-7);
+    Ok((fit as u32).clamp(plan.min_iterations, MOST_ITERATIONS))
+}
+
+/// The times of the calls, microseconds. Sustained, a call's time is between two completions on one rank: median over the
+/// ranks' own, tail of the worst rank. Single, a call is as long as its slowest rank.
+fn summarize(group: &Group, mut times: Vec<f64>, mode: Mode) -> Result<Latencies, Failure> {
+    if mode == Mode::Single {
+        let mut bytes: Vec<u8> = times.iter().flat_map(|micros| micros.to_le_bytes()).collect();
+        group.allreduce(None, &mut bytes, DataType::F64, ReduceOp::Max).map_err(Failure::operation)?;
+        times = bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap_or_default())).collect();
+    }
+    times.sort_by(f64::total_cmp);
+    let count = times.len();
+    let [median] = reduce_f64(group, [times[count / 2]], ReduceOp::Sum)?;
+    let [p99, max] = reduce_f64(group, [times[count * 99 / 100], times[count - 1]], ReduceOp::Max)?;
+    let [min] = reduce_f64(group, [times[0]], ReduceOp::Min)?;
+    Ok(Latencies { median: median / f64::from(group.size()), p99, min, max })
+}
+
+/// Long enough for every idle token bucket to be full again.
+const PAUSE: Duration = Duration::from_millis(5);
+const WARM_UP_BATCH: u32 = 20;
+const MOST_ITERATIONS: u32 = super::MOST_ITERATIONS as u32;
