@@ -111,6 +111,8 @@ impl Launch {
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)).collect();
+        // Ranks that fail for the same reason say the same.
+        lines.dedup();
         match (read, lines.len()) {
             (Ok(_), 1..) => lines[lines.len().saturating_sub(3)..].join(" / "),
             _ => "ended without a word".to_owned(),

@@ -3,18 +3,27 @@
 //! Map: `cell` (what is measured at once), `line` (what measuring programs print), `system` (how each peer is started),
 //! `network` (what is needed of a fabric), `launch` (processes of one launch), `study` and `schedule` (who measures what and
 //! when), `counters` (what is free of the machine's noise), `result` and `statistics` (rows), `scenario` (what the
-//! comparison consists of), `targets` (what is required and what came out), `report` (JSON, tables, CSV, plots).
+//! comparison consists of), `comparison` (all of it), `targets` (what is required and what came out), `report` (JSON,
+//! tables, CSV, plots).
+//!
+//! Invariant: whatever a system does, hang, fail, or give a wrong result, becomes a row; nothing is left out.
 
 pub mod cell;
+mod comparison;
 mod counters;
 mod launch;
 mod line;
 pub mod network;
+pub mod report;
 pub mod result;
+pub mod scenario;
 mod schedule;
 pub mod statistics;
 pub mod study;
 pub mod system;
+pub mod targets;
 
 pub use cell::{Cell, Mode};
+pub use comparison::{Up, compare};
 pub use line::{Latencies, WorkerRow};
+pub use scenario::Wishes;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use trib_client::{Collective, Context, DataType, Group, ReduceOp};
+use trib_client::{Context, DataType, Group, ReduceOp};
 use trib_compare::{Cell, Latencies, Mode, WorkerRow};
 
 use super::super::measure::reduce_f64;
@@ -22,21 +22,22 @@ pub(super) struct Plan {
 /// Measures; all ranks return the same row.
 pub(super) fn measure(
     context: &Context,
-    group: &Group,
+    groups: &[Group],
     cell: &Cell,
     dtype: DataType,
     op: ReduceOp,
     plan: &Plan,
 ) -> Result<WorkerRow, Failure> {
-    let mut flight = Flight::new(group, cell, dtype, op)?;
+    let group = &groups[0];
+    let mut flight = Flight::new(groups, cell, dtype, op);
     let streamed = || context.counters().map(|counters| counters.operations_sat).map_err(Failure::operation);
-    flight.run(group, 0)?;
+    flight.run(0)?;
     let mut wrong = flight.wrong(0);
     let before = streamed()?;
     let iterations = choose(group, cell, &mut flight, plan)?;
     plan.gate.pass(group, "ready")?;
     // An idle link would let the first bytes through for nothing.
-    flight.run(group, 1)?;
+    flight.run(1)?;
     let is_streamed = streamed()? > before;
     group.barrier().map_err(Failure::operation)?;
 
@@ -50,7 +51,7 @@ pub(super) fn measure(
             group.barrier().map_err(Failure::operation)?;
             last = Instant::now();
         }
-        flight.run(group, iteration)?;
+        flight.run(iteration)?;
         let end = Instant::now();
         times.push((end - last).as_secs_f64() * 1e6);
         last = end;
@@ -87,25 +88,25 @@ pub(super) fn measure(
 }
 
 /// The operation of a cell, or the eight that are in flight together.
-struct Flight {
+struct Flight<'a> {
+    groups: &'a [Group],
     works: Vec<Work>,
 }
 
-impl Flight {
-    fn new(group: &Group, cell: &Cell, dtype: DataType, op: ReduceOp) -> Result<Flight, Failure> {
-        let collective = Collective::from_name(cell.collective.name())
-            .ok_or_else(|| Failure::Usage(format!("the tree has no {}", cell.collective.name())))?;
-        let make = |_| Work::new(collective, dtype, op, cell.bytes, group.rank(), group.size());
-        Ok(Flight { works: (0..cell.mode.in_flight()).map(make).collect() })
+impl Flight<'_> {
+    fn new<'a>(groups: &'a [Group], cell: &Cell, dtype: DataType, op: ReduceOp) -> Flight<'a> {
+        let (rank, ranks) = (groups[0].rank(), groups[0].size());
+        let make = |_| Work::new(cell.collective, dtype, op, cell.bytes, rank, ranks);
+        Flight { groups, works: (0..cell.mode.in_flight()).map(make).collect() }
     }
 
-    fn run(&mut self, group: &Group, iteration: u64) -> Result<(), Failure> {
+    fn run(&mut self, iteration: u64) -> Result<(), Failure> {
         if let [work] = &mut self.works[..] {
             work.prepare(iteration);
-            return work.run(group, iteration).map_err(Failure::operation);
+            return work.run(&self.groups[0], iteration).map_err(Failure::operation);
         }
         let mut requests = Vec::with_capacity(self.works.len());
-        for work in &mut self.works {
+        for (work, group) in self.works.iter_mut().zip(self.groups.iter().cycle()) {
             work.prepare(iteration);
             // SAFETY: all requests are waited for before the works are touched again. A failed post ends the process.
             requests.push(unsafe { work.start(group, iteration) }.map_err(Failure::operation)?);
@@ -127,7 +128,7 @@ fn choose(group: &Group, cell: &Cell, flight: &mut Flight, plan: &Plan) -> Resul
     let mut slowest = |operations: u32| -> Result<f64, Failure> {
         let start = Instant::now();
         for iteration in 0..u64::from(operations) {
-            flight.run(group, iteration + 1)?;
+            flight.run(iteration + 1)?;
         }
         let [slowest] = reduce_f64(group, [start.elapsed().as_secs_f64() / f64::from(operations)], ReduceOp::Max)?;
         Ok(slowest)

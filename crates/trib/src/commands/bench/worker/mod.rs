@@ -35,6 +35,9 @@ pub(super) struct Arguments {
     /// Fewest operations of a cell, whatever they take
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=MOST_ITERATIONS))]
     min_iterations: u32,
+    /// Make this many groups of all ranks, and spread operations in flight over them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    groups: u32,
     /// Say `ready` and `done` around each cell's operations and wait for a line on stdin each time
     #[arg(long)]
     gate: bool,
@@ -48,7 +51,8 @@ impl Arguments {
         let mut params = Params::from_env().map_err(Failure::environment)?;
         params.manager.clone_from(&self.manager.manager);
         let context = Context::join(params).map_err(Failure::environment)?;
-        let world = context.create_group(RankList::world(context.size()), 0).map_err(Failure::operation)?;
+        let group = |tag: u32| context.create_group(RankList::world(context.size()), u64::from(tag));
+        let groups = (0..self.groups).map(group).collect::<Result<Vec<_>, _>>().map_err(Failure::operation)?;
         let plan = measure::Plan {
             budget: self.budget,
             min_iterations: self.min_iterations,
@@ -56,14 +60,14 @@ impl Arguments {
         };
         let mut wrong = 0;
         for cell in &self.cells {
-            let row = measure::measure(&context, &world, cell, DataType::F32, ReduceOp::Sum, &plan)?;
+            let row = measure::measure(&context, &groups, cell, DataType::F32, ReduceOp::Sum, &plan)?;
             wrong += row.wrong;
             if context.rank() == 0 {
                 let line = serde_json::to_string(&row).map_err(Failure::operation)?;
                 say!("{line}");
             }
         }
-        world.free().map_err(Failure::operation)?;
+        groups.into_iter().try_for_each(trib_client::Group::free).map_err(Failure::operation)?;
         context.finalize().map_err(Failure::operation)?;
         Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

@@ -1,0 +1,243 @@
+//! What the comparison consists of: scenarios, each with the fabric it needs.
+//!
+//! One file per question: `sizes` (allreduce against size, all systems), `collectives`, `small` (latency and its cost),
+//! `fabrics` (faster links, more hosts, blocking trunks), `switching` (which path when, and what the lock costs), `cost`
+//! (bytes, processor time and calls per operation), `sharing` (several jobs at once).
+
+mod collectives;
+mod cost;
+mod fabrics;
+pub mod sharing;
+mod sizes;
+mod small;
+mod switching;
+
+use std::time::Duration;
+
+use crate::cell::Cell;
+use crate::network::Map;
+use crate::study::{Part, Shape, Study};
+use crate::system::System;
+use sharing::Sharing;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Fewer sizes and rounds.
+    pub quick: bool,
+    /// Only these scenarios; empty: all.
+    pub only: Vec<String>,
+    /// Only these systems; empty: all.
+    pub systems: Vec<String>,
+    /// Instead of each scenario's own sizes; empty: its own. A barrier stays.
+    pub sizes: Vec<u64>,
+    /// Instead of each part's own number of rounds.
+    pub rounds: Option<u32>,
+    /// Systems on top, in every scenario.
+    pub peers: Vec<System>,
+    /// Instead of each scenario's own fabric.
+    pub shape: Option<Shape>,
+    /// Instead of each scenario's own time per cell.
+    pub budget: Option<Duration>,
+}
+
+/// One scenario.
+#[derive(Clone, Debug)]
+pub enum Scenario {
+    /// Systems one after the other.
+    Study(Study),
+    /// Jobs beside each other.
+    Sharing(Sharing),
+}
+
+impl Scenario {
+    /// What `--only` and rows call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Study(study) => study.name,
+            Self::Sharing(_) => sharing::NAME,
+        }
+    }
+
+    /// The fabric it needs.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::Study(study) => study.shape,
+            Self::Sharing(sharing) => sharing.shape,
+        }
+    }
+}
+
+/// Names of all scenarios, in order.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = everything(true).iter().map(Scenario::name).collect();
+    names.dedup();
+    names
+}
+
+/// The scenarios that are asked for. Those on the same fabric follow each other.
+pub fn wanted(wishes: &Wishes) -> Result<Vec<Scenario>, String> {
+    let known = names();
+    if let Some(unknown) = wishes.only.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("there is no scenario `{unknown}`; there are {}", known.join(", ")));
+    }
+    let chosen = everything(wishes.quick)
+        .into_iter()
+        .filter(|scenario| wishes.only.is_empty() || wishes.only.iter().any(|name| name == scenario.name()));
+    let mut scenarios: Vec<Scenario> = chosen.map(|scenario| changed(scenario, wishes)).collect();
+    for name in &wishes.systems {
+        let has = |scenario: &Scenario| match scenario {
+            Scenario::Study(study) => study.parts.iter().any(|part| part.system.name == *name),
+            Scenario::Sharing(_) => name == "tributary",
+        };
+        if !scenarios.iter().any(has) {
+            return Err(format!("none of the scenarios has a system `{name}`"));
+        }
+    }
+    scenarios.retain(|scenario| !matches!(scenario, Scenario::Study(study) if study.parts.iter().all(|part| !is_wanted(part, wishes))));
+    for scenario in &mut scenarios {
+        if let Scenario::Study(study) = scenario {
+            study.parts.retain(|part| is_wanted(part, wishes));
+        }
+    }
+    Ok(scenarios)
+}
+
+fn is_wanted(part: &Part, wishes: &Wishes) -> bool {
+    wishes.systems.is_empty() || wishes.systems.contains(&part.system.name)
+}
+
+fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
+    let mut study = match scenario {
+        Scenario::Sharing(sharing) => {
+            let shape = wishes.shape.unwrap_or(sharing.shape);
+            return Scenario::Sharing(Sharing { shape, rounds: wishes.rounds.unwrap_or(sharing.rounds), ..sharing });
+        }
+        Scenario::Study(study) => study,
+    };
+    if let Some(first) = study.parts.first() {
+        let (cells, rounds) = (first.cells.clone(), first.rounds);
+        study.parts.extend(wishes.peers.iter().map(|peer| Part { system: peer.clone(), cells: cells.clone(), rounds }));
+    }
+    for part in &mut study.parts {
+        part.rounds = wishes.rounds.unwrap_or(part.rounds);
+        if !wishes.sizes.is_empty() {
+            part.cells = resized(&part.cells, &wishes.sizes);
+        }
+    }
+    if let Some(shape) = wishes.shape {
+        study.ranks = u32::from(shape.hosts);
+        study.shape = shape;
+    }
+    study.budget = wishes.budget.unwrap_or(study.budget);
+    Scenario::Study(study)
+}
+
+/// The same collectives and modes with other sizes.
+fn resized(cells: &[Cell], sizes: &[u64]) -> Vec<Cell> {
+    let mut kinds: Vec<Cell> = Vec::new();
+    for cell in cells {
+        let same = |kind: &Cell| kind.collective == cell.collective && kind.mode == cell.mode;
+        if !kinds.iter().any(same) {
+            kinds.push(*cell);
+        }
+    }
+    let sized = |kind: &Cell| -> Vec<Cell> {
+        match kind.bytes {
+            0 => vec![*kind],
+            _ => sizes.iter().map(|bytes| Cell { bytes: *bytes, iterations: None, ..*kind }).collect(),
+        }
+    };
+    kinds.iter().flat_map(sized).collect()
+}
+
+fn everything(quick: bool) -> Vec<Scenario> {
+    let mut all = vec![
+        sizes::study(quick),
+        small::study(quick),
+        collectives::study(quick),
+        switching::switch_point(quick),
+        switching::lock(quick),
+        cost::flight(quick),
+        cost::operations(quick),
+    ];
+    all.push(Scenario::Sharing(Sharing::new(HOME, quick)));
+    all.extend([fabrics::gigabit(quick)]);
+    all.extend(fabrics::blocking(quick));
+    all.push(fabrics::sixteen(quick));
+    all.extend(fabrics::host_count(quick));
+    all.extend(cost::children(quick));
+    all
+}
+
+/// The fabric that most figures come from: 8 hosts on two leaves.
+const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, uplink: None };
+
+/// A study on this fabric, one rank per host, with nothing special.
+fn plain(name: &'static str, shape: Shape, parts: Vec<Part>) -> Study {
+    Study {
+        name,
+        shape,
+        ranks: u32::from(shape.hosts),
+        map: Map::ByLeaf,
+        parts,
+        observes: false,
+        budget: Duration::from_millis(250),
+        min_iterations: 4,
+    }
+}
+
+fn part(system: System, cells: Vec<Cell>, rounds: u32) -> Part {
+    Part { system, cells, rounds }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_change_every_scenario() {
+        let shape = Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, uplink: None };
+        let wishes = Wishes {
+            quick: true,
+            only: vec!["allreduce".to_owned(), "small".to_owned()],
+            systems: vec!["tributary".to_owned(), "mine".to_owned()],
+            sizes: vec![4096],
+            rounds: Some(1),
+            peers: vec![System::other("mine=true").unwrap()],
+            shape: Some(shape),
+            budget: None,
+        };
+        let scenarios = wanted(&wishes).unwrap();
+        assert_eq!(scenarios.iter().map(Scenario::name).collect::<Vec<_>>(), ["allreduce", "small"]);
+        for scenario in &scenarios {
+            let Scenario::Study(study) = scenario else { panic!("a study") };
+            assert_eq!((study.shape, study.ranks), (shape, 2));
+            assert_eq!(
+                study.parts.iter().map(|part| part.system.name.as_str()).collect::<Vec<_>>(),
+                ["tributary", "mine"]
+            );
+            assert!(study.parts.iter().all(|part| part.rounds == 1));
+            assert!(study.parts.iter().flat_map(|part| &part.cells).all(|cell| cell.bytes == 4096 || cell.bytes == 0));
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_the_known_ones() {
+        let error = wanted(&Wishes { only: vec!["allreduse".to_owned()], ..Wishes::default() }).unwrap_err();
+        assert!(error.contains("allreduce"), "{error}");
+        assert!(wanted(&Wishes { systems: vec!["nobody".to_owned()], ..Wishes::default() }).is_err());
+    }
+
+    #[test]
+    fn fabrics_are_visited_once() {
+        let mut shapes: Vec<Shape> = everything(false).iter().map(Scenario::shape).collect();
+        shapes.dedup();
+        let visits = shapes.len();
+        let unique: std::collections::HashSet<Shape> = shapes.into_iter().collect();
+        assert_eq!(unique.len(), visits);
+    }
+}

@@ -1,0 +1,312 @@
+//! What is required, and what was measured for it.
+
+use serde::Serialize;
+
+use crate::cell::{Mode, human};
+use crate::result::ResultRow;
+
+/// One target.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Target {
+    /// What is measured.
+    pub what: String,
+    /// What is required of it.
+    pub required: String,
+    /// What came out.
+    pub measured: String,
+    /// Whether that is enough; none: it was not measured.
+    pub met: Option<bool>,
+    /// The scenario that shows it.
+    pub scenario: String,
+}
+
+/// All targets, with what these rows say about them.
+pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
+    let rows = Rows(rows);
+    let mut all = Vec::new();
+    all.push(rows.share("allreduce, 8 hosts, 500 Mbit/s, sustained, from 1 MiB", "allreduce", 0.97, |row| {
+        row.bytes >= MIB && row.collective == "allreduce"
+    }));
+    all.push(rows.share("the same at 16 MiB", "allreduce", 0.98, |row| row.bytes == 16 * MIB));
+    all.push(rows.share("allreduce, 8 hosts, 1 Gbit/s, 16 MiB", "gigabit", 0.94, |row| row.bytes == 16 * MIB));
+    all.push(rows.wire_time());
+    all.push(
+        rows.share("allreduce, 16 hosts on 4 leaves, 200 Mbit/s, 4 MiB", "hosts-16", 0.97, |row| row.bytes == 4 * MIB),
+    );
+    all.push(rows.share("allreduce, 4:1 blocking trunks, ranks interleaved, from 1 MiB", "blocking", 0.97, |row| {
+        row.map == "interleaved" && row.bytes >= MIB
+    }));
+    all.push(rows.wire("the blocking trunk carries the vector once each way", "blocking", "trunk", 1.03, |row| {
+        row.map == "interleaved" && row.bytes >= MIB
+    }));
+    for collective in ["reduce", "bcast", "reduce_scatter", "allgather"] {
+        let what = format!("{collective} from 1 MiB, of what its bytes allow");
+        all.push(rows.share(&what, "collectives", 0.95, |row| row.collective == collective && row.bytes >= MIB));
+    }
+    let small: fn(&ResultRow) -> bool = |row| row.bytes <= 256;
+    all.push(rows.against_peers(
+        "barrier and allreduce up to 256 B: median of the calls",
+        0.70,
+        small,
+        |row| row.call_median_us,
+        "us",
+    ));
+    all.push(rows.against_peers("the same: 99th percentile", 1.0, small, |row| row.call_p99_us, "us"));
+    all.push(rows.against_peers(
+        "the same: CPU per operation, manager and nodes included",
+        1.0,
+        small,
+        |row| row.cpu_us,
+        "us",
+    ));
+    all.push(rows.switch_point());
+    all.push(rows.wire("bytes on a host's link per vector byte, from 64 KiB", "cost", "host", 1.012, |row| {
+        row.bytes >= 64 * KIB
+    }));
+    all.push(rows.cost("CPU of a leaf with 4 children, ns per vector byte, 16 MiB", "leaf", 3.0));
+    all.push(rows.cost("CPU of a host, ns per vector byte, 16 MiB", "host", 0.7));
+    all.push(rows.flat());
+    for (case, what) in [
+        ("two", "two jobs at once, each"),
+        ("stopped-third", "two jobs beside a third with a stopped rank, each"),
+        ("greedy-a", "a job beside one that streams on four groups at once"),
+    ] {
+        let prefix = format!("tributary-{case}");
+        all.push(rows.share_of(what, "jobs", 0.47, |row| row.system.starts_with(&prefix)));
+    }
+    all.push(rows.share("8 x 1 MiB in flight, non-blocking", "flight", 0.97, |row| row.mode == Mode::Flight));
+    all
+}
+
+struct Rows<'a>(&'a [ResultRow]);
+
+impl Rows<'_> {
+    fn of(&self, scenario: &str) -> impl Iterator<Item = &ResultRow> {
+        self.0.iter().filter(move |row| row.scenario == scenario && row.latency_us.is_some())
+    }
+
+    /// The least share of the link that Tributary's sustained rows reach.
+    fn share(&self, what: &str, scenario: &str, least: f64, is_meant: impl Fn(&ResultRow) -> bool) -> Target {
+        self.share_of(what, scenario, least, |row| {
+            row.system == "tributary" && row.mode != Mode::Single && is_meant(row)
+        })
+    }
+
+    fn share_of(&self, what: &str, scenario: &str, least: f64, is_meant: impl Fn(&ResultRow) -> bool) -> Target {
+        let meant: Vec<&ResultRow> = self.of(scenario).filter(|row| is_meant(row)).collect();
+        let worst =
+            meant.iter().min_by(|a, b| a.share_of_link.unwrap_or(0.0).total_cmp(&b.share_of_link.unwrap_or(0.0)));
+        let measured = worst.map(|row| {
+            let share = row.share_of_link.unwrap_or(0.0);
+            let at = if meant.len() > 1 { format!(" ({})", name(row)) } else { String::new() };
+            (format!("{share:.3}{at}"), share >= least)
+        });
+        target(what, &format!(">= {least:.2} of the link"), scenario, measured)
+    }
+
+    fn wire_time(&self) -> Target {
+        let row = self.of("allreduce").find(|row| is_ours(row) && row.bytes == 64 * KIB && row.mode == Mode::Sustained);
+        let measured = row.and_then(|row| {
+            let (latency, wire) = (row.latency_us?, 8.0 * row.bytes as f64 / row.rate_mbit);
+            Some((format!("{:.3} ms over {:.3} ms", (latency - wire) / 1e3, wire / 1e3), latency <= wire + 400.0))
+        });
+        target("allreduce of 64 KiB: time over the wire's", "<= 0.4 ms", "allreduce", measured)
+    }
+
+    /// Wire bytes per vector byte, the worse direction.
+    fn wire(&self, what: &str, scenario: &str, link: &str, most: f64, is_meant: impl Fn(&ResultRow) -> bool) -> Target {
+        let worst = self
+            .of(scenario)
+            .filter(|row| is_ours(row) && is_meant(row))
+            .filter_map(|row| {
+                let of = |way: &str| row.wire_bytes_per_byte.get(&format!("{link}_{way}")).copied();
+                Some((of("up")?, of("down")?, row))
+            })
+            .max_by(|a, b| a.0.max(a.1).total_cmp(&b.0.max(b.1)));
+        let measured = worst.map(|(up, down, row)| {
+            let is_once = up.max(down) <= most && up.min(down) >= 0.99;
+            (format!("{up:.4} up, {down:.4} down ({})", name(row)), is_once)
+        });
+        target(what, &format!("<= {most} each way"), scenario, measured)
+    }
+
+    /// A figure of ours over the best peer's, in the worst of the cells.
+    fn against_peers(
+        &self,
+        what: &str,
+        most: f64,
+        is_meant: impl Fn(&ResultRow) -> bool,
+        figure: impl Fn(&ResultRow) -> Option<f64>,
+        unit: &str,
+    ) -> Target {
+        let ours = self.of("small").filter(|row| is_ours(row) && is_meant(row));
+        let worst = ours
+            .filter_map(|row| {
+                let own = figure(row)?;
+                let peers = self.of("small").filter(|other| is_peer(other) && is_same_cell(other, row));
+                let (peer, best) =
+                    peers.filter_map(|peer| Some((peer, figure(peer)?))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+                Some((own / best, own, best, peer, row))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let measured = worst.map(|(ratio, own, best, peer, row)| {
+            let at = name(row);
+            (format!("{ratio:.2}: {own:.0} {unit} against {best:.0} {unit} of {} ({at})", peer.system), ratio <= most)
+        });
+        target(what, &format!("<= {most:.2} of the best peer's"), "small", measured)
+    }
+
+    fn switch_point(&self) -> Target {
+        let time = |system: &str, bytes: u64| {
+            self.of("switch-point")
+                .find(|row| row.system == system && row.bytes == bytes)
+                .and_then(|row| row.latency_us)
+        };
+        let worst = self
+            .of("switch-point")
+            .filter(|row| is_ours(row))
+            .filter_map(|row| {
+                let better = time("tributary-llt", row.bytes)?.min(time("tributary-sat", row.bytes)?);
+                Some((row.latency_us? / better, row))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let measured = worst.map(|(ratio, row)| (format!("{ratio:.2} ({})", name(row)), ratio <= 1.15));
+        target("time over the better path's, every power of two", "<= 1.15", "switch-point", measured)
+    }
+
+    /// The worst of the processes whose names begin so.
+    fn cost(&self, what: &str, process: &str, most: f64) -> Target {
+        let row = self.of("cost").filter(|row| is_ours(row)).max_by_key(|row| row.bytes);
+        let worst = row.and_then(|row| {
+            let costs = row.cpu_ns_per_byte.iter().filter(|(name, _)| name.starts_with(process));
+            costs.map(|(_, cost)| *cost).max_by(f64::total_cmp)
+        });
+        target(what, &format!("<= {most}"), "cost", worst.map(|cost| (format!("{cost:.2}"), cost <= most)))
+    }
+
+    /// A leaf's cost per byte moved with few and with many children.
+    fn flat(&self) -> Target {
+        let mut costs: Vec<(u16, f64)> = self
+            .of("children")
+            .filter_map(|row| {
+                let leaf = row.cpu_ns_per_byte.get("leaf0")?;
+                Some((row.hosts, leaf / moved(row.hosts)))
+            })
+            .collect();
+        costs.sort_by_key(|(children, _)| *children);
+        let measured = (costs.len() > 1).then(|| {
+            let most = costs.iter().map(|(_, cost)| *cost).fold(0.0, f64::max);
+            let each: Vec<String> = costs.iter().map(|(children, cost)| format!("{children}: {cost:.2}")).collect();
+            // Flat: many children cost no more per byte than few do, with a tenth for noise.
+            (format!("{} ns", each.join(", ")), most <= costs[0].1 * 1.1)
+        });
+        target("CPU of a leaf per byte moved, by children", "flat from 2 to 32", "children", measured)
+    }
+}
+
+/// Vector bytes that a leaf moves per byte of vector: from and to each child, up and down its trunk.
+pub(crate) fn moved(children: u16) -> f64 {
+    2.0 * f64::from(children) + 2.0
+}
+
+fn is_ours(row: &ResultRow) -> bool {
+    row.system == "tributary"
+}
+
+/// Neither ours nor the yardstick.
+pub(crate) fn is_peer(row: &ResultRow) -> bool {
+    !row.system.starts_with("tributary") && row.system != "pingpong"
+}
+
+pub(crate) fn is_same_cell(a: &ResultRow, b: &ResultRow) -> bool {
+    a.collective == b.collective && a.bytes == b.bytes && a.mode == b.mode && a.map == b.map
+}
+
+/// What distinguishes a row from others of its scenario.
+fn name(row: &ResultRow) -> String {
+    if row.bytes == 0 { row.collective.clone() } else { format!("{}, {}", row.collective, human(row.bytes)) }
+}
+
+fn target(what: &str, required: &str, scenario: &str, measured: Option<(String, bool)>) -> Target {
+    let met = measured.as_ref().map(|(_, met)| *met);
+    let measured = measured.map_or_else(|| "not measured".to_owned(), |(text, _)| text);
+    Target { what: what.to_owned(), required: required.to_owned(), measured, met, scenario: scenario.to_owned() }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::Collective::{Allreduce, Barrier};
+
+    use super::*;
+    use crate::cell::Cell;
+    use crate::result::tests::study;
+
+    fn row(scenario: &str, system: &str, cell: Cell, latency_us: f64) -> ResultRow {
+        let mut row = ResultRow::new(&study(&[cell]), system, &cell);
+        row.scenario = scenario.to_owned();
+        row.set_latencies(&[latency_us]);
+        row.call_median_us = Some(latency_us);
+        row
+    }
+
+    fn find(targets: &[Target], text: &str) -> Target {
+        targets.iter().find(|target| target.what.contains(text)).unwrap().clone()
+    }
+
+    #[test]
+    fn the_worst_size_decides() {
+        let wire = 8.0 * MIB as f64 / 500.0;
+        let mut rows = vec![row("allreduce", "tributary", Cell::sustained(Allreduce, MIB), wire / 0.98)];
+        assert_eq!(find(&targets(&rows), "from 1 MiB").met, Some(true));
+        rows.push(row("allreduce", "tributary", Cell::sustained(Allreduce, 16 * MIB), 16.0 * wire / 0.96));
+        let all = targets(&rows);
+        assert_eq!((find(&all, "from 1 MiB").met, find(&all, "at 16 MiB").met), (Some(false), Some(false)));
+        assert!(find(&all, "from 1 MiB").measured.contains("16 MiB"));
+        assert_eq!(find(&all, "1 Gbit/s").met, None);
+    }
+
+    #[test]
+    fn the_best_peer_counts() {
+        let cell = Cell::sustained(Barrier, 0);
+        let mut rows = vec![
+            row("small", "tributary", cell, 130.0),
+            row("small", "gloo", cell, 4000.0),
+            row("small", "openmpi", cell, 200.0),
+            row("small", "tributary-mpi", cell, 100.0),
+        ];
+        let target = find(&targets(&rows), "median of the calls");
+        assert_eq!(target.met, Some(true));
+        assert!(target.measured.starts_with("0.65: 130 us against 200 us of openmpi"), "{}", target.measured);
+        rows[0].call_median_us = Some(150.0);
+        assert_eq!(find(&targets(&rows), "median of the calls").met, Some(false));
+    }
+
+    #[test]
+    fn costs_and_bytes_have_limits() {
+        let cell = Cell::sustained(Allreduce, 16 * MIB);
+        let mut one = row("cost", "tributary", cell, 270_000.0);
+        one.cpu_ns_per_byte = [("leaf0", 2.5), ("leaf1", 3.2), ("host", 0.6)].map(|(n, v)| (n.to_owned(), v)).into();
+        one.wire_bytes_per_byte = [("host_up", 1.009), ("host_down", 1.011)].map(|(n, v)| (n.to_owned(), v)).into();
+        let all = targets(&[one]);
+        assert_eq!(find(&all, "leaf with 4").met, Some(false));
+        assert_eq!(find(&all, "CPU of a host").met, Some(true));
+        assert_eq!(find(&all, "bytes on a host's link").met, Some(true));
+    }
+
+    #[test]
+    fn a_leaf_is_flat_by_bytes_moved() {
+        let children = |hosts: u16, ns: f64| {
+            let mut one = row("children", "tributary", Cell::sustained(Allreduce, MIB), 1.0);
+            one.hosts = hosts;
+            one.cpu_ns_per_byte.insert("leaf0".to_owned(), ns);
+            one
+        };
+        let rows = [children(2, 3.0), children(32, 33.0)];
+        assert_eq!(find(&targets(&rows), "per byte moved").met, Some(true));
+        let rows = [children(2, 3.0), children(32, 66.0)];
+        assert_eq!(find(&targets(&rows), "per byte moved").met, Some(false));
+    }
+}
