@@ -109,7 +109,7 @@ impl Launch {
         let from = self.errors.metadata().map_or(0, |data| data.len().saturating_sub(WORDS_MAX));
         let read = self.errors.seek(SeekFrom::Start(from)).and_then(|_| self.errors.read_to_end(&mut bytes));
         let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> =
+        let mut lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)).collect();
         // Ranks that fail for the same reason say the same.
         lines.dedup();
