@@ -1,15 +1,32 @@
-//! Laboratory: whole fabrics of real processes, for the demo, for trying things out and for the system tests.
+//! Laboratory: whole fabrics of real processes, for the demo, for measurements and for the system tests.
 //!
 //! ```text
-//! fabric/     one manager and its nodes as daemons: start, find again, take down; the local fabric is the smallest lab
-//! namespace/  hosts and a switch as network namespaces: real links, counters, and a switch that can cut hosts off
+//! topology/   what a laboratory is made of, as values: the local fabric, and fat trees with their links
+//! lab/        one that runs: up, attach, down; its state folder, its record, its daemons
+//! namespace/  places (hosts and switches) as namespaces, the keeper that owns them, and entering one
+//! network/    links between places, built with ip and tc, and what they have carried
+//! fault/      loss, corruption, cut links, isolated hosts
+//! mpi/        starting the ranks of an MPI program on the hosts
 //! process     a process that can be named for good: pid and start time, held by a pidfd
-//! supervise   a child of a test: stopped, continued, killed, and never left behind
+//! run         a command with a time limit, of which nothing is left afterwards
+//! visit       a command in a place
+//! supervise   a child of a command or a test: stopped, continued, killed, and never left behind
 //! ```
 //!
-//! Nothing here is on a data path, and nothing else depends on it but the `trib` binary and the system tests.
+//! Nothing here is on a data path, and nothing else depends on it but the `trib` binary, comparisons and system tests.
 
-pub mod fabric;
+pub mod fault;
+pub mod lab;
+pub mod mpi;
 pub mod namespace;
+pub mod network;
 pub mod process;
+pub mod run;
 pub mod supervise;
+pub mod topology;
+pub mod visit;
+
+pub use lab::{Lab, LabError, LabLaunch, LabName, Lifetime, default_base};
+pub use mpi::{Map, Mpi, MpiLaunch};
+pub use network::{Direction, LinkCounters};
+pub use topology::{BitRate, FatTree, Local, Topology};

@@ -1,51 +1,74 @@
-//! `trib lab` as a script meets it. Needs root, `ip` and `nft`, and says so where it cannot run.
+//! `trib lab` as a script meets it.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use trib_lab::namespace::Lab;
+const TRIB: &str = env!("CARGO_BIN_EXE_trib");
 
-/// Runs a script beside a star; `None` with a line that says why where there can be none.
-fn star(hosts: &str, script: &str) -> Option<Output> {
-    if let Err(reason) = Lab::available() {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
+/// Runs a script beside a laboratory; `None` with a line that says why where there can be none.
+fn beside(test: &str, options: &[&str], script: &str) -> Option<Output> {
+    let name = format!("{test}-{}", std::process::id());
+    let mut command = Command::new(TRIB);
+    command.args(["lab", "up", "--name", &name]).args(options).args(["--", "sh", "-ec", script]);
+    let output = command.env("trib", TRIB).stdin(Stdio::null()).output().unwrap();
+    let errors = text(&output.stderr);
+    if output.status.code() == Some(3) && errors.contains("cannot be built here") {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {errors}");
         return None;
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trib"));
-    command.args(["lab", "star", "--hosts", hosts, "--", "sh", "-ec", script]).stdin(Stdio::null());
-    Some(command.env("trib", env!("CARGO_BIN_EXE_trib")).output().unwrap())
+    Some(output)
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+const SMALL: &[&str] = &["--hosts", "3", "--leaf-ports", "2"];
+
 #[test]
-fn a_script_can_run_on_every_host_and_read_its_counters() {
-    let script = "$trib lab exec 1 -- ip -4 -o address show eth0; $trib lab exec switch -- ip -4 -o address show br0
-        $trib lab drop; $trib lab counters --json; $trib lab allow";
-    let Some(output) = star("2", script) else { return };
+fn a_script_can_run_in_every_place_and_read_the_counters() {
+    let script = "for place in spine leaf1 h2; do $trib lab exec $place -- sh -c 'hostname; ip -4 -o address'; done
+        $trib lab counters --json";
+    let Some(output) = beside("places", SMALL, script) else { return };
     assert!(output.status.success(), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
-    assert!(printed.contains("10.77.0.3/16") && printed.contains("10.77.0.1/16"), "{printed}");
-    let json = &printed[printed.find('{').unwrap()..];
-    let counters: serde_json::Value = serde_json::from_str(json).unwrap();
-    assert_eq!(counters["hosts"].as_array().unwrap().len(), 2);
-    assert!(counters["hosts"][0]["tx_bytes"].is_u64() && counters["dropped_between_hosts"].is_u64(), "{json}");
+    for line in ["spine\n", "leaf1\n", "h2\n", "10.77.0.1/16", "10.77.2.2/16", "10.77.128.3/16"] {
+        assert!(printed.contains(line), "{line:?} is not in\n{printed}");
+    }
+    let counters: serde_json::Value = serde_json::from_str(&printed[printed.find('{').unwrap()..]).unwrap();
+    let links = counters["links"].as_array().unwrap();
+    assert_eq!(links.len(), 2 * (2 + 3));
+    assert!(links.iter().all(|link| link["wire_bytes"].is_u64() && link["drops"] == 0), "{counters}");
 }
 
 #[test]
-fn the_commands_exit_code_comes_through_and_the_star_goes_away() {
-    let Some(output) = star("1", "echo $TRIB_LAB; exit 7") else { return };
-    assert_eq!(output.status.code(), Some(7));
-    let id = text(&output.stdout);
-    assert!(Lab::attach(id.trim()).is_err(), "{id} is still there");
+fn the_commands_exit_code_comes_through_and_the_laboratory_goes_away() {
+    let Some(output) = beside("code", SMALL, "echo $TRIB_LAB; exit 7") else { return };
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    let name = text(&output.stdout);
+    let status = Command::new(TRIB).args(["lab", "status", "--lab", name.trim()]).output().unwrap();
+    assert_eq!(status.status.code(), Some(3), "{name} is still there");
 }
 
 #[test]
-fn a_host_that_does_not_exist_is_wrong_usage() {
-    let Some(output) = star("2", "$trib lab exec 2 -- true") else { return };
+fn a_command_in_a_place_ends_as_it_would_anywhere() {
+    let script = "code() { $trib lab exec \"$@\" || echo $?; }
+        code h0 -- sh -c 'exit 9'; code h1 -- sh -c 'kill -TERM $$'; code --timeout 0.3 h0 -- sleep 60
+        $trib lab exec h0 -- sleep 60 & sleep 0.3; kill -TERM $!; wait $! || echo $?
+        cd /usr; $trib lab exec h0 -- pwd";
+    let Some(output) = beside("exec", SMALL, script) else { return };
+    assert_eq!(text(&output.stdout), "9\n143\n124\n143\n/usr\n", "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_does_not_exist_is_wrong_usage_and_tells_what_does() {
+    let Some(output) = beside("usage", SMALL, "$trib lab exec h3 -- true") else { return };
     assert_eq!(output.status.code(), Some(2));
-    let outside = Command::new(env!("CARGO_BIN_EXE_trib")).args(["lab", "drop", "--lab", "1.2.3"]).output().unwrap();
+    assert!(text(&output.stderr).contains("it has h0, h1, h2, leaf0, leaf1, spine"), "{}", text(&output.stderr));
+    let Some(output) = beside("usage", SMALL, "$trib lab fault cut --link spine") else { return };
+    assert_eq!(output.status.code(), Some(2));
+    let Some(output) = beside("usage", SMALL, "$trib lab fault kill --process h0") else { return };
+    assert_eq!(output.status.code(), Some(2));
+    let outside = Command::new(TRIB).args(["lab", "counters", "--lab", "no-such-lab"]).output().unwrap();
     assert_eq!(outside.status.code(), Some(3));
 }

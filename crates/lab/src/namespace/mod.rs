@@ -1,29 +1,27 @@
-//! Hosts and a switch as network namespaces of this machine: real interfaces, real queues, counters that are not ours.
+//! Hosts and switches as namespaces of this machine.
 //!
 //! ```text
-//!   host 0          host 1          host n-1
-//!  10.77.0.2       10.77.0.3       10.77.x.y      one namespace each, eth0, mtu 1500
-//!      |               |               |          a veth pair each
-//!   ---+---------------+---------------+---
-//!    h0             bridge br0          hn-1      the switch, a namespace too
-//!                   10.77.0.1                     the aggregation nodes' address
+//!   keeper        process 1 of a PID namespace (and, without root, in a user namespace) of the laboratory's own
+//!     | holds open
+//!     +-- place h0: network, mounts (/proc, /sys, /dev/shm), host name, System V memory
+//!     +-- place leaf0: the same
+//!     ...
 //! ```
 //!
-//! Traffic between hosts is forwarded by the bridge, traffic between a host and the nodes ends at the bridge's own address;
-//! so [`Lab::drop_between_hosts`] can cut the hosts off from each other and leave the tree alone.
+//! No namespace has a name in the file system: they exist while the keeper holds them or a process is inside. When the
+//! keeper ends, however that comes, the kernel kills every process of the PID namespace, and then nothing holds the
+//! namespaces and their links. So nothing has to be cleaned up, whoever is killed.
 //!
-//! It takes root, `ip` and `nft`; [`Lab::available`] says what is missing. The namespaces carry their owner's process id and
-//! start time in their names, so that [`Lab::sweep`] can remove those of owners that were killed.
+//! - [`keeper`]: the process itself
+//! - [`doors`]: what the keeper tells about the places it holds
+//! - [`entry`]: the way in, for a command that is about to run
+//! - [`fresh`]: the way into namespaces that do not exist yet, for the keeper
 
-mod counters;
-mod error;
-mod ip;
-mod lab;
-mod netns;
-mod owner;
-mod switch;
+pub(crate) mod doors;
+pub(crate) mod entry;
+pub(crate) mod fork;
+pub(crate) mod fresh;
+pub mod keeper;
 
-pub use counters::Counters;
-pub use error::LabError;
-pub use lab::{Lab, Star};
-pub use netns::Namespace;
+pub(crate) use doors::Doors;
+pub(crate) use entry::Entry;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tracing::info;
-use trib_lab::fabric::{Fabric, FabricError, FabricName, Launch, Shape, default_base};
+use trib_lab::{Lab, LabLaunch, LabName, Lifetime, Local, Topology, default_base};
 
+use super::lab::failure;
+use super::shell::quoted;
 use crate::failure::Failure;
 use crate::log;
 
@@ -77,12 +79,12 @@ impl Arguments {
 }
 
 impl Which {
-    fn name(&self) -> Result<FabricName, Failure> {
+    fn name(&self) -> Result<LabName, Failure> {
         if !self.local {
             let text = "say --local: a fabric on this machine is the only kind that this command can start or stop";
             return Err(Failure::Usage(text.to_owned()));
         }
-        FabricName::new(&self.name).map_err(failure)
+        LabName::new(&self.name).map_err(failure)
     }
 }
 
@@ -91,15 +93,24 @@ impl Up {
         let name = self.which.name()?;
         let base = default_base();
         // What the command line leaves open is as it runs, so that a bare `up` always finds the fabric.
-        let running = Fabric::find(&base, &name).map_err(failure)?.map(|fabric| fabric.shape().clone());
-        let usual = running.unwrap_or(Shape::local(2, 1));
-        let shape = Shape::local(self.leaves.unwrap_or(usual.leaves), self.workers.unwrap_or(usual.workers));
-        let program = super::own_program()?;
-        let limit = Duration::from_secs(self.timeout);
-        let launch = Launch { base: &base, name: &name, shape: &shape, program: &program, namespace: None, limit };
-        let fabric = Fabric::up(&launch).map_err(failure)?;
-        info!("fabric {:?} is up: {}", name.as_str(), fabric.daemons().collect::<Vec<_>>().join(", "));
-        let line = format!("export TRIB_MANAGER={}\n", quoted(fabric.manager()));
+        let running = Lab::find(&base, &name).map_err(failure)?.map(|lab| lab.topology().clone());
+        let usual = match running {
+            Some(Topology::Local(local)) => local,
+            _ => Local { leaves: 2, workers: 1 },
+        };
+        let local =
+            Local { leaves: self.leaves.unwrap_or(usual.leaves), workers: self.workers.unwrap_or(usual.workers) };
+        let launch = LabLaunch {
+            base: &base,
+            name: &name,
+            topology: &Topology::Local(local),
+            program: &super::own_program()?,
+            limit: Duration::from_secs(self.timeout),
+            lifetime: Lifetime::Detached,
+        };
+        let lab = Lab::up(&launch).map_err(failure)?;
+        info!("fabric {:?} is up: {}", name.as_str(), lab.daemon_names().collect::<Vec<_>>().join(", "));
+        let line = format!("export TRIB_MANAGER={}\n", quoted(lab.manager()));
         std::io::stdout().write_all(line.as_bytes()).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -108,24 +119,11 @@ impl Up {
 impl Down {
     fn run(self) -> Result<ExitCode, Failure> {
         let name = self.which.name()?;
-        let something = Fabric::down(&default_base(), &name).map_err(failure)?;
+        let something = Lab::down(&default_base(), &name).map_err(failure)?;
         let word = if something { "is down" } else { "was not up" };
         info!("fabric {:?} {word}", name.as_str());
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn failure(error: FabricError) -> Failure {
-    match error {
-        FabricError::Name(_) | FabricError::Shape { .. } => Failure::Usage(error.to_string()),
-        FabricError::Unsafe { .. } | FabricError::Io { .. } => Failure::environment(error),
-        _ => Failure::operation(error),
-    }
-}
-
-/// One word for any POSIX shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 const UP_EXAMPLES: &str = "\
@@ -136,17 +134,3 @@ const DOWN_EXAMPLES: &str = "\
 Examples:
   trib fabric down --local
   trib fabric down --local --name wide";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_reads_back_what_was_quoted() {
-        for text in ["tls://127.0.0.1:1?credentials=/run/a", "it's", "a b;c$d`e\"f\\"] {
-            let script = format!("printf %s {}", quoted(text));
-            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
-        }
-    }
-}

@@ -10,6 +10,7 @@ mod fabric;
 mod lab;
 mod manager_option;
 mod run;
+mod shell;
 mod sim;
 mod status;
 

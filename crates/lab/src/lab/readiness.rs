@@ -96,7 +96,7 @@ fn ready_address(message: &str) -> Option<Result<SocketAddr, Option<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::scratch::Scratch;
+    use crate::lab::scratch::Scratch;
     use crate::process::ProcessId;
     use std::process::Command;
     use std::time::Duration;

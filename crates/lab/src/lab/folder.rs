@@ -1,42 +1,39 @@
-//! Where a fabric keeps what must outlive the command that started it.
+//! Where a laboratory keeps what must outlive the command that started it.
 //!
 //! ```text
 //! BASE/                   /run/tributary, $XDG_RUNTIME_DIR/tributary or /tmp/tributary-UID, mode 0700
-//!   NAME.lock             held while a command starts or stops the fabric
+//!   NAME.lock             held while a command starts or stops the laboratory
 //!   NAME/
 //!     boot                the boot it was started in: process ids of another boot mean nothing
 //!     topology.toml       what the manager was given
 //!     credentials/        the fabric's keys
-//!     PROCESS.pid .log    of every daemon
-//!     fabric.json         written last: the fabric came up, and this is its address
+//!     PROCESS.pid .log    of every daemon, and of the keeper
+//!     places, hosts       what the keeper is to make: names of places, and their /etc/hosts
+//!     places.json         what the keeper has made
+//!     faults.json         what is broken on purpose
+//!     lab.json            written last: it came up, and this is its address
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
-
-use super::error::{Context, FabricError};
-use super::shape::Shape;
+use super::error::{Context, LabError};
+use super::record::Record;
 use crate::process::{Process, ProcessId};
+use rustix::fs::{FlockOperation, flock};
 
-/// A checked name of a fabric.
+/// A checked name of a laboratory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FabricName(String);
+pub struct LabName(String);
 
-impl FabricName {
+impl LabName {
     /// Takes 1 to 32 of a-z, 0-9 and '-', beginning with a letter: a file name that cannot lead anywhere else.
-    pub fn new(name: &str) -> Result<Self, FabricError> {
+    pub fn new(name: &str) -> Result<Self, LabError> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let fits = (1..=32).contains(&name.len()) && name.starts_with(|c: char| c.is_ascii_lowercase());
-        if fits && name.chars().all(plain) {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(FabricError::Name(name.to_owned()))
-        }
+        if fits && name.chars().all(plain) { Ok(Self(name.to_owned())) } else { Err(LabError::Name(name.to_owned())) }
     }
 
     /// The name.
@@ -45,38 +42,49 @@ impl FabricName {
     }
 }
 
-/// What a later command needs to know of a fabric that came up.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) manager: String,
-    pub(crate) shape: Shape,
-    pub(crate) daemons: Vec<String>,
-}
-
-/// The folder of one fabric, locked against other commands for as long as this value lives.
+/// The folder of one laboratory, locked against other commands for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     path: PathBuf,
     lock_path: PathBuf,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl StateFolder {
     /// Locks the folder of `name` in `base`; the folder itself need not exist.
-    pub(crate) fn lock(base: &Path, name: &FabricName) -> Result<Self, FabricError> {
+    pub(crate) fn lock(base: &Path, name: &LabName) -> Result<Self, LabError> {
+        let folder = Self::lock_by(base, name, FlockOperation::LockExclusive)?;
+        Ok(folder.expect("who waits gets the lock"))
+    }
+
+    /// The folder as it is, not locked: to be read only.
+    pub(crate) fn look_at(base: &Path, name: &LabName) -> Self {
+        Self { path: base.join(&name.0), lock_path: base.join(format!("{}.lock", name.0)), _lock: None }
+    }
+
+    /// The same as [`Self::lock`] without waiting: `None` when another command is at it.
+    pub(crate) fn try_lock(base: &Path, name: &LabName) -> Result<Option<Self>, LabError> {
+        Self::lock_by(base, name, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn lock_by(base: &Path, name: &LabName, operation: FlockOperation) -> Result<Option<Self>, LabError> {
         let lock_path = base.join(format!("{}.lock", name.0));
         loop {
             create_private(base)?;
             let lock = match OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path) {
-                // Another command took down the last fabric, and the base with it, since the line above.
+                // Another command took down the last laboratory, and the base with it, since the line above.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened.context(|| format!("open {}", lock_path.display()))?,
             };
-            flock(&lock, FlockOperation::LockExclusive).context(|| format!("lock {}", lock_path.display()))?;
-            // While we waited the file may have been removed with its fabric; then we hold a lock that nobody sees.
+            match flock(&lock, operation) {
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => continue,
+                locked => locked.context(|| format!("lock {}", lock_path.display()))?,
+            }
+            // While we waited the file may have been removed with its laboratory; then we hold a lock that nobody sees.
             let held = lock.metadata().context(|| format!("look at {}", lock_path.display()))?.ino();
             if fs::metadata(&lock_path).is_ok_and(|now| now.ino() == held) {
-                return Ok(Self { path: base.join(&name.0), lock_path, _lock: lock });
+                return Ok(Some(Self { path: base.join(&name.0), lock_path, _lock: Some(lock) }));
             }
         }
     }
@@ -87,13 +95,13 @@ impl StateFolder {
     }
 
     /// Makes an empty folder and notes the boot.
-    pub(crate) fn create(&self) -> Result<(), FabricError> {
+    pub(crate) fn create(&self) -> Result<(), LabError> {
         create_private(&self.path)?;
         self.write("boot", boot_id()?.as_bytes())
     }
 
     /// Writes a file that only we may read; it appears whole or not at all.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), FabricError> {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), LabError> {
         let part = self.path.join(format!("{name}.part"));
         let whole = self.path.join(name);
         let written = OpenOptions::new()
@@ -107,28 +115,35 @@ impl StateFolder {
         written.context(|| format!("write {}", whole.display()))
     }
 
-    /// Notes that the fabric came up.
-    pub(crate) fn write_record(&self, record: &Record) -> Result<(), FabricError> {
-        let text = serde_json::to_vec_pretty(record).expect("a record has string keys only");
-        self.write("fabric.json", &text)
+    /// Lets everybody read a file in the folder who gets hold of it; the folder itself stays closed.
+    pub(crate) fn make_readable(&self, name: &str) -> Result<(), LabError> {
+        let path = self.path.join(name);
+        let readable = fs::set_permissions(&path, fs::Permissions::from_mode(0o644));
+        readable.context(|| format!("open {} for all", path.display()))
     }
 
-    /// The record, if the fabric came up in this boot and its record is whole.
-    pub(crate) fn record(&self) -> Result<Option<Record>, FabricError> {
+    /// Notes that the laboratory came up.
+    pub(crate) fn write_record(&self, record: &Record) -> Result<(), LabError> {
+        let text = serde_json::to_vec_pretty(record).expect("a record has string keys only");
+        self.write("lab.json", &text)
+    }
+
+    /// The record, if the laboratory came up in this boot and its record is whole.
+    pub(crate) fn record(&self) -> Result<Option<Record>, LabError> {
         if !self.is_of_this_boot()? {
             return Ok(None);
         }
-        let text = fs::read(self.path.join("fabric.json")).unwrap_or_default();
+        let text = fs::read(self.path.join("lab.json")).unwrap_or_default();
         Ok(serde_json::from_slice(&text).ok())
     }
 
     /// The daemon's process, while it runs.
-    pub(crate) fn process(&self, daemon: &str) -> Result<Option<Process>, FabricError> {
+    pub(crate) fn process(&self, daemon: &str) -> Result<Option<Process>, LabError> {
         self.process_of(&self.path.join(format!("{daemon}.pid")))
     }
 
-    /// Every process of this fabric that still runs, whether or not it ever came up.
-    pub(crate) fn processes(&self) -> Result<Vec<Process>, FabricError> {
+    /// Every process of this laboratory that still runs, whether or not it ever came up.
+    pub(crate) fn processes(&self) -> Result<Vec<Process>, LabError> {
         if !self.is_of_this_boot()? {
             return Ok(Vec::new());
         }
@@ -143,7 +158,7 @@ impl StateFolder {
     }
 
     /// Removes the folder; tells whether there was one.
-    pub(crate) fn clear(&self) -> Result<bool, FabricError> {
+    pub(crate) fn clear(&self) -> Result<bool, LabError> {
         match fs::remove_dir_all(&self.path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -151,7 +166,7 @@ impl StateFolder {
         }
     }
 
-    /// Removes the lock's file too, and the base if this was the last fabric in it.
+    /// Removes the lock's file too, and the base if this was the last laboratory in it.
     pub(crate) fn vanish(self) {
         let _ = fs::remove_file(&self.lock_path);
         if let Some(base) = self.path.parent() {
@@ -159,7 +174,7 @@ impl StateFolder {
         }
     }
 
-    fn process_of(&self, pid_file: &Path) -> Result<Option<Process>, FabricError> {
+    fn process_of(&self, pid_file: &Path) -> Result<Option<Process>, LabError> {
         let line = fs::read_to_string(pid_file).unwrap_or_default();
         let Some(id) = ProcessId::from_stat(&line) else {
             return Ok(None);
@@ -167,13 +182,13 @@ impl StateFolder {
         Process::open(id).context(|| format!("open process {} of {}", id.pid, pid_file.display()))
     }
 
-    fn is_of_this_boot(&self) -> Result<bool, FabricError> {
+    fn is_of_this_boot(&self) -> Result<bool, LabError> {
         let noted = fs::read_to_string(self.path.join("boot")).unwrap_or_default();
         Ok(noted == boot_id()?)
     }
 }
 
-/// The folder that holds all fabrics of this user on this machine.
+/// The folder that holds all laboratories of this user on this machine.
 pub fn default_base() -> PathBuf {
     let uid = rustix::process::getuid();
     let runtime = if uid.is_root() {
@@ -193,7 +208,7 @@ fn is_writable(folder: &Path) -> bool {
 
 /// Makes a folder that only we may enter, or makes sure that the one in place is such a folder: in /tmp somebody else may
 /// have been there first, and what is in it gets executed and trusted.
-fn create_private(path: &Path) -> Result<(), FabricError> {
+fn create_private(path: &Path) -> Result<(), LabError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -204,11 +219,11 @@ fn create_private(path: &Path) -> Result<(), FabricError> {
     if found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0 {
         Ok(())
     } else {
-        Err(FabricError::Unsafe { path: path.to_owned(), uid })
+        Err(LabError::Unsafe { path: path.to_owned(), uid })
     }
 }
 
-fn boot_id() -> Result<String, FabricError> {
+fn boot_id() -> Result<String, LabError> {
     fs::read_to_string(BOOT_ID).context(|| format!("read {BOOT_ID}"))
 }
 
@@ -217,16 +232,15 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::scratch::Scratch;
-    use std::os::unix::fs::PermissionsExt;
+    use crate::lab::scratch::Scratch;
 
     #[test]
     fn names_cannot_leave_the_folder() {
         for name in ["", ".", "..", "a/b", "-a", "0a", "A", "a b", "a.lock", &"a".repeat(33)] {
-            assert!(FabricName::new(name).is_err(), "{name:?}");
+            assert!(LabName::new(name).is_err(), "{name:?}");
         }
         for name in ["local", "a", "lab-2", &"a".repeat(32)] {
-            FabricName::new(name).unwrap();
+            LabName::new(name).unwrap();
         }
     }
 
@@ -236,8 +250,8 @@ mod tests {
         let base = scratch.path().join("open");
         fs::create_dir(&base).unwrap();
         fs::set_permissions(&base, fs::Permissions::from_mode(0o755)).unwrap();
-        let refused = StateFolder::lock(&base, &FabricName::new("a").unwrap());
-        assert!(matches!(refused, Err(FabricError::Unsafe { .. })));
+        let refused = StateFolder::lock(&base, &LabName::new("a").unwrap());
+        assert!(matches!(refused, Err(LabError::Unsafe { .. })));
     }
 
     #[test]
@@ -247,14 +261,14 @@ mod tests {
         DirBuilder::new().mode(0o700).create(&target).unwrap();
         let base = scratch.path().join("link");
         std::os::unix::fs::symlink(&target, &base).unwrap();
-        let refused = StateFolder::lock(&base, &FabricName::new("a").unwrap());
-        assert!(matches!(refused, Err(FabricError::Unsafe { .. })));
+        let refused = StateFolder::lock(&base, &LabName::new("a").unwrap());
+        assert!(matches!(refused, Err(LabError::Unsafe { .. })));
     }
 
     #[test]
     fn process_ids_of_an_earlier_boot_are_nobody() {
         let scratch = Scratch::new();
-        let folder = StateFolder::lock(scratch.path(), &FabricName::new("a").unwrap()).unwrap();
+        let folder = StateFolder::lock(scratch.path(), &LabName::new("a").unwrap()).unwrap();
         folder.create().unwrap();
         let own = fs::read("/proc/self/stat").unwrap();
         folder.write("self.pid", &own).unwrap();
@@ -267,7 +281,7 @@ mod tests {
     fn one_command_at_a_time_even_when_the_lock_file_goes_away() {
         let scratch = Scratch::new();
         let base = scratch.path().to_owned();
-        let name = FabricName::new("a").unwrap();
+        let name = LabName::new("a").unwrap();
         let first = StateFolder::lock(&base, &name).unwrap();
         let second = std::thread::spawn({
             let (base, name) = (base.clone(), name.clone());

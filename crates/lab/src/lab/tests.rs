@@ -2,6 +2,7 @@
 
 use super::scratch::Scratch;
 use super::*;
+use crate::topology::Local;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,7 +11,7 @@ struct Stage {
     _scratch: Scratch,
     base: PathBuf,
     program: PathBuf,
-    name: FabricName,
+    name: LabName,
 }
 
 impl Stage {
@@ -19,33 +20,32 @@ impl Stage {
         let program = scratch.path().join("trib");
         fs::write(&program, format!("#!/usr/bin/python3\n{PRELUDE}\n{script}\n")).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-        Self { base: scratch.path().join("base"), program, _scratch: scratch, name: FabricName::new("test").unwrap() }
+        Self { base: scratch.path().join("base"), program, _scratch: scratch, name: LabName::new("test").unwrap() }
     }
 
-    fn up(&self, leaves: u16) -> Result<Fabric, FabricError> {
-        let shape = Shape::local(leaves, 1);
-        Fabric::up(&Launch {
+    fn up(&self, leaves: u16) -> Result<Lab, LabError> {
+        Lab::up(&LabLaunch {
             base: &self.base,
             name: &self.name,
-            shape: &shape,
+            topology: &Topology::Local(Local { leaves, workers: 1 }),
             program: &self.program,
-            namespace: None,
             limit: Duration::from_secs(20),
+            lifetime: Lifetime::Detached,
         })
     }
 
-    fn pids(&self, fabric: &Fabric) -> Vec<u32> {
-        fabric.daemons.iter().map(|(_, process)| process.id().pid).collect()
+    fn pids(&self, lab: &Lab) -> Vec<u32> {
+        lab.daemons().into_iter().map(|(_, pid)| pid).collect()
     }
 
     fn down(&self) -> bool {
-        Fabric::down(&self.base, &self.name).unwrap()
+        Lab::down(&self.base, &self.name).unwrap()
     }
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let _ = Fabric::down(&self.base, &self.name);
+        let _ = Lab::down(&self.base, &self.name);
     }
 }
 
@@ -61,14 +61,14 @@ const GOOD: &str = "ready(); time.sleep(60)";
 fn up_again_finds_the_same_daemons_and_down_removes_everything() {
     let stage = Stage::new(GOOD);
     let first = stage.up(2).unwrap();
-    assert_eq!(first.daemons().collect::<Vec<_>>(), ["manager", "root", "leaf0", "leaf1"]);
+    assert_eq!(first.daemon_names().collect::<Vec<_>>(), ["manager", "root", "leaf0", "leaf1"]);
     assert!(first.manager().contains("127.0.0.1:4000"), "{}", first.manager());
     let second = stage.up(2).unwrap();
     assert_eq!(stage.pids(&first), stage.pids(&second));
     assert_eq!(first.manager(), second.manager());
-    assert!(Fabric::find(&stage.base, &stage.name).unwrap().is_some());
+    assert!(Lab::find(&stage.base, &stage.name).unwrap().is_some());
     assert!(stage.down());
-    assert!(first.daemons.iter().all(|(_, process)| !process.id().is_running()));
+    assert!(first.daemons().is_empty());
     assert!(!stage.base.exists(), "something is left in the base folder");
     assert!(!stage.down());
 }
@@ -78,7 +78,7 @@ fn a_running_fabric_of_another_shape_is_not_passed_off_as_the_one_asked_for() {
     let stage = Stage::new(GOOD);
     stage.up(2).unwrap();
     let error = stage.up(3).unwrap_err();
-    assert!(matches!(error, FabricError::Different { .. }), "{error}");
+    assert!(matches!(error, LabError::Different { .. }), "{error}");
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn after_a_crash_the_rest_is_cleared_and_all_of_it_starts_again() {
     let root = first.process("root").unwrap();
     root.signal(rustix::process::Signal::KILL).unwrap();
     root.wait(Duration::from_secs(5)).unwrap();
-    assert!(Fabric::find(&stage.base, &stage.name).unwrap().is_none());
+    assert!(Lab::find(&stage.base, &stage.name).unwrap().is_none());
     let second = stage.up(2).unwrap();
-    assert!(first.daemons.iter().all(|(_, process)| !process.id().is_running()));
-    assert!(second.daemons.iter().all(|(_, process)| process.id().is_running()));
+    assert!(first.daemons().is_empty());
+    assert!(second.daemons().len() == 4);
 }
 
 #[test]
@@ -112,5 +112,5 @@ fn down_ends_daemons_that_ignore_sigterm_or_are_stopped() {
     let fabric = stage.up(1).unwrap();
     fabric.process("root").unwrap().signal(rustix::process::Signal::STOP).unwrap();
     assert!(stage.down());
-    assert!(fabric.daemons.iter().all(|(_, process)| !process.id().is_running()));
+    assert!(fabric.daemons().is_empty());
 }

@@ -7,15 +7,27 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use std::net::SocketAddr;
 
-use super::error::{Context, FabricError};
+use super::error::{Context, LabError};
 use super::readiness::{Readiness, Verdict};
+use crate::namespace::{Entry, fork, fresh::Fresh};
 use crate::process::{Process, ProcessId};
+
+/// Where a process of a laboratory is to run.
+#[derive(Clone, Debug)]
+pub(crate) enum Setting {
+    /// Where we are.
+    Here,
+    /// In a place of a laboratory.
+    Inside(Entry),
+    /// In process ids of its own, and mounts of its own: the first process of a laboratory.
+    Fresh(Fresh),
+}
 
 /// A daemon that was started and has not been heard of yet.
 #[derive(Debug)]
@@ -27,8 +39,9 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Starts `command` in a session of its own, with its output in `FOLDER/NAME.log` and itself in `FOLDER/NAME.pid`.
-    pub(crate) fn launch(folder: &Path, name: &str, command: &mut Command) -> Result<Self, FabricError> {
+    /// Starts `command` in a session of its own, with its output in `FOLDER/NAME.log` and itself in `FOLDER/NAME.pid`. Its
+    /// standard input is as the command says.
+    pub(crate) fn launch(folder: &Path, name: &str, setting: Setting, command: &mut Command) -> Result<Self, LabError> {
         let file = |kind: &str| folder.join(format!("{name}.{kind}"));
         let socket = file("notify");
         let readiness = Readiness::listen(socket.clone()).context(|| format!("listen on {}", socket.display()))?;
@@ -36,43 +49,60 @@ impl Starting {
         let output = create(&log)?;
         let errors = output.try_clone().context(|| format!("open {}", log.display()))?;
         let pid_path = file("pid");
-        detach(command, create(&pid_path)?);
-        command
-            .current_dir("/")
-            .env("NOTIFY_SOCKET", readiness.path())
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors);
-        let child = command.spawn().context(|| format!("start {}", command.get_program().display()))?;
-        // The child wrote its own line into the pid file before it became the daemon.
+        detach(command, setting, create(&pid_path)?).context(|| "open /proc".to_owned())?;
+        command.current_dir("/").env("NOTIFY_SOCKET", readiness.path()).stdout(output).stderr(errors);
+        let mut child = command.spawn().context(|| format!("start {}", command.get_program().display()))?;
+        // The process in the middle, which has ended; its child wrote its own line into the pid file before it became the
+        // daemon.
+        child.wait().context(|| format!("wait for process {}", child.id()))?;
         let line = fs::read_to_string(&pid_path).context(|| format!("read {}", pid_path.display()))?;
-        let id = ProcessId::from_stat(&line).filter(|id| id.pid == child.id());
-        let process = id.map_or(Ok(None), Process::open).context(|| format!("open process {}", child.id()))?;
+        let id = ProcessId::from_stat(&line);
+        let process = id.map_or(Ok(None), Process::open).context(|| format!("open {name}"))?;
         match process {
             Some(process) => Ok(Self { name: name.to_owned(), log, process, readiness }),
-            None => Err(FabricError::Ended { daemon: name.to_owned(), tail: tail(&log), log }),
+            None => Err(LabError::Ended { daemon: name.to_owned(), tail: tail(&log), log }),
         }
     }
 
     /// Waits until the daemon is ready; gives the address it listens on.
-    pub(crate) fn ready(self, deadline: Instant, limit: Duration) -> Result<SocketAddr, FabricError> {
+    pub(crate) fn ready(self, deadline: Instant, limit: Duration) -> Result<SocketAddr, LabError> {
+        match self.ready_somewhere(deadline, limit)? {
+            (_, Ok(address)) => Ok(address),
+            (daemon, Err(given)) => Err(LabError::NoAddress { daemon, given }),
+        }
+    }
+
+    /// Waits until the process is ready; gives its name, and its address if it gave a valid one, else what it gave.
+    pub(crate) fn ready_somewhere(
+        self,
+        deadline: Instant,
+        limit: Duration,
+    ) -> Result<(String, Result<SocketAddr, Option<String>>), LabError> {
         let verdict = self.readiness.wait(&self.process, deadline).context(|| format!("wait for {}", self.name))?;
         let Self { name: daemon, log, .. } = self;
         match verdict {
-            Verdict::Ready(Ok(address)) => Ok(address),
-            Verdict::Ready(Err(given)) => Err(FabricError::NoAddress { daemon, given }),
-            Verdict::Ended => Err(FabricError::Ended { daemon, tail: tail(&log), log }),
-            Verdict::TimedOut => Err(FabricError::NotReady { daemon, limit, tail: tail(&log), log }),
+            Verdict::Ready(address) => Ok((daemon, address)),
+            Verdict::Ended => Err(LabError::Ended { daemon, tail: tail(&log), log }),
+            Verdict::TimedOut => Err(LabError::NotReady { daemon, limit, tail: tail(&log), log }),
         }
     }
 }
 
-/// Makes the command's process leave our session and write its line of /proc into the pid file before anything else, so
-/// that no moment exists in which the daemon runs and nobody could find it, not even when we are killed half-way.
-fn detach(command: &mut Command, pid_file: File) {
+/// Makes the command's process enter its setting, leave our session and write its line of /proc into the pid file before
+/// anything else, so that no moment exists in which the daemon runs and nobody could find it, not even when we are killed
+/// half-way.
+fn detach(command: &mut Command, setting: Setting, pid_file: File) -> io::Result<()> {
+    // Ours, which shows the daemon by the id that we know it by, wherever it goes.
+    let proc = File::open("/proc")?;
     let before_exec = move || {
+        match &setting {
+            Setting::Here => {}
+            Setting::Inside(entry) => entry.enter()?,
+            Setting::Fresh(fresh) => fresh.begin()?,
+        }
+        fork::continue_in_child()?;
         rustix::process::setsid()?;
-        let own = rustix::fs::open(OWN_STAT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let own = rustix::fs::openat(&proc, OWN_STAT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut line = [0; 1024];
         let length = rustix::io::read(&own, &mut line)?;
         let written = rustix::io::write(pid_file.as_fd(), &line[..length])?;
@@ -80,9 +110,10 @@ fn detach(command: &mut Command, pid_file: File) {
     };
     // SAFETY: between fork and exec the closure makes system calls on its own stack only; it neither allocates nor locks.
     unsafe { command.pre_exec(before_exec) };
+    Ok(())
 }
 
-fn create(path: &Path) -> Result<File, FabricError> {
+fn create(path: &Path) -> Result<File, LabError> {
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
     file.context(|| format!("create {}", path.display()))
 }
@@ -99,13 +130,13 @@ fn tail(log: &Path) -> String {
     last.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-const OWN_STAT: &CStr = c"/proc/self/stat";
+const OWN_STAT: &CStr = c"self/stat";
 const TAIL_LINES: usize = 15;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::scratch::Scratch;
+    use crate::lab::scratch::Scratch;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -113,14 +144,14 @@ mod tests {
         command
     }
 
-    fn ready(folder: &Path, script: &str, limit: Duration) -> Result<SocketAddr, FabricError> {
-        Starting::launch(folder, "daemon", &mut shell(script))?.ready(Instant::now() + limit, limit)
+    fn ready(folder: &Path, script: &str, limit: Duration) -> Result<SocketAddr, LabError> {
+        Starting::launch(folder, "daemon", Setting::Here, &mut shell(script))?.ready(Instant::now() + limit, limit)
     }
 
     #[test]
     fn the_pid_file_names_the_daemon_and_the_daemon_leads_its_session() {
         let scratch = Scratch::new();
-        let starting = Starting::launch(scratch.path(), "daemon", &mut shell("sleep 60")).unwrap();
+        let starting = Starting::launch(scratch.path(), "daemon", Setting::Here, &mut shell("sleep 60")).unwrap();
         let line = fs::read_to_string(scratch.path().join("daemon.pid")).unwrap();
         assert_eq!(ProcessId::from_stat(&line), Some(starting.process.id()));
         let pid = rustix::process::Pid::from_raw(starting.process.id().pid as i32);
@@ -133,7 +164,7 @@ mod tests {
         let scratch = Scratch::new();
         let error = ready(scratch.path(), "seq 100; echo no such key >&2; exit 1", Duration::from_secs(5)).unwrap_err();
         let text = error.to_string();
-        assert!(matches!(error, FabricError::Ended { .. }), "{text}");
+        assert!(matches!(error, LabError::Ended { .. }), "{text}");
         assert!(text.contains("no such key") && text.contains("  100\n") && !text.contains("  50\n"), "{text}");
     }
 
@@ -142,7 +173,7 @@ mod tests {
         let scratch = Scratch::new();
         let limit = Duration::from_millis(50);
         let error = ready(scratch.path(), "exec sleep 60", limit).unwrap_err();
-        assert!(matches!(error, FabricError::NotReady { .. }), "{error}");
+        assert!(matches!(error, LabError::NotReady { .. }), "{error}");
         let line = fs::read_to_string(scratch.path().join("daemon.pid")).unwrap();
         let process = Process::open(ProcessId::from_stat(&line).unwrap()).unwrap().unwrap();
         process.end(Duration::from_secs(5)).unwrap();
@@ -152,7 +183,7 @@ mod tests {
     fn a_program_that_does_not_exist_is_named() {
         let scratch = Scratch::new();
         let mut command = Command::new("/nonexistent/trib");
-        let error = Starting::launch(scratch.path(), "daemon", &mut command).unwrap_err();
+        let error = Starting::launch(scratch.path(), "daemon", Setting::Here, &mut command).unwrap_err();
         assert!(error.to_string().contains("/nonexistent/trib"), "{error}");
     }
 }

@@ -1,0 +1,154 @@
+//! Why a laboratory could not be started, found, used or taken down.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What went wrong, whose fault it is, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The name would not do as a file name.
+    #[error("{0:?} is no name for a laboratory: 1 to 32 of a-z, 0-9 and '-', beginning with a letter")]
+    Name(String),
+    /// A laboratory of this shape cannot exist.
+    #[error("{what}: {least} to {most}, not {given}")]
+    Shape {
+        /// What is out of bounds.
+        what: &'static str,
+        /// What was asked for.
+        given: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Not a word of the topology file.
+    #[error("{0:?} is no name of a limit; docs/topology.md lists them")]
+    Limit(String),
+    /// This machine or this user cannot have one.
+    #[error("a laboratory with links cannot be built here: {0}")]
+    Unavailable(String),
+    /// It runs already, and differs from what is asked for.
+    #[error("{name:?} is already running with {running}, not {asked}; take it down first, or choose another --name")]
+    Different {
+        /// The laboratory.
+        name: String,
+        /// What runs.
+        running: String,
+        /// What is asked for.
+        asked: String,
+    },
+    /// It runs already, and belongs to somebody else.
+    #[error("{0:?} is already running; take it down first, or choose another --name")]
+    Running(String),
+    /// Nothing runs under this name.
+    #[error("no laboratory {0:?} is running; `trib lab up` starts one, TRIB_LAB or --lab names it")]
+    Unknown(String),
+    /// It has no such host or switch.
+    #[error("no place {place:?} in the laboratory: it has {known}")]
+    Place {
+        /// What was asked for.
+        place: String,
+        /// What there is.
+        known: String,
+    },
+    /// It has no such link.
+    #[error("no link {link:?} in the laboratory: a link has the name of its lower end, and there are {known}")]
+    Link {
+        /// What was asked for.
+        link: String,
+        /// What there is.
+        known: String,
+    },
+    /// It has no such process.
+    #[error("no process {process:?} in the laboratory: it has {known}")]
+    Process {
+        /// What was asked for.
+        process: String,
+        /// What there is.
+        known: String,
+    },
+    /// Not from in there.
+    #[error("this cannot be done from inside the laboratory, where the machine's processes cannot be seen")]
+    Inside,
+    /// A percentage that makes no sense.
+    #[error("{0} is no percentage of packets: more than 0, at most 100")]
+    Percent(f64),
+    /// The state folder belongs to somebody else, or others may write to it.
+    #[error("{} must be a folder of user {uid} with mode 0700; remove it, or set XDG_RUNTIME_DIR to a folder of your own", path.display())]
+    Unsafe {
+        /// The folder.
+        path: PathBuf,
+        /// The user it has to belong to.
+        uid: u32,
+    },
+    /// A tool said no.
+    #[error("`{command}` failed: {answer}")]
+    Tool {
+        /// The command line.
+        command: String,
+        /// What it printed.
+        answer: String,
+    },
+    /// A tool's answer was not what we know how to read.
+    #[error("cannot read the answer of `{command}`: {reason}")]
+    Answer {
+        /// The command line.
+        command: String,
+        /// What is missing in it.
+        reason: String,
+    },
+    /// A file or process operation failed.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried, with the path.
+        action: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The keys of the fabric could not be made.
+    #[error("cannot create the fabric's credentials: {0}")]
+    Credentials(String),
+    /// A daemon ended before it was ready.
+    #[error("{daemon} ended before it was ready; the end of {} says:\n{tail}", log.display())]
+    Ended {
+        /// The daemon.
+        daemon: String,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines.
+        tail: String,
+    },
+    /// A daemon was not ready in time.
+    #[error("{daemon} was not ready within {limit:?}; the end of {} says:\n{tail}", log.display())]
+    NotReady {
+        /// The daemon.
+        daemon: String,
+        /// How long it had.
+        limit: Duration,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines.
+        tail: String,
+    },
+    /// A daemon said that it is ready, but not where.
+    #[error("{daemon} is ready but gave no usable X_TRIB_ADDRESS ({given:?}); this is a bug in it")]
+    NoAddress {
+        /// The daemon.
+        daemon: String,
+        /// What it gave.
+        given: Option<String>,
+    },
+}
+
+/// Puts what was tried beside the system's answer.
+pub(crate) trait Context<T> {
+    /// Turns an error into a [`LabError::Io`] whose sentence begins "cannot `action`".
+    fn context(self, action: impl FnOnce() -> String) -> Result<T, LabError>;
+}
+
+impl<T, E: Into<io::Error>> Context<T> for Result<T, E> {
+    fn context(self, action: impl FnOnce() -> String) -> Result<T, LabError> {
+        self.map_err(|error| LabError::Io { action: action(), source: error.into() })
+    }
+}

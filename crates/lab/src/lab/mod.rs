@@ -1,0 +1,253 @@
+//! A laboratory that runs: manager and nodes as daemons, on loopback or on a fat tree of namespaces.
+//!
+//! - [`Lab::up`] starts one, [`Lab::attach`] finds it from another process, [`Lab::down`] ends it.
+//! - `start`: the way from a topology to daemons that are ready
+//! - `view`: what can be done with one that runs
+//! - `daemon`, `readiness`: starting one process that outlives us, and hearing that it is ready
+//! - `folder`, `record`: what is on disk about it
+//!
+//! `up` may be repeated: what runs is found again, what a crash left behind is cleared away first. Every daemon is found
+//! through its pid file, which the daemon's own process writes before it becomes the daemon; the pid file holds its start
+//! time too, so that a process id that was handed out again is never taken for the daemon.
+
+mod daemon;
+mod error;
+mod folder;
+mod readiness;
+mod record;
+mod start;
+mod view;
+
+#[cfg(test)]
+mod scratch;
+#[cfg(test)]
+mod tests;
+
+use std::io::PipeWriter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tracing::{info, warn};
+
+pub use error::LabError;
+pub use folder::{LabName, default_base};
+
+use crate::namespace::Doors;
+use crate::process::{self, Process};
+use crate::topology::Topology;
+pub(crate) use error::Context;
+pub(crate) use folder::StateFolder;
+use record::Record;
+
+/// How to start a laboratory.
+#[derive(Clone, Debug)]
+pub struct LabLaunch<'a> {
+    /// The folder of all laboratories, see [`default_base`].
+    pub base: &'a Path,
+    /// Which of them.
+    pub name: &'a LabName,
+    /// What it is made of.
+    pub topology: &'a Topology,
+    /// The `trib` binary that keeper and daemons run.
+    pub program: &'a Path,
+    /// How long all of it may take until it is ready.
+    pub limit: Duration,
+    /// When it ends.
+    pub lifetime: Lifetime,
+}
+
+/// When a laboratory ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lifetime {
+    /// With the value that [`Lab::up`] gives, or with the process that holds it, however that ends. For a
+    /// [`Topology::Local`] only when the value is dropped.
+    Owned,
+    /// When somebody calls [`Lab::down`].
+    Detached,
+}
+
+/// A laboratory that runs.
+#[derive(Debug)]
+pub struct Lab {
+    name: LabName,
+    folder: PathBuf,
+    record: Record,
+    daemons: Vec<(String, Option<Process>)>,
+    keeper: Option<Keeper>,
+    owned: bool,
+}
+
+/// The process that holds the places, as seen from here.
+#[derive(Debug)]
+struct Keeper {
+    /// Its process id here: 1 for a process inside the laboratory.
+    pid: u32,
+    doors: Doors,
+    /// Whether we are inside.
+    inside: bool,
+    /// Closing this ends an owned laboratory.
+    _lifeline: Option<PipeWriter>,
+}
+
+impl Lab {
+    /// Starts it and waits until every daemon is ready; one that runs already is found again.
+    ///
+    /// # Errors
+    /// [`LabError::Different`] when it runs with another topology, [`LabError::Running`] when it runs and was to be owned.
+    /// When something fails, what was already started is ended and the logs stay where the error says until the next `up` or
+    /// `down`.
+    pub fn up(launch: &LabLaunch<'_>) -> Result<Self, LabError> {
+        launch.topology.check()?;
+        sweep(launch.base)?;
+        let folder = StateFolder::lock(launch.base, launch.name)?;
+        if let Some(running) = Self::whole(&folder, launch.name)? {
+            return running.if_as_asked(launch);
+        }
+        if end_all(&folder)? {
+            info!("cleared what was left of an earlier laboratory {:?}", launch.name.as_str());
+        }
+        folder.create()?;
+        let started = start::start(launch, &folder);
+        if started.is_err() {
+            end_processes(&folder)?;
+        }
+        started
+    }
+
+    /// The laboratory, if all of it runs.
+    pub fn find(base: &Path, name: &LabName) -> Result<Option<Self>, LabError> {
+        if !base.join(name.as_str()).exists() {
+            return Ok(None);
+        }
+        Self::whole(&StateFolder::lock(base, name)?, name)
+    }
+
+    /// A running laboratory, by its name or, as `TRIB_LAB` says it inside, by the path of its state folder. Some of its
+    /// daemons may have ended.
+    ///
+    /// # Errors
+    /// [`LabError::Unknown`] when there is none.
+    pub fn attach(name: &str) -> Result<Self, LabError> {
+        let (base, plain) = match name.rsplit_once('/') {
+            Some((base, plain)) => (PathBuf::from(base), plain),
+            None => (default_base(), name),
+        };
+        let plain = LabName::new(plain)?;
+        let found = Self::of_folder(&StateFolder::look_at(&base, &plain), &plain)?;
+        found.ok_or_else(|| LabError::Unknown(name.to_owned()))
+    }
+
+    /// Ends every process of the laboratory and removes its folder; tells whether there was anything.
+    pub fn down(base: &Path, name: &LabName) -> Result<bool, LabError> {
+        if !base.exists() {
+            return Ok(false);
+        }
+        let folder = StateFolder::lock(base, name)?;
+        let something = end_all(&folder)?;
+        folder.vanish();
+        Ok(something)
+    }
+
+    /// What the folder's record says, if the keeper lives and every daemon does.
+    fn whole(folder: &StateFolder, name: &LabName) -> Result<Option<Self>, LabError> {
+        let Some(lab) = Self::of_folder(folder, name)? else { return Ok(None) };
+        match lab.daemons.iter().find(|(_, process)| process.is_none()) {
+            Some((daemon, _)) => {
+                warn!("{daemon} has ended; its log is {}", lab.log(daemon).display());
+                Ok(None)
+            }
+            None => Ok(Some(lab)),
+        }
+    }
+
+    /// What the folder's record says, if the keeper lives.
+    fn of_folder(folder: &StateFolder, name: &LabName) -> Result<Option<Self>, LabError> {
+        let Some(record) = folder.record()? else { return Ok(None) };
+        let keeper = match record.topology {
+            Topology::Local(_) => None,
+            Topology::FatTree(_) => match find_keeper(folder)? {
+                None => return Ok(None),
+                keeper => keeper,
+            },
+        };
+        // The pid files speak of processes as those outside see them.
+        let inside = keeper.as_ref().is_some_and(|keeper| keeper.inside);
+        let process = |name: &String| if inside { Ok(None) } else { folder.process(name) };
+        let daemons = record.daemons.iter().map(|name| Ok((name.clone(), process(name)?)));
+        let daemons = daemons.collect::<Result<_, LabError>>()?;
+        Ok(Some(Self { name: name.clone(), folder: folder.path().to_owned(), record, daemons, keeper, owned: false }))
+    }
+
+    fn if_as_asked(self, launch: &LabLaunch<'_>) -> Result<Self, LabError> {
+        let name = launch.name.as_str().to_owned();
+        if launch.lifetime == Lifetime::Owned {
+            return Err(LabError::Running(name));
+        }
+        if self.record.topology == *launch.topology {
+            return Ok(self);
+        }
+        let (running, asked) = (self.record.topology.to_string(), launch.topology.to_string());
+        Err(LabError::Different { name, running, asked })
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        let base = self.folder.parent().expect("the folder of a laboratory is in a base");
+        if let Err(error) = Self::down(base, &self.name) {
+            warn!("laboratory {:?} stays behind: {error}", self.name.as_str());
+        }
+    }
+}
+
+fn find_keeper(folder: &StateFolder) -> Result<Option<Keeper>, LabError> {
+    let Ok(doors) = Doors::read(folder.path()) else { return Ok(None) };
+    if doors.are_around_us() {
+        return Ok(Some(Keeper { pid: 1, doors, inside: true, _lifeline: None }));
+    }
+    let process = folder.process(KEEPER)?;
+    Ok(process.map(|process| Keeper { pid: process.id().pid, doors, inside: false, _lifeline: None }))
+}
+
+/// Removes what laboratories with places left whose keeper was killed.
+fn sweep(base: &Path) -> Result<(), LabError> {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_str().and_then(|name| LabName::new(name).ok());
+        let Some(name) = name.filter(|_| entry.path().join(format!("{KEEPER}.pid")).exists()) else { continue };
+        let Some(folder) = StateFolder::try_lock(base, &name)? else { continue };
+        if folder.process(KEEPER)?.is_none() {
+            end_all(&folder)?;
+            folder.vanish();
+            info!("cleared what was left of laboratory {:?}", name.as_str());
+        }
+    }
+    Ok(())
+}
+
+/// Ends what runs and removes the folder; tells whether there was one.
+fn end_all(folder: &StateFolder) -> Result<bool, LabError> {
+    if !folder.path().exists() {
+        return Ok(false);
+    }
+    end_processes(folder)?;
+    folder.clear()
+}
+
+fn end_processes(folder: &StateFolder) -> Result<(), LabError> {
+    let context = || format!("end the processes of {}", folder.path().display());
+    if let Some(keeper) = folder.process(KEEPER)? {
+        // With it the kernel ends everything inside, before it says that the keeper itself has ended.
+        keeper.signal(Signal::KILL).context(context)?;
+        keeper.wait(GRACE).context(context)?;
+    }
+    process::end_all(&folder.processes()?, GRACE).context(context)
+}
+
+const MANAGER: &str = "manager";
+const KEEPER: &str = "keeper";
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(3);

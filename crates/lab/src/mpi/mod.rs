@@ -1,0 +1,125 @@
+//! Starting the ranks of an MPI program on a laboratory's hosts.
+//!
+//! The MPI's own launcher runs on `h0` and reaches the other hosts through `trib lab remote`, which stands in for ssh. Hosts
+//! have names and memory of their own, so that an MPI takes ranks on different hosts for what they are meant to be.
+
+mod mpich;
+mod open_mpi;
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use crate::lab::{Lab, LabError};
+use crate::topology::{FatTree, Topology};
+
+/// Which MPI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mpi {
+    /// Open MPI, found as `mpirun.openmpi` or `mpirun`.
+    OpenMpi,
+    /// MPICH, found as `mpirun.mpich` or `mpiexec.hydra`.
+    Mpich,
+}
+
+/// In which order hosts get ranks; where there are more ranks than hosts, it begins anew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Map {
+    /// h0, h1, h2, ...: neighbours in rank are below the same leaf.
+    ByLeaf,
+    /// h0, h4, h1, h5, ... where leaves have four ports: neighbours in rank are below different leaves.
+    Interleaved,
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct MpiLaunch {
+    /// By which MPI.
+    pub mpi: Mpi,
+    /// How many ranks.
+    pub ranks: u32,
+    /// Where they go.
+    pub map: Map,
+    /// What they find in their environment on top of what the launcher has.
+    pub env: Vec<(String, String)>,
+    /// More options for the launcher.
+    pub options: Vec<String>,
+    /// Program and arguments.
+    pub program: Vec<OsString>,
+}
+
+impl Lab {
+    /// The command that starts the ranks and ends when they have. When it is killed, so is everything that it started; run
+    /// it under [`crate::run::run`] to have that after a time limit too.
+    ///
+    /// # Errors
+    /// [`LabError::Unavailable`] when the MPI is not installed, or there are no hosts.
+    pub fn mpirun(&self, launch: &MpiLaunch) -> Result<Command, LabError> {
+        let Topology::FatTree(tree) = self.topology() else {
+            return Err(LabError::Unavailable("it runs on loopback, without hosts".to_owned()));
+        };
+        let hosts = order(tree, launch.map);
+        let (names, arguments, environment) = match launch.mpi {
+            Mpi::OpenMpi => {
+                (open_mpi::LAUNCHERS, open_mpi::arguments(self.trib(), &hosts, launch), open_mpi::ENVIRONMENT)
+            }
+            Mpi::Mpich => (mpich::LAUNCHERS, mpich::arguments(self.trib(), &hosts, launch), mpich::ENVIRONMENT),
+        };
+        let launcher = names.iter().find(|name| is_installed(name)).ok_or_else(|| {
+            LabError::Unavailable(format!(
+                "{} is not installed; Debian has it as {}",
+                launch.mpi.name(),
+                launch.mpi.package()
+            ))
+        })?;
+        let mut command = self.command("h0", launcher);
+        command.args(arguments).args(&launch.program).envs(environment.iter().copied());
+        Ok(command)
+    }
+}
+
+impl Mpi {
+    /// As its own people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Mpich => "MPICH",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "openmpi-bin",
+            Self::Mpich => "mpich",
+        }
+    }
+}
+
+/// The hosts in the order in which they get ranks.
+fn order(tree: &FatTree, map: Map) -> Vec<String> {
+    let FatTree { hosts, leaf_ports: ports, .. } = *tree;
+    let name = crate::topology::host_name;
+    match map {
+        Map::ByLeaf => (0..hosts).map(name).collect(),
+        Map::Interleaved => {
+            let by_port = (0..ports).flat_map(|port| (0..tree.leaves()).map(move |leaf| leaf * ports + port));
+            by_port.filter(|host| *host < hosts).map(name).collect()
+        }
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interleaved_neighbours_are_below_different_leaves() {
+        let tree = FatTree { hosts: 7, ..FatTree::default() };
+        assert_eq!(order(&tree, Map::Interleaved), ["h0", "h4", "h1", "h5", "h2", "h6", "h3"]);
+        assert_eq!(order(&tree, Map::ByLeaf).join(" "), "h0 h1 h2 h3 h4 h5 h6");
+    }
+}

@@ -1,0 +1,36 @@
+//! Options of MPICH's launcher, hydra, for hosts that are namespaces of one machine.
+
+use std::path::Path;
+
+use super::MpiLaunch;
+
+/// Names of its launcher.
+pub(super) const LAUNCHERS: &[&str] = &["mpirun.mpich", "mpiexec.hydra"];
+/// The first makes hydra call `trib lab remote HOST`; the others keep UCX to the links, for MPICHs that are built with it.
+pub(super) const ENVIRONMENT: &[(&str, &str)] =
+    &[("HYDRA_LAUNCHER_EXTRA_ARGS", "lab remote"), ("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "eth0")];
+
+/// What comes before the program.
+pub(super) fn arguments(trib: &Path, hosts: &[String], launch: &MpiLaunch) -> Vec<String> {
+    let MpiLaunch { ranks, env, options, .. } = launch;
+    let (ranks, trib) = (ranks.to_string(), trib.display().to_string());
+    let mut arguments: Vec<String> = [
+        "-n",
+        &ranks,
+        "-ppn",
+        "1",
+        "-hosts",
+        &hosts.join(","),
+        "-iface",
+        "eth0",
+        "-launcher",
+        "rsh",
+        "-launcher-exec",
+        &trib,
+    ]
+    .map(str::to_owned)
+    .into();
+    arguments.extend(env.iter().flat_map(|(name, value)| ["-genv", name, value]).map(str::to_owned));
+    arguments.extend(options.iter().cloned());
+    arguments
+}

@@ -1,0 +1,64 @@
+//! Where the keeper holds the namespaces of each place, so that others can open them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::Entry;
+
+/// What the keeper writes into the state folder when all places exist.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Doors {
+    /// The keeper's PID namespace, as its link in /proc reads: who reads the same of itself is inside.
+    pub(super) pid_namespace: String,
+    /// The places by name.
+    pub(super) places: BTreeMap<String, Door>,
+}
+
+/// The keeper's file descriptors for the namespaces of one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Door {
+    pub(super) net: i32,
+    pub(super) mnt: i32,
+    pub(super) uts: i32,
+    pub(super) ipc: i32,
+}
+
+impl Doors {
+    /// Reads what the keeper wrote.
+    pub(crate) fn read(folder: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&fs::read(folder.join(FILE))?)?)
+    }
+
+    /// Names of the places.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.places.keys().map(String::as_str)
+    }
+
+    /// True for a process inside the laboratory, for which the keeper is process 1.
+    pub(crate) fn are_around_us(&self) -> bool {
+        fs::read_link("/proc/self/ns/pid").is_ok_and(|own| own.to_string_lossy() == self.pid_namespace)
+    }
+
+    /// The way into a place; `None` when there is no such place.
+    ///
+    /// # Errors
+    /// When the keeper, whose process id is `keeper`, has ended or belongs to somebody else.
+    pub(crate) fn entry(&self, keeper: u32, place: &str) -> io::Result<Option<Entry>> {
+        let Some(door) = self.places.get(place) else { return Ok(None) };
+        let file = |number: i32| fs::File::open(format!("/proc/{keeper}/fd/{number}"));
+        let (net, mnt, uts, ipc) = (file(door.net)?, file(door.mnt)?, file(door.uts)?, file(door.ipc)?);
+        Entry::open(keeper, [net.into(), mnt.into(), uts.into(), ipc.into()]).map(Some)
+    }
+
+    /// The file that stands for a place's network, for `ip`; it can be opened while the keeper lives.
+    pub(crate) fn network(&self, keeper: u32, place: &str) -> Option<PathBuf> {
+        self.places.get(place).map(|door| PathBuf::from(format!("/proc/{keeper}/fd/{}", door.net)))
+    }
+}
+
+/// Beside the record of the laboratory.
+pub(super) const FILE: &str = "places.json";

@@ -1,0 +1,62 @@
+//! The way into a place.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Open handles on the namespaces of one place, and on the laboratory's user and PID namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    handles: Arc<Handles>,
+}
+
+#[derive(Debug)]
+struct Handles {
+    /// `None` when we are in it already: nobody may enter the user namespace that he is in.
+    user: Option<OwnedFd>,
+    net: OwnedFd,
+    /// Mounts, host name and System V memory.
+    others: [OwnedFd; 3],
+    pid: OwnedFd,
+}
+
+impl Entry {
+    /// Adds to the four namespaces of a place those of the keeper.
+    pub(super) fn open(keeper: u32, [net, mnt, uts, ipc]: [OwnedFd; 4]) -> io::Result<Self> {
+        let of_keeper = |kind: &str| Path::new("/proc").join(keeper.to_string()).join("ns").join(kind);
+        let same_user = std::fs::read_link(of_keeper("user"))? == std::fs::read_link("/proc/self/ns/user")?;
+        let user = if same_user { None } else { Some(File::open(of_keeper("user"))?.into()) };
+        let pid = File::open(of_keeper("pid"))?.into();
+        Ok(Self { handles: Arc::new(Handles { user, net, others: [mnt, uts, ipc], pid }) })
+    }
+
+    /// Moves this process inside, and its children into the laboratory's process ids. The working directory becomes `/`.
+    /// To be called between fork and exec, or by a process of one thread.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        self.enter_network()?;
+        for handle in self.handles.others.iter().chain([&self.handles.pid]) {
+            move_into_link_name_space(handle.as_fd(), None)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the command's process run with the place's network and nothing else of it: for `ip`, `tc` and `nft`.
+    pub(crate) fn only_network(&self, command: &mut Command) {
+        let entry = self.clone();
+        // SAFETY: between fork and exec the closure makes system calls; it neither allocates nor locks.
+        unsafe { command.pre_exec(move || entry.enter_network()) };
+    }
+
+    fn enter_network(&self) -> io::Result<()> {
+        if let Some(user) = &self.handles.user {
+            move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
+        }
+        Ok(move_into_link_name_space(self.handles.net.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+}

@@ -1,0 +1,132 @@
+//! Links as scripts for `ip -batch` and `tc -batch`, one of each per place.
+//!
+//! A link is a pair of virtual Ethernet devices. At both ends a token bucket shapes what is sent: a place's own device is
+//! the way up, the port above it the way down. Segmentation is left to the receiver's end (a packet of 64 KiB crosses the
+//! bridge in one piece), without which the CPU would be the bottleneck; the bucket counts it as the segments it stands for.
+//!
+//! Nothing but the fabric's own packets is on the links: neighbours are entered for good, IPv6 and multicast snooping are
+//! off.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use crate::topology::{BitRate, Link, Place, PlaceKind, Plan};
+
+/// What makes `place` and the links below it. The scripts have to be run in the order of the places: whoever is above
+/// makes the link.
+///
+/// `network` tells the file that stands for a place's network.
+pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Option<PathBuf>) -> Option<String> {
+    let mut script = "link set dev lo up\n".to_owned();
+    let mtu = plan.mtu;
+    if place.kind == PlaceKind::Switch {
+        let address = place.hardware_address();
+        // Without spanning tree a port forwards from its first moment.
+        line(
+            &mut script,
+            format_args!(
+                "link add name br0 address {address} type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+            ),
+        );
+        line(&mut script, format_args!("link set dev br0 mtu {mtu} addrgenmode none {GSO} up"));
+    }
+    for Link { lower, upper, lower_device, upper_device, .. } in &plan.links {
+        if *upper == place.name {
+            let peer = network(lower)?;
+            let peer = peer.display();
+            line(
+                &mut script,
+                format_args!(
+                    "link add name {upper_device} mtu {mtu} type veth peer name {lower_device} mtu {mtu} netns {peer}"
+                ),
+            );
+            line(&mut script, format_args!("link set dev {upper_device} master br0 addrgenmode none {GSO} up"));
+        } else if *lower == place.name {
+            let role = match place.kind {
+                PlaceKind::Host => format!("address {}", place.hardware_address()),
+                PlaceKind::Switch => "master br0".to_owned(),
+            };
+            line(&mut script, format_args!("link set dev {lower_device} {role} addrgenmode none {GSO} up"));
+        }
+    }
+    let device = place.addressed_device();
+    line(&mut script, format_args!("address add {}/16 dev {device}", place.address));
+    // A machine's own choices for TCP are made for the Internet: retransmissions after 200 ms, and whatever congestion
+    // control it prefers.
+    line(&mut script, format_args!("route replace 10.77.0.0/16 dev {device} rto_min 5ms congctl cubic"));
+    for other in plan.places.iter().filter(|other| other.name != place.name) {
+        let (address, hardware) = (other.address, other.hardware_address());
+        line(&mut script, format_args!("neighbour add {address} lladdr {hardware} dev {device} nud permanent"));
+    }
+    Some(script)
+}
+
+/// What shapes the devices of `place`.
+pub(crate) fn tc_script(plan: &Plan, place: &Place) -> String {
+    let mut script = String::new();
+    for Link { lower, upper, lower_device, upper_device, rate } in &plan.links {
+        for (end, device) in [(upper, upper_device), (lower, lower_device)] {
+            if *end == place.name {
+                let (bits, queue) = (rate.bits(), queue(*rate));
+                line(
+                    &mut script,
+                    format_args!("qdisc add dev {device} root tbf rate {bits}bit burst {BURST} limit {queue}"),
+                );
+            }
+        }
+    }
+    script
+}
+
+/// What a link may queue, bytes: 8 to 16 ms, as switches do.
+fn queue(rate: BitRate) -> u64 {
+    if rate.bits() >= 1_000_000_000 { 2_000_000 } else { 1_000_000 }
+}
+
+fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(script, "{text}").expect("writing to memory cannot fail");
+}
+
+/// The largest packet that crosses a link in one piece, for the receiver to take apart, if ever.
+const GSO: &str = "gso_max_size 65536 gro_max_size 65536";
+/// A bucket has to hold the largest packet with its segments' headers. An idle link lets this much through unshaped.
+const BURST: u32 = 70_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::FatTree;
+
+    fn plan() -> Plan {
+        FatTree { hosts: 2, leaf_ports: 2, uplink: 1, ..FatTree::default() }.plan()
+    }
+
+    fn script(name: &str) -> String {
+        let plan = plan();
+        ip_script(&plan, plan.place(name).unwrap(), |_| Some(PathBuf::from("/proc/1/fd/3"))).unwrap()
+    }
+
+    #[test]
+    fn a_switch_makes_the_links_below_it_and_configures_its_end_of_the_one_above() {
+        let leaf = script("leaf0");
+        assert_eq!(leaf.matches("type veth").count(), 2);
+        assert!(leaf.contains("link set dev trunk master br0"), "{leaf}");
+        assert!(leaf.contains("address add 10.77.2.1/16 dev br0"), "{leaf}");
+        assert!(script("spine").contains("peer name trunk mtu 9000 netns /proc/1/fd/3"));
+    }
+
+    #[test]
+    fn a_host_knows_everybody_and_makes_no_link() {
+        let host = script("h1");
+        assert!(!host.contains("veth") && host.contains("address 02:00:0a:4d:80:02"), "{host}");
+        assert_eq!(host.matches("nud permanent").count(), 3);
+    }
+
+    #[test]
+    fn both_ends_of_every_link_are_shaped() {
+        let plan = plan();
+        let all: String = plan.places.iter().map(|place| tc_script(&plan, place)).collect();
+        assert_eq!(all.lines().count(), 2 * plan.links.len());
+        assert_eq!(all.matches("dev trunk root tbf rate 500000000bit").count(), 1);
+    }
+}

@@ -1,0 +1,135 @@
+//! A command with a time limit, of which nothing is left afterwards wherever it went.
+
+use std::fs;
+use std::io;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::process::{Process, ProcessId};
+use crate::supervise::Supervised;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// By itself, or by a signal that was passed on to it.
+    Own(ExitStatus),
+    /// The time was up.
+    TimedOut,
+}
+
+/// Runs `command` and passes signals on to it, but for SIGINT from a terminal, which reaches both. Afterwards every
+/// process is killed that descends from it, wherever in a laboratory: the environment of all of them says so.
+pub fn run(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
+    let mark = Mark::new();
+    command.env(MARK, &mark.0);
+    let end = supervise(command, limit);
+    mark.end_all()?;
+    end
+}
+
+/// Runs `command` and passes signals on to it, in the same way, until it or its time has ended; it alone is killed then.
+pub fn supervise(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    let from_terminal = io::IsTerminal::is_terminal(&io::stdin());
+    let mut child = Supervised::start(command)?;
+    loop {
+        let left = deadline.map_or(LOOK_AGAIN, |deadline| deadline.saturating_duration_since(Instant::now()));
+        // A signal ends the wait early.
+        if let Some(status) = child.wait(left.min(LOOK_AGAIN))? {
+            return Ok(End::Own(status));
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            child.kill()?;
+            return Ok(End::TimedOut);
+        }
+        for signal in signals.pending().filter(|&signal| signal != SIGINT || !from_terminal) {
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                child.signal(signal)?;
+            }
+        }
+    }
+}
+
+/// What the processes of one run have in their environment.
+struct Mark(String);
+
+impl Mark {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let ProcessId { pid, start } = ProcessId::own();
+        Self(format!("{pid}.{start}.{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Kills what has the mark, until nothing has: a process may fork while we look.
+    fn end_all(&self) -> io::Result<()> {
+        loop {
+            let marked = self.processes()?;
+            if marked.is_empty() {
+                return Ok(());
+            }
+            for process in &marked {
+                process.signal(Signal::KILL)?;
+            }
+            for process in &marked {
+                process.wait(KILL_LIMIT)?;
+            }
+        }
+    }
+
+    fn processes(&self) -> io::Result<Vec<Process>> {
+        let entry = format!("{MARK}={}", self.0);
+        let mut marked = Vec::new();
+        for folder in fs::read_dir("/proc")?.flatten() {
+            // Whose environment we may not read, or who has just ended, is none of ours.
+            let Ok(environment) = fs::read(folder.path().join("environ")) else { continue };
+            let pid = folder.file_name().to_str().and_then(|name| name.parse().ok());
+            if let Some(id) = pid.and_then(ProcessId::running).filter(|id| id.pid != std::process::id())
+                && environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
+            {
+                marked.extend(Process::open(id)?);
+            }
+        }
+        Ok(marked)
+    }
+}
+
+const MARK: &str = "TRIB_LAB_RUN";
+/// The longest that a signal waits when it came at the wrong moment.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    #[test]
+    fn what_it_leaves_behind_is_killed() {
+        let marker = format!("{}.25", 70_000 + std::process::id() % 10_000);
+        let End::Own(status) = run(&mut shell(&format!("setsid sleep {marker} & exit 3")), None).unwrap() else {
+            panic!("there is no time limit");
+        };
+        assert_eq!(status.code(), Some(3));
+        let left = Command::new("pgrep").args(["-f", &format!("^sleep {marker}")]).output().unwrap();
+        assert!(left.stdout.is_empty(), "it still runs: {}", String::from_utf8_lossy(&left.stdout));
+    }
+
+    #[test]
+    fn a_limit_ends_it() {
+        let began = Instant::now();
+        assert_eq!(run(&mut shell("sleep 60 & wait"), Some(Duration::from_millis(100))).unwrap(), End::TimedOut);
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+}

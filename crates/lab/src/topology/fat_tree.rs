@@ -1,0 +1,264 @@
+//! Fat trees: hosts below leaf switches, leaf switches below a spine, or below pods that are below the spine.
+//!
+//! ```text
+//!                    spine                     manager, and an aggregation node as in every switch
+//!                 /         \
+//!             pod0           pod1              only with three levels
+//!            /    \         /    \             trunks
+//!        leaf0   leaf1   leaf2   leaf3
+//!        / | \   / | \   / | \   / | \         host links
+//!       h0 ... h3 ...
+//! ```
+
+use std::fmt::{self, Write as _};
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Place, PlaceKind, Plan};
+use super::rate::BitRate;
+use crate::lab::LabError;
+
+/// A fat tree as a value; [`Self::default`] has 8 hosts, 4 to a leaf, at 500 Mbit/s, two levels, no blocking.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FatTree {
+    /// Hosts: 1 to 128; the last leaf may have fewer than the others.
+    pub hosts: u16,
+    /// Hosts below one leaf: 1 to 128.
+    pub leaf_ports: u16,
+    /// Rate of a host's link, each way.
+    pub rate: BitRate,
+    /// Rate of the trunk above a leaf, in host links: `leaf_ports` blocks nothing, 1 with four ports blocks 4:1. Trunks
+    /// above pods block by the same ratio. 1 to `leaf_ports`.
+    pub uplink: u16,
+    /// 2 (leaves and a spine) or 3 (with pods between).
+    pub levels: u8,
+    /// Leaves below one pod, with three levels: 1 to 64.
+    pub pod_ports: u16,
+    /// Largest IP packet on the links, bytes: 1280 to 9000.
+    pub mtu: u16,
+    /// Worker threads of each aggregation node: 1 to 64.
+    pub workers: u16,
+    /// The `[limits]` of the topology file, by name.
+    pub limits: Vec<(String, u64)>,
+}
+
+impl Default for FatTree {
+    fn default() -> Self {
+        Self {
+            hosts: 8,
+            leaf_ports: 4,
+            rate: BitRate::mbit(500),
+            uplink: 4,
+            levels: 2,
+            pod_ports: 2,
+            mtu: MTU_MAX,
+            workers: 1,
+            limits: Vec::new(),
+        }
+    }
+}
+
+impl FatTree {
+    /// Number of leaf switches.
+    pub fn leaves(&self) -> u16 {
+        self.hosts.div_ceil(self.leaf_ports)
+    }
+
+    /// Number of pods; none with two levels.
+    pub fn pods(&self) -> u16 {
+        if self.levels == 3 { self.leaves().div_ceil(self.pod_ports) } else { 0 }
+    }
+
+    /// Refuses what cannot be built.
+    pub(super) fn check(&self) -> Result<(), LabError> {
+        let bounds = [
+            ("hosts", u64::from(self.hosts), 1, u64::from(HOSTS_MAX)),
+            ("ports of a leaf", self.leaf_ports.into(), 1, HOSTS_MAX.into()),
+            ("uplink", self.uplink.into(), 1, self.leaf_ports.into()),
+            ("levels", self.levels.into(), 2, 3),
+            ("ports of a pod", self.pod_ports.into(), 1, 64),
+            ("mtu", self.mtu.into(), 1280, MTU_MAX.into()),
+            ("workers", self.workers.into(), 1, 64),
+        ];
+        for (what, given, least, most) in bounds {
+            if !(least..=most).contains(&given) {
+                return Err(LabError::Shape { what, given, least, most });
+            }
+        }
+        let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        match self.limits.iter().find(|(name, _)| !plain(name)) {
+            Some((name, _)) => Err(LabError::Limit(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The tree spelled out: switches from the spine down, then hosts.
+    pub fn plan(&self) -> Plan {
+        let mut plan = Plan { places: Vec::new(), links: Vec::new(), mtu: self.mtu };
+        plan.add(switch(SPINE.to_owned(), 0, 1), None);
+        let leaf_trunk = self.rate.times(self.uplink.into(), 1);
+        let below_pod = u64::from(self.pod_ports) * u64::from(self.uplink);
+        let pod_trunk = leaf_trunk.times(below_pod, self.leaf_ports.into());
+        for pod in 0..self.pods() {
+            plan.add(switch(pod_name(pod), 1, pod), Some((SPINE.to_owned(), pod_trunk)));
+        }
+        for leaf in 0..self.leaves() {
+            plan.add(switch(leaf_name(leaf), 2, leaf), Some((self.leaf_parent(leaf), leaf_trunk)));
+        }
+        for host in 0..self.hosts {
+            let place = Place {
+                name: host_name(host),
+                kind: PlaceKind::Host,
+                address: Ipv4Addr::from(u32::from(FIRST_HOST) + u32::from(host)),
+            };
+            plan.add(place, Some((leaf_name(host / self.leaf_ports), self.rate)));
+        }
+        plan
+    }
+
+    /// The topology file of the manager.
+    pub(super) fn file(&self, fabric: &str) -> String {
+        let mut text = format!("[fabric]\nname = \"{fabric}\"\nmtu = {}\n", self.mtu);
+        let Plan { places, links, .. } = self.plan();
+        for place in places {
+            let parent = links.iter().find_map(|link| (link.lower == place.name).then_some(link.upper.as_str()));
+            let name = &place.name;
+            let entry = match (place.kind, parent) {
+                (PlaceKind::Host, Some(leaf)) => format!("\n[[host]]\nname = \"{name}\"\nleaf = \"{leaf}\"\n"),
+                (_, Some(parent)) => format!("\n[[node]]\nname = \"{name}\"\nparent = \"{parent}\"\n"),
+                (_, None) => format!("\n[[node]]\nname = \"{name}\"\n"),
+            };
+            text.push_str(&entry);
+        }
+        if !self.limits.is_empty() {
+            text.push_str("\n[limits]\n");
+        }
+        for (name, value) in &self.limits {
+            writeln!(text, "{name} = {value}").expect("writing to memory cannot fail");
+        }
+        text
+    }
+
+    fn leaf_parent(&self, leaf: u16) -> String {
+        if self.levels == 3 { pod_name(leaf / self.pod_ports) } else { SPINE.to_owned() }
+    }
+}
+
+impl fmt::Display for FatTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hosts, leaf_ports, rate, uplink, levels, mtu, workers, .. } = self;
+        let leaves = self.leaves();
+        write!(f, "{hosts} hosts at {rate}, {leaves} leaves of {leaf_ports} ports, ")?;
+        if *levels == 3 {
+            write!(f, "{} pods of {} ports, ", self.pods(), self.pod_ports)?;
+        }
+        write!(f, "trunks of {uplink} host links, mtu {mtu}, {workers} workers per node")?;
+        for (name, value) in &self.limits {
+            write!(f, ", {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Switches have addresses by level and number, below those of the hosts.
+fn switch(name: String, level: u8, number: u16) -> Place {
+    let low = u8::try_from(number + u16::from(level > 0)).expect("fewer than 255 switches in a level");
+    Place { name, kind: PlaceKind::Switch, address: Ipv4Addr::new(10, 77, level, low) }
+}
+
+fn pod_name(pod: u16) -> String {
+    format!("pod{pod}")
+}
+
+fn leaf_name(leaf: u16) -> String {
+    format!("leaf{leaf}")
+}
+
+/// The name of a host, which is its host name too.
+pub(crate) fn host_name(host: u16) -> String {
+    format!("h{host}")
+}
+
+/// The switch at the top, where the manager is.
+pub(crate) const SPINE: &str = "spine";
+/// Addresses of hosts: a network of their own inside the laboratory's, so that one rule can tell hosts from switches.
+const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 128, 1);
+/// More than any two-core machine can drive, and few enough for one process to hold all namespaces open.
+const HOSTS_MAX: u16 = 128;
+/// Jumbo frames; larger ones exist on no Ethernet.
+const MTU_MAX: u16 = 9000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Link, Topology};
+    use std::collections::BTreeSet;
+
+    fn rates(tree: &FatTree) -> Vec<(String, u64)> {
+        tree.plan().links.into_iter().map(|Link { lower, rate, .. }| (lower, rate.bits() / 1_000_000)).collect()
+    }
+
+    #[test]
+    fn two_levels() {
+        let tree = FatTree { hosts: 3, leaf_ports: 2, uplink: 2, ..FatTree::default() };
+        let plan = tree.plan();
+        let names: Vec<&str> = plan.places.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, ["spine", "leaf0", "leaf1", "h0", "h1", "h2"]);
+        let expected = [("leaf0", 1000), ("leaf1", 1000), ("h0", 500), ("h1", 500), ("h2", 500)];
+        assert_eq!(rates(&tree), expected.map(|(name, rate)| (name.to_owned(), rate)));
+        assert_eq!(plan.links[4].upper, "leaf1");
+        assert_eq!((plan.links[4].lower_device.as_str(), plan.links[4].upper_device.as_str()), ("eth0", "h2"));
+    }
+
+    #[test]
+    fn three_levels_block_by_the_same_ratio_above_leaves_and_pods() {
+        let tree = FatTree { hosts: 16, levels: 3, pod_ports: 2, ..FatTree::default() };
+        let trunk = |tree: &FatTree, name: &str| rates(tree).into_iter().find(|(lower, _)| lower == name).unwrap().1;
+        assert_eq!((trunk(&tree, "leaf3"), trunk(&tree, "pod1")), (2000, 4000));
+        let blocking = FatTree { uplink: 1, ..tree };
+        assert_eq!((trunk(&blocking, "leaf3"), trunk(&blocking, "pod1")), (500, 250));
+    }
+
+    #[test]
+    fn every_place_has_an_address_of_its_own_whatever_the_size() {
+        for (hosts, leaf_ports, levels) in [(1, 1, 2), (32, 32, 2), (128, 1, 3), (128, 128, 2), (64, 4, 3), (9, 4, 3)] {
+            let tree = FatTree { hosts, leaf_ports, uplink: 1, levels, ..FatTree::default() };
+            Topology::FatTree(tree.clone()).check().unwrap();
+            let plan = tree.plan();
+            let addresses: BTreeSet<_> = plan.places.iter().map(|place| place.address).collect();
+            assert_eq!(addresses.len(), plan.places.len());
+            assert_eq!(plan.links.len(), plan.places.len() - 1, "a tree");
+        }
+    }
+
+    #[test]
+    fn the_topology_file_says_it_to_the_manager() {
+        let limits = vec![("groups".to_owned(), 7)];
+        let tree = FatTree { hosts: 2, leaf_ports: 1, uplink: 1, limits, ..FatTree::default() };
+        let expected = "[fabric]\nname = \"lab\"\nmtu = 9000\n\n[[node]]\nname = \"spine\"\n\n[[node]]\nname = \"leaf0\"\nparent = \"spine\"\n\n\
+            [[node]]\nname = \"leaf1\"\nparent = \"spine\"\n\n[[host]]\nname = \"h0\"\nleaf = \"leaf0\"\n\n[[host]]\nname = \"h1\"\nleaf = \"leaf1\"\n\n\
+            [limits]\ngroups = 7\n";
+        assert_eq!(tree.file("lab"), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_refused_with_its_bound() {
+        let good = FatTree::default();
+        let bad = [
+            FatTree { hosts: 0, ..good.clone() },
+            FatTree { hosts: 129, ..good.clone() },
+            FatTree { leaf_ports: 0, ..good.clone() },
+            FatTree { uplink: 5, ..good.clone() },
+            FatTree { levels: 4, ..good.clone() },
+            FatTree { levels: 3, pod_ports: 0, ..good.clone() },
+            FatTree { mtu: 576, ..good.clone() },
+            FatTree { workers: 0, ..good.clone() },
+            FatTree { limits: vec![("a\nb".to_owned(), 1)], ..good.clone() },
+        ];
+        for tree in bad {
+            assert!(tree.check().is_err(), "{tree}");
+        }
+        good.check().unwrap();
+    }
+}

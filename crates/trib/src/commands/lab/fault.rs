@@ -1,0 +1,232 @@
+//! `trib lab fault`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use trib_lab::fault::{Blow, DaemonState, Fault};
+use trib_lab::{Direction, Lab};
+
+use super::counters::with_count;
+use super::{Which, failure};
+use crate::failure::Failure;
+
+/// Break a link or a process on purpose, and mend it
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    Loss(Packets),
+    Corrupt(Corrupt),
+    Cut(Cut),
+    Mend(Mend),
+    Stop(Stop),
+    Continue(Continue),
+    Kill(Kill),
+    IsolateHosts(IsolateHosts),
+    List(List),
+    Clear(Clear),
+}
+
+/// Drop packets of a link at random, behind the link's queue
+///
+/// What crosses the link in one piece is dropped as one: a datagram, or up to 64 KiB of a stream.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Packets {
+    #[command(flatten)]
+    which: Which,
+    /// The link: h3 for a host's, leaf1 for the trunk above that leaf
+    #[arg(long, value_name = "LINK")]
+    link: String,
+    /// One direction only: up is towards the spine
+    #[arg(long, value_name = "WAY")]
+    direction: Option<Way>,
+    /// How many, of all packets that cross in one piece
+    #[arg(long, value_name = "PERCENT")]
+    percent: f64,
+}
+
+/// Invert a byte of packets of a link at random, in a way that their receivers' checksums do not see
+///
+/// The byte is the 41st of the transport's header and payload, of TCP and UDP; shorter packets stay whole.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Corrupt {
+    #[command(flatten)]
+    packets: Packets,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Way {
+    Up,
+    Down,
+}
+
+/// Take a link down; both ends see it
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Cut {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Take a link up again that was cut
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Mend {
+    #[command(flatten)]
+    at: At,
+}
+
+#[derive(Args, Debug)]
+struct At {
+    #[command(flatten)]
+    which: Which,
+    /// The link: h3 for a host's, leaf1 for the trunk above that leaf
+    #[arg(long, value_name = "LINK")]
+    link: String,
+}
+
+/// Freeze a daemon, as a machine would freeze
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Stop {
+    #[command(flatten)]
+    at: Daemon,
+}
+
+/// Let a frozen daemon go on
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Continue {
+    #[command(flatten)]
+    at: Daemon,
+}
+
+/// End a daemon without a warning, for good
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Kill {
+    #[command(flatten)]
+    at: Daemon,
+}
+
+#[derive(Args, Debug)]
+struct Daemon {
+    #[command(flatten)]
+    which: Which,
+    /// The daemon: manager, spine, leaf0, ...
+    #[arg(long, value_name = "NAME")]
+    process: String,
+}
+
+/// Drop everything that goes from host to host; hosts and switches still reach each other
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct IsolateHosts {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// List the faults in force, with what they have hit
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct List {
+    #[command(flatten)]
+    which: Which,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Take all faults back and let frozen daemons go on; who was killed stays dead
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Clear {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Arguments {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        match self.action {
+            Action::Loss(packets) => {
+                packets.inject(|link, direction, percent| Fault::Loss { link, direction, percent })
+            }
+            Action::Corrupt(Corrupt { packets }) => {
+                packets.inject(|link, direction, percent| Fault::Corrupt { link, direction, percent })
+            }
+            Action::Cut(Cut { at: At { which, link } }) => {
+                which.attach()?.inject(&Fault::Cut { link }).map_err(failure)
+            }
+            Action::Mend(Mend { at: At { which, link } }) => which.attach()?.mend(&link).map_err(failure),
+            Action::Stop(Stop { at }) => at.strike(Blow::Stop),
+            Action::Continue(Continue { at }) => at.strike(Blow::Continue),
+            Action::Kill(Kill { at }) => at.strike(Blow::Kill),
+            Action::IsolateHosts(IsolateHosts { which }) => {
+                which.attach()?.inject(&Fault::IsolateHosts).map_err(failure)
+            }
+            Action::List(List { which, json }) => list(&which.attach()?, json),
+            Action::Clear(Clear { which }) => which.attach()?.clear_faults().map_err(failure),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Packets {
+    fn inject(self, fault: impl Fn(String, Direction, f64) -> Fault) -> Result<(), Failure> {
+        let lab = self.which.attach()?;
+        let directions = match self.direction {
+            None => Direction::ALL.to_vec(),
+            Some(Way::Up) => vec![Direction::Up],
+            Some(Way::Down) => vec![Direction::Down],
+        };
+        for direction in directions {
+            lab.inject(&fault(self.link.clone(), direction, self.percent)).map_err(failure)?;
+        }
+        Ok(())
+    }
+}
+
+impl Daemon {
+    fn strike(self, blow: Blow) -> Result<(), Failure> {
+        self.which.attach()?.strike(&self.process, blow).map_err(failure)
+    }
+}
+
+fn list(lab: &Lab, as_json: bool) -> Result<(), Failure> {
+    let mut faults = Vec::new();
+    for fault in lab.faults().map_err(failure)? {
+        let affected = lab.affected(&fault).map_err(failure)?;
+        faults.push((fault, affected));
+    }
+    let states = lab.daemon_states().map_err(failure)?.into_iter();
+    let daemons: Vec<_> = states.filter(|(_, state)| *state != DaemonState::Running).collect();
+    let text = if as_json {
+        let faults: Vec<_> = faults.iter().map(|(fault, affected)| with_count(fault, *affected)).collect();
+        let daemons: Vec<_> =
+            daemons.iter().map(|(name, state)| serde_json::json!({ "name": name, "state": state })).collect();
+        format!("{:#}\n", serde_json::json!({ "faults": faults, "daemons": daemons }))
+    } else {
+        let faults = faults.iter().map(|(fault, affected)| match affected {
+            Some(packets) => format!("{fault}: {packets} packets so far\n"),
+            None => format!("{fault}\n"),
+        });
+        let daemons = daemons.iter().map(|(name, state)| format!("{name}: {}\n", format!("{state:?}").to_lowercase()));
+        faults.chain(daemons).collect()
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trib lab fault loss --link h3 --direction up --percent 1
+  trib lab fault corrupt --link leaf1 --percent 0.1
+  trib lab fault cut --link h3; sleep 5; trib lab fault mend --link h3
+  trib lab fault stop --process leaf0
+  trib lab fault list; trib lab fault clear";

@@ -1,0 +1,124 @@
+//! `trib lab`: hosts, switches and links as namespaces of this machine, with a fabric in them. One file per action.
+
+mod counters;
+mod down;
+mod exec;
+mod fault;
+mod keep;
+mod mpirun;
+mod remote;
+mod status;
+mod up;
+
+use std::ffi::OsString;
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use trib_lab::{Lab, LabError};
+
+use crate::failure::Failure;
+use crate::log;
+
+/// A fat tree of hosts, switches and shaped links on this machine, with a fabric in it
+///
+/// Hosts and switches are namespaces; root is not needed where users may have namespaces of their own. When the process that
+/// holds them ends, so does everything inside.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    Up(up::Arguments),
+    Down(down::Arguments),
+    Exec(exec::Arguments),
+    Status(status::Arguments),
+    Counters(counters::Arguments),
+    Fault(fault::Arguments),
+    Mpirun(mpirun::Arguments),
+    Keep(keep::Arguments),
+    Remote(remote::Arguments),
+}
+
+/// The option that says which laboratory.
+#[derive(Args, Debug)]
+struct Which {
+    /// Which laboratory: its name
+    #[arg(long, value_name = "NAME", env = "TRIB_LAB", default_value = DEFAULT_NAME)]
+    lab: String,
+}
+
+impl Arguments {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        log::init_tool();
+        match self.action {
+            Action::Up(up) => up.run(),
+            Action::Down(down) => down.run(),
+            Action::Exec(exec) => exec.run(),
+            Action::Status(status) => status.run(),
+            Action::Counters(counters) => counters.run(),
+            Action::Fault(fault) => fault.run(),
+            Action::Mpirun(mpirun) => mpirun.run(),
+            Action::Keep(keep) => keep.run(),
+            Action::Remote(remote) => remote.run(),
+        }
+    }
+}
+
+impl Which {
+    fn attach(&self) -> Result<Lab, Failure> {
+        Lab::attach(&self.lab).map_err(failure)
+    }
+}
+
+/// The exit code that a laboratory's error stands for.
+pub(super) fn failure(error: LabError) -> Failure {
+    match error {
+        LabError::Name(_)
+        | LabError::Shape { .. }
+        | LabError::Limit(_)
+        | LabError::Place { .. }
+        | LabError::Link { .. }
+        | LabError::Process { .. }
+        | LabError::Inside
+        | LabError::Percent(_) => Failure::Usage(error.to_string()),
+        LabError::Unavailable(_) | LabError::Unknown(_) | LabError::Unsafe { .. } | LabError::Io { .. } => {
+            Failure::environment(error)
+        }
+        _ => Failure::operation(error),
+    }
+}
+
+/// A command's own exit code, or 128 + the signal that ended it.
+fn code_of(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// Says that the time was up, in the way of timeout(1).
+fn timed_out(program: &OsString, limit: Option<Duration>) -> ExitCode {
+    eprintln!(
+        "trib: `{}` did not end within {:?}; everything that it started was killed",
+        program.display(),
+        limit.unwrap_or_default()
+    );
+    ExitCode::from(TIMED_OUT)
+}
+
+/// For clap.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if seconds > 0.0 && seconds <= 86_400.0 {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("more than 0, at most 86400 seconds".to_owned())
+    }
+}
+
+const DEFAULT_NAME: &str = "lab";
+const TIMED_OUT: u8 = 124;
