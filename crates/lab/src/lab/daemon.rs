@@ -96,11 +96,16 @@ fn detach(command: &mut Command, setting: Setting, pid_file: File) -> io::Result
     let proc = File::open("/proc")?;
     let before_exec = move || {
         match &setting {
-            Setting::Here => {}
-            Setting::Inside(entry) => entry.enter()?,
-            Setting::Fresh(fresh) => fresh.begin()?,
+            Setting::Here => fork::continue_as_orphan()?,
+            Setting::Inside(entry) => {
+                entry.enter()?;
+                fork::continue_as_orphan_inside()?;
+            }
+            Setting::Fresh(fresh) => {
+                fresh.begin()?;
+                fork::continue_as_orphan()?;
+            }
         }
-        fork::continue_in_child()?;
         rustix::process::setsid()?;
         let own = rustix::fs::openat(&proc, OWN_STAT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut line = [0; 1024];
