@@ -1,7 +1,7 @@
 //! The comparison: Tributary and its peers on the same fabric, measured the same way.
 //!
 //! Map: `cell` (what is measured at once), `line` (what measuring programs print), `system` (how each peer is started),
-//! `network` (what is needed of a fabric), `launch` (processes of one launch), `study` and `schedule` (who measures what and
+//! `network` (what is needed of a fabric), `lab` (the laboratory as one), `launch` (processes of one launch), `study` and `schedule` (who measures what and
 //! when), `counters` (what is free of the machine's noise), `result` and `statistics` (rows), `scenario` (what the
 //! comparison consists of), `comparison` (all of it), `targets` (what is required and what came out), `report` (JSON,
 //! tables, CSV, plots).
@@ -11,6 +11,7 @@
 pub mod cell;
 mod comparison;
 mod counters;
+pub mod lab;
 mod launch;
 mod line;
 pub mod network;

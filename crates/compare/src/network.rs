@@ -87,7 +87,7 @@ pub trait Network {
     /// A command that runs `program` at a host or switch.
     fn command(&self, place: &str, program: &Path) -> Command;
     /// A command that starts an MPI job.
-    fn mpirun(&self, job: &MpiJob) -> Command;
+    fn mpirun(&self, job: &MpiJob) -> Result<Command, String>;
     /// What the links have carried; empty where nobody counts.
     fn counters(&self) -> Vec<LinkBytes>;
     /// Manager and nodes: name and process id.

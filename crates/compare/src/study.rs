@@ -1,6 +1,5 @@
 //! A study: some systems measure some cells on one fabric, round by round.
 
-use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -112,10 +111,8 @@ impl Study {
             let missing = system.missing(programs);
             progress(&format!("{}: round {} {}", self.name, round + 1, system.name));
             let outcomes = match missing {
-                Some(what) if round > 0 => {
-                    drop(what);
-                    continue;
-                }
+                // Once is enough.
+                Some(_) if round > 0 => continue,
                 Some(what) => vec![Outcome::Failed(what); cells.len()],
                 None => self.launch(system, &cells, round, network, programs, limits),
             };
@@ -160,7 +157,8 @@ impl Study {
         let arguments = self.arguments(cells, self.observes);
         let job = Job { ranks: self.ranks, map: self.map, arguments, token };
         let mut outcomes = Vec::with_capacity(cells.len());
-        match Launch::start(system.commands(network, programs, &job), &job.token) {
+        let commands = system.commands(network, programs, &job);
+        match commands.and_then(|commands| Launch::start(commands, &job.token).map_err(|cause| cause.to_string())) {
             Ok(mut launch) => {
                 for at in 0..cells.len() {
                     let limit = limits.cell + self.budget * 4 + if at == 0 { limits.start } else { Duration::ZERO };
@@ -224,11 +222,6 @@ pub(crate) fn stop_a_rank(launch: &Launch) -> bool {
     let Some(last) = ranks.last() else { return false };
     processes::signal(*last, Signal::STOP);
     true
-}
-
-/// The programs beside the running binary.
-pub fn own_programs() -> std::io::Result<Programs> {
-    std::env::current_exe().map(|path| Programs::beside(Path::new(&path)))
 }
 
 /// How long a launch may take to end after its last result.

@@ -27,7 +27,7 @@ pub(crate) fn workers(pids: &[u32]) -> Vec<u32> {
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
         let name = words.first().and_then(|word| word.rsplit(|byte| *byte == b'/').next()).unwrap_or_default();
         let is_program = name == b"trib" && words.get(1) == Some(&&b"bench"[..]) || name.starts_with(b"collectives");
-        is_program || words.iter().any(|word| word.ends_with(b"gloo.py"))
+        is_program || name.starts_with(b"python") && words.iter().any(|word| word.ends_with(b"gloo.py"))
     };
     pids.iter().filter(measures).copied().collect()
 }

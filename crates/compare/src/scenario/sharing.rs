@@ -103,7 +103,7 @@ impl Sharing {
             arguments.extend(["--groups".to_owned(), runner.groups.to_string()]);
             let token = format!("{}-{NAME}-{name}-{round}", std::process::id());
             let job = Job { ranks: study.ranks, map: Map::ByLeaf, arguments, token };
-            let commands = System::tributary().commands(network, programs, &job);
+            let commands = System::tributary().commands(network, programs, &job)?;
             let mut launch = Launch::start(commands, &job.token).map_err(|cause| format!("cannot start: {cause}"))?;
             arrive(&mut launch, Event::Ready, limits.start)?;
             Ok::<_, String>(launch)

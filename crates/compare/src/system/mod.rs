@@ -214,20 +214,20 @@ impl System {
     }
 
     /// The processes of one launch; the first is the one that speaks.
-    pub fn commands(&self, network: &dyn Network, programs: &Programs, job: &Job) -> Vec<Command> {
+    pub fn commands(&self, network: &dyn Network, programs: &Programs, job: &Job) -> Result<Vec<Command>, String> {
         let mut commands = match &self.kind {
             Kind::Tributary => direct::tributary(self, network, programs, job),
             Kind::Gloo => direct::gloo(self, network, programs, job),
             Kind::Other(command) => direct::other(self, network, command, job),
             Kind::PingPong => pingpong::commands(network, programs, job),
-            Kind::TributaryMpi => vec![openmpi::interposed(self, network, programs, job)],
-            Kind::OpenMpi(options) => vec![openmpi::command(self, network, programs, job, options)],
-            Kind::Mpich { polite } => vec![mpich::command(self, network, programs, job, *polite)],
+            Kind::TributaryMpi => vec![openmpi::interposed(self, network, programs, job)?],
+            Kind::OpenMpi(options) => vec![openmpi::command(self, network, programs, job, options)?],
+            Kind::Mpich { polite } => vec![mpich::command(self, network, programs, job, *polite)?],
         };
         for command in &mut commands {
             command.env(TOKEN_ENV, &job.token);
         }
-        commands
+        Ok(commands)
     }
 }
 

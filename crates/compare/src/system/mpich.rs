@@ -5,13 +5,16 @@ use std::process::Command;
 use super::{Job, Programs, System};
 use crate::network::{Mpi, MpiJob, Network};
 
-pub(super) fn command(system: &System, network: &dyn Network, programs: &Programs, job: &Job, polite: bool) -> Command {
+pub(super) fn command(
+    system: &System,
+    network: &dyn Network,
+    programs: &Programs,
+    job: &Job,
+    polite: bool,
+) -> Result<Command, String> {
     let mut program = vec![programs.peer("collectives.mpich").into_os_string()];
     program.extend(job.arguments.iter().map(Into::into));
     let mut environment = system.environment.clone();
-    for (name, value) in [("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "eth0"), ("UCX_WARN_UNUSED_ENV_VARS", "n")] {
-        environment.push((name.to_owned(), value.to_owned()));
-    }
     if polite {
         environment.push(("LD_PRELOAD".to_owned(), programs.peer("politepoll.so").display().to_string()));
     }

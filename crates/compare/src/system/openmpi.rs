@@ -30,12 +30,17 @@ pub(super) fn command(
     programs: &Programs,
     job: &Job,
     options: &[String],
-) -> Command {
+) -> Result<Command, String> {
     network.mpirun(&mpi_job(system, programs, job, options.to_vec()))
 }
 
 /// The same program, with the interposer in front of the MPI.
-pub(super) fn interposed(system: &System, network: &dyn Network, programs: &Programs, job: &Job) -> Command {
+pub(super) fn interposed(
+    system: &System,
+    network: &dyn Network,
+    programs: &Programs,
+    job: &Job,
+) -> Result<Command, String> {
     let mut mpi = mpi_job(system, programs, job, tuned());
     mpi.environment.push(("LD_PRELOAD".to_owned(), programs.interposer.display().to_string()));
     mpi.environment.push(("TRIB_MANAGER".to_owned(), network.manager()));

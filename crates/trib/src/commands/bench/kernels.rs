@@ -43,6 +43,11 @@ impl Arguments {
     }
 }
 
+/// The table of the best instruction set, measured within `budget`.
+pub(super) fn measured(budget: Duration) -> String {
+    table(&measure(&Options { budget, ..Options::default() }))
+}
+
 /// The report as a Markdown table: one row per type, operator and path.
 fn table(report: &Report) -> String {
     let mut text =

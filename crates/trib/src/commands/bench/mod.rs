@@ -2,8 +2,8 @@
 //!
 //! Map: `values` (vectors whose results are known exactly), `work` (one operation of the benchmark, its buffers and its
 //! expected results), `measure` (timing one size on all ranks), `report` (table and JSON), `late` (waiting for a rank that
-//! comes late), `kernels` (the sums alone, next to the speed of memory), `worker` and `pingpong` (what the comparison
-//! runs).
+//! comes late), `kernels` (the sums alone, next to the speed of memory), `compare` (with peers), `worker`
+//! and `pingpong` (what the comparison runs).
 
 /// `println!`, except that a reader who has seen enough (`| head`) is no error.
 macro_rules! say {
@@ -13,6 +13,7 @@ macro_rules! say {
     }};
 }
 
+mod compare;
 mod kernels;
 mod late;
 mod measure;
@@ -51,6 +52,7 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    Compare(compare::Arguments),
     Kernels(kernels::Arguments),
     Pingpong(pingpong::Arguments),
     Worker(worker::Arguments),
@@ -110,6 +112,7 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         match self.what {
+            Some(What::Compare(arguments)) => arguments.run(),
             Some(What::Kernels(arguments)) => arguments.run(),
             Some(What::Pingpong(arguments)) => arguments.run(),
             Some(What::Worker(arguments)) => arguments.run(),
