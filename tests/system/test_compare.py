@@ -1,0 +1,86 @@
+"""The comparison on a tiny fabric: rows of every system, those that hang or fail included."""
+
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+from harness import TRIB
+
+ROW_KEYS = {
+    "scenario", "system", "collective", "bytes", "mode", "ranks", "hosts", "status", "rounds", "latency_us", "mbit_s",
+    "share_of_link", "spread", "cpu_us", "context_switches",
+}
+
+
+def processes():
+    """Command lines of everything that runs."""
+    lines = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            except OSError:
+                pass  # It ended meanwhile.
+    return lines
+
+
+class Compare(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mark = f"86{os.getpid()}"
+        command = [
+            TRIB, "bench", "compare", "--json", "--only", "allreduce,cost", "--hosts", "2", "--leaf-ports", "1", "--rate", "200",
+            "--sizes", "8,64K", "--rounds", "2", "--budget", "0.02", "--start-limit", "1", "--cell-limit", "0.5",
+            "--systems", "tributary,pingpong,hangs,fails", "--peer", f"hangs=sleep {cls.mark}; :",
+            "--peer", "fails=echo out of luck >&2; false",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        if done.returncode == 3 and "namespace" in done.stderr:
+            raise unittest.SkipTest(done.stderr.strip().splitlines()[-1])
+        if done.returncode != 0:
+            raise AssertionError(f"compare failed with {done.returncode}:\n{done.stderr}")
+        cls.outcome, cls.progress = json.loads(done.stdout), done.stderr
+
+    def rows(self, **wanted):
+        return [row for row in self.outcome["results"] if all(row[k] == v for k, v in wanted.items())]
+
+    def test_every_row_has_what_it_must(self):
+        self.assertEqual({row["system"] for row in self.outcome["results"]}, {"tributary", "pingpong", "hangs", "fails"})
+        for row in self.outcome["results"]:
+            self.assertLessEqual(ROW_KEYS, row.keys())
+            self.assertEqual((row["ranks"], row["hosts"]), (2, 2))
+        self.assertLessEqual({"processor", "cores", "kernel", "scenarios"}, self.outcome["fabric"].keys())
+        self.assertTrue(all({"what", "required", "measured", "met"} <= target.keys() for target in self.outcome["targets"]))
+
+    def test_ours_is_measured(self):
+        for size in (8, 65536):
+            (row,) = self.rows(scenario="allreduce", system="tributary", bytes=size, mode="sustained")
+            self.assertEqual((row["status"], row["rounds"], row["failures"]), ("ok", 2, 0))
+            self.assertGreater(row["latency_us"], 0)
+            self.assertAlmostEqual(row["mbit_s"], 8 * size / row["latency_us"], places=3)
+            self.assertAlmostEqual(row["share_of_link"], row["mbit_s"] / 200, places=6)
+
+    def test_bytes_on_the_links_are_counted(self):
+        (row,) = self.rows(scenario="cost", system="tributary", bytes=65536)
+        for way in ("host_up", "host_down"):
+            self.assertGreater(row["wire_bytes_per_byte"][way], 1.0)
+            self.assertLess(row["wire_bytes_per_byte"][way], 1.2)
+        self.assertGreater(row["cpu_ns_per_byte"]["leaf0"], 0)
+        self.assertGreater(row["context_switches"], 0)
+
+    def test_peers_that_hang_or_fail_are_reported(self):
+        for row in self.rows(system="hangs"):
+            self.assertRegex(row["status"], "timeout after")
+            self.assertIsNone(row["latency_us"])
+        for row in self.rows(system="fails"):
+            self.assertEqual(row["status"], "failed: out of luck")
+        self.assertIn("gave no result", self.progress)
+
+    def test_nothing_stays_behind(self):
+        self.assertEqual([line for line in processes() if f"sleep {self.mark}" in line], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
