@@ -5,6 +5,8 @@ DESTDIR ?=
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)/release
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+# Options of `trib bench compare` for `make bench`: BENCH=--quick takes less than ten minutes.
+BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
@@ -22,8 +24,10 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run
 
-bench: build ## kernels, a node's cost, latencies: measured here and written to docs/performance.md
-	@scripts/performance.py
+bench: build ## Tributary and every peer, measured in a laboratory on this machine and written to docs/performance.md
+	-@scripts/install-dependencies --bench
+	@$(MAKE) --no-print-directory -C bench/peers OUTPUT=$(abspath $(TARGET))/bench
+	$(TARGET)/trib bench compare --write-docs docs $(BENCH)
 
 lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) fmt --all --check
