@@ -44,6 +44,8 @@ impl Request {
 #[derive(Default)]
 pub(crate) struct Completion {
     done: AtomicBool,
+    /// An operation on datagrams: over in less time than a sleeper needs to wake, if nobody is late.
+    short: AtomicBool,
     error: OnceLock<Error>,
 }
 
@@ -56,6 +58,15 @@ impl Completion {
             let _ = self.error.set(error);
         }
         self.done.store(true, Ordering::Release);
+    }
+
+    /// Marks an operation on datagrams.
+    pub(crate) fn set_short(&self) {
+        self.short.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_done(&self) -> bool {

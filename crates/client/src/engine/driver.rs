@@ -281,6 +281,9 @@ impl LeafOutput for Driver {
     }
 
     fn note(&mut self, note: Note) {
+        if let (Note::Datagram, Some(operation)) = (note, &self.posting) {
+            operation.completion.set_short();
+        }
         let counter = match note {
             Note::Resent => &mut self.counters.retransmissions,
             Note::Probe => &mut self.counters.probes,

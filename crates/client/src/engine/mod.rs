@@ -27,6 +27,7 @@ use trib_proto::leaf::{GroupId, LeafError};
 use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
+use trib_transport::patience::Patience;
 use trib_transport::tcp::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
@@ -53,8 +54,6 @@ pub(crate) struct Shared {
     waker: Waker,
     helper_waker: Waker,
     progress: Option<Progress>,
-    /// Whether a waiter may spin.
-    spins: bool,
 }
 
 /// What sleeps in `poll` with the engine unlocked.
@@ -73,6 +72,7 @@ pub(crate) struct Engine {
     batch: RecvBatch,
     rejected: UdpCounters,
     start: Instant,
+    patience: Patience,
     /// Application threads inside a wait.
     waiters: u32,
     /// Those of them that sleep beside the poller.
@@ -111,7 +111,6 @@ impl Shared {
     ) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
         let failed = |what: &str, cause: std::io::Error| Error::Memory(format!("cannot make {what}: {cause}"));
         let waker = || Waker::new().map_err(|cause| failed("a wake-up event", cause));
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             fork: ForkGuard::new(),
             engine: Mutex::new(Engine::new(config, sources)),
@@ -119,7 +118,6 @@ impl Shared {
             waker: waker()?,
             helper_waker: waker()?,
             progress,
-            spins: cores > 1,
         });
         let helper = helper::start(shared.clone()).map_err(|cause| failed("the helper thread", cause))?;
         Ok((shared, helper))
@@ -238,6 +236,7 @@ impl Engine {
             config,
             rejected: UdpCounters::default(),
             start: Instant::now(),
+            patience: Patience::new(wait::SPIN, u32::MAX),
             waiters: 0,
             followers: 0,
             poller: None,

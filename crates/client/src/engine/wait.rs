@@ -1,12 +1,12 @@
 //! How application threads wait.
 //!
-//! A waiter first drives progress itself and yields in between, for a few tens of microseconds and only while nobody
-//! else wants its core: most small operations end within that time and cost no wake-up. Then it sleeps. Of
+//! Who waits for an operation on datagrams first drives progress itself and yields in between, as long as its `Patience`
+//! allows: most small operations end within that time and cost no wake-up. Then it sleeps. Of
 //! several sleeping threads one, the poller, watches the sockets; the others wait for it to finish their requests or to
 //! leave. While anybody waits here the helper thread keeps out.
 
 use std::sync::MutexGuard;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trib_proto::Nanos;
 
@@ -53,24 +53,19 @@ impl Shared {
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
-        if !self.spins {
+        if !completion.is_short() || completion.is_done() {
             return Ok(engine);
         }
-        let start = Instant::now();
-        let mut before = start;
-        while !completion.is_done() && before - start < SPIN {
+        let Some(mut turns) = engine.patience.begin() else { return Ok(engine) };
+        while !completion.is_done() && turns.goes_on() {
             drop(engine);
-            std::thread::yield_now();
+            turns.yield_now();
             engine = self.lock()?;
-            let after = Instant::now();
-            engine.progress(Ready::ALL);
+            // Faults come over the stream, but nobody hurries to learn of them.
+            engine.progress(Ready { datagram: true, stream: false });
             self.announce(&mut engine);
-            if after - before > YIELD_SLOW {
-                // Somebody else ran meanwhile: the core is wanted, perhaps by the very rank or node we wait for.
-                break;
-            }
-            before = after;
         }
+        engine.patience.end(&turns, completion.is_done());
         Ok(engine)
     }
 
@@ -174,10 +169,8 @@ pub(crate) fn poisoned() -> Error {
     Error::broken("a thread panicked inside the protocol engine")
 }
 
-/// How long a waiter drives progress itself before it sleeps.
-const SPIN: Duration = Duration::from_micros(40);
-/// A yield that takes longer gave the core to somebody else.
-const YIELD_SLOW: Duration = Duration::from_micros(8);
+/// How long a waiter drives progress itself before it sleeps: a small operation over two or three levels.
+pub(super) const SPIN: Duration = Duration::from_micros(300);
 /// How often the caller's own progress runs while a call blocks.
 const TICK: Nanos = Nanos::from_millis(1);
 /// Who has waited for this long waits for somebody who is late, not for the network,

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 use trib_proto::Nanos;
+use trib_transport::patience::{Patience, Turns};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_wire::JobId;
 use trib_wire::control::job::NodeGrant;
@@ -100,8 +101,21 @@ pub(crate) fn start(
 impl Worker {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
+        let mut patience = Patience::new(YIELD_SPAN, YIELDS);
+        let mut turns: Option<Turns> = None;
         while !self.stopping {
-            match self.poll.poll(&mut events, self.patience()) {
+            if let Some(over) = turns.take_if(|turns| !turns.goes_on()) {
+                patience.end(&over, false);
+            }
+            let span = match &mut turns {
+                _ if self.has_more() => Duration::ZERO,
+                Some(turns) => {
+                    turns.yield_now();
+                    Duration::ZERO
+                }
+                None => Duration::from_nanos(self.next_deadline().since(self.now()).0),
+            };
+            match self.poll.poll(&mut events, Some(span)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
@@ -124,6 +138,11 @@ impl Worker {
             }
             if has_datagrams {
                 self.on_datagrams();
+                // Where one child's contribution has come, the others' follow: often the next look finds all of them.
+                if let Some(found) = turns.take() {
+                    patience.end(&found, true);
+                }
+                turns = patience.begin();
             }
             for _ in 0..self.unfinished.len() {
                 if let Some((slot, link)) = self.unfinished.pop_front() {
@@ -143,12 +162,13 @@ impl Worker {
         Nanos(self.start.elapsed().as_nanos() as u64)
     }
 
-    fn patience(&self) -> Option<Duration> {
-        if self.datagrams.unfinished || !self.unfinished.is_empty() {
-            return Some(Duration::ZERO);
-        }
-        let until = self.next_timer.min(self.next_housekeeping).since(self.now());
-        Some(Duration::from_nanos(until.0))
+    /// Whether this round left something to read.
+    fn has_more(&self) -> bool {
+        self.datagrams.unfinished || !self.unfinished.is_empty()
+    }
+
+    fn next_deadline(&self) -> Nanos {
+        self.next_timer.min(self.next_housekeeping)
     }
 
     fn on_mail(&mut self) {
@@ -252,3 +272,6 @@ const DATAGRAMS: Token = Token(1);
 const LINKS: usize = 128;
 const _: () = assert!(crate::job::PARENT < LINKS);
 const HOUSEKEEPING: Nanos = Nanos::from_millis(500);
+/// After datagrams a worker yields this often and for this long at most before it sleeps: 15 us where the core is its own.
+const YIELDS: u32 = 30;
+const YIELD_SPAN: Duration = Duration::from_micros(300);

@@ -1,0 +1,178 @@
+//! How long a thread that waits for a datagram offers its core to others before it sleeps.
+//!
+//! Sleeping costs the thread, whoever wakes it, and on a machine of few cores the interrupted work of a third one; a yield
+//! costs a tenth of that, and with several yields a thread often finds all that it waits for at once. So a waiter yields
+//! for about the time that a small operation takes and looks in between. That pays only if
+//! the wait usually ends in that time, and while nobody else computes on the core: who yields to a thread that does not
+//! yield back gets the core again milliseconds later, but a sleeper that is woken interrupts it at once.
+//!
+//! ```text
+//!              begin                     goes_on             end(found)
+//!   waiter ---------------> Patience --> Turns: yield, look, yield, look ... ---> Patience learns
+//!              None: sleep at once          |
+//!                                           '-- time over, or the core was kept from us: sleep
+//! ```
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a waiter has learnt from its earlier waits.
+#[derive(Debug)]
+pub struct Patience {
+    /// Longest time and largest number of yields of one wait.
+    span: Duration,
+    yields: u32,
+    /// Waits to come that sleep at once.
+    rest: u32,
+    /// Waits without success since the last that had some.
+    failures: u32,
+    /// How often somebody kept the core, less what good waits have made up for.
+    robberies: u32,
+    /// Good waits since the last change of `robberies`.
+    successes: u32,
+}
+
+/// One wait's yields.
+#[derive(Debug)]
+pub struct Turns {
+    end: Instant,
+    left: u32,
+    before: Instant,
+    robbed: bool,
+}
+
+impl Patience {
+    /// Waits of at most `span` and `yields` yields.
+    pub fn new(span: Duration, yields: u32) -> Patience {
+        Patience { span, yields, rest: 0, failures: 0, robberies: 0, successes: 0 }
+    }
+
+    /// At the beginning of a wait: the yields it may do, or `None` if it should sleep at once.
+    pub fn begin(&mut self) -> Option<Turns> {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return None;
+        }
+        let before = Instant::now();
+        Some(Turns { end: before + self.span, left: self.yields, before, robbed: false })
+    }
+
+    /// At its end: whether what was waited for had come when the thread last looked.
+    pub fn end(&mut self, turns: &Turns, found: bool) {
+        if turns.robbed {
+            // Once is chance: a daemon, a compiler with low priority. Six times: every yield costs milliseconds.
+            self.rest = 4u32.pow(self.robberies) - 1;
+            self.robberies = (self.robberies + 1).min(ROBBERIES_MAX);
+            self.successes = 0;
+        } else if found {
+            self.failures = 0;
+            self.successes += 1;
+            if self.successes >= FORGIVEN {
+                self.robberies = self.robberies.saturating_sub(1);
+                self.successes = 0;
+            }
+        } else {
+            // A failure or two may be chance; after six, one wait in sixteen tries again.
+            self.rest = (1 << self.failures.saturating_sub(1)) - 1;
+            self.failures = (self.failures + 1).min(FAILURES_MAX);
+        }
+    }
+}
+
+impl Turns {
+    /// Whether there is a turn left.
+    pub fn goes_on(&self) -> bool {
+        self.left > 0 && !self.robbed && self.before < self.end
+    }
+
+    /// Offers the core to others.
+    pub fn yield_now(&mut self) {
+        thread::yield_now();
+        let after = Instant::now();
+        self.note(after);
+    }
+
+    fn note(&mut self, after: Instant) {
+        self.robbed = after - self.before > ROBBED;
+        self.before = after;
+        self.left -= 1;
+    }
+}
+
+/// A turn that takes longer went to somebody who computes: threads that wait as we do give the core back in microseconds.
+const ROBBED: Duration = Duration::from_millis(1);
+/// At most one wait in 4096 tries again.
+const ROBBERIES_MAX: u32 = 6;
+/// So many good waits make up for a robbery.
+const FORGIVEN: u32 = 32;
+const FAILURES_MAX: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patience() -> Patience {
+        Patience::new(Duration::from_millis(500), 30)
+    }
+
+    fn wait(patience: &mut Patience, found: bool) {
+        let turns = patience.begin().expect("it rests no more");
+        patience.end(&turns, found);
+    }
+
+    #[test]
+    fn a_wait_has_as_many_yields_as_it_may() {
+        let mut turns = patience().begin().unwrap();
+        let mut count = 0;
+        while turns.goes_on() {
+            turns.yield_now();
+            count += 1;
+        }
+        assert!(count == 30 || turns.robbed);
+    }
+
+    #[test]
+    fn a_wait_ends_when_its_time_is_over() {
+        let mut turns = Patience::new(Duration::from_micros(100), 30).begin().unwrap();
+        assert!(turns.goes_on());
+        turns.note(turns.before + Duration::from_micros(101));
+        assert!(!turns.goes_on());
+    }
+
+    #[test]
+    fn who_waits_in_vain_tries_ever_less_often() {
+        let mut patience = patience();
+        let mut seen = Vec::new();
+        for _ in 0..7 {
+            let turns = patience.begin().unwrap();
+            patience.end(&turns, false);
+            let mut rest = 0;
+            while patience.rest > 0 {
+                assert!(patience.begin().is_none());
+                rest += 1;
+            }
+            seen.push(rest);
+        }
+        assert_eq!(seen, [0, 0, 1, 3, 7, 15, 15]);
+        wait(&mut patience, true);
+        wait(&mut patience, false);
+        assert_eq!(patience.rest, 0);
+    }
+
+    #[test]
+    fn who_loses_the_core_rests_long_and_longer_the_next_time() {
+        let mut patience = patience();
+        for rest in [0, 3, 15, 63, 255, 1023, 4095, 4095] {
+            let mut turns = patience.begin().unwrap();
+            turns.note(turns.before + Duration::from_millis(3));
+            assert!(!turns.goes_on());
+            patience.end(&turns, true);
+            assert_eq!(patience.rest, rest);
+            patience.rest = 0;
+        }
+        for _ in 0..FORGIVEN * ROBBERIES_MAX {
+            wait(&mut patience, true);
+        }
+        assert_eq!(patience.robberies, 0);
+    }
+}
