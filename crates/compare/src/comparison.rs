@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use crate::machine::Machine;
 use crate::network::Network;
-use crate::report::{Comparison, Machine};
+use crate::report::Comparison;
 use crate::result::rows;
 use crate::scenario::{Scenario, Wishes, wanted};
 use crate::study::{Limits, Shape};
@@ -24,6 +25,12 @@ pub fn compare(
 ) -> Result<Comparison, String> {
     let start = Instant::now();
     let mut comparison = Comparison { machine: Machine::here(), ..Comparison::default() };
+    if comparison.machine.busy > 0.1 {
+        let busy = 100.0 * comparison.machine.busy;
+        progress(&format!(
+            "something else keeps this machine {busy:.0} % busy: times will be too long, those of peers that spin most"
+        ));
+    }
     let mut fabric: Option<(Shape, Box<dyn Network>)> = None;
     for scenario in wanted(wishes)? {
         let shape = scenario.shape();

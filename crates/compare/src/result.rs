@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cell::{Cell, Mode};
+use crate::counters::Observed;
+use crate::line::WorkerRow;
 use crate::statistics::{median, spread};
 use crate::study::{Measurement, Outcome, Study};
+
+/// A worker's row, and what was counted around it.
+type Measured = (WorkerRow, Option<Observed>);
 
 /// One row.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -149,7 +154,7 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
             if good.is_empty() { why } else { format!("ok ({} of {} rounds: {why})", row.failures, outcomes.len()) };
     }
     row.set_latencies(&good.iter().map(|(worker, _)| worker.latency_us()).collect::<Vec<_>>());
-    let over = |of: &dyn Fn(&(crate::line::WorkerRow, Option<crate::counters::Observed>)) -> Option<f64>| {
+    let over = |of: &dyn Fn(&Measured) -> Option<f64>| {
         let values: Vec<f64> = good.iter().filter_map(|one| of(one)).collect();
         (!values.is_empty()).then(|| median(&values))
     };
@@ -181,18 +186,13 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
 }
 
 /// What was counted at the gates.
-fn observe(
-    row: &mut ResultRow,
-    good: &[&(crate::line::WorkerRow, Option<crate::counters::Observed>)],
-    bytes: f64,
-    ours: bool,
-) {
+fn observe(row: &mut ResultRow, good: &[&Measured], bytes: f64, ours: bool) {
     let add = |map: &mut BTreeMap<String, f64>, name: &str, values: Vec<f64>| {
         if !values.is_empty() {
             map.insert(name.to_owned(), median(&values));
         }
     };
-    let each = |of: &dyn Fn(&crate::counters::Observed) -> f64, per: f64| -> Vec<f64> {
+    let each = |of: &dyn Fn(&Observed) -> f64, per: f64| -> Vec<f64> {
         let seen = good.iter().filter_map(|(worker, seen)| seen.as_ref().map(|seen| (worker, seen)));
         seen.map(|(worker, seen)| of(seen) / worker.operations as f64 / per).collect()
     };
@@ -209,14 +209,12 @@ fn observe(
         .flat_map(|seen| seen.cpu_ns.iter().map(|(name, _)| name.clone()))
         .collect();
     for name in names.into_iter().filter(|_| ours) {
-        let of = |seen: &crate::counters::Observed| {
-            seen.cpu_ns.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, ns)| *ns)
-        };
+        let of = |seen: &Observed| seen.cpu_ns.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, ns)| *ns);
         add(&mut row.cpu_ns_per_byte, &name, each(&of, bytes));
     }
 }
 
-fn daemons(system: &str, seen: &crate::counters::Observed) -> f64 {
+fn daemons(system: &str, seen: &Observed) -> f64 {
     if is_ours(system) { seen.cpu_ns.iter().map(|(_, ns)| ns).sum() } else { 0.0 }
 }
 
@@ -291,7 +289,7 @@ pub(crate) mod tests {
     #[test]
     fn what_was_counted_is_per_operation_and_byte() {
         let cell = Cell::sustained(Collective::Allreduce, 1000);
-        let seen = crate::counters::Observed {
+        let seen = Observed {
             link_up: 11_110.0,
             cpu_ns: vec![("leaf0".to_owned(), 22_000.0)],
             node_switches: 11.0,

@@ -21,6 +21,7 @@ pub fn json(comparison: &Comparison) -> Value {
             "cores": machine.cores,
             "kernel": machine.kernel,
             "date": machine.date,
+            "busy_before": machine.busy,
             "command": command,
             "seconds": seconds,
             "scenarios": fabrics,

@@ -81,8 +81,8 @@ impl Plot {
                     .light_line_style(WHITE.mix(0.0))
                     .bold_line_style(RGBColor(225, 225, 225))
                     .draw()?;
-                for (at, (_, points)) in self.series.iter().enumerate() {
-                    let (color, width) = style(at);
+                for (at, (name, points)) in self.series.iter().enumerate() {
+                    let (color, width) = style(name, at);
                     chart.draw_series(LineSeries::new(points.iter().copied(), color.stroke_width(width)))?;
                     chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
                 }
@@ -95,7 +95,7 @@ impl Plot {
             draw_on!(y.0..y.1);
         }
         for (at, (name, _)) in self.series.iter().enumerate() {
-            let (color, width) = style(at);
+            let (color, width) = style(name, at);
             let line = 50 + 22 * at as i32;
             legend.draw(&PathElement::new([(6, line), (30, line)], color.stroke_width(width)))?;
             legend.draw(&Circle::new((18, line), 3, color.filled()))?;
@@ -150,28 +150,46 @@ fn short_bytes(value: f64) -> String {
     }
 }
 
-/// Three digits that count.
+/// About three digits that count.
 fn short(value: f64) -> String {
-    match value.abs() {
-        v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
+    let text = match value.abs() {
+        v if v >= 100.0 || v == 0.0 => return format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 0.1 => format!("{value:.2}"),
         _ => format!("{value:.3}"),
-    }
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The first series is ours and stands out.
-fn style(at: usize) -> (RGBColor, u32) {
-    (COLORS[at % COLORS.len()], if at == 0 { 3 } else { 2 })
+/// A system looks the same in every plot, and ours stands out; other series take colours in their order.
+fn style(name: &str, at: usize) -> (RGBColor, u32) {
+    let place = SYSTEMS.iter().position(|known| *known == name).unwrap_or(at);
+    (COLORS[place % COLORS.len()], if place == 0 { 3 } else { 2 })
 }
 
+/// Systems in the order of their colours.
+const SYSTEMS: [&str; 13] = [
+    "tributary",
+    "openmpi-tuned",
+    "tributary-mpi",
+    "gloo",
+    "pingpong",
+    "mpich",
+    "openmpi",
+    "mpich-spin",
+    "openmpi-ring",
+    "openmpi-segmented-ring",
+    "openmpi-rabenseifner",
+    "openmpi-nonoverlapping",
+    "openmpi-recursive-doubling",
+];
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 460;
 const LEGEND_WIDTH: u32 = 190;
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(40, 40, 40);
-/// Distinguishable with any kind of colour vision (Okabe and Ito's set, and three more).
-const COLORS: [RGBColor; 11] = [
+/// Distinguishable with any kind of colour vision (Okabe and Ito's set, and more).
+const COLORS: [RGBColor; 13] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
     RGBColor(0, 158, 115),
@@ -183,6 +201,8 @@ const COLORS: [RGBColor; 11] = [
     RGBColor(110, 60, 20),
     RGBColor(120, 80, 200),
     RGBColor(170, 170, 60),
+    RGBColor(60, 60, 140),
+    RGBColor(240, 130, 130),
 ];
 
 #[cfg(test)]
@@ -227,6 +247,6 @@ mod tests {
         assert_eq!(decades(0.5, 20.0), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
         assert_eq!(decades(1.0, 1e5), [1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0]);
         assert_eq!(ticks(&(0..20).map(f64::from).collect::<Vec<_>>()).len(), 7);
-        assert_eq!([0.0123, 4.0, 55.0, 1234.0].map(short), ["0.012", "4.00", "55.0", "1234"]);
+        assert_eq!([0.0123, 4.0, 55.0, 1234.0].map(short), ["0.012", "4", "55", "1234"]);
     }
 }

@@ -87,7 +87,6 @@ impl Sharing {
     }
 
     /// One round: the median call of each job, microseconds.
-    #[expect(clippy::too_many_arguments, reason = "one round of one case, and all that it runs on")]
     fn together(
         &self,
         study: &Study,

@@ -26,15 +26,14 @@ fn usual(system: System, sizes: &[u64], quick: bool) -> Part {
     let most = match (&system.kind, quick) {
         (Kind::Mpich { polite: false }, _) => 64 * KIB,
         (Kind::Tributary | Kind::PingPong, true) => 16 * MIB,
-        (Kind::TributaryMpi, true) => 4 * MIB,
         (_, true) => 4 * MIB,
         (Kind::Tributary | Kind::PingPong | Kind::TributaryMpi, false) => 64 * MIB,
         (_, false) => 16 * MIB,
     };
     let rounds = match (&system.kind, quick) {
         (Kind::Mpich { polite: false }, _) => 1,
+        (Kind::PingPong | Kind::TributaryMpi, true) => 3,
         (Kind::Tributary | Kind::PingPong, _) => 5,
-        (Kind::TributaryMpi, true) => 3,
         (_, true) => 2,
         (_, false) => 5,
     };

@@ -1,0 +1,228 @@
+//! The page with the tables: what was required, what came out, where the time goes.
+//!
+//! Sections that compare systems are in `peers`, those about Tributary alone in `ours`.
+
+mod ours;
+mod peers;
+
+use std::fmt::Write as _;
+
+use super::Comparison;
+use super::plot::Plot;
+use crate::cell::human;
+use crate::result::ResultRow;
+use crate::targets::Target;
+
+/// The page.
+pub(super) fn page(comparison: &Comparison, plots: &[Plot]) -> String {
+    let mut page = Page { text: String::new(), rows: &comparison.rows, plots };
+    page.head(comparison);
+    page.targets(&comparison.targets);
+    page.where_time_goes();
+    page.sizes();
+    page.single_calls();
+    page.small();
+    page.collectives();
+    page.fabrics();
+    page.switching();
+    page.costs();
+    page.children();
+    page.jobs();
+    page.troubles();
+    if let Some(kernels) = &comparison.kernels {
+        page.add(&format!("## Kernels against the memory's bandwidth\n\n{}\n", kernels.trim()));
+    }
+    page.text
+}
+
+struct Page<'a> {
+    text: String,
+    rows: &'a [ResultRow],
+    plots: &'a [Plot],
+}
+
+impl<'a> Page<'a> {
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn head(&mut self, comparison: &Comparison) {
+        let Comparison { machine, command, seconds, .. } = comparison;
+        let minutes = seconds / 60.0;
+        self.add(&format!(
+            "# Performance\n\n\
+             Written by `{command}` on {}: {}, {} cores, Linux {}; it took {minutes:.1} minutes.\n\
+             Hosts and switches are network namespaces of this one machine, with links shaped in both directions; ranks, nodes and\n\
+             manager share its cores. Vectors are float32, summed; every result is compared with the exact one before and after\n\
+             the timed operations. Before it began, other work kept the cores {:.0} % busy. One rank per host. Figures are medians over rounds; in each round every system runs once.\n\n\
+             *Sustained*: operations back to back, no barrier between; the slowest rank counts. *Single*: each call after a pause that\n\
+             refills the links' token buckets, and a barrier. A share is of the host link's rate: 8 x bytes / time / rate. An idle link\n\
+             lets its first 70 KB through at once, so that single calls, and ping-pong, below about 1 MB look faster than it is.\n\n",
+            machine.date,
+            machine.processor,
+            machine.cores,
+            machine.kernel,
+            100.0 * machine.busy
+        ));
+    }
+
+    fn targets(&mut self, targets: &[Target]) {
+        self.add("## Targets\n\n| what | required | measured | met | shown by |\n| --- | --- | --- | --- | --- |\n");
+        for Target { what, required, measured, met, scenario } in targets {
+            let met = match met {
+                Some(true) => "yes",
+                Some(false) => "**no**",
+                None => "-",
+            };
+            self.add(&format!(
+                "| {what} | {required} | {measured} | {met} | `trib bench compare --only {scenario}` |\n"
+            ));
+        }
+        self.add("\n");
+    }
+
+    /// Processor time per vector byte, process by process, against what the link leaves.
+    fn where_time_goes(&mut self) {
+        let Some(row) =
+            self.of("cost").filter(|row| row.system == "tributary" && row.bytes > 0).max_by_key(|row| row.bytes)
+        else {
+            return;
+        };
+        let wire_ns = 8e3 / row.rate_mbit;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
+        let hosts = row.cpu_ns_per_byte.get("host").copied().unwrap_or(0.0) * f64::from(row.ranks);
+        let nodes: f64 = row.cpu_ns_per_byte.iter().filter(|(name, _)| *name != "host").map(|(_, ns)| ns).sum();
+        let mut text = format!(
+            "## Where the time goes\n\n\
+             An allreduce of {} keeps each link busy for {wire_ns:.1} ns per vector byte. Meanwhile {} hosts use {hosts:.1} ns of\n\
+             processor time per vector byte and the nodes {nodes:.1} ns, together {:.0} % of {cores:.0} cores; what softirq does outside of\n\
+             these processes comes on top.\n\n| process | CPU ns per vector byte |\n| --- | ---: |\n",
+            human(row.bytes),
+            row.ranks,
+            100.0 * (hosts + nodes) / (wire_ns * cores)
+        );
+        for (name, cost) in &row.cpu_ns_per_byte {
+            let name = if name == "host" { "each host" } else { name };
+            let _ = writeln!(text, "| {name} | {cost:.2} |");
+        }
+        text.push('\n');
+        self.add(&text);
+    }
+
+    fn troubles(&mut self) {
+        let mut told: Vec<(String, String)> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.status != "ok") {
+            let who = format!("| {} | {} |", row.scenario, row.system);
+            if !told.iter().any(|(known, status)| *known == who && *status == row.status) {
+                told.push((who, row.status.clone()));
+            }
+        }
+        if !told.is_empty() {
+            self.add("## What gave no figure\n\n| scenario | system | why |\n| --- | --- | --- |\n");
+            let lines: Vec<String> =
+                told.iter().map(|(who, status)| format!("{who} {} |\n", status.replace('|', "/"))).collect();
+            self.add(&lines.concat());
+            self.add("\n");
+        }
+    }
+
+    fn of(&self, scenario: &str) -> impl Iterator<Item = &'a ResultRow> + use<'a> {
+        let scenario = scenario.to_owned();
+        self.rows.iter().filter(move |row| row.scenario == scenario)
+    }
+
+    fn pictures(&mut self, names: &[&str]) {
+        for plot in self.plots.iter().filter(|plot| names.contains(&plot.name)) {
+            let (title, name) = (&plot.title, plot.name);
+            let _ = writeln!(self.text, "![{title}](performance/{name}.svg)\n");
+        }
+    }
+
+    /// One line per size, one column per system.
+    fn matrix(&mut self, rows: &[&ResultRow], cell: impl Fn(&ResultRow) -> Option<String>) {
+        let mut systems: Vec<&str> = Vec::new();
+        for row in rows {
+            if !systems.contains(&row.system.as_str()) {
+                systems.push(&row.system);
+            }
+        }
+        let mut sizes: Vec<u64> = rows.iter().map(|row| row.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let _ = writeln!(self.text, "| vector | {} |\n|---:|{}", systems.join(" | "), "---:|".repeat(systems.len()));
+        for size in sizes {
+            let one = |system: &&str| {
+                let row = rows.iter().find(|row| row.bytes == size && row.system == *system)?;
+                cell(row).or_else(|| Some(short_status(&row.status)))
+            };
+            let cells: Vec<String> =
+                systems.iter().map(|system| one(system).unwrap_or_else(|| "-".to_owned())).collect();
+            let _ = writeln!(self.text, "| {} | {} |", human(size), cells.join(" | "));
+        }
+    }
+}
+
+fn time(row: &ResultRow) -> Option<String> {
+    row.latency_us.map(|us| format!("{us:.0} ±{:.0} %", 50.0 * row.spread))
+}
+
+fn share(row: &ResultRow) -> Option<String> {
+    row.share_of_link.map(|share| format!("{share:.3}"))
+}
+
+fn figure(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// The first word: ok, timeout, failed, unsupported.
+fn short_status(status: &str) -> String {
+    status.split([':', ' ']).next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::Collective::{Allreduce, Barrier};
+
+    use super::*;
+    use crate::cell::Cell;
+    use crate::machine::Machine;
+    use crate::result::tests::study;
+    use crate::targets::targets;
+
+    #[test]
+    fn the_page_shows_figures_targets_and_troubles() {
+        let mut rows = Vec::new();
+        for (scenario, cell, latency) in [
+            ("allreduce", Cell::sustained(Allreduce, 1 << 20), Some(17_000.0)),
+            ("allreduce", Cell::sustained(Allreduce, 4 << 20), None),
+            ("small", Cell::sustained(Barrier, 0), Some(150.0)),
+            ("cost", Cell::sustained(Allreduce, 16 << 20), Some(270_000.0)),
+        ] {
+            let mut row = ResultRow::new(&study(&[cell]), "tributary", &cell);
+            row.scenario = scenario.to_owned();
+            row.set_latencies(&latency.into_iter().collect::<Vec<_>>());
+            if latency.is_none() {
+                row.status = "timeout after 9 s".to_owned();
+            }
+            row.cpu_ns_per_byte.insert("leaf0".to_owned(), 2.5);
+            rows.push(row);
+        }
+        let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };
+        let targets = targets(&rows);
+        let comparison =
+            Comparison { rows, targets, machine, kernels: Some("a table".to_owned()), ..Comparison::default() };
+        let page = page(&comparison, &super::super::plots::draw(&comparison.rows));
+        for text in [
+            "a processor, 2 cores",
+            "## Targets",
+            "| 1 MiB | 493 |",
+            "| 4 MiB | timeout |",
+            "| allreduce | tributary | timeout after 9 s |",
+            "| leaf0 | 2.50 |",
+            "(performance/bandwidth.svg)",
+            "a table",
+        ] {
+            assert!(page.contains(text), "{text}\n{page}");
+        }
+    }
+}
