@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Fault;
+use super::{Fault, Transport};
 use crate::lab::LabError;
 use crate::namespace::Entry;
 use crate::network::{Direction, tool};
@@ -14,8 +14,13 @@ impl Fault {
         let rule = match self {
             Self::Loss { percent, .. } => format!("{}counter drop", chance(*percent)),
             // The byte lies behind the headers of TCP and of UDP; a packet that is shorter stays whole.
-            Self::Corrupt { percent, .. } => {
-                format!("meta l4proto {{ tcp, udp }} {}{BYTE} set {BYTE} xor 0xff counter", chance(*percent))
+            Self::Corrupt { percent, transport, .. } => {
+                let whose = match transport {
+                    Transport::Any => "{ tcp, udp }",
+                    Transport::Udp => "udp",
+                    Transport::Tcp => "tcp",
+                };
+                format!("meta l4proto {whose} {}{BYTE} set {BYTE} xor 0xff counter", chance(*percent))
             }
             Self::Cut { .. } => return Vec::new(),
             Self::IsolateHosts => format!("ip saddr {HOSTS} ip daddr {HOSTS} counter drop"),

@@ -71,8 +71,14 @@ impl Lab {
                 launch.mpi.package()
             ))
         })?;
-        let mut command = self.command("h0", launcher);
-        command.args(arguments).args(&launch.program).envs(environment.iter().copied());
+        // A launcher may hand on all of its own environment, and with it the name of the one host where it runs. Who has no
+        // such variable goes by the host's own name.
+        let mut command = self.command("h0", "env");
+        command
+            .args(["-u", "TRIB_HOST", launcher])
+            .args(arguments)
+            .args(&launch.program)
+            .envs(environment.iter().copied());
         Ok(command)
     }
 }
