@@ -47,27 +47,39 @@ fn date(days: u64) -> String {
 
 /// Share of the cores in use, over a moment in which we do nothing.
 fn busy() -> f64 {
-    let before = ticks();
+    let before = Ticks::now();
     std::thread::sleep(MOMENT);
-    let after = ticks();
-    let (all, idle) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
-    if all == 0 { 0.0 } else { 1.0 - idle as f64 / all as f64 }
+    let after = Ticks::now();
+    let all = after.all.saturating_sub(before.all);
+    if all == 0 { 0.0 } else { after.busy.saturating_sub(before.busy) as f64 / all as f64 }
 }
 
-/// Clock ticks of all cores since boot: all, and idle or waiting for a disk.
-fn ticks() -> (u64, u64) {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let numbers: Vec<u64> = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    (numbers.iter().take(8).sum(), numbers.iter().skip(3).take(2).sum())
+/// Clock ticks of all cores since boot, each [`TICK_NS`] long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Ticks {
+    /// Idle or not.
+    pub(crate) all: u64,
+    /// Neither idle nor waiting for a disk.
+    pub(crate) busy: u64,
+    /// Network work of the kernel, outside of any process.
+    pub(crate) softirq: u64,
 }
 
+impl Ticks {
+    /// Reads them.
+    pub(crate) fn now() -> Ticks {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+        let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first two already.
+        let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
+        let all: u64 = numbers.iter().take(8).sum();
+        Ticks { all, busy: all - at(3) - at(4), softirq: at(6) }
+    }
+}
+
+/// The kernel reports times to programs in hundredths of a second.
+pub(crate) const TICK_NS: f64 = 1e7;
 /// Long enough for a hundred ticks of two cores.
 const MOMENT: Duration = Duration::from_millis(500);
 
@@ -84,9 +96,10 @@ mod tests {
 
     #[test]
     fn ticks_go_on() {
-        let before = ticks();
+        let before = Ticks::now();
         std::thread::sleep(Duration::from_millis(50));
-        assert!(ticks().0 > before.0);
+        let after = Ticks::now();
+        assert!(after.all > before.all && after.all >= after.busy && after.busy >= after.softirq);
         assert!((0.0..=1.0).contains(&busy()));
     }
 }

@@ -52,7 +52,8 @@ pub struct ResultRow {
     pub call_median_us: Option<f64>,
     /// 99th percentile of the single calls' times, microseconds.
     pub call_p99_us: Option<f64>,
-    /// Processor time of all ranks, and of manager and nodes where they are ours, per operation, microseconds.
+    /// Processor time of all ranks, and of manager and nodes where they are ours, per operation, microseconds. Of ours, only
+    /// where nodes are looked at.
     pub cpu_us: Option<f64>,
     /// Context switches of the same processes per operation.
     pub context_switches: Option<f64>,
@@ -61,6 +62,12 @@ pub struct ResultRow {
     /// Processor time per vector byte, nanoseconds: `host` and every node.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cpu_ns_per_byte: BTreeMap<String, f64>,
+    /// Processor time of the whole machine per vector byte, nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_ns_per_byte: Option<f64>,
+    /// Of it, what the kernel spent on the network outside of any process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub softirq_ns_per_byte: Option<f64>,
     /// Bytes on the busiest host link and trunk per vector byte: `host_up`, `host_down`, `trunk_up`, `trunk_down`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire_bytes_per_byte: BTreeMap<String, f64>,
@@ -98,6 +105,8 @@ impl ResultRow {
             context_switches: None,
             system_calls: None,
             cpu_ns_per_byte: BTreeMap::new(),
+            machine_ns_per_byte: None,
+            softirq_ns_per_byte: None,
             wire_bytes_per_byte: BTreeMap::new(),
             packets: BTreeMap::new(),
             path: None,
@@ -164,12 +173,20 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
     row.path = good.iter().find_map(|(worker, _)| worker.path.clone());
     // Ranks count their own time over the timed rounds, nodes are read at the gates: one round more.
     row.cpu_us = over(&|(worker, seen)| {
-        let nodes = seen.as_ref().map_or(0.0, |seen| daemons(system, seen) / worker.operations as f64);
+        // Half of our cost would look like all of it.
+        let nodes = match seen {
+            Some(seen) => daemons(system, seen) / worker.operations as f64,
+            None if is_ours(system) => return None,
+            None => 0.0,
+        };
         Some((worker.cpu_ns / worker.iterations as f64 + nodes) / 1e3)
     });
     row.context_switches = over(&|(worker, seen)| {
-        let is_ours = is_ours(system);
-        let nodes = seen.as_ref().filter(|_| is_ours).map_or(0.0, |seen| seen.node_switches / worker.operations as f64);
+        let nodes = match seen {
+            Some(seen) if is_ours(system) => seen.node_switches / worker.operations as f64,
+            None if is_ours(system) => return None,
+            _ => 0.0,
+        };
         Some(worker.context_switches / worker.iterations as f64 + nodes)
     });
     row.system_calls = over(&|(worker, seen)| {
@@ -181,6 +198,9 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
         let host = over(&|(worker, _)| Some(worker.cpu_ns / worker.iterations as f64 / bytes / f64::from(study.ranks)));
         row.cpu_ns_per_byte.extend(host.map(|cost| ("host".to_owned(), cost)));
         observe(&mut row, &good, bytes, is_ours(system));
+        let per_byte = |worker: &WorkerRow, ns: f64| ns / worker.operations as f64 / bytes;
+        row.machine_ns_per_byte = over(&|(worker, seen)| Some(per_byte(worker, seen.as_ref()?.machine_ns)));
+        row.softirq_ns_per_byte = over(&|(worker, seen)| Some(per_byte(worker, seen.as_ref()?.softirq_ns)));
     }
     row
 }

@@ -4,6 +4,7 @@ pub(crate) mod cpu;
 pub(crate) mod processes;
 pub(crate) mod syscalls;
 
+use crate::machine::{TICK_NS, Ticks};
 use crate::network::Network;
 use cpu::Used;
 
@@ -12,6 +13,7 @@ use cpu::Used;
 pub(crate) struct Reading {
     links: Vec<crate::network::LinkBytes>,
     daemons: Vec<(String, Used)>,
+    machine: Ticks,
 }
 
 /// What happened between two readings.
@@ -35,6 +37,10 @@ pub struct Observed {
     pub node_switches: f64,
     /// System calls of all nodes, where they could be counted.
     pub node_calls: Option<f64>,
+    /// Processor time of everything on this machine, nanoseconds; in steps of ten milliseconds.
+    pub machine_ns: f64,
+    /// Of it, what the kernel spent on the network outside of any process.
+    pub softirq_ns: f64,
     /// System calls of all ranks, where they could be counted.
     pub rank_calls: Option<f64>,
 }
@@ -43,7 +49,7 @@ impl Reading {
     /// Reads.
     pub(crate) fn take(network: &dyn Network) -> Reading {
         let daemons = network.daemons().into_iter().map(|(name, pid)| (name, cpu::used(pid))).collect();
-        Reading { links: network.counters(), daemons }
+        Reading { links: network.counters(), daemons, machine: Ticks::now() }
     }
 
     /// What happened from `before` to this one.
@@ -69,6 +75,8 @@ impl Reading {
             trunk_down: most(false, false, |link| link.bytes),
             cpu_ns: self.daemons.iter().map(|(name, now)| (name.clone(), used(name, now).0)).collect(),
             node_switches: self.daemons.iter().map(|(name, now)| used(name, now).1).sum(),
+            machine_ns: self.machine.busy.saturating_sub(before.machine.busy) as f64 * TICK_NS,
+            softirq_ns: self.machine.softirq.saturating_sub(before.machine.softirq) as f64 * TICK_NS,
             node_calls: None,
             rank_calls: None,
         }
@@ -91,17 +99,19 @@ mod tests {
         let before = Reading {
             links: vec![link("h0", true, 100), link("h1", true, 100)],
             daemons: vec![("leaf0".to_owned(), Used { cpu_ns: 5, switches: 1 })],
+            machine: Ticks::default(),
         };
         let after = Reading {
             links: vec![link("h0", true, 400), link("h1", true, 900), link("h1", false, 50), link("leaf0", true, 7)],
             daemons: vec![("leaf0".to_owned(), Used { cpu_ns: 25, switches: 4 })],
+            machine: Ticks { busy: 3, ..Ticks::default() },
         };
         let observed = after.since(&before);
         assert_eq!(
             (observed.link_up, observed.link_down, observed.trunk_up, observed.trunk_down),
             (800.0, 50.0, 7.0, 0.0)
         );
-        assert_eq!(observed.packets_up, 8.0);
+        assert_eq!((observed.packets_up, observed.machine_ns), (8.0, 3e7));
         assert_eq!((observed.cpu_ns, observed.node_switches), (vec![("leaf0".to_owned(), 20.0)], 3.0));
     }
 }

@@ -94,13 +94,21 @@ impl<'a> Page<'a> {
         let nodes: f64 = row.cpu_ns_per_byte.iter().filter(|(name, _)| *name != "host").map(|(_, ns)| ns).sum();
         let mut text = format!(
             "## Where the time goes\n\n\
-             An allreduce of {} keeps each link busy for {wire_ns:.1} ns per vector byte. Meanwhile {} hosts use {hosts:.1} ns of\n\
-             processor time per vector byte and the nodes {nodes:.1} ns, together {:.0} % of {cores:.0} cores; what softirq does outside of\n\
-             these processes comes on top.\n\n| process | CPU ns per vector byte |\n| --- | ---: |\n",
+             An allreduce of {} keeps each link busy for {wire_ns:.1} ns per vector byte, which {cores:.0} cores have {:.1} ns of processor\n\
+             time for. Of that the {} hosts use {hosts:.1} ns and the nodes {nodes:.1} ns, the copies of the kernel's sockets included.",
             human(row.bytes),
-            row.ranks,
-            100.0 * (hosts + nodes) / (wire_ns * cores)
+            wire_ns * cores,
+            row.ranks
         );
+        if let (Some(machine), Some(softirq)) = (row.machine_ns_per_byte, row.softirq_ns_per_byte) {
+            let _ = write!(
+                text,
+                " The whole\nmachine uses {machine:.1} ns, {:.0} % of what there is; {softirq:.1} ns of it are the kernel's packet work outside of \
+                 processes.",
+                100.0 * machine / (wire_ns * cores)
+            );
+        }
+        text.push_str("\n\n| process | CPU ns per vector byte |\n| --- | ---: |\n");
         for (name, cost) in &row.cpu_ns_per_byte {
             let name = if name == "host" { "each host" } else { name };
             let _ = writeln!(text, "| {name} | {cost:.2} |");
