@@ -2,7 +2,8 @@
 //!
 //! | the application ...                      | the helper ...                                              |
 //! |------------------------------------------|-------------------------------------------------------------|
-//! | waits in a call of ours                  | sleeps; looks again after half a heartbeat                  |
+//! | waits in a call of ours                  | sleeps; looks again after half a heartbeat, or after a      |
+//! |                                          | millisecond if it used non-blocking calls lately            |
 //! | called us less than a millisecond ago    | sleeps for the rest of that millisecond                     |
 //! | is elsewhere, operations are outstanding | drives progress; sleeps on the sockets and the next deadline |
 //! | is elsewhere, nothing is outstanding     | sleeps until the next deadline (a heartbeat)                |
@@ -36,7 +37,8 @@ fn run(shared: &Shared) {
         let now = engine.now();
         let mut sockets = Sockets::default();
         let until = if engine.waiters > 0 {
-            now + engine.heartbeat_half()
+            // A program that posts, computes and waits in turn would wake a long sleeper at every post.
+            now + if now.since(engine.left_busy) < LATELY { NEGLECT } else { engine.heartbeat_half() }
         } else if !engine.is_busy() {
             if now >= engine.next_deadline() {
                 engine.progress(Ready::ALL);
@@ -85,5 +87,7 @@ impl Drop for SignalMask {
 
 /// Enough for the protocol core, whose frames are small.
 const STACK_LEN: usize = 512 * 1024;
+/// A program that has left operations to the helper within this time will do so again.
+const LATELY: Nanos = Nanos::from_millis(10);
 /// A deadline that has passed is met at the next turn, but not by spinning.
 const SLEEP_MIN: Nanos = Nanos::from_micros(50);

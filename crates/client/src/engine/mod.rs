@@ -81,6 +81,8 @@ pub(crate) struct Engine {
     poller: Option<Watch>,
     /// When the application last called.
     active: Nanos,
+    /// When it last left something under way.
+    left_busy: Nanos,
     /// When the helper thread looks by itself.
     helper_until: Nanos,
     stopping: bool,
@@ -241,6 +243,7 @@ impl Engine {
             followers: 0,
             poller: None,
             active: Nanos(0),
+            left_busy: Nanos(0),
             helper_until: Nanos(0),
             stopping: false,
         };

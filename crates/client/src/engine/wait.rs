@@ -155,7 +155,11 @@ impl Shared {
         if engine.waiters > 0 {
             return;
         }
-        let needed = if engine.is_busy() { now + NEGLECT } else { engine.next_deadline() };
+        let mut needed = engine.next_deadline();
+        if engine.is_busy() {
+            engine.left_busy = now;
+            needed = now + NEGLECT;
+        }
         if needed + SLACK < engine.helper_until {
             engine.helper_until = needed;
             drop(engine);
