@@ -33,6 +33,13 @@ impl FrameKey {
         bytes[TAG_OFFSET..].copy_from_slice(&tag.to_le_bytes());
     }
 
+    /// The tag of a header, wherever its bytes travel.
+    pub fn tag_of(&self, header: &Header) -> u64 {
+        let mut bytes = [0; HEADER_LEN];
+        header.emit(0, &mut bytes);
+        self.tag(&bytes[..TAG_OFFSET])
+    }
+
     /// Checks the tag of header bytes that `Header::parse` accepted.
     pub fn verify(&self, bytes: &[u8], tag: u64) -> Result<(), ParseError> {
         let covered = bytes.get(..TAG_OFFSET).ok_or(ParseError::Truncated)?;

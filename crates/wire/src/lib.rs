@@ -1,7 +1,7 @@
 //! Frames and control messages of Tributary: what travels, byte by byte.
 //!
 //! Map: `ids` (identifiers), `operation` (collectives, types, operators), `ranks` (lists of ranks),
-//! `header` (the fixed header of every frame), `body` (typed payloads of control frames), `auth` (the
+//! `header` (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads of control frames), `auth` (the
 //! keyed tag), `hello` (opening of a stream connection), `control` (messages between manager, nodes and clients over TLS).
 //!
 //! Invariants: parsing is total, bounds come before allocation, nothing here reads a socket or clock.
@@ -20,6 +20,7 @@ pub mod hello;
 pub mod ids;
 pub mod operation;
 pub mod ranks;
+pub mod short;
 
 pub use body::Body;
 pub use body::{Fault, GroupKey, Reason};
@@ -28,6 +29,7 @@ pub use header::{Header, Kind};
 pub use ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
 pub use operation::{Collective, DataType, ReduceOp, Signature};
 pub use ranks::RankList;
+pub use short::ShortHeader;
 
 /// Version of the frames and of the control messages; both ends must speak the same.
 pub const VERSION: u8 = 1;

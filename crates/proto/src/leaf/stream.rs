@@ -121,6 +121,8 @@ impl Streams {
         }
         operation.done += 1;
         self.got += 1;
+        // What the node has folded has left its staging room.
+        self.credit = self.credit.max(self.got + self.staging);
         if operation.done == operation.pieces
             && let Some(operation) = self.active.pop_front()
         {

@@ -164,7 +164,9 @@ impl Streams {
         accumulator.state = State::Result(info.all);
         self.stable = self.stable.max(header.mark);
         let (head, buffer) = (accumulator.head, accumulator.buffer);
-        spread(place, info, &head, buffer, info.all, self.stable, Path::Stream, out);
+        self.hand_down(place, info, &head, buffer, out);
+        // What the parent has folded has left its staging room.
+        self.on_credit(place, info, header.seq + 1 + u64::from(place.config.limits.staging), out);
         Ok(())
     }
 
@@ -279,12 +281,28 @@ impl Streams {
         if info.duty == Duty::Root {
             self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
             self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Result(info.all) });
-            spread(place, info, &head, buffer, info.all, self.stable, Path::Stream, out);
+            self.hand_down(place, info, &head, buffer, out);
         } else {
             self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Folded });
             self.send_up(place, info, out);
         }
         self.extend_credit(place, info, out);
+    }
+
+    /// Sends a result to every child. It tells them that their part was folded, and so is credit too.
+    fn hand_down(
+        &mut self,
+        place: &Place,
+        info: &GroupInfo,
+        head: &Header,
+        buffer: Option<Part>,
+        out: &mut impl NodeOutput,
+    ) {
+        spread(place, info, head, buffer, info.all, self.stable, Path::Stream, out);
+        let limit = head.seq + 1 + u64::from(place.config.limits.staging);
+        for told in &mut self.credit {
+            *told = (*told).max(limit);
+        }
     }
 
     /// Sends aggregates up, as far as the parent's credit goes. At the group's root there is none: folds are results there.
@@ -322,7 +340,7 @@ impl Streams {
         }
     }
 
-    /// Tells children that they may send on, when half their staging room is free again.
+    /// Tells children that they may send on, when half their staging room is free again and no result has said so.
     fn extend_credit(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
         let staging = u64::from(place.config.limits.staging);
         let limit = self.next_fold + staging;

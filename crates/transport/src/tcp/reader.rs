@@ -12,7 +12,8 @@ use std::io::{self, IoSliceMut, Read};
 
 use trib_wire::auth::{FrameKey, check_payload};
 use trib_wire::header::{FLAG_CRC, HEADER_LEN};
-use trib_wire::{Header, ParseError};
+use trib_wire::short::SHORT_LEN;
+use trib_wire::{Header, ParseError, ShortHeader};
 
 use crate::landing::Landing;
 
@@ -85,6 +86,8 @@ pub struct StreamReader<B> {
     start: usize,
     end: usize,
     state: State<B>,
+    /// Of the last frame that carried vector data: what a short header follows.
+    last: Option<Header>,
     body: Vec<u8>,
     streaming: bool,
     hung_up: bool,
@@ -108,6 +111,7 @@ impl<B: Landing> StreamReader<B> {
             start: 0,
             end: 0,
             state: State::Header,
+            last: None,
             body: Vec::new(),
             streaming: false,
             hung_up: false,
@@ -222,12 +226,13 @@ impl<B: Landing> StreamReader<B> {
     }
 
     fn step_header<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<bool, StreamError> {
-        let Some(bytes) = self.ahead[self.start..self.end].get(..HEADER_LEN) else {
+        let Some((header, head_len)) = self.next_header()? else {
             return Ok(false);
         };
-        let (header, tag) = Header::parse(bytes)?;
-        self.key.verify(bytes, tag)?;
-        self.start += HEADER_LEN;
+        self.start += head_len;
+        if header.kind.carries_data() {
+            self.last = Some(header);
+        }
         let len = header.payload_len as usize;
         self.streaming = len >= LARGE;
         if len == 0 {
@@ -252,6 +257,26 @@ impl<B: Landing> StreamReader<B> {
             self.state = State::Body(header);
         }
         Ok(true)
+    }
+
+    /// The header at the front of the read-ahead buffer, its tag checked, and how many bytes it took; `None` while it is
+    /// not all there.
+    fn next_header(&self) -> Result<Option<(Header, usize)>, StreamError> {
+        let ahead = &self.ahead[self.start..self.end];
+        if ShortHeader::begins(ahead) {
+            let Some(bytes) = ahead.get(..SHORT_LEN) else { return Ok(None) };
+            let (short, tag) = ShortHeader::parse(bytes)?;
+            let Some(last) = &self.last else { return Err(ParseError::BadField("short header").into()) };
+            let header = short.expand(last)?;
+            if self.key.tag_of(&header) != tag {
+                return Err(ParseError::BadTag.into());
+            }
+            return Ok(Some((header, SHORT_LEN)));
+        }
+        let Some(bytes) = ahead.get(..HEADER_LEN) else { return Ok(None) };
+        let (header, tag) = Header::parse(bytes)?;
+        self.key.verify(bytes, tag)?;
+        Ok(Some((header, HEADER_LEN)))
     }
 
     fn finish_data<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<(), StreamError> {

@@ -6,14 +6,17 @@
 //!                  lane of group b --+-- deficit --> picked +                                    |
 //!                  lane of group c --+   round robin                                 written <---+
 //! ```
-//! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never blocks.
+//! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never blocks. A frame with
+//! vector data that continues the one before it travels with a short header; that is decided when it is picked, for then
+//! the order of such frames is known.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
 use trib_wire::auth::{FrameKey, payload_crc};
 use trib_wire::header::{FLAG_CRC, HEADER_LEN};
-use trib_wire::{GroupIndex, Header};
+use trib_wire::short::SHORT_LEN;
+use trib_wire::{GroupIndex, Header, ShortHeader};
 
 use crate::landing::Source;
 
@@ -51,6 +54,8 @@ pub struct StreamWriter<P> {
     /// Chosen to go next, not begun.
     picked: VecDeque<Frame<P>>,
     picked_bytes: usize,
+    /// Of the last frame with vector data that has begun.
+    last_begun: Option<Header>,
     lanes: VecDeque<Lane<P>>,
     /// Empty queues, kept for their memory.
     spare: Vec<VecDeque<Frame<P>>>,
@@ -63,7 +68,9 @@ pub struct StreamWriter<P> {
 #[derive(Debug)]
 struct Frame<P> {
     header: Header,
-    sealed: [u8; HEADER_LEN],
+    /// The header as it travels: `head_len` bytes, long or short.
+    head: [u8; HEADER_LEN],
+    head_len: usize,
     content: Content<P>,
 }
 
@@ -92,8 +99,28 @@ impl<P: Source> Frame<P> {
         }
     }
 
+    fn head(&self) -> &[u8] {
+        &self.head[..self.head_len]
+    }
+
     fn len(&self) -> usize {
-        HEADER_LEN + self.header.payload_len as usize
+        self.head_len + self.header.payload_len as usize
+    }
+
+    /// Gives the header the shortest form behind the data frame `previous`.
+    fn encode(&mut self, previous: Option<&Header>, key: &FrameKey) {
+        match previous.and_then(|previous| ShortHeader::between(previous, &self.header)) {
+            Some(short) => {
+                let mut bytes = [0; SHORT_LEN];
+                short.seal(&self.header, key, &mut bytes);
+                self.head[..SHORT_LEN].copy_from_slice(&bytes);
+                self.head_len = SHORT_LEN;
+            }
+            None => {
+                key.seal(&self.header, &mut self.head);
+                self.head_len = HEADER_LEN;
+            }
+        }
     }
 }
 
@@ -107,6 +134,7 @@ impl<P: Source> StreamWriter<P> {
             control: VecDeque::with_capacity(BATCH_FRAMES),
             picked: VecDeque::with_capacity(BATCH_FRAMES),
             picked_bytes: 0,
+            last_begun: None,
             lanes: VecDeque::new(),
             spare: Vec::new(),
             written: VecDeque::with_capacity(BATCH_FRAMES),
@@ -220,9 +248,24 @@ impl<P: Source> StreamWriter<P> {
             lane.frames.retain(&mut keep);
         }
         self.lanes.retain(|lane| !lane.frames.is_empty());
-        self.picked_bytes = self.picked.iter().map(Frame::len).sum();
         self.queued_bytes -= bytes;
+        self.encode_picked();
         frames
+    }
+
+    /// What was picked has lost frames: a short header must follow the frame that it was made for.
+    fn encode_picked(&mut self) {
+        let mut previous = self.last_begun;
+        self.picked_bytes = 0;
+        for frame in &mut self.picked {
+            self.queued_bytes -= frame.len();
+            frame.encode(previous.as_ref(), &self.key);
+            self.queued_bytes += frame.len();
+            self.picked_bytes += frame.len();
+            if frame.header.kind.carries_data() {
+                previous = Some(frame.header);
+            }
+        }
     }
 
     /// Drops everything that waits: the connection is gone.
@@ -231,6 +274,7 @@ impl<P: Source> StreamWriter<P> {
         self.control.clear();
         self.picked.clear();
         self.picked_bytes = 0;
+        self.last_begun = None;
         self.lanes.clear();
         self.written.clear();
         self.queued_bytes = 0;
@@ -258,15 +302,20 @@ impl<P: Source> StreamWriter<P> {
     }
 
     fn seal(&mut self, header: Header, content: Content<P>) -> Frame<P> {
-        let mut sealed = [0; HEADER_LEN];
-        self.key.seal(&header, &mut sealed);
-        let frame = Frame { header, sealed, content };
+        let mut frame = Frame { header, head: [0; HEADER_LEN], head_len: HEADER_LEN, content };
+        // Vector data gets its header when it is picked.
+        if !header.keeps_turn() {
+            frame.encode(None, &self.key);
+        }
         self.queued_bytes += frame.len();
         frame
     }
 
     /// Deficit round robin: a group's turn ends when it has had its share of bytes.
     fn pick(&mut self) {
+        let mut previous =
+            self.picked.iter().rev().find(|frame| frame.header.kind.carries_data()).map(|frame| frame.header);
+        previous = previous.or(self.last_begun);
         while self.picked_bytes < BATCH_BYTES && self.picked.len() < BATCH_FRAMES {
             let Some(lane) = self.lanes.front_mut() else {
                 return;
@@ -278,8 +327,13 @@ impl<P: Source> StreamWriter<P> {
                 continue;
             }
             lane.deficit -= len;
-            if let Some(frame) = lane.frames.pop_front() {
-                self.picked_bytes += len;
+            if let Some(mut frame) = lane.frames.pop_front() {
+                frame.encode(previous.as_ref(), &self.key);
+                if frame.header.kind.carries_data() {
+                    previous = Some(frame.header);
+                }
+                self.queued_bytes -= len - frame.len();
+                self.picked_bytes += frame.len();
                 self.picked.push_back(frame);
             }
             if lane.frames.is_empty()
@@ -303,12 +357,12 @@ impl<P: Source> StreamWriter<P> {
         };
         let mut room = BATCH_FRAMES;
         if let Some((frame, sent)) = &self.begun {
-            add(frame.sealed.get(*sent..).unwrap_or(&[]));
-            add(&frame.payload()[sent.saturating_sub(HEADER_LEN)..]);
+            add(frame.head().get(*sent..).unwrap_or(&[]));
+            add(&frame.payload()[sent.saturating_sub(frame.head_len)..]);
             room -= 1;
         }
         for frame in self.control.iter().chain(&self.picked).take(room) {
-            add(&frame.sealed);
+            add(frame.head());
             add(frame.payload());
         }
         (count, bytes)
@@ -348,6 +402,9 @@ impl<P: Source> StreamWriter<P> {
         }
         let frame = self.picked.pop_front().expect("no more bytes were sent than offered");
         self.picked_bytes -= frame.len();
+        if frame.header.kind.carries_data() {
+            self.last_begun = Some(frame.header);
+        }
         frame
     }
 }

@@ -1,6 +1,7 @@
 mod framing;
 mod handshake;
 mod schedule;
+mod short;
 
 use trib_wire::{ChildIndex, Epoch, GroupIndex, Header, JobId, Kind, NodeId};
 
