@@ -36,7 +36,10 @@ pub const WINDOW_MAX: u32 = 64;
 /// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of 8.
 pub const DATAGRAM_MAX: u32 = (65_507 - trib_wire::header::HEADER_LEN as u32) / 8 * 8;
 /// Smallest SAT segment that short vectors are cut into, bytes.
-pub const SEGMENT_MIN: u32 = 8 * 1024;
+pub const SEGMENT_MIN: u32 = 16 * 1024;
+/// A vector has at least so many segments, unless they would be smaller than `SEGMENT_MIN`: what a segment takes on a
+/// link is added to the operation once for every level of the tree.
+pub const SEGMENTS_MIN: u64 = 128;
 
 impl Limits {
     /// Whether every field is in its range; a grant with others is refused.
@@ -63,7 +66,7 @@ impl Limits {
     /// Bytes of one segment for a vector of this many bytes: short vectors are cut finer, so that the levels of
     /// the tree work at the same time.
     pub fn segment_for(&self, vector: u64) -> u32 {
-        let fine = (vector / 16).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
+        let fine = (vector / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
         fine.min(u64::from(self.segment)) as u32
     }
 

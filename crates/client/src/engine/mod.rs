@@ -23,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use trib_proto::leaf::{GroupId, LeafError};
+use trib_proto::leaf::{GroupId, LeafError, Slice};
 use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
@@ -446,14 +446,23 @@ impl FrameSink for Sink<'_> {
         if !is_for(self.config, header) {
             return Place::Refuse("a frame for another child");
         }
-        let len = header.payload_len as usize;
-        let placed = self.core.place(header).filter(|slice| slice.len as usize == len).and_then(|slice| {
-            let place = self.driver.operation(slice.op)?.memory.output(slice)?;
-            // SAFETY: `output` checked that the place lies inside the result of an operation that runs, and only the reader
-            // writes there until the frame is complete; `settle` takes it away when the operation fails.
-            Some(Incoming::Placed(slice, unsafe { UserLanding::new(place, len) }))
-        });
-        Place::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; len])))
+        let placed = self.core.place(header).and_then(|slice| self.landing(slice, header));
+        Place::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
+    }
+
+    /// Only while nothing of ours waits to be written: what is read into a result that lies over its input, and turns out
+    /// to be something else, must not change what is still to be sent.
+    fn foresee(&mut self, header: &Header) -> Option<Incoming> {
+        let slice = self.core.foresee(header).filter(|_| self.driver.writer.is_idle())?;
+        self.landing(slice, header)
+    }
+
+    /// The operation may have failed, and its memory may be gone, since the frame was foreseen.
+    fn confirm(&mut self, header: &Header, buffer: Incoming) -> Place<Incoming> {
+        match (&buffer, self.core.place(header)) {
+            (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Place::Into(buffer),
+            _ => Place::Discard,
+        }
     }
 
     fn frame(&mut self, header: &Header, payload: Arrived<'_, Incoming>) -> Result<(), StreamError> {
@@ -486,6 +495,16 @@ impl FrameSink for Sink<'_> {
             return Err(StreamError::Refused("the node does not read"));
         }
         Ok(())
+    }
+}
+
+impl Sink<'_> {
+    fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
+        let len = header.payload_len as usize;
+        let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.len as usize == len)?;
+        // SAFETY: `output` checked that the place lies inside the result of an operation that runs, and only the reader
+        // writes there until the frame is complete; `settle` takes it away when the operation fails.
+        Some(Incoming::Placed(slice, unsafe { UserLanding::new(place, len) }))
     }
 }
 

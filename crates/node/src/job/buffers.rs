@@ -108,5 +108,5 @@ impl Buffers {
     }
 }
 
-/// Buffers beyond the quota's count.
-const SLACK: usize = 8;
+/// Buffers beyond the quota's count: a few, and those that a reader holds for frames it foresees.
+const SLACK: usize = 8 + trib_transport::tcp::FORESEEN_MAX;

@@ -36,6 +36,10 @@ impl FrameSink for Sink<'_> {
         }
     }
 
+    fn foresee(&mut self, header: &Header) -> Option<PoolBuffer> {
+        self.out.io.buffers.take(Path::Stream, header.payload_len as usize)
+    }
+
     fn frame(&mut self, header: &Header, payload: Arrived<'_, PoolBuffer>) -> Result<(), StreamError> {
         if !belongs(&self.out.io.place, self.link, header) {
             return Err(StreamError::Refused("a frame of another edge"));

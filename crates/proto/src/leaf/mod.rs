@@ -180,6 +180,13 @@ impl LeafCore {
         operation.result_slice(header)
     }
 
+    /// Where the payload of a stream's frame that has not come yet will belong; `None` when nothing of the kind can come.
+    /// Like `place`, but results between the next one and this one may still be missing.
+    pub fn foresee(&self, header: &Header) -> Option<Slice> {
+        let group = self.groups.get(&self.find(header)?)?;
+        group.streams.awaited(header.seq)?.result_slice(header)
+    }
+
     /// An authenticated frame came from the node. Calls `deliver` at most once, for the payload of this frame.
     pub fn on_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
         if let Some(liveness) = &mut self.link {

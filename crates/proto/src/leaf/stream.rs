@@ -90,6 +90,12 @@ impl Streams {
         if seq != self.got || seq >= self.sent { None } else { self.active.front() }
     }
 
+    /// The operation to which a result belongs that will come, if not necessarily next.
+    pub(super) fn awaited(&self, seq: u64) -> Option<&Operation> {
+        let is_due = (self.got..self.sent).contains(&seq);
+        self.active.iter().rev().find(|operation| is_due && operation.base <= seq)
+    }
+
     pub(super) fn pump(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
         self.start(edge, name, out);
         while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + self.flight) {

@@ -8,7 +8,7 @@ mod writer;
 pub use handshake::{
     Admission, Admitted, Caller, Connected, HandshakeError, Identity, Progress, connect, connect_from,
 };
-pub use reader::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader};
+pub use reader::{Arrived, FORESEEN_MAX, FrameSink, Place, ReadEnd, StreamError, StreamReader};
 pub use socket::StreamSocket;
 pub use writer::{FlushEnd, QueueFull, StreamWriter, Written};
 

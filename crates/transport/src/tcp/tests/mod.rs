@@ -1,3 +1,4 @@
+mod foreseen;
 mod framing;
 mod handshake;
 mod schedule;

@@ -6,7 +6,13 @@
 //!  Header --------> Data(buffer, filled) or Body(filled) --------> frame handed over
 //! ```
 //! Small frames are cut out of a read-ahead buffer, many per system call. The rest of a large payload is read with one
-//! vectored call into its own memory, and only what follows it into the read-ahead buffer.
+//! vectored call into its own memory. Behind it most often come the next pieces of the same vector with short headers:
+//! the same call reads those to where they will belong, as the sink foresees. If something else came, it is copied from
+//! there into the read-ahead buffer, and nothing is lost.
+
+mod foreseen;
+
+pub use foreseen::FORESEEN_MAX;
 
 use std::io::{self, IoSliceMut, Read};
 
@@ -16,6 +22,7 @@ use trib_wire::short::SHORT_LEN;
 use trib_wire::{Header, ParseError, ShortHeader};
 
 use crate::landing::Landing;
+use foreseen::Foreseen;
 
 /// Where the payload of a frame that carries vector data goes.
 #[derive(Debug)]
@@ -48,6 +55,18 @@ pub trait FrameSink {
 
     /// The header of a frame with vector data has come, and its tag is right: where does the payload go?
     fn place(&mut self, header: &Header) -> Place<Self::Buffer>;
+
+    /// Memory for the payload of a frame that has not come, but probably is next or soon after. What is read there may
+    /// turn out to be something else.
+    fn foresee(&mut self, _header: &Header) -> Option<Self::Buffer> {
+        None
+    }
+
+    /// The foreseen frame has come, its header is as foreseen but for the mark, and part of its payload is in `buffer`.
+    /// Like `place`, but the only memory that can be named is `buffer`.
+    fn confirm(&mut self, _header: &Header, buffer: Self::Buffer) -> Place<Self::Buffer> {
+        Place::Into(buffer)
+    }
 
     /// A frame is complete. An error ends the connection.
     fn frame(&mut self, header: &Header, payload: Arrived<'_, Self::Buffer>) -> Result<(), StreamError>;
@@ -88,6 +107,7 @@ pub struct StreamReader<B> {
     state: State<B>,
     /// Of the last frame that carried vector data: what a short header follows.
     last: Option<Header>,
+    foreseen: Foreseen<B>,
     body: Vec<u8>,
     streaming: bool,
     hung_up: bool,
@@ -112,6 +132,7 @@ impl<B: Landing> StreamReader<B> {
             end: 0,
             state: State::Header,
             last: None,
+            foreseen: Foreseen::new(),
             body: Vec::new(),
             streaming: false,
             hung_up: false,
@@ -134,7 +155,7 @@ impl<B: Landing> StreamReader<B> {
             if self.bytes >= limit {
                 return Ok(ReadEnd::Budget);
             }
-            match self.fill(socket) {
+            match self.fill(socket, sink) {
                 Ok(Fill::All) => {}
                 Ok(Fill::Short) => {
                     while self.step(sink)? {}
@@ -144,9 +165,9 @@ impl<B: Landing> StreamReader<B> {
                 }
                 Ok(Fill::End) if self.is_between_frames() => return Ok(ReadEnd::Closed),
                 Ok(Fill::End) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(ReadEnd::Drained),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
+                Err(StreamError::Io(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(ReadEnd::Drained),
+                Err(StreamError::Io(e)) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
             }
         }
     }
@@ -297,10 +318,16 @@ impl<B: Landing> StreamReader<B> {
     }
 
     /// One read from the socket.
-    fn fill(&mut self, socket: &mut impl Read) -> io::Result<Fill> {
+    fn fill<S: FrameSink<Buffer = B>>(&mut self, socket: &mut impl Read, sink: &mut S) -> Result<Fill, StreamError> {
         self.ahead.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        if self.end == 0 {
+            self.foresee(sink);
+            if !self.foreseen.is_empty() {
+                return self.fill_foreseen(socket, sink);
+            }
+        }
         // Behind a large payload comes another one: what is read ahead of it has to be copied later.
         let limit = if self.streaming { AHEAD_STREAMING } else { AHEAD };
         let (wanted, got) = match &mut self.state {
@@ -322,11 +349,7 @@ impl<B: Landing> StreamReader<B> {
             }
         };
         self.bytes += got as u64;
-        Ok(match got {
-            0 => Fill::End,
-            _ if got < wanted => Fill::Short,
-            _ => Fill::All,
-        })
+        Ok(Fill::of(got, wanted))
     }
 }
 
@@ -336,9 +359,19 @@ enum Fill {
     End,
 }
 
-/// Bytes of the read-ahead buffer.
-const AHEAD: usize = 64 * 1024;
+impl Fill {
+    fn of(got: usize, wanted: usize) -> Fill {
+        match got {
+            0 => Fill::End,
+            _ if got < wanted => Fill::Short,
+            _ => Fill::All,
+        }
+    }
+}
+
+/// Bytes of the read-ahead buffer: as much as two long segments, for what is foreseen must fit in.
+const AHEAD: usize = 2 * (64 * 1024 + SHORT_LEN);
 /// Bytes read ahead of a large payload: a few headers.
 const AHEAD_STREAMING: usize = 2 * 1024;
 /// A payload of this many bytes is large.
-const LARGE: usize = 16 * 1024;
+const LARGE: usize = 4 * 1024;

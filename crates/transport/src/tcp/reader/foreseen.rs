@@ -1,0 +1,150 @@
+//! Reading the next pieces of a vector to where they will belong before their headers have come.
+
+use std::io::{self, IoSliceMut, Read};
+
+use trib_wire::short::SHORT_LEN;
+use trib_wire::{Header, ParseError, ShortHeader};
+
+use super::{AHEAD, Fill, FrameSink, Place, State, StreamError, StreamReader};
+use crate::landing::Landing;
+
+/// Places for frames that have not come.
+#[derive(Debug)]
+pub(super) struct Foreseen<B> {
+    frames: Vec<(Header, B)>,
+    heads: [[u8; SHORT_LEN]; FORESEEN_MAX],
+}
+
+impl<B: Landing> Foreseen<B> {
+    pub(super) fn new() -> Foreseen<B> {
+        Foreseen { frames: Vec::with_capacity(FORESEEN_MAX), heads: [[0; SHORT_LEN]; FORESEEN_MAX] }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Reads `first` and then all foreseen frames with one call; how many bytes came, and how many there was room for.
+    fn read(&mut self, first: &mut [u8], socket: &mut impl Read) -> io::Result<(usize, usize)> {
+        let mut slices: [IoSliceMut<'_>; 1 + 2 * FORESEEN_MAX] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let mut wanted = first.len();
+        slices[0] = IoSliceMut::new(first);
+        let mut count = 1;
+        for ((header, buffer), head) in self.frames.iter_mut().zip(&mut self.heads) {
+            let payload = &mut buffer.bytes_mut()[..header.payload_len as usize];
+            wanted += SHORT_LEN + payload.len();
+            slices[count] = IoSliceMut::new(head);
+            slices[count + 1] = IoSliceMut::new(payload);
+            count += 2;
+        }
+        Ok((socket.read_vectored(&mut slices[..count])?, wanted))
+    }
+}
+
+impl<B: Landing> StreamReader<B> {
+    /// Asks the sink for memory for what probably comes next: pieces of the vector that is being read.
+    pub(super) fn foresee<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) {
+        let Some(mut last) = self.last.filter(|_| self.streaming) else { return };
+        match &self.state {
+            State::Header | State::Data { buffer: Some(_), .. } => {}
+            _ => return,
+        }
+        let len = SHORT_LEN + last.payload_len as usize;
+        let next = ShortHeader { next_operation: false, mark_step: 0 };
+        while self.foreseen.frames.len() < FORESEEN_MAX && (self.foreseen.frames.len() + 1) * len <= AHEAD {
+            let Ok(header) = next.expand(&last) else { return };
+            let Some(buffer) = sink.foresee(&header) else { return };
+            self.foreseen.frames.push((header, buffer));
+            last = header;
+        }
+    }
+
+    /// One read: the rest of a payload, then what was foreseen.
+    pub(super) fn fill_foreseen<S: FrameSink<Buffer = B>>(
+        &mut self,
+        socket: &mut impl Read,
+        sink: &mut S,
+    ) -> Result<Fill, StreamError> {
+        let rest = match &mut self.state {
+            State::Data { header, buffer: Some(buffer), filled } => {
+                &mut buffer.bytes_mut()[*filled..header.payload_len as usize]
+            }
+            _ => &mut [],
+        };
+        let rest_len = rest.len();
+        let read = self.foreseen.read(rest, socket);
+        let (got, wanted) = match read {
+            Ok(counts) => counts,
+            Err(error) => {
+                self.foreseen.frames.clear();
+                return Err(error.into());
+            }
+        };
+        self.bytes += got as u64;
+        if let State::Data { header, filled, .. } = &mut self.state {
+            *filled += got.min(rest_len);
+            if *filled == header.payload_len as usize {
+                self.finish_data(sink)?;
+            }
+        }
+        self.use_foreseen(got.saturating_sub(rest_len), sink)?;
+        Ok(Fill::of(got, wanted))
+    }
+
+    /// Hands over what came as foreseen; `got` bytes are in the foreseen places.
+    fn use_foreseen<S: FrameSink<Buffer = B>>(&mut self, mut got: usize, sink: &mut S) -> Result<(), StreamError> {
+        let mut frames = std::mem::take(&mut self.foreseen.frames);
+        let heads = self.foreseen.heads;
+        let mut rest = frames.drain(..).zip(&heads);
+        while got > 0 {
+            let Some(((expected, mut buffer), head)) = rest.next() else { break };
+            let header = if got < SHORT_LEN { None } else { self.as_foreseen(&expected, head)? };
+            let Some(header) = header else {
+                // Something else, or not enough to tell.
+                let mut spill = |bytes: &[u8]| {
+                    let here = bytes.len().min(got);
+                    self.ahead[self.end..self.end + here].copy_from_slice(&bytes[..here]);
+                    self.end += here;
+                    got -= here;
+                };
+                spill(head);
+                spill(&buffer.bytes_mut()[..expected.payload_len as usize]);
+                for ((expected, mut buffer), head) in rest.by_ref() {
+                    spill(head);
+                    spill(&buffer.bytes_mut()[..expected.payload_len as usize]);
+                }
+                break;
+            };
+            got -= SHORT_LEN;
+            let filled = got.min(header.payload_len as usize);
+            got -= filled;
+            self.last = Some(header);
+            let buffer = match sink.confirm(&header, buffer) {
+                Place::Into(buffer) => Some(buffer),
+                Place::Discard => None,
+                Place::Refuse(why) => return Err(StreamError::Refused(why)),
+            };
+            self.state = State::Data { header, buffer, filled };
+            if filled == header.payload_len as usize {
+                self.finish_data(sink)?;
+            }
+        }
+        drop(rest);
+        self.foreseen.frames = frames;
+        Ok(())
+    }
+
+    /// The header that these bytes stand for, if it is the expected one but for its mark.
+    fn as_foreseen(&self, expected: &Header, head: &[u8; SHORT_LEN]) -> Result<Option<Header>, StreamError> {
+        let (Some(last), true) = (&self.last, ShortHeader::begins(head)) else { return Ok(None) };
+        let (short, tag) = ShortHeader::parse(head)?;
+        let header = short.expand(last)?;
+        if self.key.tag_of(&header) != tag {
+            return Err(ParseError::BadTag.into());
+        }
+        Ok((Header { mark: expected.mark, ..header } == *expected).then_some(header))
+    }
+}
+
+/// Frames that one call reads beyond the one under way.
+pub const FORESEEN_MAX: usize = 7;

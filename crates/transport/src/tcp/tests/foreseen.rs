@@ -1,0 +1,168 @@
+//! What comes as foreseen is read straight into place, what does not is not lost, wherever the stream is cut.
+
+use std::io::{self, IoSliceMut, Read};
+
+use proptest::prelude::*;
+use trib_wire::auth::FrameKey;
+use trib_wire::{Header, Kind};
+
+use super::{Bytes, header};
+use crate::tcp::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader, StreamWriter};
+
+const KEY: FrameKey = FrameKey([5; 16]);
+
+/// Kind, group, number and payload of a frame.
+type Came = (Kind, u32, u64, Vec<u8>);
+
+/// Gives bytes as they were cut; every cut is one call.
+struct Cut<'a> {
+    bytes: &'a [u8],
+    cuts: std::iter::Cycle<std::slice::Iter<'a, usize>>,
+}
+
+impl Read for Cut<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.read_vectored(&mut [IoSliceMut::new(bytes)])
+    }
+
+    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if self.bytes.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut left = *self.cuts.next().unwrap();
+        let before = self.bytes.len();
+        for slice in slices {
+            let here = left.min(slice.len()).min(self.bytes.len());
+            slice[..here].copy_from_slice(&self.bytes[..here]);
+            self.bytes = &self.bytes[here..];
+            left -= here;
+        }
+        Ok(before - self.bytes.len())
+    }
+}
+
+/// Foresees everything, and knows what came where.
+#[derive(Default)]
+struct Seer {
+    frames: Vec<Came>,
+    confirmed: usize,
+    /// Frames whose number is a multiple of this are unwanted once they have come.
+    unwanted: Option<u64>,
+}
+
+impl FrameSink for Seer {
+    type Buffer = Bytes;
+
+    fn place(&mut self, header: &Header) -> Place<Bytes> {
+        match self.unwanted {
+            Some(n) if header.seq.is_multiple_of(n) => Place::Discard,
+            _ => Place::Into(Bytes(vec![0xaa; header.payload_len as usize])),
+        }
+    }
+
+    fn foresee(&mut self, header: &Header) -> Option<Bytes> {
+        Some(Bytes(vec![0xbb; header.payload_len as usize]))
+    }
+
+    fn confirm(&mut self, header: &Header, buffer: Bytes) -> Place<Bytes> {
+        self.confirmed += 1;
+        match self.place(header) {
+            Place::Into(_) => Place::Into(buffer),
+            other => other,
+        }
+    }
+
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {
+        let bytes = match payload {
+            Arrived::None => Vec::new(),
+            Arrived::Body(bytes) => bytes.to_vec(),
+            Arrived::Data(bytes) => bytes.0,
+            Arrived::Discarded => b"gone".to_vec(),
+        };
+        self.frames.push((header.kind, header.group.0, header.seq, bytes));
+        Ok(())
+    }
+}
+
+fn pattern(group: u32, seq: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| (at.wrapping_mul(31) ^ (seq * 7) ^ u64::from(group)) as u8).collect()
+}
+
+/// A stream of segments of several groups, with a control frame now and then, and what must come out.
+fn stream(groups: &[u8], len: usize) -> (Vec<u8>, Vec<Came>) {
+    let (mut bytes, mut frames) = (Vec::new(), Vec::new());
+    let mut writer = StreamWriter::new(KEY, 64);
+    let mut next = [0u64; 3];
+    for &choice in groups {
+        match choice {
+            3 => {
+                writer.push_control(&header(Kind::Credit, 1, 0), &[]).unwrap();
+                frames.push((Kind::Credit, 1, 0, Vec::new()));
+            }
+            group => {
+                let seq = next[usize::from(group)];
+                next[usize::from(group)] += 1;
+                let head = header(Kind::Result, u32::from(group), len);
+                // Every sixth segment begins an operation.
+                let head = Header { seq, op_seq: seq / 6, offset: seq % 6 * len as u64, ..head };
+                let payload = pattern(u32::from(group), seq, len);
+                writer.push_data(&head, Some(Bytes(payload.clone())));
+                frames.push((Kind::Result, u32::from(group), seq, payload));
+            }
+        }
+        // One frame a call, so that the order on the wire is this one.
+        writer.flush(&mut bytes).unwrap();
+        while writer.next_written().is_some() {}
+    }
+    (bytes, frames)
+}
+
+fn read(bytes: &[u8], cuts: &[usize], seer: &mut Seer) {
+    let mut reader = StreamReader::new(KEY);
+    let mut socket = Cut { bytes, cuts: cuts.iter().cycle() };
+    while !socket.bytes.is_empty() {
+        assert_ne!(reader.read(&mut socket, seer, 64 * 1024).unwrap(), ReadEnd::Closed);
+    }
+    assert_eq!(reader.bytes(), bytes.len() as u64);
+    assert_eq!(reader.frames(), seer.frames.len() as u64);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_frame_comes_whole_and_in_order(
+        groups in prop::collection::vec(prop_oneof![6 => Just(0u8), 2 => 1u8..3, 1 => Just(3u8)], 1..60),
+        len in prop_oneof![Just(4096usize), Just(8192), Just(16384), Just(512)],
+        cuts in prop::collection::vec(1usize..100_000, 1..8),
+    ) {
+        let (bytes, frames) = stream(&groups, len);
+        let mut seer = Seer::default();
+        read(&bytes, &cuts, &mut seer);
+        prop_assert_eq!(seer.frames, frames);
+    }
+}
+
+#[test]
+fn a_run_is_read_into_the_foreseen_places() {
+    let (bytes, frames) = stream(&[0; 6], 8192);
+    let mut seer = Seer::default();
+    read(&bytes, &[usize::MAX], &mut seer);
+    // The first read did not know what comes; it took all of its read-ahead buffer.
+    let mut slow = Seer::default();
+    read(&bytes, &[9000], &mut slow);
+    assert!(slow.confirmed >= 4, "{}", slow.confirmed);
+    assert_eq!(seer.frames, frames);
+    assert_eq!(slow.frames, frames);
+}
+
+#[test]
+fn a_foreseen_frame_may_be_unwanted_when_it_comes() {
+    let (bytes, frames) = stream(&[0; 6], 8192);
+    let mut seer = Seer { unwanted: Some(2), ..Seer::default() };
+    read(&bytes, &[5000], &mut seer);
+    for ((_, _, seq, got), (_, _, _, sent)) in seer.frames.iter().zip(&frames) {
+        assert_eq!(got == b"gone", seq.is_multiple_of(2));
+        assert!(seq.is_multiple_of(2) || got == sent);
+    }
+    assert_eq!(seer.frames.len(), 6);
+}
