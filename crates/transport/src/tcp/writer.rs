@@ -161,7 +161,8 @@ impl<P: Source> StreamWriter<P> {
             header.payload_crc = payload_crc(body);
             Content::Body(body.into())
         };
-        let frame = self.seal(header, content);
+        let mut frame = self.frame(header, content);
+        frame.encode(None, &self.key);
         self.control.push_back(frame);
         Ok(())
     }
@@ -178,7 +179,7 @@ impl<P: Source> StreamWriter<P> {
         header.flags &= !FLAG_CRC;
         header.payload_crc = 0;
         let group = header.group;
-        let frame = self.seal(header, payload.map_or(Content::None, Content::Data));
+        let frame = self.frame(header, payload.map_or(Content::None, Content::Data));
         match self.lanes.iter_mut().find(|lane| lane.group == group) {
             Some(lane) => lane.frames.push_back(frame),
             None => {
@@ -301,12 +302,9 @@ impl<P: Source> StreamWriter<P> {
         self.frames
     }
 
-    fn seal(&mut self, header: Header, content: Content<P>) -> Frame<P> {
-        let mut frame = Frame { header, head: [0; HEADER_LEN], head_len: HEADER_LEN, content };
-        // Vector data gets its header when it is picked.
-        if !header.keeps_turn() {
-            frame.encode(None, &self.key);
-        }
+    /// A frame whose header is still to be encoded.
+    fn frame(&mut self, header: Header, content: Content<P>) -> Frame<P> {
+        let frame = Frame { header, head: [0; HEADER_LEN], head_len: HEADER_LEN, content };
         self.queued_bytes += frame.len();
         frame
     }
