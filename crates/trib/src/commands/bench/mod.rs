@@ -52,7 +52,7 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    Compare(compare::Arguments),
+    Compare(Box<compare::Arguments>),
     Kernels(kernels::Arguments),
     Pingpong(pingpong::Arguments),
     Worker(worker::Arguments),
