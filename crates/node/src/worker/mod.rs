@@ -122,20 +122,10 @@ impl Worker {
             let mut has_mail = false;
             let mut has_datagrams = self.datagrams.unfinished;
             for event in &events {
-                match event.token() {
-                    MAILBOX => has_mail = true,
-                    DATAGRAMS => has_datagrams = true,
-                    Token(token) => {
-                        let (slot, link) = (token / LINKS - 1, token % LINKS);
-                        if event.is_writable() {
-                            self.on_writable(slot, link);
-                        }
-                        if event.is_readable() || event.is_read_closed() || event.is_error() {
-                            self.on_readable(slot, link, event.is_read_closed());
-                        }
-                    }
-                }
+                has_mail |= event.token() == MAILBOX;
+                has_datagrams |= event.token() == DATAGRAMS;
             }
+            // Before the streams: a group's fault must not overtake the results that were sent before it.
             if has_datagrams {
                 self.on_datagrams();
                 // Where one child's contribution has come, the others' follow: often the next look finds all of them.
@@ -143,6 +133,15 @@ impl Worker {
                     patience.end(&found, true);
                 }
                 turns = patience.begin();
+            }
+            for event in events.iter().filter(|event| event.token().0 >= LINKS) {
+                let (slot, link) = (event.token().0 / LINKS - 1, event.token().0 % LINKS);
+                if event.is_writable() {
+                    self.on_writable(slot, link);
+                }
+                if event.is_readable() || event.is_read_closed() || event.is_error() {
+                    self.on_readable(slot, link, event.is_read_closed());
+                }
             }
             for _ in 0..self.unfinished.len() {
                 if let Some((slot, link)) = self.unfinished.pop_front() {
