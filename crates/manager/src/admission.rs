@@ -11,7 +11,7 @@ use trib_wire::control::request::{JobRequest, QuotaAsk};
 use trib_wire::ids::{Epoch, JobId, NodeId};
 
 use crate::fabric::Fabric;
-use crate::quota::{Buffer, Ground, settle};
+use crate::quota::{Ground, Site, settle};
 use crate::refuse::{refuse, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
@@ -96,15 +96,15 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
 }
 
 fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk) -> Result<Limits, Refusal> {
-    let buffer = |(place, session): (&usize, &Arc<Session>)| {
+    let site = |(place, session): (&usize, &Arc<Session>)| {
         let here = plan.nodes.iter().filter(|node| node.place == *place);
-        let children = here.map(|node| node.children.len() as u64).sum();
-        Buffer { name: session.name.clone(), children, bytes: session.datagram_buffer_bytes }
+        let children = here.map(|node| node.children.len() as u64).collect();
+        Site { name: session.name.clone(), children, receive_bytes: session.datagram_buffer_bytes }
     };
-    let buffers: Vec<Buffer> = sessions.iter().map(buffer).collect();
+    let sites: Vec<Site> = sessions.iter().map(site).collect();
     let topology = &fabric.topology;
     let ipv6 = sessions.values().any(|session| session.stream.is_ipv6());
-    settle(ask, &Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, buffers: &buffers })
+    settle(ask, &Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, sites: &sites })
 }
 
 fn status_of(request: &JobRequest, sessions: &Sessions) -> JobStatus {

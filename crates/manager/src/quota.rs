@@ -1,4 +1,6 @@
 //! What a job asks for against what the fabric has.
+//!
+//! Each limit on its own is here; `memory` is about what they come to.
 
 use trib_topology::{Bound, LimitTable};
 use trib_wire::control::job::Limits;
@@ -8,6 +10,8 @@ use trib_wire::header::HEADER_LEN;
 
 use crate::refuse::too_much;
 
+mod memory;
+
 /// What a job's tree stands on.
 pub(crate) struct Ground<'a> {
     /// The fabric's defaults and maxima.
@@ -16,18 +20,18 @@ pub(crate) struct Ground<'a> {
     pub mtu: u32,
     /// Whether any node is reached over IPv6, whose headers are longer.
     pub ipv6: bool,
-    /// Per aggregation node of the tree.
-    pub buffers: &'a [Buffer],
+    /// The aggregation nodes of the tree.
+    pub sites: &'a [Site],
 }
 
-/// What one aggregation node (process) can take in.
-pub(crate) struct Buffer {
-    /// Its name.
+/// The job at one aggregation node (process).
+pub(crate) struct Site {
+    /// The aggregation node's name.
     pub name: String,
-    /// Children of all the job's logical nodes there.
-    pub children: u64,
+    /// Children of each of the job's logical nodes there.
+    pub children: Vec<u64>,
     /// Receive buffer of its datagram sockets, bytes.
-    pub bytes: u64,
+    pub receive_bytes: u64,
 }
 
 /// The job's limits, or what it wants too much of.
@@ -67,7 +71,7 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
         dead_after_ms: number(Resource::DeadAfter, "dead_after_ms", ask.dead_after_ms, table.dead_after_ms, 1)?,
     };
     check_pairs(&limits)?;
-    Ok(limits)
+    memory::fit(ask, limits, ground)
 }
 
 /// Kernel memory that a datagram with `payload` bytes of vector takes in a receive buffer: the kernel
@@ -91,9 +95,12 @@ fn payload_bound(ground: &Ground<'_>) -> Bound {
 }
 
 // The largest window whose fragments from all children fit, and the node with the tightest receive buffer.
-fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Buffer)> {
-    let fits = |buffer: &'a Buffer| (buffer.bytes / (buffer.children.max(1) * truesize(payload)), buffer);
-    ground.buffers.iter().map(fits).min_by_key(|(window, _)| *window)
+fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Site)> {
+    let fits = |site: &'a Site| {
+        let children: u64 = site.children.iter().sum();
+        (site.receive_bytes / (children.max(1) * truesize(payload)), site)
+    };
+    ground.sites.iter().map(fits).min_by_key(|(window, _)| *window)
 }
 
 // Where not even one fragment from every child fits, the window is one: frames that the kernel drops
@@ -105,12 +112,13 @@ fn window(ask: Option<u32>, payload: u64, ground: &Ground<'_>) -> Result<u32, Re
     let bound = Bound { default: default.min(room), maximum };
     let window = choose(Resource::Window, "window", ask.map(u64::from), bound, 1..=u64::MAX, 1)?;
     match tightest {
-        Some((_, buffer)) if window > room => {
+        Some((_, site)) if window > room => {
+            let children: u64 = site.children.iter().sum();
             let text = format!(
-                "a window of {window} fragments of {payload} bytes from {} children does not fit the datagram receive buffer of node {} ({} bytes), a window of {room} does: ask for less, or raise net.core.rmem_max there and restart the node",
-                buffer.children, buffer.name, buffer.bytes
+                "a window of {window} fragments of {payload} bytes from {children} children does not fit the datagram receive buffer of node {} ({} bytes), a window of {room} does: ask for less, or raise net.core.rmem_max there and restart the node",
+                site.name, site.receive_bytes
             );
-            Err(Refusal { holder: Some(buffer.name.clone()), ..too_much(Resource::Window, window, room, text) })
+            Err(Refusal { holder: Some(site.name.clone()), ..too_much(Resource::Window, window, room, text) })
         }
         _ => Ok(window as u32),
     }

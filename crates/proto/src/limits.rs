@@ -69,17 +69,6 @@ impl Limits {
         let fine = (vector / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
         fine.min(u64::from(self.segment)) as u32
     }
-
-    /// Bytes of buffers that a node with this many children needs for `llt_groups` groups in use and every stream
-    /// context: what the quota counts.
-    pub fn node_bytes(&self, children: u32, llt_groups: u32) -> u64 {
-        let datagrams =
-            u64::from(llt_groups) * u64::from(self.window) * u64::from(children + 1) * u64::from(self.payload);
-        let streams = u64::from(self.streams)
-            * (u64::from(children) * u64::from(self.staging) + u64::from(self.flight))
-            * u64::from(self.segment);
-        datagrams + streams
-    }
 }
 
 impl From<&trib_wire::control::job::Limits> for Limits {

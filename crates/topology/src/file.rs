@@ -84,6 +84,7 @@ pub(crate) struct Limits {
     pub lease_operations: Option<Spanned<Bound>>,
     pub heartbeat_ms: Option<Spanned<Bound>>,
     pub dead_after_ms: Option<Spanned<Bound>>,
+    pub node_memory: Option<Spanned<Bound>>,
 }
 
 /// One limit: a number, or a table of default and maximum.

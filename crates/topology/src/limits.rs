@@ -16,7 +16,8 @@ pub struct Bound {
     pub maximum: u64,
 }
 
-/// Every limit of a fabric; names and units are those of [`trib_wire::control::job::Limits`].
+/// Every limit of a fabric; names and units are those of [`trib_wire::control::job::Limits`], and `node_memory` bounds what
+/// they come to.
 ///
 /// What the network allows (payload by MTU, window by receive buffers) comes on top of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,6 +46,9 @@ pub struct LimitTable {
     pub heartbeat_ms: Bound,
     /// Silence after which a side is dead, milliseconds.
     pub dead_after_ms: Bound,
+    /// Bytes of one job's buffers at one aggregation node: what its unasked limits are lowered to, and the most that those
+    /// it asks for may come to.
+    pub node_memory: Bound,
 }
 
 impl Default for LimitTable {
@@ -63,6 +67,7 @@ impl Default for LimitTable {
             lease_operations: bound(0, MANY),
             heartbeat_ms: bound(1_000, 60_000),
             dead_after_ms: bound(60_000, 3_600_000),
+            node_memory: bound(1 << 30, 16 << 30),
         }
     }
 }
@@ -84,6 +89,7 @@ impl LimitTable {
             (&limits.lease_operations, &mut table.lease_operations, "lease_operations", 0, MANY, 1),
             (&limits.heartbeat_ms, &mut table.heartbeat_ms, "heartbeat_ms", 1, MANY, 1),
             (&limits.dead_after_ms, &mut table.dead_after_ms, "dead_after_ms", 1, MANY, 1),
+            (&limits.node_memory, &mut table.node_memory, "node_memory", 1, u64::MAX, 1),
         ];
         for (given, bound, name, least, most, step) in rows {
             let Some(given) = given else { continue };

@@ -11,15 +11,23 @@ struct Fabric {
 
 impl Fabric {
     fn up(test: &str) -> Fabric {
+        Fabric::with_leaves(test, "2")
+    }
+
+    fn with_leaves(test: &str, leaves: &str) -> Fabric {
         let name = format!("bench-{}-{test}", std::process::id());
-        let up = trib(&["fabric", "up", "--local", "--name", &name], None);
+        let up = trib(&["fabric", "up", "--local", "--leaves", leaves, "--name", &name], None);
         let lines = String::from_utf8(up.stdout).unwrap();
         let manager = lines.trim().strip_prefix("export TRIB_MANAGER=").expect("one line to eval").trim_matches('\'');
         Fabric { name, manager: manager.to_owned() }
     }
 
     fn bench(&self, options: &[&str]) -> Output {
-        trib(&[&["bench", "--ranks", "3"], options].concat(), Some(&self.manager))
+        self.bench_with("3", options)
+    }
+
+    fn bench_with(&self, ranks: &str, options: &[&str]) -> Output {
+        trib(&[&["bench", "--ranks", ranks], options].concat(), Some(&self.manager))
     }
 }
 
@@ -31,7 +39,7 @@ impl Drop for Fabric {
 
 fn trib(arguments: &[&str], manager: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trib"));
-    command.args(arguments).stdin(Stdio::null()).env_remove("TRIB_MANAGER");
+    command.args(arguments).stdin(Stdio::null()).env_remove("TRIB_MANAGER").env_remove("TRIB_QUOTA");
     command.envs(manager.map(|url| ("TRIB_MANAGER", url)));
     command.output().unwrap()
 }
@@ -52,6 +60,18 @@ fn every_collective_is_measured_on_both_paths_and_reported() {
     // Two sizes of each, and the barrier, which has none.
     assert_eq!((rows.len(), measured.len()), (11, 11), "{measured:?}");
     assert!(rows.iter().all(|row| row["iterations"] == 4 && row["min_us"].as_f64() > Some(0.0)));
+}
+
+// The nodes' memory grows with the children: a job that asks for nothing must get what a node with many has room for.
+#[test]
+fn thirty_two_ranks_on_one_leaf_need_no_quota() {
+    let fabric = Fabric::with_leaves("wide", "1");
+    let output = fabric.bench_with("32", &["--max", "64K", "--factor", "16384", "--iterations", "4", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let paths: BTreeSet<&str> = rows.iter().map(|row| row["path"].as_str().unwrap()).collect();
+    assert_eq!((&report["ranks"], paths.len()), (&32.into(), 2), "{report}");
 }
 
 #[test]

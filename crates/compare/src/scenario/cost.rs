@@ -40,14 +40,12 @@ pub(super) fn flight(quick: bool) -> Scenario {
     Scenario::Study(plain("flight", HOME, parts))
 }
 
-/// One leaf with 2 to 32 children. The links are slow enough for 32 hosts to share this machine, and the job asks for fewer
-/// datagram slots than it would get: their memory grows with the children.
+/// One leaf with 2 to 32 children, on links that are slow enough for 32 hosts to share this machine.
 pub(super) fn children(quick: bool) -> Vec<Scenario> {
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
     let one = |hosts| {
         let shape = Shape { hosts, leaf_ports: hosts, rate_mbit: 100, uplink: None };
-        let system = System::tributary_with("tributary", "groups=64,osts=1024");
-        let parts = vec![part(system, cells.clone(), if quick { 1 } else { 3 })];
+        let parts = vec![part(System::tributary(), cells.clone(), if quick { 1 } else { 3 })];
         let budget = Duration::from_secs(1);
         Scenario::Study(Study { observes: true, budget, min_iterations: 2, ..plain("children", shape, parts) })
     };

@@ -1,46 +1,49 @@
 use super::*;
 
-fn buffers(children: u64, bytes: u64) -> Vec<Buffer> {
-    vec![Buffer { name: "wide".into(), children: 2, bytes: 1 << 30 }, Buffer { name: "tight".into(), children, bytes }]
+fn sites(children: u64, receive_bytes: u64) -> Vec<Site> {
+    let site =
+        |name: &str, children, receive_bytes| Site { name: name.into(), children: vec![children], receive_bytes };
+    vec![site("wide", 2, 1 << 30), site("tight", children, receive_bytes)]
 }
 
-fn settled(ask: QuotaAsk, mtu: u32, buffers: &[Buffer]) -> Result<Limits, Refusal> {
-    settle(&ask, &Ground { table: &LimitTable::default(), mtu, ipv6: false, buffers })
+fn settled(ask: QuotaAsk, mtu: u32, sites: &[Site]) -> Result<Limits, Refusal> {
+    settle(&ask, &Ground { table: &LimitTable::default(), mtu, ipv6: false, sites })
 }
 
 #[test]
 fn a_job_that_asks_nothing_gets_the_defaults() {
-    let limits = settled(QuotaAsk::default(), 1500, &buffers(4, 425_984)).unwrap();
+    let limits = settled(QuotaAsk::default(), 1500, &sites(4, 425_984)).unwrap();
     let expected = Limits {
         groups: 16_384,
         window: 16,
-        osts: 262_144,
+        // As many as a GiB has room for at the four children.
+        osts: 126_574,
         payload: 1368,
         streams: 4,
-        segment: 32_768,
-        staging: 4,
-        flight: 16,
+        segment: 65_536,
+        staging: 16,
+        flight: 32,
         stream_threshold: 16_384,
         lease_operations: 0,
         heartbeat_ms: 1_000,
         dead_after_ms: 60_000,
     };
     assert_eq!(limits, expected);
-    assert_eq!(settled(QuotaAsk::default(), 65_536, &buffers(1, 1 << 30)).unwrap().payload, 8192);
+    assert_eq!(settled(QuotaAsk::default(), 65_536, &sites(1, 1 << 30)).unwrap().payload, 8192);
 }
 
 #[test]
 fn a_lease_may_be_for_any_number_of_operations() {
     for operations in [0, 1, 1000] {
         let ask = QuotaAsk { lease_operations: Some(operations), ..QuotaAsk::default() };
-        assert_eq!(settled(ask, 1500, &buffers(4, 425_984)).unwrap().lease_operations, operations);
+        assert_eq!(settled(ask, 1500, &sites(4, 425_984)).unwrap().lease_operations, operations);
     }
 }
 
 #[test]
 fn fragments_of_all_children_fit_the_tightest_buffer() {
     for (children, bytes, mtu) in [(64, 425_984, 1500), (8, 425_984, 65_536), (33, 212_992, 9000), (3, 1 << 22, 576)] {
-        let limits = settled(QuotaAsk::default(), mtu, &buffers(children, bytes)).unwrap();
+        let limits = settled(QuotaAsk::default(), mtu, &sites(children, bytes)).unwrap();
         let need = |window: u32| children * u64::from(window) * truesize(u64::from(limits.payload));
         assert!(need(limits.window) <= bytes, "{children} {bytes} {mtu}: {limits:?}");
         assert!(limits.window == 16 || need(limits.window + 1) > bytes, "no smaller than it must be: {limits:?}");
@@ -48,12 +51,12 @@ fn fragments_of_all_children_fit_the_tightest_buffer() {
             limits.payload.is_multiple_of(8) && u64::from(limits.payload) + 28 + HEADER_LEN as u64 <= u64::from(mtu)
         );
     }
-    assert_eq!(settled(QuotaAsk::default(), 1500, &buffers(64, 4096)).unwrap().window, 1);
+    assert_eq!(settled(QuotaAsk::default(), 1500, &sites(64, 4096)).unwrap().window, 1);
 }
 
 #[test]
 fn a_default_payload_gives_way_to_the_window_but_one_asked_for_does_not() {
-    let tight = buffers(33, 212_992);
+    let tight = sites(33, 212_992);
     let limits = settled(QuotaAsk::default(), 9000, &tight).unwrap();
     assert_eq!((limits.payload, limits.window), (1024, 2));
     let limits = settled(QuotaAsk { payload: Some(8192), ..QuotaAsk::default() }, 9000, &tight).unwrap();
@@ -62,7 +65,7 @@ fn a_default_payload_gives_way_to_the_window_but_one_asked_for_does_not() {
 
 #[test]
 fn longer_ip_headers_leave_less_payload() {
-    let ground = Ground { table: &LimitTable::default(), mtu: 1500, ipv6: true, buffers: &[] };
+    let ground = Ground { table: &LimitTable::default(), mtu: 1500, ipv6: true, sites: &[] };
     assert_eq!(settle(&QuotaAsk::default(), &ground).unwrap().payload, 1344);
 }
 
@@ -71,7 +74,7 @@ fn too_much_is_refused_with_both_amounts() {
     let ask = |change: fn(&mut QuotaAsk)| {
         let mut ask = QuotaAsk::default();
         change(&mut ask);
-        settled(ask, 1500, &buffers(4, 425_984)).unwrap_err()
+        settled(ask, 1500, &sites(4, 425_984)).unwrap_err()
     };
     let table = [
         (ask(|a| a.groups = Some(65_537)), Resource::Groups, 65_537, 65_536),
@@ -100,7 +103,7 @@ fn what_is_asked_within_bounds_is_given() {
         lease_operations: Some(3),
         ..QuotaAsk::default()
     };
-    let limits = settled(ask, 1500, &buffers(4, 425_984)).unwrap();
+    let limits = settled(ask, 1500, &sites(4, 425_984)).unwrap();
     assert_eq!((limits.groups, limits.window, limits.stream_threshold, limits.segment), (7, 2, 0, 8));
     assert_eq!(limits.lease_operations, 3);
 }

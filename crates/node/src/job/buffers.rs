@@ -4,6 +4,7 @@ use trib_proto::{Path, Token};
 use trib_transport::landing::Landing;
 use trib_transport::pool::{Pool, PoolBuffer};
 use trib_wire::control::job::NodeGrant;
+use trib_wire::control::memory::{Reservation, SPARE};
 
 /// All buffers of one logical node.
 pub(crate) struct Buffers {
@@ -15,31 +16,21 @@ pub(crate) struct Buffers {
     free: Vec<u32>,
 }
 
-/// How many buffers a grant needs: (datagram payloads, segments).
-///
-/// Datagrams: a slot in use holds one per child while it fills and one for the result of its other bank. Segments: as
-/// much as children may be ahead, the accumulators, and one being read from each link. A few more cover what is
-/// written and not yet let go of.
-fn counts(grant: &NodeGrant) -> (usize, usize) {
-    let (limits, children) = (&grant.limits, grant.children.len());
-    let datagrams = limits.osts as usize * (children + 2) + SLACK;
-    let contexts = children * limits.staging as usize + 2 * limits.flight as usize;
-    let segments = limits.streams as usize * contexts + children + SLACK;
-    (datagrams, segments)
-}
-
 /// Bytes that a grant reserves, at most.
 pub(crate) fn memory_for(grant: &NodeGrant) -> u64 {
-    let (datagrams, segments) = counts(grant);
-    datagrams as u64 * u64::from(grant.limits.payload) + segments as u64 * u64::from(grant.limits.segment)
+    reservation(grant).bytes(&grant.limits)
+}
+
+fn reservation(grant: &NodeGrant) -> Reservation {
+    Reservation::of(&grant.limits, grant.children.len() as u64)
 }
 
 impl Buffers {
     /// Reserves what the grant needs; `None` when there is no such amount of memory.
     pub(crate) fn for_grant(grant: &NodeGrant) -> Option<Buffers> {
-        let (datagrams, segments) = counts(grant);
-        let datagrams = Pool::new(datagrams, grant.limits.payload as usize)?;
-        let segments = Pool::new(segments, grant.limits.segment as usize)?;
+        let Reservation { datagrams, segments } = reservation(grant);
+        let datagrams = Pool::new(usize::try_from(datagrams).ok()?, grant.limits.payload as usize)?;
+        let segments = Pool::new(usize::try_from(segments).ok()?, grant.limits.segment as usize)?;
         let spare = [datagrams.take(0), segments.take(0)];
         Some(Buffers { datagrams, segments, spare, held: Vec::new(), free: Vec::new() })
     }
@@ -108,5 +99,5 @@ impl Buffers {
     }
 }
 
-/// Buffers beyond the quota's count: a few, and those that a reader holds for frames it foresees.
-const SLACK: usize = 8 + trib_transport::tcp::FORESEEN_MAX;
+// What a reader holds for frames it foresees, and a few that are written and not yet let go of.
+const _: () = assert!(trib_transport::tcp::FORESEEN_MAX as u64 + 8 <= SPARE);

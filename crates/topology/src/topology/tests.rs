@@ -138,6 +138,7 @@ fn the_documentation_says_what_is_so() {
         lease_operations,
         heartbeat_ms,
         dead_after_ms,
+        node_memory,
     } = LimitTable::default();
     let rows = [
         ("groups", groups),
@@ -152,10 +153,12 @@ fn the_documentation_says_what_is_so() {
         ("lease_operations", lease_operations),
         ("heartbeat_ms", heartbeat_ms),
         ("dead_after_ms", dead_after_ms),
+        ("node_memory", node_memory),
     ];
+    const UNBOUNDED: u64 = u32::MAX as u64;
     for (name, bound) in rows {
         let maximum = match bound.maximum {
-            most if most >= u64::from(u32::MAX) => "none".into(),
+            UNBOUNDED | u64::MAX => "none".into(),
             most => most.to_string(),
         };
         let row = format!("| `{name}` | {} | {maximum} |", bound.default);

@@ -1,10 +1,11 @@
 //! Control messages between manager, nodes, clients and tools: length-prefixed JSON over mutual TLS.
 //!
 //! `hello` opens every channel; `request` and `reply` are the conversation of applications and tools,
-//! `node` that of aggregation nodes; `job` is what a granted job is made of.
+//! `node` that of aggregation nodes; `job` is what a granted job is made of, `memory` what its quota reserves.
 
 pub mod hello;
 pub mod job;
+pub mod memory;
 pub mod node;
 pub mod reply;
 pub mod request;

@@ -1,0 +1,115 @@
+//! What a job's buffers take at an aggregation node, and which limits give way where that is too much.
+
+use trib_wire::control::job::Limits;
+use trib_wire::control::memory::Reservation;
+use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::request::QuotaAsk;
+
+use super::{Ground, Site};
+use crate::refuse::too_much;
+
+/// Lowers what nobody asked for until the job's buffers are within the fabric's default at every aggregation node. Where
+/// what was asked for leaves no room for that, they may take the maximum, and the rest is lowered no further than for it.
+pub(super) fn fit(ask: &QuotaAsk, limits: Limits, ground: &Ground<'_>) -> Result<Limits, Refusal> {
+    let memory = ground.table.node_memory;
+    let slots = slots(&limits, memory.default, ground.sites);
+    let mut least = None;
+    for bound in [memory.default, memory.maximum] {
+        for floor in &FLOORS {
+            let mut lowered = limits.clone();
+            lower_slots(ask, &mut lowered, floor, slots);
+            lower_streams(ask, &mut lowered, floor, bound, ground.sites);
+            match largest(&lowered, ground.sites) {
+                Some((bytes, site)) if bytes > bound => least = Some((bytes, site)),
+                _ => return Ok(lowered),
+            }
+        }
+    }
+    let (bytes, site) = least.expect("some floor was too high");
+    Err(refusal(ask, bytes, memory.maximum, site))
+}
+
+/// Bytes that the job reserves at one aggregation node.
+pub(super) fn bytes(limits: &Limits, site: &Site) -> u64 {
+    let of = |children: &u64| Reservation::of(limits, *children).bytes(limits);
+    site.children.iter().map(of).fold(0, u64::saturating_add)
+}
+
+/// How far unasked limits may be lowered.
+struct Floor {
+    /// Slots for so many groups, where the job does not say how many it wants.
+    groups: u32,
+    staging: u32,
+    flight: u32,
+}
+
+// First what few jobs notice: slots are most of the memory, and hardly any job has hundreds of groups. Last what still
+// works: with staging or flight of one, every segment would wait for the one before.
+const FLOORS: [Floor; 3] = [
+    Floor { groups: 64, staging: u32::MAX, flight: u32::MAX },
+    Floor { groups: 64, staging: 4, flight: 8 },
+    Floor { groups: 1, staging: 2, flight: 2 },
+];
+
+fn lower_slots(ask: &QuotaAsk, limits: &mut Limits, floor: &Floor, slots: u32) {
+    if ask.osts.is_none() {
+        let least = limits.window.saturating_mul(ask.groups.unwrap_or(floor.groups)).min(limits.osts);
+        limits.osts = slots.clamp(least, limits.osts);
+    }
+}
+
+fn lower_streams(ask: &QuotaAsk, limits: &mut Limits, floor: &Floor, bound: u64, sites: &[Site]) {
+    let halve = |asked: Option<u32>, limit: u32, least| match asked {
+        None if limit > least => (limit / 2).max(least),
+        _ => limit,
+    };
+    while largest(limits, sites).is_some_and(|(bytes, _)| bytes > bound) {
+        let staging = halve(ask.staging, limits.staging, floor.staging);
+        let flight = halve(ask.flight, limits.flight, floor.flight);
+        if (staging, flight) == (limits.staging, limits.flight) {
+            break;
+        }
+        (limits.staging, limits.flight) = (staging, flight);
+    }
+}
+
+// The slots that fit everywhere.
+fn slots(limits: &Limits, bound: u64, sites: &[Site]) -> u32 {
+    let (none, one) = (Limits { osts: 0, ..limits.clone() }, Limits { osts: 1, ..limits.clone() });
+    let fits = |site: &Site| {
+        let rest = bytes(&none, site);
+        bound.saturating_sub(rest) / (bytes(&one, site) - rest).max(1)
+    };
+    sites.iter().map(fits).min().map_or(u32::MAX, |slots| u32::try_from(slots).unwrap_or(u32::MAX))
+}
+
+fn largest<'a>(limits: &Limits, sites: &'a [Site]) -> Option<(u64, &'a Site)> {
+    sites.iter().map(|site| (bytes(limits, site), site)).max_by_key(|(bytes, _)| *bytes)
+}
+
+fn refusal(ask: &QuotaAsk, bytes: u64, maximum: u64, site: &Site) -> Refusal {
+    let wishes = [
+        ("groups", ask.groups),
+        ("window", ask.window),
+        ("osts", ask.osts),
+        ("payload", ask.payload),
+        ("streams", ask.streams),
+        ("segment", ask.segment),
+        ("staging", ask.staging),
+        ("flight", ask.flight),
+    ];
+    let asked = wishes.iter().filter_map(|(name, wish)| wish.map(|wish| format!("{name} = {wish}")));
+    let asked = match asked.collect::<Vec<_>>() {
+        none if none.is_empty() => "even the least quota".to_owned(),
+        some => some.join(", "),
+    };
+    let children: u64 = site.children.iter().sum();
+    let text = format!(
+        "{asked} with {children} children takes {bytes} bytes of buffers at node {}, this fabric gives a job at most {maximum}: ask for less, or raise node_memory in the topology file",
+        site.name
+    );
+    Refusal { holder: Some(site.name.clone()), ..too_much(Resource::Memory, bytes, maximum, text) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! How many buffers a quota stands for: the manager counts with it what a node then reserves.
+
+use super::job::Limits;
+
+/// Buffers that one logical node of a job reserves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reservation {
+    /// Of `payload` bytes each.
+    pub datagrams: u64,
+    /// Of `segment` bytes each.
+    pub segments: u64,
+}
+
+impl Reservation {
+    /// What a logical node with so many children reserves. Numbers beyond 64 bits stand at the largest.
+    ///
+    /// Datagrams: a slot in use holds one per child while it fills, one for the result of its other bank, and one on its
+    /// way out. Segments: as much as children may be ahead, the accumulators and their results, and one being read from
+    /// each link. [`SPARE`] of both cover what is written and not yet let go of.
+    pub fn of(limits: &Limits, children: u64) -> Reservation {
+        let datagrams = u64::from(limits.osts).saturating_mul(children.saturating_add(2));
+        let staged = children.saturating_mul(u64::from(limits.staging));
+        let context = staged.saturating_add(2 * u64::from(limits.flight));
+        let segments = u64::from(limits.streams).saturating_mul(context).saturating_add(children);
+        Reservation { datagrams: datagrams.saturating_add(SPARE), segments: segments.saturating_add(SPARE) }
+    }
+
+    /// Bytes of all these buffers.
+    pub fn bytes(&self, limits: &Limits) -> u64 {
+        let datagrams = self.datagrams.saturating_mul(u64::from(limits.payload));
+        datagrams.saturating_add(self.segments.saturating_mul(u64::from(limits.segment)))
+    }
+}
+
+/// Buffers of either kind beyond what the quota counts: eight, and those that a reader holds for frames it foresees.
+pub const SPARE: u64 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        groups: 1,
+        window: 16,
+        osts: 100,
+        payload: 1000,
+        streams: 4,
+        segment: 65_536,
+        staging: 16,
+        flight: 32,
+        stream_threshold: 0,
+        lease_operations: 0,
+        heartbeat_ms: 1,
+        dead_after_ms: 3,
+    };
+
+    #[test]
+    fn buffers_grow_with_children_slots_and_contexts() {
+        let reservation = Reservation::of(&LIMITS, 8);
+        assert_eq!(reservation, Reservation { datagrams: 100 * 10 + 15, segments: 4 * (8 * 16 + 64) + 8 + 15 });
+        assert_eq!(reservation.bytes(&LIMITS), 1015 * 1000 + 791 * 65_536);
+    }
+
+    #[test]
+    fn limits_that_nobody_can_have_do_not_wrap_around() {
+        let most = u32::MAX;
+        let limits =
+            Limits { osts: most, payload: most, streams: most, segment: most, staging: most, flight: most, ..LIMITS };
+        assert_eq!(Reservation::of(&limits, u64::MAX).bytes(&limits), u64::MAX);
+    }
+}
