@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use std::net::SocketAddr;
 
+use super::Lifetime;
 use super::error::{Context, LabError};
 use super::readiness::{Readiness, Verdict};
 use crate::namespace::{Entry, fork, fresh::Fresh};
@@ -39,9 +40,15 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Starts `command` in a session of its own, with its output in `FOLDER/NAME.log` and itself in `FOLDER/NAME.pid`. Its
+    /// Starts `command` in a session of its own, or if it is `Owned` in a process group of its own, with its output in `FOLDER/NAME.log` and itself in `FOLDER/NAME.pid`. Its
     /// standard input is as the command says.
-    pub(crate) fn launch(folder: &Path, name: &str, setting: Setting, command: &mut Command) -> Result<Self, LabError> {
+    pub(crate) fn launch(
+        folder: &Path,
+        name: &str,
+        setting: Setting,
+        lifetime: Lifetime,
+        command: &mut Command,
+    ) -> Result<Self, LabError> {
         let file = |kind: &str| folder.join(format!("{name}.{kind}"));
         let socket = file("notify");
         let readiness = Readiness::listen(socket.clone()).context(|| format!("listen on {}", socket.display()))?;
@@ -49,7 +56,7 @@ impl Starting {
         let output = create(&log)?;
         let errors = output.try_clone().context(|| format!("open {}", log.display()))?;
         let pid_path = file("pid");
-        detach(command, setting, create(&pid_path)?).context(|| "open /proc".to_owned())?;
+        detach(command, setting, lifetime, create(&pid_path)?).context(|| "open /proc".to_owned())?;
         command.current_dir("/").env("NOTIFY_SOCKET", readiness.path()).stdout(output).stderr(errors);
         let mut child = command.spawn().context(|| format!("start {}", command.get_program().display()))?;
         // The process in the middle, which has ended; its child wrote its own line into the pid file before it became the
@@ -91,7 +98,7 @@ impl Starting {
 /// Makes the command's process enter its setting, leave our session and write its line of /proc into the pid file before
 /// anything else, so that no moment exists in which the daemon runs and nobody could find it, not even when we are killed
 /// half-way.
-fn detach(command: &mut Command, setting: Setting, pid_file: File) -> io::Result<()> {
+fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file: File) -> io::Result<()> {
     // Ours, which shows the daemon by the id that we know it by, wherever it goes.
     let proc = File::open("/proc")?;
     let before_exec = move || {
@@ -106,7 +113,12 @@ fn detach(command: &mut Command, setting: Setting, pid_file: File) -> io::Result
                 fork::continue_as_orphan()?;
             }
         }
-        rustix::process::setsid()?;
+        match lifetime {
+            Lifetime::Detached => drop(rustix::process::setsid()?),
+            // Linux may schedule by session (autogroup): a yield then reaches nobody outside it. Machines of a laboratory
+            // share few cores, and their programs wait for one another, so daemons stay in the session of what is measured.
+            Lifetime::Owned => rustix::process::setpgid(None, None)?,
+        }
         let own = rustix::fs::openat(&proc, OWN_STAT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut line = [0; 1024];
         let length = rustix::io::read(&own, &mut line)?;
@@ -150,13 +162,16 @@ mod tests {
     }
 
     fn ready(folder: &Path, script: &str, limit: Duration) -> Result<SocketAddr, LabError> {
-        Starting::launch(folder, "daemon", Setting::Here, &mut shell(script))?.ready(Instant::now() + limit, limit)
+        Starting::launch(folder, "daemon", Setting::Here, Lifetime::Detached, &mut shell(script))?
+            .ready(Instant::now() + limit, limit)
     }
 
     #[test]
     fn the_pid_file_names_the_daemon_and_the_daemon_leads_its_session() {
         let scratch = Scratch::new();
-        let starting = Starting::launch(scratch.path(), "daemon", Setting::Here, &mut shell("sleep 60")).unwrap();
+        let starting =
+            Starting::launch(scratch.path(), "daemon", Setting::Here, Lifetime::Detached, &mut shell("sleep 60"))
+                .unwrap();
         let line = fs::read_to_string(scratch.path().join("daemon.pid")).unwrap();
         assert_eq!(ProcessId::from_stat(&line), Some(starting.process.id()));
         let pid = rustix::process::Pid::from_raw(starting.process.id().pid as i32);
@@ -188,7 +203,8 @@ mod tests {
     fn a_program_that_does_not_exist_is_named() {
         let scratch = Scratch::new();
         let mut command = Command::new("/nonexistent/trib");
-        let error = Starting::launch(scratch.path(), "daemon", Setting::Here, &mut command).unwrap_err();
+        let error =
+            Starting::launch(scratch.path(), "daemon", Setting::Here, Lifetime::Detached, &mut command).unwrap_err();
         assert!(error.to_string().contains("/nonexistent/trib"), "{error}");
     }
 }

@@ -74,7 +74,7 @@ fn start_keeper(
     let (input, lifeline) = std::io::pipe().context(|| "make a pipe".to_owned())?;
     let mut command = Command::new(launch.program);
     command.args(["lab", "keep"]).arg(folder.path()).stdin(input);
-    let starting = Starting::launch(folder.path(), KEEPER, Setting::Fresh(Fresh::new()), &mut command)
+    let starting = Starting::launch(folder.path(), KEEPER, Setting::Fresh(Fresh::new()), launch.lifetime, &mut command)
         .map_err(|error| explain(&error))?;
     // It listens nowhere, so that no address is what it should give.
     let (_name, _nowhere) = starting.ready_somewhere(deadline, launch.limit)?;
@@ -159,7 +159,13 @@ impl Daemons<'_> {
         };
         // A daemon reports to us alone, and takes its manager from its arguments.
         command.env_remove("TRIB_MANAGER").stdin(Stdio::null());
-        Starting::launch(self.folder.path(), name, entry.map_or(Setting::Here, Setting::Inside), command)
+        Starting::launch(
+            self.folder.path(),
+            name,
+            entry.map_or(Setting::Here, Setting::Inside),
+            self.launch.lifetime,
+            command,
+        )
     }
 }
 
