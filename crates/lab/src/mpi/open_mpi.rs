@@ -22,6 +22,9 @@ pub(super) fn arguments(trib: &Path, hosts: &[String], launch: &MpiLaunch) -> Ve
         ("plm_rsh_agent", agent.as_str()),
         // Every daemon is started from h0: a tree of launchers would save nothing here.
         ("plm_rsh_no_tree_spawn", "1"),
+        // A session of its own for every host's daemon would be a scheduling group of its own (autogroup), and ranks that
+        // yield to others would reach nobody.
+        ("orte_leave_session_attached", "1"),
         ("oob_tcp_if_include", "eth0"),
         ("btl_tcp_if_include", "eth0"),
         ("btl", "self,tcp"),
