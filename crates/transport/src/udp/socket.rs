@@ -1,7 +1,7 @@
 //! The datagram socket.
 
 use std::io;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
@@ -130,22 +130,25 @@ impl DatagramSocket {
     pub fn recv(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
         batch.got.clear();
         let count = batch.capacity().min(BATCH_MAX);
-        let mut names: [libc::sockaddr_storage; BATCH_MAX] = zeroed();
-        let mut slices: [libc::iovec; BATCH_MAX] = zeroed();
-        let mut messages: [libc::mmsghdr; BATCH_MAX] = zeroed();
+        // Only what a call uses is written: a rank that waits makes this call several times an operation.
+        let mut names = [const { MaybeUninit::<libc::sockaddr_storage>::uninit() }; BATCH_MAX];
+        let mut slices = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH_MAX];
+        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH_MAX];
         for (at, memory) in batch.memory.chunks_exact_mut(batch.size).take(count).enumerate() {
-            slices[at] = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
-            let message = &mut messages[at].msg_hdr;
-            message.msg_name = (&raw mut names[at]).cast();
-            message.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            message.msg_iov = &raw mut slices[at];
-            message.msg_iovlen = 1;
+            let slice = slices[at].write(libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() });
+            let mut message: libc::mmsghdr = zeroed();
+            message.msg_hdr.msg_name = names[at].as_mut_ptr().cast();
+            message.msg_hdr.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            message.msg_hdr.msg_iov = slice;
+            message.msg_hdr.msg_iovlen = 1;
+            messages[at].write(message);
         }
-        // SAFETY: each message points to memory of its own in `batch` and `names`, which outlive the call.
+        // SAFETY: the first `count` messages are written, and each points to memory of its own in `batch` and `names`, which
+        // outlive the call.
         let got = unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
+                messages.as_mut_ptr().cast(),
                 count as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 core::ptr::null_mut(),
@@ -162,11 +165,13 @@ impl DatagramSocket {
             };
         };
         for (message, name) in messages.iter().zip(&names).take(got) {
-            let len = message.msg_len as usize;
+            // SAFETY: the kernel received into this message, and wrote its source; the storage is large enough for any family,
+            // and the bytes that a family does not have are not looked at.
+            let (len, source) = unsafe { (message.assume_init_ref().msg_len as usize, source_address(name.as_ptr())) };
             self.counters.received += 1;
             self.counters.received_bytes += len as u64;
             // A datagram whose source is no IP address does not occur; it would be rejected as unknown.
-            let source = source_address(name).unwrap_or(self.local);
+            let source = source.unwrap_or(self.local);
             batch.got.push((len, source));
         }
         let receiving = self.faults.as_mut().map(|shaken| &mut shaken.receiving);
@@ -179,15 +184,16 @@ impl DatagramSocket {
             libc::iovec { iov_base: sealed.as_ptr().cast_mut().cast(), iov_len: sealed.len() },
             libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() },
         ];
-        let mut messages: [libc::mmsghdr; CHILDREN_MAX] = zeroed();
-        let mut names: [mem::MaybeUninit<SockAddr>; CHILDREN_MAX] =
-            [const { mem::MaybeUninit::uninit() }; CHILDREN_MAX];
+        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; CHILDREN_MAX];
+        let mut names = [const { MaybeUninit::<SockAddr>::uninit() }; CHILDREN_MAX];
         for ((message, name), target) in messages.iter_mut().zip(&mut names).zip(to) {
             let name = name.write(SockAddr::from(reachable(*target, self.local)));
-            message.msg_hdr.msg_name = name.as_ptr().cast_mut().cast();
-            message.msg_hdr.msg_namelen = name.len();
-            message.msg_hdr.msg_iov = slices.as_mut_ptr();
-            message.msg_hdr.msg_iovlen = slices.len();
+            let mut filled: libc::mmsghdr = zeroed();
+            filled.msg_hdr.msg_name = name.as_ptr().cast_mut().cast();
+            filled.msg_hdr.msg_namelen = name.len();
+            filled.msg_hdr.msg_iov = slices.as_mut_ptr();
+            filled.msg_hdr.msg_iovlen = slices.len();
+            message.write(filled);
         }
         let mut rest = &mut messages[..to.len()];
         while !rest.is_empty() {
@@ -195,7 +201,7 @@ impl DatagramSocket {
             let sent = unsafe {
                 libc::sendmmsg(
                     self.socket.as_raw_fd(),
-                    rest.as_mut_ptr(),
+                    rest.as_mut_ptr().cast(),
                     rest.len() as libc::c_uint,
                     libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
                 )
@@ -316,17 +322,20 @@ fn reachable(target: SocketAddr, local: SocketAddr) -> SocketAddr {
     }
 }
 
-fn source_address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
-    match libc::c_int::from(name.ss_family) {
+/// # Safety
+/// `name` was written by the kernel as the source of a datagram.
+unsafe fn source_address(name: *const libc::sockaddr_storage) -> Option<SocketAddr> {
+    // SAFETY: every address begins with its family.
+    match libc::c_int::from(unsafe { (*name).ss_family }) {
         libc::AF_INET => {
             // SAFETY: the family says so, and sockaddr_storage is large and aligned enough for any of them.
-            let v4 = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
+            let v4 = unsafe { &*name.cast::<libc::sockaddr_in>() };
             let ip = u32::from_be(v4.sin_addr.s_addr);
             Some(SocketAddr::new(core::net::Ipv4Addr::from(ip).into(), u16::from_be(v4.sin_port)))
         }
         libc::AF_INET6 => {
             // SAFETY: as above.
-            let v6 = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in6>() };
+            let v6 = unsafe { &*name.cast::<libc::sockaddr_in6>() };
             let ip = core::net::Ipv6Addr::from(v6.sin6_addr.s6_addr);
             Some(SocketAddr::new(ip.to_canonical(), u16::from_be(v6.sin6_port)))
         }
@@ -334,16 +343,11 @@ fn source_address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// C structures of integers and pointers, all zero.
-fn zeroed<T: Zeroable, const N: usize>() -> [T; N] {
-    // SAFETY: `Zeroable` is implemented below only for types of which zero bytes are a value.
+/// A message header of no address, no memory and no flags.
+fn zeroed() -> libc::mmsghdr {
+    // SAFETY: integers and pointers, of which zero bytes are values.
     unsafe { mem::zeroed() }
 }
-
-trait Zeroable {}
-impl Zeroable for libc::sockaddr_storage {}
-impl Zeroable for libc::iovec {}
-impl Zeroable for libc::mmsghdr {}
 
 /// Most datagrams of one receive call.
 const BATCH_MAX: usize = 32;
