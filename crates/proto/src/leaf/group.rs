@@ -44,6 +44,8 @@ pub(super) struct Group {
     pub(super) abandoned: bool,
     pub(super) datagrams: Datagrams,
     pub(super) streams: Streams,
+    /// Whether it counts among those that stream.
+    pub(super) is_counted: bool,
     op_seq: u64,
 }
 
@@ -59,6 +61,7 @@ impl Group {
             abandoned: false,
             datagrams: Datagrams::new(limits),
             streams: Streams::new(limits),
+            is_counted: false,
             op_seq: 0,
         }
     }

@@ -59,6 +59,8 @@ pub struct LeafCore {
     by_index: Vec<Option<GroupId>>,
     /// Groups that may have a probe timer running.
     armed: Vec<GroupId>,
+    /// Groups that stream now.
+    streaming: u64,
     next_group: u64,
     next_op: u64,
     link: Option<Liveness>,
@@ -80,6 +82,7 @@ impl LeafCore {
             joining: BTreeMap::new(),
             by_index: Vec::new(),
             armed: Vec::new(),
+            streaming: 0,
             next_group: 0,
             next_op: 0,
             link: None,
@@ -316,6 +319,7 @@ impl LeafCore {
 
     fn leave(&mut self, id: GroupId, out: &mut impl LeafOutput) {
         let Some(group) = self.groups.remove(&id) else { return };
+        self.streaming -= u64::from(group.is_counted);
         if let Some((index, _)) = group.name {
             self.forget_index(index, id);
             if !self.lost {
@@ -363,13 +367,27 @@ impl LeafCore {
     fn pump(&mut self, now: Nanos, id: GroupId, out: &mut impl LeafOutput) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         if group.failed.is_some() || group.name.is_none() {
-            return;
+            return self.count(id);
         }
         let idle = group.datagrams.deadline() == Nanos::NEVER;
         group.datagrams.pump(now, &self.edge, &group.name, &self.round_trip, out);
-        group.streams.pump(&self.edge, &group.name, out);
+        let streaming = self.streaming + u64::from(!group.is_counted);
+        group.streams.pump(&self.edge, &group.name, streaming, out);
         if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
             self.armed.push(id);
         }
+        self.count(id);
+    }
+
+    /// Notes whether the group streams.
+    fn count(&mut self, id: GroupId) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let streams = group.failed.is_none() && group.streams.is_active();
+        match (group.is_counted, streams) {
+            (false, true) => self.streaming += 1,
+            (true, false) => self.streaming -= 1,
+            _ => {}
+        }
+        group.is_counted = streams;
     }
 }

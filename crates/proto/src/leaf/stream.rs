@@ -96,9 +96,19 @@ impl Streams {
         self.active.iter().rev().find(|operation| is_due && operation.base <= seq)
     }
 
-    pub(super) fn pump(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+    /// Whether operations are under way.
+    pub(super) fn is_active(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// Sends what the windows allow while this is one of `streaming` groups of the rank that stream.
+    ///
+    /// They share the flight: what a rank has on its link at once must not grow with its groups, or a job of many groups
+    /// would take the link from one that has a single one. Each keeps a few segments, so none waits for another.
+    pub(super) fn pump(&mut self, edge: &Edge, name: &Name, streaming: u64, out: &mut impl LeafOutput) {
         self.start(edge, name, out);
-        while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + self.flight) {
+        let flight = self.flight.div_ceil(streaming.max(1)).max(SHARE_MIN.min(self.flight));
+        while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
             let header = Header { mark: self.got, flags: FLAG_STREAM, ..edge.group_header(name, Kind::Contribution) };
@@ -217,3 +227,6 @@ impl Streams {
         self.phase = Phase::Stopping;
     }
 }
+
+/// Segments that a group may have in flight however many others stream.
+const SHARE_MIN: u64 = 4;

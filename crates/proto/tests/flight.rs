@@ -1,0 +1,125 @@
+//! How much of its vectors a rank has on its link at once, whatever the number of its groups.
+
+use core::ops::Range;
+
+use trib_proto::leaf::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
+use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
+use trib_wire::body::Fault;
+use trib_wire::header::FLAG_STREAM;
+use trib_wire::{
+    Body, ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, Header, JobId, Kind, NodeId, Rank,
+    RankList, ReduceOp, Signature,
+};
+
+const NOW: Nanos = Nanos(1);
+const FLIGHT: u32 = 24;
+
+fn core() -> LeafCore {
+    let limits = Limits {
+        groups: 16,
+        window: 4,
+        osts: 64,
+        payload: 64,
+        streams: 8,
+        segment: 1 << 20,
+        staging: 64,
+        flight: FLIGHT,
+        stream_threshold: 0,
+        lease_operations: 0,
+        heartbeat: Nanos::from_millis(1000),
+        dead_after: Nanos::from_millis(60_000),
+    };
+    let (job, epoch, node) = (JobId(1), Epoch(1), NodeId(2));
+    LeafCore::new(LeafConfig { job, epoch, rank: Rank(0), world_size: 2, node, child: ChildIndex(0), limits })
+}
+
+/// Keeps what the core sends.
+#[derive(Default)]
+struct Wire(Vec<Header>);
+
+impl Wire {
+    fn segments(&mut self) -> Vec<Header> {
+        self.0.drain(..).filter(|header| header.kind == Kind::Contribution).collect()
+    }
+}
+
+impl LeafOutput for Wire {
+    fn transmit(&mut self, _: Path, header: &Header, _: Payload<'_>) {
+        self.0.push(*header);
+    }
+    fn deliver(&mut self, _: Slice) {}
+    fn complete(&mut self, _: OpId, _: Result<Range<u64>, Fault>) {}
+    fn stable(&mut self, _: GroupId, _: Path, _: u64) {}
+    fn group_ready(&mut self, _: GroupId) {}
+    fn group_failed(&mut self, _: GroupId, _: Fault) {}
+    fn note(&mut self, _: Note) {}
+}
+
+fn from_node(group: u32, kind: Kind) -> Header {
+    let head = Header::new(kind, JobId(1), Epoch(1), NodeId(2), ChildIndex(0));
+    Header { group: GroupIndex(group), generation: Generation(1), flags: FLAG_STREAM, ..head }
+}
+
+/// A group that holds the lock and has posted a long allreduce; what it sent at once.
+fn stream(core: &mut LeafCore, wire: &mut Wire, group: u32) -> Vec<Header> {
+    let members = RankList::world(2);
+    let tag = u64::from(group);
+    let id = core.create_group(NOW, members.clone(), tag, wire).unwrap();
+    let ready = from_node(group, Kind::Ready);
+    core.on_frame(NOW, Path::Stream, &ready, Body::Ready(GroupKey { tag, members }), wire);
+    let signature = Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::F64,
+        op: ReduceOp::Sum,
+        root: 0,
+        count: 1 << 20,
+    };
+    core.post(NOW, id, signature, wire).unwrap();
+    let grant = Header { seq: 1, ..from_node(group, Kind::Grant) };
+    core.on_frame(NOW, Path::Stream, &grant, Body::None, wire);
+    wire.segments()
+}
+
+/// The node's answer to a segment.
+fn answer(core: &mut LeafCore, wire: &mut Wire, segment: &Header) {
+    let result = Header { kind: Kind::Result, child: ChildIndex::ALL, ..*segment };
+    core.on_frame(NOW, Path::Stream, &result, Body::None, wire);
+}
+
+#[test]
+fn a_single_group_has_the_whole_flight() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    assert_eq!(stream(&mut core, &mut wire, 0).len(), FLIGHT as usize);
+}
+
+#[test]
+fn groups_that_stream_share_the_flight_and_each_keeps_some() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    let sent: Vec<Vec<Header>> = (0..8).map(|group| stream(&mut core, &mut wire, group)).collect();
+    let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
+    assert_eq!(counts, [24, 12, 8, 6, 5, 4, 4, 4]);
+    // The first one sends nothing more until it is down to its share.
+    for (at, segment) in sent[0].iter().enumerate() {
+        answer(&mut core, &mut wire, segment);
+        assert_eq!(wire.segments().len(), usize::from(at >= 20), "after {} results", at + 1);
+    }
+}
+
+#[test]
+fn who_is_alone_again_has_the_whole_flight_again() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    let first = stream(&mut core, &mut wire, 0);
+    let second = stream(&mut core, &mut wire, 1);
+    assert_eq!((first.len(), second.len()), (24, 12));
+    let lost = Header { child: ChildIndex(0), ..from_node(0, Kind::GroupError) };
+    let fault = Fault {
+        reason: trib_wire::Reason::MemberDead,
+        node: NodeId(2),
+        rank_a: Rank(1),
+        rank_b: Rank(1),
+        signatures: None,
+    };
+    core.on_frame(NOW, Path::Stream, &lost, Body::GroupError(fault), &mut wire);
+    answer(&mut core, &mut wire, &second[0]);
+    assert_eq!(wire.segments().len(), 13, "24 in flight, of which 11 were");
+}
