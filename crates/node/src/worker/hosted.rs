@@ -1,6 +1,7 @@
 //! The jobs of one worker, and how a frame's header finds its job.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use trib_wire::{ChildIndex, JobId, NodeId};
 
@@ -64,10 +65,10 @@ impl Hosted {
         concerned.map(|(_, slot)| *slot).nth(n)
     }
 
-    /// Slots in use.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
-        let used: Vec<Slot> = (0..self.jobs.len()).filter(|slot| self.jobs[*slot].is_some()).collect();
-        used.into_iter()
+    /// Every slot, those of jobs that are gone included: a clock's tick changes the table while it walks, and allocates
+    /// nothing.
+    pub(crate) fn slots(&self) -> Range<Slot> {
+        0..self.jobs.len()
     }
 
     /// The jobs.

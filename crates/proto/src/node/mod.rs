@@ -167,7 +167,7 @@ impl NodeCore {
         }
         self.next_tick = now + self.place.config.limits.heartbeat;
         let links = (0..self.children.len()).map(|c| Link::Child(ChildIndex(c as u16))).chain([Link::Parent]);
-        for link in links.collect::<Vec<_>>() {
+        for link in links {
             let limits = self.place.config.limits;
             let Some(Some(liveness)) = self.liveness(link) else { continue };
             match liveness.need(now, &limits) {

@@ -1,0 +1,116 @@
+//! Memory allocated per operation: none by the nodes, one piece by a rank (what its poster holds of the operation). A fabric
+//! in one process, manager and all, under an allocator that counts.
+
+mod counted;
+mod fabric;
+
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fabric::Fabric;
+use trib_client::params::RENDEZVOUS_ENV;
+use trib_client::{Context, DataType, Params, RankList, ReduceOp};
+
+/// Equal operations, counted after a warm-up.
+#[derive(Debug)]
+struct Round {
+    bytes: usize,
+    warm_up: usize,
+    operations: usize,
+}
+
+const ROUNDS: [Round; 4] = [
+    Round { bytes: 4, warm_up: 500, operations: 3000 },
+    Round { bytes: 8 << 10, warm_up: 500, operations: 1000 },
+    Round { bytes: 64 << 10, warm_up: 200, operations: 500 },
+    Round { bytes: 4 << 20, warm_up: 20, operations: 30 },
+];
+
+#[test]
+fn operations_allocate_nothing_at_the_nodes_and_once_at_the_ranks() {
+    // SAFETY: nothing else runs yet in this process, whose only test this is.
+    unsafe { std::env::set_var(RENDEZVOUS_ENV, "allocations") };
+    let fabric = Fabric::up();
+    counted::begin();
+    let ranks: Vec<_> = (0..RANKS).map(|rank| start(rank, fabric.url.clone())).collect();
+    await_all(&ranks);
+    let (workers, of_ranks) = counted::end();
+    assert!(workers > 0 && of_ranks > 0, "making a group allocates, and the allocator has not noticed it");
+    let mut offences = Vec::new();
+    for round in ROUNDS {
+        open(&ranks);
+        await_all(&ranks);
+        counted::begin();
+        open(&ranks);
+        await_all(&ranks);
+        let (workers, of_ranks) = counted::end();
+        let per_rank = of_ranks as f64 / (round.operations as f64 * f64::from(RANKS));
+        let said = format!("{round:?}: {workers} by nodes, {per_rank:.3} per operation by a rank");
+        println!("{said}; limits 0, {PER_RANK_MAX}");
+        if workers > 0 || per_rank > PER_RANK_MAX {
+            offences.push(said);
+        }
+    }
+    open(&ranks);
+    for rank in ranks {
+        rank.thread.join().unwrap();
+    }
+    assert!(offences.is_empty(), "{offences:#?}");
+}
+
+/// A rank's thread, and the gates that it waits at.
+struct Running {
+    thread: JoinHandle<()>,
+    arrived: Receiver<()>,
+    opened: SyncSender<()>,
+}
+
+fn start(rank: u32, manager: String) -> Running {
+    // These channels have their memory from the beginning.
+    let ((arrive, arrived), (opened, open)) = (mpsc::sync_channel(1), mpsc::sync_channel(1));
+    let gate = move || {
+        arrive.send(()).unwrap();
+        open.recv().unwrap();
+    };
+    let thread = thread::Builder::new().name(format!("rank-{rank}")).spawn(move || run(rank, manager, gate)).unwrap();
+    Running { thread, arrived, opened }
+}
+
+/// Waits until every rank stands at its gate; one that has failed never will.
+fn await_all(ranks: &[Running]) {
+    for (rank, running) in ranks.iter().enumerate() {
+        assert!(running.arrived.recv_timeout(LIMIT).is_ok(), "rank {rank} has failed or hangs");
+    }
+}
+
+fn open(ranks: &[Running]) {
+    for rank in ranks {
+        rank.opened.send(()).unwrap();
+    }
+}
+
+fn run(rank: u32, manager: String, gate: impl Fn()) {
+    let host = Some(format!("h{rank}"));
+    let context = Context::join(Params { manager: Some(manager), host, ..Params::new(rank, RANKS) }).unwrap();
+    let world = context.create_group(RankList::world(RANKS), 0).unwrap();
+    gate();
+    for Round { bytes, warm_up, operations } in ROUNDS {
+        let (input, mut output) = (vec![rank as u8; bytes], vec![0; bytes]);
+        let mut repeat = |times| {
+            for _ in 0..times {
+                world.allreduce(Some(&input), &mut output, DataType::U8, ReduceOp::Sum).unwrap();
+            }
+        };
+        repeat(warm_up);
+        gate();
+        repeat(operations);
+        gate();
+        assert!(output.iter().all(|sum| *sum == (0..RANKS as u8).sum::<u8>()), "wrong sum of {bytes} bytes");
+    }
+}
+
+const RANKS: u32 = 4;
+/// One piece per operation, and a little for what goes on beside them.
+const PER_RANK_MAX: f64 = 1.05;
+const LIMIT: Duration = Duration::from_secs(120);

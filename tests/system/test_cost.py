@@ -1,0 +1,135 @@
+"""What an allreduce costs besides time: bytes and packets on every link, system calls and waits of ranks and nodes.
+
+Counts, not times, so that they are the same on a busy machine; where being late costs something (a question after a
+result, an acknowledgement more, a sleep more), the least of some runs counts. A limit is a little above what is measured
+here, loaded or not. Whoever makes something cheaper lowers it; whoever has to raise one says in the commit what it buys.
+"""
+
+import collections
+import pathlib
+import tempfile
+import unittest
+
+from harness import wait_until
+from system_calls import Calls, tracepoint, waits
+from test_lab import Lab, RanksOnHosts
+
+HOSTS = 4
+RUNS = 3
+#: Operations of one run, by vector size in bytes: datagrams, then streams.
+OPERATIONS = {4: 300, 64 << 10: 60, 1 << 20: 8, 8 << 20: 2}
+
+#: Most that one operation may cost where it costs most: on one link and direction, at one process.
+#: Wire bytes are parts of the vector, but for the vector of 4 bytes. Calls are those that do something.
+LIMITS = {
+    # A datagram each way on each link, 150 bytes with all headers. Processes send one per neighbour and way, and
+    # wake once per datagram that they take at most, which is a look, a read and a send.
+    4: {
+        "wire bytes": 153, "packets": 1.02,
+        "rank sends": 1.02, "leaf sends": 2.04, "spine sends": 1.02,
+        "rank calls": 3.6, "leaf calls": 8.5, "spine calls": 6,
+        "rank waits": 1.2, "leaf waits": 3.3, "spine waits": 2.2,
+    },
+    64 << 10: {
+        "wire bytes": 1.012, "packets": 11,
+        "rank sends": 1.3, "leaf sends": 4.2, "spine sends": 2.8,
+        "rank calls": 6.2, "leaf calls": 13, "spine calls": 8,
+        "rank waits": 1.6, "leaf waits": 4, "spine waits": 3,
+    },
+    1 << 20: {
+        "wire bytes": 1.012, "packets": 170,
+        "rank sends": 26, "leaf sends": 80, "spine sends": 50,
+        "rank calls": 85, "leaf calls": 210, "spine calls": 135,
+        "rank waits": 28, "leaf waits": 70, "spine waits": 50,
+    },
+    8 << 20: {
+        "wire bytes": 1.011, "packets": 1300,
+        "rank sends": 160, "leaf sends": 560, "spine sends": 370,
+        "rank calls": 560, "leaf calls": 1500, "spine calls": 1000,
+        "rank waits": 200, "leaf waits": 480, "spine waits": 370,
+    },
+}
+
+
+class Cost(unittest.TestCase):
+    def test_an_allreduce_costs_no_more_than_it_did(self):
+        options = ("--hosts", str(HOSTS), "--leaf-ports", "2", "--rate", "500mbit")
+        with Lab(*options) as lab, tempfile.TemporaryDirectory() as gates:
+            runs = [run for run in OPERATIONS.items() for _ in range(RUNS)]
+            argument = {"gates": gates, "runs": runs, "tracepoint": tracepoint()}
+            with RanksOnHosts(lab, HOSTS, "cost_worker", "allreduces", argument) as ranks:
+                nodes = Nodes(lab)
+                self.addCleanup(nodes.close)
+                carried = [self.run_one(lab, nodes, ranks, pathlib.Path(gates), number) for number in range(len(runs))]
+                spent = ranks.results()
+                counted = nodes.are_counted()
+        print()
+        if not counted or spent[0][0]["calls"] is None:
+            print("system calls are not counted: this kernel does not show its tracepoints here")
+        for number, (size, operations) in enumerate(OPERATIONS.items()):
+            here = range(RUNS * number, RUNS * (number + 1))
+            seen = [costs(size, operations, carried[run], [rank[run] for rank in spent]) for run in here]
+            self.judge(size, {name: min(one[name] for one in seen) for name in seen[0]})
+
+    def run_one(self, lab, nodes, ranks, gates, number):
+        """Opens one gate; what links and nodes have counted until all ranks are through."""
+        wait_until(lambda: all(ranks.progress(rank) == 2 * number for rank in range(HOSTS)), 60, f"ranks at gate {number}")
+        before = {**lab.counters(), **nodes.counters()}
+        (gates / str(number)).touch()
+        wait_until(lambda: all(ranks.progress(rank) > 2 * number for rank in range(HOSTS)), 60, f"run {number}")
+        after = {**lab.counters(), **nodes.counters()}
+        (gates / f"{number}.read").touch()
+        return {key: tuple(a - b for a, b in zip(after[key], before[key])) for key in after}
+
+    def judge(self, size, cost):
+        limits = {name: limit for name, limit in LIMITS[size].items() if name in cost}
+        said = (f"{name} {cost[name]:.5g} ({limit:g})" for name, limit in limits.items())
+        print(f"{size} bytes, figure (limit): {', '.join(said)}")
+        for name, limit in limits.items():
+            with self.subTest(bytes=size, what=name):
+                self.assertLessEqual(cost[name], limit)
+
+
+class Nodes:
+    """System calls and waits of the aggregation nodes."""
+
+    def __init__(self, lab):
+        daemons = lab.status()["daemons"]
+        self.pids = {daemon["name"]: daemon["pid"] for daemon in daemons if daemon["name"] != "manager"}
+        self.calls = {name: Calls(pid, tracepoint()) for name, pid in self.pids.items()}
+
+    def are_counted(self):
+        return all(calls.counts() is not None for calls in self.calls.values())
+
+    def close(self):
+        for calls in self.calls.values():
+            calls.close()
+
+    def counters(self):
+        """{("node", name): (waits, calls, sends)}, the last two where they are counted."""
+        return {("node", name): (waits(pid), *(self.calls[name].counts() or ())) for name, pid in self.pids.items()}
+
+
+def costs(size, operations, carried, ranks):
+    """What one operation cost, in the words of LIMITS."""
+    found = collections.defaultdict(float)
+
+    def take(names, counts):
+        for name, count in zip(names, counts):
+            found[name] = max(found[name], count / operations)
+
+    for (link, way), counts in carried.items():
+        if link == "node":
+            role = way.rstrip("0123456789")
+            take((f"{role} waits", f"{role} calls", f"{role} sends"), counts)
+        else:
+            take(("wire bytes", "packets"), counts)
+    for rank in ranks:
+        take(("rank waits", "rank calls", "rank sends"), (rank["waits"], *(rank["calls"] or ())))
+    if size > 4:
+        found["wire bytes"] /= size
+    return found
+
+
+if __name__ == "__main__":
+    unittest.main()
