@@ -27,12 +27,12 @@ LIMITS = {
     4: {
         "wire bytes": 153, "packets": 1.02,
         "rank sends": 1.02, "leaf sends": 2.04, "spine sends": 1.02,
-        "rank calls": 3.6, "leaf calls": 8.5, "spine calls": 6,
-        "rank waits": 1.2, "leaf waits": 3.3, "spine waits": 2.2,
+        "rank calls": 3.6, "leaf calls": 9.5, "spine calls": 6,
+        "rank waits": 1.2, "leaf waits": 3.3, "spine waits": 2.5,
     },
     64 << 10: {
         "wire bytes": 1.012, "packets": 11,
-        "rank sends": 1.3, "leaf sends": 4.2, "spine sends": 2.8,
+        "rank sends": 1.3, "leaf sends": 4.8, "spine sends": 3.2,
         "rank calls": 6.2, "leaf calls": 13, "spine calls": 8,
         "rank waits": 1.6, "leaf waits": 4, "spine waits": 3,
     },
