@@ -69,7 +69,7 @@ pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
     for (case, what) in [
         ("two", "two jobs at once, each"),
         ("stopped-third", "two jobs beside a third with a stopped rank, each"),
-        ("greedy-a", "a job beside one that streams on four groups at once"),
+        ("four-groups-a", "a job beside one that streams on four times the groups, each"),
     ] {
         let prefix = format!("tributary-{case}");
         all.push(rows.share_of(what, "jobs", 0.47, |row| row.system.starts_with(&prefix)));

@@ -57,9 +57,11 @@ impl Sharing {
         let equal = Cell::sustained(Allreduce, MIB).times(self.operations);
         // Its rounds have eight operations each, and it gets more than half at worst: these outlast the other's.
         let greedy = Cell { mode: Mode::Flight, ..equal.times(self.operations / 2) };
-        let cases: [(&str, Beside, [Runner; 2]); 3] = [
+        let always = Cell { mode: Mode::Flight, ..equal.times((self.operations / 4).max(1)) };
+        let cases: [(&str, Beside, [Runner; 2]); 4] = [
             ("two", Beside::Nobody, [Runner::plain(equal), Runner::plain(equal)]),
             ("stopped-third", Beside::Stopped, [Runner::plain(equal), Runner::plain(equal)]),
+            ("four-groups", Beside::Nobody, [Runner::plain(always), Runner { cell: always, groups: 4 }]),
             ("greedy", Beside::Nobody, [Runner::plain(equal), Runner { cell: greedy, groups: 4 }]),
         ];
         let mut rows = Vec::new();

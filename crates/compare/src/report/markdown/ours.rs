@@ -87,7 +87,7 @@ impl Page<'_> {
         }
         self.add(
             "## Several operations and several jobs at once\n\n`flight`: eight non-blocking allreduces at once. The others are two jobs \
-             that begin together; of each the median call counts.\n\n| job | operations | share of the link | spread |\n| --- | --- | ---: | ---: |\n",
+             that begin together; of each the median call counts. In `greedy` one of them\nwaits for each result before it sends again and the other always has eight operations in flight.\n\n| job | operations | share of the link | spread |\n| --- | --- | ---: | ---: |\n",
         );
         for row in rows {
             let name = if row.scenario == "flight" { format!("{} (flight)", row.system) } else { row.system.clone() };
