@@ -124,7 +124,7 @@ class Faults(unittest.TestCase):
             clean = self.digests(lab, datagrams_only)
             lab.fault("loss", "--link", "h1", "--percent", "3")
             lab.fault("loss", "--link", "leaf1", "--direction", "up", "--percent", "3")
-            lab.fault("corrupt", "--link", "h2", "--transport", "udp", "--percent", "3")
+            lab.fault("corrupt", "--link", "h2", "--percent", "3")
             self.assertEqual(self.digests(lab, datagrams_only), clean)
             faults = json.loads(lab.run("fault list", "--json").stdout)["faults"]
             self.assertEqual(len(faults), 5)
@@ -132,16 +132,6 @@ class Faults(unittest.TestCase):
             self.assertGreater(sum(fault["packets"] for fault in faults if fault["kind"] == "corrupt"), 0, faults)
             lab.fault("clear")
             self.assertEqual(json.loads(lab.run("fault list", "--json").stdout), {"faults": [], "daemons": []})
-
-    def test_a_damaged_stream_is_given_up_and_never_a_wrong_sum(self):
-        with Lab("--hosts", "2", "--leaf-ports", "1") as lab:
-            argument = {"counts": [100_000], "iterations": 100_000}
-            with RanksOnHosts(lab, 2, "loop_worker", "loop", argument, {"stream_threshold": 0}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(2)), 30, "iterations")
-                lab.fault("corrupt", "--link", "h1", "--direction", "up", "--transport", "tcp", "--percent", "20")
-                output, _ = ranks.process.communicate(timeout=60)
-            self.assertNotEqual(ranks.process.returncode, 0)
-            self.assertNotIn("wrong sum", output)
 
     def test_a_cut_link_is_named_and_a_mended_one_carries_again(self):
         with Lab("--hosts", "4", "--leaf-ports", "2", "--limit", "dead_after_ms=3000", "--limit", "heartbeat_ms=500") as lab:

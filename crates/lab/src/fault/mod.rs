@@ -31,15 +31,14 @@ pub enum Fault {
         /// How many, of all packets: more than 0, at most 100.
         percent: f64,
     },
-    /// One byte of packets' payload is inverted at random. Packets never leave the machine, so nobody has filled in their
-    /// transport checksums and nobody looks at them: the damage reaches the receiving program.
+    /// One byte of datagrams' payload is inverted at random. Packets never leave the machine, so nobody has filled in their
+    /// transport checksums and nobody looks at them: the damage reaches the receiving program. Streams are spared: on a real
+    /// link TCP's checksum makes loss of damage, and here nobody would see it.
     Corrupt {
         /// The link.
         link: String,
         /// Which way.
         direction: Direction,
-        /// Whose packets.
-        transport: Transport,
         /// How many, of all packets: more than 0, at most 100.
         percent: f64,
     },
@@ -50,18 +49,6 @@ pub enum Fault {
     },
     /// Switches drop what goes from host to host; hosts and switches still reach each other.
     IsolateHosts,
-}
-
-/// Whose packets a fault damages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Transport {
-    /// Those of datagrams and streams.
-    Any,
-    /// Those of datagrams.
-    Udp,
-    /// Those of streams.
-    Tcp,
 }
 
 /// What can be done to a daemon.
@@ -241,13 +228,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loss { link, direction, percent } => write!(f, "loss {percent} % on {link} {}", direction.name()),
-            Self::Corrupt { link, direction, percent, transport } => {
-                let whose = match transport {
-                    Transport::Any => "",
-                    Transport::Udp => " of udp",
-                    Transport::Tcp => " of tcp",
-                };
-                write!(f, "corrupt {percent} %{whose} on {link} {}", direction.name())
+            Self::Corrupt { link, direction, percent } => {
+                write!(f, "corrupt {percent} % on {link} {}", direction.name())
             }
             Self::Cut { link } => write!(f, "cut {link}"),
             Self::IsolateHosts => f.write_str("isolate-hosts"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Fault, Transport};
+use super::Fault;
 use crate::lab::LabError;
 use crate::namespace::Entry;
 use crate::network::{Direction, tool};
@@ -13,14 +13,9 @@ impl Fault {
     pub(super) fn rules(&self, plan: &Plan) -> Vec<(String, String)> {
         let rule = match self {
             Self::Loss { percent, .. } => format!("{}counter drop", chance(*percent)),
-            // The byte lies behind the headers of TCP and of UDP; a packet that is shorter stays whole.
-            Self::Corrupt { percent, transport, .. } => {
-                let whose = match transport {
-                    Transport::Any => "{ tcp, udp }",
-                    Transport::Udp => "udp",
-                    Transport::Tcp => "tcp",
-                };
-                format!("meta l4proto {whose} {}{BYTE} set {BYTE} xor 0xff counter", chance(*percent))
+            // The byte lies behind the header; a packet that is shorter stays whole.
+            Self::Corrupt { percent, .. } => {
+                format!("meta l4proto udp {}{BYTE} set {BYTE} xor 0xff counter", chance(*percent))
             }
             Self::Cut { .. } => return Vec::new(),
             Self::IsolateHosts => format!("ip saddr {HOSTS} ip daddr {HOSTS} counter drop"),

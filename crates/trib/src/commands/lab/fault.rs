@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use trib_lab::fault::{Blow, DaemonState, Fault, Transport};
+use trib_lab::fault::{Blow, DaemonState, Fault};
 use trib_lab::{Direction, Lab};
 
 use super::counters::with_count;
@@ -21,7 +21,12 @@ pub(super) struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Action {
     Loss(Packets),
-    Corrupt(Corrupt),
+    /// Invert a byte of a link's datagrams at random, in a way that checksums below ours do not see
+    ///
+    /// The byte is the 41st of UDP's header and payload; shorter packets stay whole, and so do streams, whose damage TCP turns into
+    /// loss on a real link.
+    #[command(after_help = EXAMPLES)]
+    Corrupt(Packets),
     Cut(Cut),
     Mend(Mend),
     Stop(Stop),
@@ -49,25 +54,6 @@ struct Packets {
     /// How many, of all packets that cross in one piece
     #[arg(long, value_name = "PERCENT")]
     percent: f64,
-}
-
-/// Invert a byte of packets of a link at random, in a way that their receivers' checksums do not see
-///
-/// The byte is the 41st of the transport's header and payload, of TCP and UDP; shorter packets stay whole.
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-struct Corrupt {
-    #[command(flatten)]
-    packets: Packets,
-    /// Whose packets only; a damaged stream cannot be mended, who reads it has to give it up
-    #[arg(long, value_name = "PROTOCOL")]
-    transport: Option<Protocol>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Protocol {
-    Udp,
-    Tcp,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -167,13 +153,8 @@ impl Arguments {
             Action::Loss(packets) => {
                 packets.inject(|link, direction, percent| Fault::Loss { link, direction, percent })
             }
-            Action::Corrupt(Corrupt { packets, transport }) => {
-                let transport = match transport {
-                    None => Transport::Any,
-                    Some(Protocol::Udp) => Transport::Udp,
-                    Some(Protocol::Tcp) => Transport::Tcp,
-                };
-                packets.inject(|link, direction, percent| Fault::Corrupt { link, direction, percent, transport })
+            Action::Corrupt(packets) => {
+                packets.inject(|link, direction, percent| Fault::Corrupt { link, direction, percent })
             }
             Action::Cut(Cut { at: At { which, link } }) => {
                 which.attach()?.inject(&Fault::Cut { link }).map_err(failure)
@@ -240,7 +221,7 @@ fn list(lab: &Lab, as_json: bool) -> Result<(), Failure> {
 const EXAMPLES: &str = "\
 Examples:
   trib lab fault loss --link h3 --direction up --percent 1
-  trib lab fault corrupt --link leaf1 --percent 0.1 --transport udp
+  trib lab fault corrupt --link leaf1 --percent 0.1
   trib lab fault cut --link h3; sleep 5; trib lab fault mend --link h3
   trib lab fault stop --process leaf0
   trib lab fault list; trib lab fault clear";
