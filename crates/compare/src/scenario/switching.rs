@@ -13,7 +13,7 @@ use crate::system::System;
 pub(super) fn switch_point(quick: bool) -> Scenario {
     let most = if quick { 18 } else { 22 };
     let cells: Vec<Cell> = (2..=most).map(|power| Cell::sustained(Allreduce, 1 << power)).collect();
-    let rounds = if quick { 3 } else { 5 };
+    let rounds = 5;
     let systems = [
         System::tributary(),
         System::tributary_with("tributary-llt", "stream_threshold=1099511627776"),

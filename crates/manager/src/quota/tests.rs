@@ -17,10 +17,10 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         groups: 16_384,
         window: 16,
         // As many as a GiB has room for at the four children.
-        osts: 128_949,
+        osts: 127_085,
         payload: 1368,
         streams: 4,
-        segment: 32_768,
+        segment: 65_536,
         staging: 16,
         flight: 24,
         stream_threshold: 16_384,
