@@ -98,11 +98,11 @@ class Ranks:
     The function gets the parsed JSON argument and returns something that JSON can say; it lands in `results()[rank]`.
     """
 
-    def __init__(self, fabric, ranks, worker, function, argument=None, quota=None, env=None):
+    def __init__(self, fabric, ranks, worker, function, argument=None, quota=None, env=None, through=()):
         self.ranks = ranks
         self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
         script = [PYTHON, str(HERE / "rank.py"), worker, function, self.folder.name, json.dumps(argument)]
-        command = [str(TRIB), "run", "-n", str(ranks), "--", *script]
+        command = [str(TRIB), "run", "-n", str(ranks), "--", *through, *script]
         self.process = subprocess.Popen(
             command, env=rank_env(fabric, quota, env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -145,6 +145,16 @@ class Ranks:
             self.stop()
         self.process.stdout.close()
         self.folder.cleanup()
+
+
+class RanksOnHosts(Ranks):
+    """One rank on each host of a laboratory: rank n on host hn. Without a name, of the laboratory that TRIB_LAB names."""
+
+    def __init__(self, lab, ranks, worker, function, argument, quota=None):
+        which = f'--lab "{lab}" ' if lab else ""
+        # The launcher gives every rank its number; the shell turns it into a host.
+        through = ["sh", "-c", f'exec "{TRIB}" lab exec {which}"h$TRIB_RANK" -- "$@"', "sh"]
+        super().__init__(None, ranks, worker, function, argument, quota, through=through)
 
 
 def wait_until(condition, limit=20.0, what="condition"):

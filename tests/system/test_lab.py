@@ -9,8 +9,7 @@ import tempfile
 import time
 import unittest
 
-import harness
-from harness import PYTHON, TRIB, wait_until
+from harness import PYTHON, TRIB, RanksOnHosts, wait_until
 
 
 
@@ -53,24 +52,10 @@ class Lab:
         return {(link["link"], link["direction"]): (link["wire_bytes"], link["packets"]) for link in links}
 
 
-class RanksOnHosts(harness.Ranks):
-    """One rank on each host, started by `trib run` through `trib lab exec`."""
-
-    def __init__(self, lab, ranks, worker, function, argument, quota=None):
-        self.ranks = ranks
-        self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
-        script = [PYTHON, str(harness.HERE / "rank.py"), worker, function, self.folder.name, json.dumps(argument)]
-        on_host = ["sh", "-c", f'exec "{TRIB}" lab exec --lab {lab.name} "h$TRIB_RANK" -- "$@"', "sh", *script]
-        self.process = subprocess.Popen(
-            [str(TRIB), "run", "-n", str(ranks), "--", *on_host], env=harness.rank_env(None, quota),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-
-
 class Shapes(unittest.TestCase):
     def loop(self, lab, ranks):
         argument = {"counts": [3, 700, 60_000], "iterations": 10}
-        with RanksOnHosts(lab, ranks, "loop_worker", "loop", argument) as running:
+        with RanksOnHosts(lab.name, ranks, "loop_worker", "loop", argument) as running:
             results = running.results(60)
         self.assertEqual({result["iterations"] for result in results}, {10})
         self.assertEqual(len({result["digest"] for result in results}), 1)
@@ -82,7 +67,7 @@ class Shapes(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 gates = {name: os.path.join(folder, name) for name in ("go", "end")}
                 argument = {"bytes": size, "sum": sum(range(8)), **gates}
-                with RanksOnHosts(lab, 8, "network_worker", "allreduce", argument) as ranks:
+                with RanksOnHosts(lab.name, 8, "network_worker", "allreduce", argument) as ranks:
                     wait_until(lambda: all(ranks.progress(r) == 1 for r in range(8)), 30, "ranks ready")
                     before = lab.counters()
                     pathlib.Path(gates["go"]).touch()
@@ -114,17 +99,18 @@ class Shapes(unittest.TestCase):
 
 class Faults(unittest.TestCase):
     def digests(self, lab, quota):
-        argument = {"seed": 5, "number": 15, "most": 1 << 13, "shuffled": False, "shuffle_seed": 1}
-        with RanksOnHosts(lab, 8, "random_worker", "run", argument, quota) as ranks:
+        argument = {"seed": 5, "number": 60, "most": 1 << 13, "shuffled": False, "shuffle_seed": 1}
+        with RanksOnHosts(lab.name, 8, "random_worker", "run", argument, quota) as ranks:
             return [result["digests"] for result in ranks.results(90)]
 
     def test_lost_and_damaged_datagrams_change_no_result(self):
         datagrams_only = {"stream_threshold": 1 << 40}
         with Lab("--hosts", "8", "--rate", "2gbit") as lab:
             clean = self.digests(lab, datagrams_only)
-            lab.fault("loss", "--link", "h1", "--percent", "3")
-            lab.fault("loss", "--link", "leaf1", "--direction", "up", "--percent", "3")
-            lab.fault("corrupt", "--link", "h2", "--percent", "3")
+            # So many that a run without a hit is out of the question.
+            lab.fault("loss", "--link", "h1", "--percent", "10")
+            lab.fault("loss", "--link", "leaf1", "--direction", "up", "--percent", "10")
+            lab.fault("corrupt", "--link", "h2", "--percent", "20")
             self.assertEqual(self.digests(lab, datagrams_only), clean)
             faults = json.loads(lab.run("fault list", "--json").stdout)["faults"]
             self.assertEqual(len(faults), 5)
@@ -137,7 +123,7 @@ class Faults(unittest.TestCase):
         with Lab("--hosts", "4", "--leaf-ports", "2", "--limit", "dead_after_ms=3000", "--limit", "heartbeat_ms=500") as lab:
             began = time.monotonic()
             argument = {"counts": [16], "iterations": 100_000}
-            with RanksOnHosts(lab, 4, "loop_worker", "loop", argument) as ranks:
+            with RanksOnHosts(lab.name, 4, "loop_worker", "loop", argument) as ranks:
                 wait_until(lambda: all(ranks.progress(r) > 20 for r in range(4)), 30, "iterations")
                 lab.fault("cut", "--link", "h3")
                 cut = [link["link"] for link in lab.status()["links"] if link["state"] == "cut"]

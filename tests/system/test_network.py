@@ -7,8 +7,7 @@ import sys
 import tempfile
 import unittest
 
-import harness
-from harness import PYTHON, TRIB, wait_until
+from harness import PYTHON, TRIB, RanksOnHosts, wait_until
 
 S = 16 << 20
 
@@ -33,27 +32,12 @@ class Lab:
         return sum(fault["packets"] for fault in faults if fault["kind"] == "isolate_hosts")
 
 
-class RanksOnHosts(harness.Ranks):
-    """One rank per host, each in its host's network namespace."""
-
-    def __init__(self, ranks, worker, function, argument, quota=None):
-        self.ranks = ranks
-        self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
-        script = [PYTHON, str(harness.HERE / "rank.py"), worker, function, self.folder.name, json.dumps(argument)]
-        # The launcher gives every rank its number; the shell turns it into a host.
-        on_host = ["sh", "-c", f'exec "{TRIB}" lab exec "h$TRIB_RANK" -- "$@"', "sh", *script]
-        self.process = subprocess.Popen(
-            [str(TRIB), "run", "-n", str(ranks), "--", *on_host], env=harness.rank_env(None, quota),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-
-
 class Network(unittest.TestCase):
     def carried(self, function, argument):
         """Bytes that each host's link carried for one operation: (sent, received) by host."""
         with tempfile.TemporaryDirectory() as folder:
             gates = {name: os.path.join(folder, name) for name in ("go", "end")}
-            with RanksOnHosts(4, "network_worker", function, {**argument, **gates}) as ranks:
+            with RanksOnHosts(None, 4, "network_worker", function, {**argument, **gates}) as ranks:
                 wait_until(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "ranks ready")
                 before = Lab.counters()
                 open(gates["go"], "w").close()
@@ -70,7 +54,7 @@ class Network(unittest.TestCase):
             refused = subprocess.run([TRIB, "lab", "exec", "h0", "--", PYTHON, "-c", call], capture_output=True, text=True)
             self.assertIn("timed out", refused.stderr, "hosts still reach each other")
             self.assertGreater(Lab.isolated(), 0)
-            with RanksOnHosts(4, "loop_worker", "loop", {"counts": [5, 300, 40_000], "iterations": 30}) as ranks:
+            with RanksOnHosts(None, 4, "loop_worker", "loop", {"counts": [5, 300, 40_000], "iterations": 30}) as ranks:
                 results = ranks.results()
             self.assertEqual({r["iterations"] for r in results}, {30})
             self.assertEqual(len({r["digest"] for r in results}), 1)
