@@ -90,8 +90,8 @@ fn make_place(name: &str) -> Result<Door, String> {
         .map_err(refused("mount /sys"))?;
     // A pause of the program is no reason to forget what the path carries.
     fs::write(SLOW_START, "0").map_err(|error| format!("cannot write {SLOW_START}: {error}"))?;
-    // A machine that runs containers hands bridged packets to its firewall as well: a switch does not, and it costs a fifth
-    // of what a hop costs. The files are there only where it does.
+    // A machine that runs containers hands bridged packets to its firewall as well: a switch does not, and it costs a node 10 to
+    // 20 % of its work. The files are there only where it does.
     for file in BRIDGE_FIREWALL.iter().filter(|file| Path::new(file).exists()) {
         fs::write(file, "0").map_err(|error| format!("cannot write {file}: {error}"))?;
     }
