@@ -43,7 +43,7 @@ LIMITS = {
         "rank calls": 85, "leaf calls": 210, "spine calls": 135,
         "rank waits": 28, "leaf waits": 70, "spine waits": 50,
     },
-    # Segments have 64 KiB here; how many of them one call takes depends on who gets the processor when.
+    # Segments have 48 KiB here; how many of them one call takes depends on who gets the processor when.
     8 << 20: {
         "wire bytes": 1.011, "packets": 1300,
         "rank sends": 160, "leaf sends": 560, "spine sends": 370,

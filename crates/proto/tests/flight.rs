@@ -1,6 +1,7 @@
-//! How much of its vectors a rank has on its link at once, whatever the number of its groups.
+//! How much of its vectors a rank has on its link at once, whatever the number of its groups, and what it may sleep for.
 
 use core::ops::Range;
+use std::collections::VecDeque;
 
 use trib_proto::leaf::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
@@ -62,6 +63,13 @@ fn from_node(group: u32, kind: Kind) -> Header {
 
 /// A group that holds the lock and has posted a long allreduce; what it sent at once.
 fn stream(core: &mut LeafCore, wire: &mut Wire, group: u32) -> Vec<Header> {
+    ask(core, wire, group);
+    grant(core, wire, group);
+    wire.segments()
+}
+
+/// A group that has posted a long allreduce and asks for the lock.
+fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
     let members = RankList::world(2);
     let tag = u64::from(group);
     let id = core.create_group(NOW, members.clone(), tag, wire).unwrap();
@@ -75,9 +83,11 @@ fn stream(core: &mut LeafCore, wire: &mut Wire, group: u32) -> Vec<Header> {
         count: 1 << 20,
     };
     core.post(NOW, id, signature, wire).unwrap();
+}
+
+fn grant(core: &mut LeafCore, wire: &mut Wire, group: u32) {
     let grant = Header { seq: 1, ..from_node(group, Kind::Grant) };
     core.on_frame(NOW, Path::Stream, &grant, Body::None, wire);
-    wire.segments()
 }
 
 /// The node's answer to a segment.
@@ -122,4 +132,51 @@ fn who_is_alone_again_has_the_whole_flight_again() {
     core.on_frame(NOW, Path::Stream, &lost, Body::GroupError(fault), &mut wire);
     answer(&mut core, &mut wire, &second[0]);
     assert_eq!(wire.segments().len(), 13, "24 in flight, of which 11 were");
+}
+
+/// Bytes of the vector and of one of its segments.
+const VECTOR: u64 = 8 << 20;
+const SEGMENT: u64 = 64 << 10;
+
+#[test]
+fn results_are_due_for_what_was_sent() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    assert_eq!(core.results_due(), (0, 0));
+    let mut sent = VecDeque::from(stream(&mut core, &mut wire, 0));
+    let mut left = VECTOR;
+    while let Some(segment) = sent.pop_front() {
+        assert_eq!(core.results_due(), (left.min(u64::from(FLIGHT) * SEGMENT), left));
+        answer(&mut core, &mut wire, &segment);
+        sent.extend(wire.segments());
+        left -= SEGMENT;
+    }
+    assert_eq!((core.results_due(), left), ((0, 0), 0));
+}
+
+#[test]
+fn with_several_groups_the_least_is_due() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    stream(&mut core, &mut wire, 0);
+    stream(&mut core, &mut wire, 1);
+    assert_eq!(core.results_due(), (u64::from(FLIGHT) / 2 * SEGMENT, VECTOR));
+}
+
+#[test]
+fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    stream(&mut core, &mut wire, 0);
+    // A group in the making, and one that asks for the lock.
+    ask(&mut core, &mut wire, 1);
+    assert_eq!(core.results_due(), (0, 0));
+    grant(&mut core, &mut wire, 1);
+    assert_ne!(core.results_due(), (0, 0));
+    core.create_group(NOW, RankList::world(2), 9, &mut wire).unwrap();
+    assert_eq!(core.results_due(), (0, 0));
+    let ready = Body::Ready(GroupKey { tag: 9, members: RankList::world(2) });
+    core.on_frame(NOW, Path::Stream, &from_node(2, Kind::Ready), ready, &mut wire);
+    assert_ne!(core.results_due(), (0, 0));
+    // One that gives the lock back.
+    let revoke = Header { seq: 1, ..from_node(0, Kind::Revoke) };
+    core.on_frame(NOW, Path::Stream, &revoke, Body::None, &mut wire);
+    assert_eq!(core.results_due(), (0, 0));
 }

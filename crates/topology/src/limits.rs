@@ -60,7 +60,7 @@ impl Default for LimitTable {
             osts: bound(262_144, 1 << 20),
             payload: bound(8 << 10, MAX_DATAGRAM),
             streams: bound(4, 64),
-            segment: bound(64 << 10, PAYLOAD_MAX as u64),
+            segment: bound(48 << 10, PAYLOAD_MAX as u64),
             staging: bound(16, 64),
             flight: bound(24, 256),
             stream_threshold: bound(16 << 10, u64::MAX),

@@ -2,7 +2,7 @@
 //!
 //! Map: `keys` (from a job's secret to the keys of an edge), `tcp` (stream connections: handshake, framing, scheduling
 //! of what is sent), `udp` (datagrams, one send per fan-out), `pool` (fixed buffers of a job), `landing` (where payload
-//! bytes are read from and written to), `patience` (yielding before sleeping), `fault` (loss, duplication and reordering for
+//! bytes are read from and written to), `patience` (yielding before sleeping), `option` (socket options), `fault` (loss, duplication and reordering for
 //! tests).
 //!
 //! Invariants: nothing blocks except [`tcp::connect`]; nothing is allocated per frame that carries vector data; no
@@ -11,6 +11,7 @@
 pub mod fault;
 pub mod keys;
 pub mod landing;
+mod option;
 pub mod patience;
 pub mod pool;
 pub mod tcp;

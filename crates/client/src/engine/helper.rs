@@ -35,7 +35,7 @@ fn run(shared: &Shared) {
             return;
         }
         let now = engine.now();
-        let mut sockets = Sockets::default();
+        let mut nap = None;
         let until = if engine.waiters > 0 {
             // A program that posts, computes and waits in turn would wake a long sleeper at every post.
             now + if now.since(engine.left_busy) < LATELY { NEGLECT } else { engine.heartbeat_half() }
@@ -50,13 +50,15 @@ fn run(shared: &Shared) {
         } else {
             engine.progress(Ready::ALL);
             shared.announce(&mut engine);
-            sockets = engine.sockets();
-            engine.next_deadline()
+            nap.insert(engine.lie_down(Nanos::NEVER)).until
         };
         engine.helper_until = until;
         let span = until.since(engine.now()).max(SLEEP_MIN);
         drop(engine);
-        sleep(&shared.helper_waker, sockets, span);
+        let ready = sleep(&shared.helper_waker, nap.map_or(Sockets::default(), |nap| nap.sockets), span);
+        if let (Some(nap), Ok(mut engine)) = (nap, shared.lock()) {
+            engine.get_up(nap, ready);
+        }
     }
 }
 

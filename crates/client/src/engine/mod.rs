@@ -28,7 +28,7 @@ use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
 use trib_transport::patience::Patience;
-use trib_transport::tcp::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
+use trib_transport::tcp::{Arrived, Due, FrameSink, LowWater, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
@@ -63,6 +63,15 @@ struct Watch {
     until: Nanos,
 }
 
+/// A sleep on the sockets.
+#[derive(Clone, Copy, Debug)]
+struct Nap {
+    sockets: Sockets,
+    until: Nanos,
+    /// When the stream is no longer trusted to bring what its low-water mark waits for.
+    marked: Option<Nanos>,
+}
+
 /// Everything behind the lock.
 pub(crate) struct Engine {
     core: LeafCore,
@@ -92,6 +101,7 @@ pub(crate) struct Engine {
 struct Link {
     socket: StreamSocket,
     reader: StreamReader<Incoming>,
+    low_water: LowWater,
     /// Frames wait for room in the socket.
     blocked: bool,
 }
@@ -233,7 +243,7 @@ impl Engine {
         let mut engine = Engine {
             core: LeafCore::new(config.clone()),
             driver: Driver::new(datagrams, node, keys),
-            link: Some(Link { socket: stream, reader, blocked: false }),
+            link: Some(Link { socket: stream, reader, low_water: LowWater::new(), blocked: false }),
             batch: RecvBatch::new(DATAGRAM_BATCH, payload.max(BODY_MAX)),
             config,
             rejected: UdpCounters::default(),
@@ -266,6 +276,29 @@ impl Engine {
     /// Whether something must go on while the application is elsewhere.
     fn is_busy(&self) -> bool {
         self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
+    }
+
+    /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `get_up`.
+    fn lie_down(&mut self, until: Nanos) -> Nap {
+        let mut nap = Nap { sockets: self.sockets(), until: until.min(self.next_deadline()), marked: None };
+        let now = self.now();
+        let Some(link) = &mut self.link else { return nap };
+        let (sent, total) = self.core.results_due();
+        let held = link.reader.held() as u64;
+        let due = Due { now: sent.saturating_sub(held), total: total.saturating_sub(held) };
+        nap.marked = link.low_water.arm(&link.socket, due).map(|span| now + Nanos(span.as_nanos() as u64));
+        nap.until = nap.marked.map_or(nap.until, |end| nap.until.min(end));
+        nap
+    }
+
+    /// The sleep is over.
+    fn get_up(&mut self, nap: Nap, ready: Ready) {
+        let now = self.now();
+        if let (Some(end), Some(link)) = (nap.marked, &mut self.link)
+            && (ready.stream || now >= end)
+        {
+            link.low_water.end(ready.stream);
+        }
     }
 
     fn sockets(&self) -> Sockets {

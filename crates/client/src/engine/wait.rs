@@ -118,13 +118,13 @@ impl Shared {
         until: Nanos,
         now: Nanos,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
-        let sockets = engine.sockets();
-        let until = until.min(engine.next_deadline());
-        engine.poller = Some(super::Watch { write: sockets.write, until });
+        let nap = engine.lie_down(until);
+        engine.poller = Some(super::Watch { write: nap.sockets.write, until: nap.until });
         drop(engine);
-        let ready = sleep(&self.waker, sockets, until - now);
+        let ready = sleep(&self.waker, nap.sockets, nap.until.since(now));
         let mut engine = self.lock()?;
         engine.poller = None;
+        engine.get_up(nap, ready);
         engine.progress(ready);
         self.announce(&mut engine);
         Ok(engine)

@@ -20,7 +20,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         osts: 127_085,
         payload: 1368,
         streams: 4,
-        segment: 65_536,
+        segment: 49_152,
         staging: 16,
         flight: 24,
         stream_threshold: 16_384,

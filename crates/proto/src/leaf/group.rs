@@ -5,7 +5,7 @@ use trib_wire::{Fault, Generation, GroupIndex, GroupKey, Header, Kind, Reason};
 use super::config::LeafConfig;
 use super::datagram::Datagrams;
 use super::output::{GroupId, LeafOutput};
-use super::stream::Streams;
+use super::stream::{Activity, Streams};
 
 /// The rank's only edge: up to its node.
 pub(super) struct Edge {
@@ -44,8 +44,8 @@ pub(super) struct Group {
     pub(super) abandoned: bool,
     pub(super) datagrams: Datagrams,
     pub(super) streams: Streams,
-    /// Whether it counts among those that stream.
-    pub(super) is_counted: bool,
+    /// What it counts as among the groups of the rank.
+    pub(super) activity: Activity,
     op_seq: u64,
 }
 
@@ -61,7 +61,7 @@ impl Group {
             abandoned: false,
             datagrams: Datagrams::new(limits),
             streams: Streams::new(limits),
-            is_counted: false,
+            activity: Activity::None,
             op_seq: 0,
         }
     }

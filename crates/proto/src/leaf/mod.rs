@@ -29,6 +29,7 @@ use crate::{Nanos, Path};
 use group::{Edge, Group};
 use operation::Operation;
 use rtt::RoundTrip;
+use stream::Activity;
 
 /// Why a call was refused at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,7 +61,9 @@ pub struct LeafCore {
     /// Groups that may have a probe timer running.
     armed: Vec<GroupId>,
     /// Groups that stream now.
-    streaming: u64,
+    streaming: Vec<GroupId>,
+    /// How many groups wait for the lock.
+    asking: u64,
     next_group: u64,
     next_op: u64,
     link: Option<Liveness>,
@@ -82,7 +85,8 @@ impl LeafCore {
             joining: BTreeMap::new(),
             by_index: Vec::new(),
             armed: Vec::new(),
-            streaming: 0,
+            streaming: Vec::new(),
+            asking: 0,
             next_group: 0,
             next_op: 0,
             link: None,
@@ -263,6 +267,16 @@ impl LeafCore {
         probes.min().unwrap_or(Nanos::NEVER).min(self.next_tick)
     }
 
+    /// Bytes of results that will come over the stream before any other frame there matters to this rank: for what it has
+    /// sent, and all. Whoever sleeps on the stream may sleep until part of them is there.
+    pub fn results_due(&self) -> (u64, u64) {
+        if self.asking > 0 || !self.joining.is_empty() {
+            return (0, 0);
+        }
+        let due = |id| self.groups.get(id).and_then(|group: &Group| group.streams.due()).unwrap_or_default();
+        self.streaming.iter().map(due).min().unwrap_or_default()
+    }
+
     /// Operations posted and not complete.
     pub fn outstanding(&self) -> usize {
         self.groups.values().map(Group::outstanding).sum()
@@ -319,7 +333,7 @@ impl LeafCore {
 
     fn leave(&mut self, id: GroupId, out: &mut impl LeafOutput) {
         let Some(group) = self.groups.remove(&id) else { return };
-        self.streaming -= u64::from(group.is_counted);
+        self.recount(id, group.activity, Activity::None);
         if let Some((index, _)) = group.name {
             self.forget_index(index, id);
             if !self.lost {
@@ -371,23 +385,35 @@ impl LeafCore {
         }
         let idle = group.datagrams.deadline() == Nanos::NEVER;
         group.datagrams.pump(now, &self.edge, &group.name, &self.round_trip, out);
-        let streaming = self.streaming + u64::from(!group.is_counted);
-        group.streams.pump(&self.edge, &group.name, streaming, out);
+        let streaming = self.streaming.len() + usize::from(group.activity != Activity::Streams);
+        group.streams.pump(&self.edge, &group.name, streaming as u64, out);
         if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
             self.armed.push(id);
         }
         self.count(id);
     }
 
-    /// Notes whether the group streams.
+    /// Notes what the group does with the stream.
     fn count(&mut self, id: GroupId) {
         let Some(group) = self.groups.get_mut(&id) else { return };
-        let streams = group.failed.is_none() && group.streams.is_active();
-        match (group.is_counted, streams) {
-            (false, true) => self.streaming += 1,
-            (true, false) => self.streaming -= 1,
-            _ => {}
+        let now = if group.failed.is_some() { Activity::None } else { group.streams.activity() };
+        let before = core::mem::replace(&mut group.activity, now);
+        self.recount(id, before, now);
+    }
+
+    fn recount(&mut self, id: GroupId, before: Activity, now: Activity) {
+        if before == now {
+            return;
         }
-        group.is_counted = streams;
+        match before {
+            Activity::None => {}
+            Activity::Asks => self.asking -= 1,
+            Activity::Streams => self.streaming.retain(|streaming| *streaming != id),
+        }
+        match now {
+            Activity::None => {}
+            Activity::Asks => self.asking += 1,
+            Activity::Streams => self.streaming.push(id),
+        }
     }
 }

@@ -103,6 +103,14 @@ impl Operation {
         })
     }
 
+    /// Bytes of results for the pieces from the first one not done up to, but without, number `end`.
+    pub(super) fn due(&self, end: u64) -> u64 {
+        let from = self.range(self.base + self.done).start;
+        let to = self.range(end.clamp(self.base, self.end())).start;
+        let gotten = overlap(&(from..to.max(from)), &self.gotten);
+        gotten.end - gotten.start
+    }
+
     /// The part of the vector from piece `seq` on.
     pub(super) fn tail(&self, seq: u64) -> Range<u64> {
         let from = (seq.saturating_sub(self.base) * self.piece).min(self.total);

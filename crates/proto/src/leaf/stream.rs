@@ -26,6 +26,17 @@ enum Phase {
     Stopping,
 }
 
+/// What a group does with the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Activity {
+    /// Nothing.
+    None,
+    /// Waits for the lock.
+    Asks,
+    /// Has operations under way.
+    Streams,
+}
+
 pub(super) struct Streams {
     /// Segments on their way between ours and its result, at most.
     flight: u64,
@@ -96,9 +107,21 @@ impl Streams {
         self.active.iter().rev().find(|operation| is_due && operation.base <= seq)
     }
 
-    /// Whether operations are under way.
-    pub(super) fn is_active(&self) -> bool {
-        !self.active.is_empty()
+    /// Bytes of results still to come for the first operation under way: for what was sent of it, and for all of it. `None`
+    /// if a word of the node's is waited for, or nothing.
+    pub(super) fn due(&self) -> Option<(u64, u64)> {
+        let settled = self.waiting.is_empty() && self.phase == Phase::Held;
+        let first = self.active.front().filter(|_| settled)?;
+        Some((first.due(self.sent), first.due(first.end())))
+    }
+
+    /// What this side does with the stream.
+    pub(super) fn activity(&self) -> Activity {
+        match self.phase {
+            _ if !self.active.is_empty() => Activity::Streams,
+            Phase::Asked => Activity::Asks,
+            Phase::Idle | Phase::Held | Phase::Stopping => Activity::None,
+        }
     }
 
     /// Sends what the windows allow while this is one of `streaming` groups of the rank that stream.

@@ -1,6 +1,8 @@
-//! Stream connections: who is there (`handshake`), frames in (`reader`), frames out (`writer`), the socket itself.
+//! Stream connections: who is there (`handshake`), frames in (`reader`), frames out (`writer`), how
+//! many bytes wake a sleeper (`low_water`), the socket itself.
 
 pub mod handshake;
+mod low_water;
 mod reader;
 mod socket;
 mod writer;
@@ -8,6 +10,7 @@ mod writer;
 pub use handshake::{
     Admission, Admitted, Caller, Connected, HandshakeError, Identity, Progress, connect, connect_from,
 };
+pub use low_water::{Due, LowWater};
 pub use reader::{Arrived, FORESEEN_MAX, FrameSink, Place, ReadEnd, StreamError, StreamReader};
 pub use socket::StreamSocket;
 pub use writer::{FlushEnd, QueueFull, StreamWriter, Written};

@@ -8,6 +8,8 @@ use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
+use crate::option;
+
 /// A non-blocking TCP connection without Nagle's delay. Buffers stay tuned by the kernel: a fixed size is either too
 /// small for a long path or takes memory from every other job.
 #[derive(Debug)]
@@ -26,6 +28,12 @@ impl StreamSocket {
     pub fn from_mio(stream: mio::net::TcpStream) -> io::Result<StreamSocket> {
         stream.set_nodelay(true)?;
         Ok(StreamSocket { stream })
+    }
+
+    /// Poll calls the socket readable from so many bytes on, or when the far end has closed. At least 1.
+    pub fn set_low_water(&self, bytes: u32) -> io::Result<()> {
+        let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        option::set(self, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
     }
 
     /// The far end.

@@ -17,6 +17,7 @@ use trib_wire::ids::CHILDREN_MAX;
 use super::batch::RecvBatch;
 use super::counters::UdpCounters;
 use crate::fault::{Fate, FaultPlan, Faults};
+use crate::option;
 
 /// Receive buffer that a node asks for, bytes; `recv_buffer` tells what the kernel granted.
 pub const RECV_BUFFER_WANTED: usize = 8 << 20;
@@ -287,7 +288,7 @@ impl Source for DatagramSocket {
 /// Beyond the system's limit if we may, else up to it.
 fn ask_recv_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let wanted = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    match set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted) {
+    match option::set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted) {
         Ok(()) => Ok(()),
         Err(_) => socket.set_recv_buffer_size(bytes),
     }
@@ -295,23 +296,9 @@ fn ask_recv_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
 
 fn forbid_fragments(socket: &Socket, local: SocketAddr) -> io::Result<()> {
     match local {
-        SocketAddr::V4(_) => set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
-        SocketAddr::V6(_) => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
+        SocketAddr::V4(_) => option::set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+        SocketAddr::V6(_) => option::set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
     }
-}
-
-fn set_option(socket: &Socket, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: pointer and length are those of `value`.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            mem::size_of_val(&value) as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A socket of the IPv6 family reaches IPv4 hosts by their mapped addresses.

@@ -194,6 +194,16 @@ impl<B: Landing> StreamReader<B> {
         }
     }
 
+    /// Bytes read from the socket for frames that are not complete.
+    pub fn held(&self) -> usize {
+        let begun = match &self.state {
+            State::Header => 0,
+            State::Data { filled, .. } => *filled,
+            State::Body(_) => self.body.len(),
+        };
+        begun + self.end - self.start
+    }
+
     /// Bytes read from the socket.
     pub fn bytes(&self) -> u64 {
         self.bytes
