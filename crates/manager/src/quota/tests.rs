@@ -17,7 +17,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         groups: 16_384,
         window: 16,
         // As many as a GiB has room for at the four children.
-        osts: 127_085,
+        osts: 128_017,
         payload: 1368,
         streams: 4,
         segment: 49_152,
