@@ -1,12 +1,12 @@
 //! Carries out what the leaf core asks for: frames into sockets, payloads into the caller's memory, outcomes into
 //! requests.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
 use trib_proto::{LeafOutput, Path};
 use trib_transport::EdgeKeys;
@@ -28,10 +28,10 @@ pub(crate) struct Driver {
     node: [SocketAddr; 1],
     keys: EdgeKeys,
     pub(crate) writer: StreamWriter<Outgoing>,
-    operations: HashMap<OpId, Operation>,
+    operations: FxHashMap<OpId, Operation>,
     /// The operation being posted, until the core has named it.
     pub(crate) posting: Option<Operation>,
-    groups: HashMap<GroupId, Arc<GroupState>>,
+    groups: FxHashMap<GroupId, Arc<GroupState>>,
     /// How many of them are neither ready nor refused.
     joining: usize,
     /// The group being created, until the core has named it.
@@ -70,9 +70,9 @@ impl Driver {
             node: [node],
             writer: StreamWriter::new(keys.up, CONTROL_MAX),
             keys,
-            operations: HashMap::new(),
+            operations: FxHashMap::default(),
             posting: None,
-            groups: HashMap::new(),
+            groups: FxHashMap::default(),
             joining: 0,
             creating: None,
             tails: Tails::default(),

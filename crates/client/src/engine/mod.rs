@@ -78,7 +78,9 @@ pub(crate) struct Engine {
     driver: Driver,
     link: Option<Link>,
     config: LeafConfig,
-    batch: RecvBatch,
+    batch: Option<Box<RecvBatch>>,
+    /// Those of threads that look for themselves.
+    singles: Vec<RecvBatch>,
     rejected: UdpCounters,
     start: Instant,
     patience: Patience,
@@ -238,13 +240,13 @@ impl Shared {
 impl Engine {
     fn new(config: LeafConfig, sources: Sources) -> Engine {
         let Sources { stream, datagrams, node, keys } = sources;
-        let payload = config.limits.payload as usize;
         let reader = StreamReader::new(keys.down);
         let mut engine = Engine {
             core: LeafCore::new(config.clone()),
             driver: Driver::new(datagrams, node, keys),
             link: Some(Link { socket: stream, reader, low_water: LowWater::new(), blocked: false }),
-            batch: RecvBatch::new(DATAGRAM_BATCH, payload.max(BODY_MAX)),
+            batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
+            singles: Vec::new(),
             config,
             rejected: UdpCounters::default(),
             start: Instant::now(),
@@ -364,26 +366,39 @@ impl Engine {
         if ready.stream {
             self.read_stream();
         }
+        self.tend();
+        self.flush();
+    }
+
+    /// Lets the clock act.
+    fn tend(&mut self) {
         let now = self.now();
         if now >= self.core.next_deadline() {
             self.core.on_timer(now, &mut self.driver);
             self.settle();
         }
-        self.flush();
     }
 
     fn read_datagrams(&mut self) {
-        match self.driver.datagrams.recv(&mut self.batch) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(cause) => {
-                tracing::warn!("cannot receive datagrams: {cause}");
-                return;
-            }
+        let Some(mut batch) = self.batch.take() else { return };
+        match self.driver.datagrams.recv(&mut batch) {
+            Ok(0) => {}
+            Ok(_) => self.take(&batch),
+            Err(cause) => tracing::warn!("cannot receive datagrams: {cause}"),
         }
+        self.batch = Some(batch);
+    }
+
+    /// A batch of one datagram, for a thread that looks for itself.
+    fn single_batch(&mut self) -> RecvBatch {
+        self.singles.pop().unwrap_or_else(|| RecvBatch::new(1, datagram_max(&self.config)))
+    }
+
+    /// Takes the datagrams of a batch.
+    fn take(&mut self, batch: &RecvBatch) {
         let now = self.now();
         let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
-        for datagram in self.batch.frames(&mut self.rejected) {
+        for datagram in batch.frames(&mut self.rejected) {
             let header = datagram.header;
             if datagram.verify(driver.down_key()).is_err() || !is_for(config, &header) {
                 driver.counters.datagrams_rejected += 1;
@@ -545,6 +560,11 @@ impl Sink<'_> {
 fn is_for(config: &LeafConfig, header: &Header) -> bool {
     let to_us = header.child == config.child || header.child == ChildIndex::ALL;
     to_us && (header.job, header.epoch, header.node) == (config.job, config.epoch, config.node)
+}
+
+/// Bytes behind the header of the longest datagram that a rank takes.
+fn datagram_max(config: &LeafConfig) -> usize {
+    (config.limits.payload as usize).max(BODY_MAX)
 }
 
 fn refusal(error: &LeafError) -> Error {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use trib_proto::Nanos;
 
-use super::poll::{Ready, sleep};
+use super::poll::sleep;
 use super::{Engine, Shared};
 use crate::error::Error;
 use crate::request::Completion;
@@ -33,8 +33,8 @@ impl Shared {
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
         engine.waiters += 1;
-        let start = engine.now();
-        let limit = timeout.map_or(Nanos::NEVER, |span| start + Nanos(span.as_nanos().min(u64::MAX.into()) as u64));
+        let limit = |span: Duration| engine.now() + Nanos(span.as_nanos().min(u64::MAX.into()) as u64);
+        let limit = timeout.map_or(Nanos::NEVER, limit);
         engine.flush();
         engine = self.spin(engine, completion)?;
         engine = self.block(engine, completion, limit)?;
@@ -57,15 +57,26 @@ impl Shared {
             return Ok(engine);
         }
         let Some(mut turns) = engine.patience.begin() else { return Ok(engine) };
+        let receiver = engine.driver.datagrams.receiver();
+        let mut batch = engine.single_batch();
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
-            turns.yield_now();
-            engine = self.lock()?;
             // Faults come over the stream, but nobody hurries to learn of them.
-            engine.progress(Ready { datagram: true, stream: false });
-            self.announce(&mut engine);
+            let has_come = turns.look(|| receiver.has_come(&mut batch));
+            engine = self.lock()?;
+            if has_come {
+                engine.driver.datagrams.account(&mut batch);
+                engine.take(&batch);
+                if !completion.is_done() {
+                    engine.read_datagrams();
+                }
+                engine.flush();
+                self.announce(&mut engine);
+            }
         }
+        engine.singles.push(batch);
         engine.patience.end(&turns, completion.is_done());
+        engine.tend();
         Ok(engine)
     }
 
@@ -75,6 +86,9 @@ impl Shared {
         completion: &Completion,
         limit: Nanos,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
+        if completion.is_done() {
+            return Ok(engine);
+        }
         let began = engine.now();
         let mut called = began;
         while !completion.is_done() {

@@ -5,6 +5,7 @@
 
 use trib_proto::Path;
 use trib_transport::landing::Landing;
+use trib_transport::patience::Turns;
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, Kind};
 
@@ -43,14 +44,35 @@ impl Datagrams {
 impl Worker {
     /// Takes what has come, a few batches at most.
     pub(super) fn on_datagrams(&mut self) {
+        self.take_batches(false);
+    }
+
+    /// Offers the core to others while no datagram has come and turns are left; whether one came, which is handled
+    /// then with those behind it.
+    pub(super) fn look(&mut self, turns: &mut Turns) -> bool {
+        let receiver = self.datagrams.socket.receiver();
+        let Some(batch) = &mut self.datagrams.batch else { return false };
+        let found = turns.look(|| receiver.has_come(batch));
+        if found {
+            self.take_batches(true);
+        }
+        found
+    }
+
+    /// `begun`: the first batch has its first datagram already.
+    fn take_batches(&mut self, begun: bool) {
         self.datagrams.unfinished = true;
-        for _ in 0..TURN {
+        for turn in 0..TURN {
             let Some(mut batch) = self.datagrams.batch.take() else { return };
-            let got = self.datagrams.socket.recv(&mut batch).unwrap_or_else(|error| {
+            let socket = &mut self.datagrams.socket;
+            let got = if begun && turn == 0 { socket.recv_rest(&mut batch) } else { socket.recv(&mut batch) };
+            let got = got.unwrap_or_else(|error| {
                 tracing::error!(%error, "cannot receive datagrams");
                 0
             });
-            self.on_batch(&batch);
+            if got > 0 {
+                self.on_batch(&batch);
+            }
             self.datagrams.batch = Some(batch);
             if got < BATCH {
                 self.datagrams.unfinished = false;

@@ -1,8 +1,8 @@
 //! The jobs of one worker, and how a frame's header finds its job.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
 use trib_wire::{ChildIndex, JobId, NodeId};
 
 use super::command::Key;
@@ -15,9 +15,10 @@ pub(crate) type Slot = usize;
 #[derive(Default)]
 pub(crate) struct Hosted {
     jobs: Vec<Option<Job>>,
-    by_node: HashMap<Key, Slot>,
+    // A stranger's frame may look up what it likes, but only a grant adds an entry: a fast hash is enough.
+    by_node: FxHashMap<Key, Slot>,
     /// Frames from above name the parent: who of us are its children?
-    by_parent: HashMap<Key, Vec<(ChildIndex, Slot)>>,
+    by_parent: FxHashMap<Key, Vec<(ChildIndex, Slot)>>,
 }
 
 impl Hosted {

@@ -58,6 +58,8 @@ struct Worker {
     start: Instant,
     /// Links with more to read than one turn allows.
     unfinished: VecDeque<(Slot, LinkNumber)>,
+    /// Poll had no news of streams when it was last asked.
+    streams_rest: bool,
     /// Earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
@@ -85,6 +87,7 @@ pub(crate) fn start(
         tally: Tally::default(),
         start: Instant::now(),
         unfinished: VecDeque::new(),
+        streams_rest: true,
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
         gone,
@@ -103,16 +106,28 @@ impl Worker {
         let mut events = Events::with_capacity(256);
         let mut patience = Patience::new(YIELD_SPAN, YIELDS);
         let mut turns: Option<Turns> = None;
+        let mut glances = 0;
         while !self.stopping {
             if let Some(over) = turns.take_if(|turns| !turns.goes_on()) {
                 patience.end(&over, false);
             }
-            let span = match &mut turns {
-                _ if self.has_more() => Duration::ZERO,
-                Some(turns) => {
-                    turns.yield_now();
-                    Duration::ZERO
+            let has_more = self.has_more();
+            if let Some(waiting) = turns.as_mut().filter(|_| !has_more) {
+                let found = self.look(waiting);
+                if found {
+                    patience.end(waiting, true);
+                    turns = patience.begin();
                 }
+                glances += 1;
+                // While there are only datagrams, poll tells little.
+                if glances < GLANCES && self.streams_rest {
+                    continue;
+                }
+            }
+            glances = 0;
+            let span = match turns {
+                Some(_) => Duration::ZERO,
+                None if has_more => Duration::ZERO,
                 None => Duration::from_nanos(self.next_deadline().since(self.now()).0),
             };
             match self.poll.poll(&mut events, Some(span)) {
@@ -134,7 +149,9 @@ impl Worker {
                 }
                 turns = patience.begin();
             }
+            self.streams_rest = self.unfinished.is_empty();
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
+                self.streams_rest = false;
                 let (slot, link) = (event.token().0 / LINKS - 1, event.token().0 % LINKS);
                 if event.is_writable() {
                     self.on_writable(slot, link);
@@ -273,4 +290,6 @@ const _: () = assert!(crate::job::PARENT < LINKS);
 const HOUSEKEEPING: Nanos = Nanos::from_millis(500);
 /// After datagrams a worker yields this often and for this long at most before it sleeps: 15 us where the core is its own.
 const YIELDS: u32 = 30;
+/// Of so many looks while datagrams alone are awaited, one is at everything.
+const GLANCES: u32 = 4;
 const YIELD_SPAN: Duration = Duration::from_micros(300);

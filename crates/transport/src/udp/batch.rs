@@ -1,12 +1,19 @@
 //! Datagrams received with one system call.
 
+use std::io;
+use std::mem;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags};
 use trib_wire::auth::{FrameKey, check_payload};
 use trib_wire::header::{FLAG_CRC, HEADER_LEN};
 use trib_wire::{Header, ParseError};
 
+use super::address::{self, canonical};
 use super::counters::UdpCounters;
+use super::socket::Receiver;
 use crate::fault::{Fate, Faults};
 
 /// A datagram that is a frame with an intact payload; its tag is still to be verified.
@@ -41,23 +48,51 @@ impl<'a> Datagram<'a> {
 
 /// Memory for a batch of datagrams, used again and again.
 pub struct RecvBatch {
-    pub(super) memory: Box<[u8]>,
-    pub(super) size: usize,
+    memory: Vec<u8>,
+    size: usize,
+    /// What the receive call is told, written once: a call that finds nothing should cost as little as possible.
+    messages: Vec<libc::mmsghdr>,
+    _slices: Vec<libc::iovec>,
+    names: Vec<libc::sockaddr_storage>,
     /// Length and source of each datagram of the last batch.
-    pub(super) got: Vec<(usize, SocketAddr)>,
+    got: Vec<(usize, SocketAddr)>,
     /// Which of them are seen, in which order.
     order: Vec<usize>,
 }
 
+// SAFETY: the pointers in `messages` and `_slices` lead to the batch's own memory on the heap, which moves along.
+unsafe impl Send for RecvBatch {}
+
 impl RecvBatch {
-    /// Room for `count` datagrams with `payload` bytes of payload each (longer ones are rejected). A receive call takes
-    /// at most 32.
+    /// Room for `count` datagrams, 1 to 32, with `payload` bytes of payload each; longer ones are rejected.
+    ///
+    /// # Panics
+    /// If the count is out of range.
     pub fn new(count: usize, payload: usize) -> RecvBatch {
+        assert!((1..=BATCH_MAX).contains(&count), "a batch has 1 to 32 datagrams");
         // One byte more, to tell a datagram that fits from one that was cut.
         let size = (HEADER_LEN + payload + 1).next_multiple_of(8);
+        let mut memory = vec![0; size * count];
+        // SAFETY: integers, of which zero bytes are values; so are they, and null pointers, of a message header.
+        let mut names = vec![unsafe { mem::zeroed::<libc::sockaddr_storage>() }; count];
+        let slice = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let mut slices: Vec<libc::iovec> = memory.chunks_exact_mut(size).map(slice).collect();
+        let message = |(name, slice): (&mut libc::sockaddr_storage, &mut libc::iovec)| {
+            // SAFETY: as above.
+            let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
+            message.msg_hdr.msg_name = (name as *mut libc::sockaddr_storage).cast();
+            message.msg_hdr.msg_namelen = NAME_LEN;
+            message.msg_hdr.msg_iov = slice;
+            message.msg_hdr.msg_iovlen = 1;
+            message
+        };
+        let messages = names.iter_mut().zip(&mut slices).map(message).collect();
         RecvBatch {
-            memory: vec![0; size * count].into_boxed_slice(),
+            memory,
             size,
+            messages,
+            _slices: slices,
+            names,
             got: Vec::with_capacity(count),
             order: Vec::with_capacity(2 * count),
         }
@@ -65,7 +100,61 @@ impl RecvBatch {
 
     /// Most datagrams of a batch.
     pub fn capacity(&self) -> usize {
-        self.memory.len() / self.size
+        self.messages.len()
+    }
+
+    /// Receives one datagram, without waiting. A new batch begins.
+    #[inline]
+    pub(super) fn first(&mut self, receiver: Receiver) -> Result<(), Errno> {
+        self.got.clear();
+        // SAFETY: whoever made the receiver keeps the socket open.
+        let socket = unsafe { BorrowedFd::borrow_raw(receiver.socket) };
+        let slot = &mut self.memory[..self.size];
+        let (_, len, source) = net::recvfrom(socket, slot, RecvFlags::DONTWAIT | RecvFlags::TRUNC)?;
+        self.push(len.min(self.size), source.and_then(|source| source.try_into().ok()), receiver);
+        Ok(())
+    }
+
+    /// Receives what else has come, without waiting, as far as there is room.
+    pub(super) fn rest(&mut self, receiver: Receiver) -> io::Result<()> {
+        let have = self.got.len();
+        let messages = &mut self.messages[have..];
+        if messages.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: every message leads to memory of its own in this batch, and names its length.
+        let got = unsafe {
+            libc::recvmmsg(
+                receiver.socket,
+                messages.as_mut_ptr(),
+                messages.len() as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                core::ptr::null_mut(),
+            )
+        };
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        for at in have..have + got {
+            self.messages[at].msg_hdr.msg_namelen = NAME_LEN;
+            // SAFETY: the kernel wrote the source of the datagram there.
+            let source = unsafe { address::from_kernel(&self.names[at]) };
+            self.push(self.messages[at].msg_len as usize, source, receiver);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, len: usize, source: Option<SocketAddr>, receiver: Receiver) {
+        // A datagram whose source is no IP address does not occur; it would be rejected as unknown.
+        self.got.push((len, source.map_or(receiver.local, canonical)));
+    }
+
+    /// Datagrams of the batch.
+    pub(super) fn len(&self) -> usize {
+        self.got.len()
+    }
+
+    /// Lengths of the datagrams of the last batch.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.got.iter().map(|(len, _)| *len)
     }
 
     /// The frames of the last batch; what is no frame is counted.
@@ -99,3 +188,7 @@ impl RecvBatch {
         self.order.extend(held);
     }
 }
+
+/// Most datagrams of one receive call.
+const BATCH_MAX: usize = 32;
+const NAME_LEN: libc::socklen_t = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;

@@ -1,12 +1,13 @@
 //! Datagrams: one send for a whole fan-out, one receive for a whole batch.
 
+mod address;
 mod batch;
 mod counters;
 mod socket;
 
 pub use batch::{Datagram, RecvBatch};
 pub use counters::UdpCounters;
-pub use socket::{DatagramSocket, RECV_BUFFER_WANTED};
+pub use socket::{DatagramSocket, RECV_BUFFER_WANTED, Receiver};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use rustix::io::Errno;
+use rustix::net::{self, SendFlags};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use trib_wire::Header;
 use trib_wire::auth::{FrameKey, payload_crc};
@@ -127,60 +129,41 @@ impl DatagramSocket {
         }
     }
 
+    /// The receiving side for who must not hold the socket while looking.
+    pub fn receiver(&self) -> Receiver {
+        Receiver { socket: self.socket.as_raw_fd(), local: self.local }
+    }
+
     /// Takes what has come, at most a batch; the number of datagrams.
     pub fn recv(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
-        batch.got.clear();
-        let count = batch.capacity().min(BATCH_MAX);
-        // Only what a call uses is written: a rank that waits makes this call several times an operation.
-        let mut names = [const { MaybeUninit::<libc::sockaddr_storage>::uninit() }; BATCH_MAX];
-        let mut slices = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH_MAX];
-        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH_MAX];
-        for (at, memory) in batch.memory.chunks_exact_mut(batch.size).take(count).enumerate() {
-            let slice = slices[at].write(libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() });
-            let mut message: libc::mmsghdr = zeroed();
-            message.msg_hdr.msg_name = names[at].as_mut_ptr().cast();
-            message.msg_hdr.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-            message.msg_hdr.msg_iov = slice;
-            message.msg_hdr.msg_iovlen = 1;
-            messages[at].write(message);
+        if self.receiver().has_come(batch) { self.recv_rest(batch) } else { Ok(self.account(batch)) }
+    }
+
+    /// Takes what has come behind the one datagram that the receiver found; the number of datagrams with it.
+    pub fn recv_rest(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
+        let rest = batch.rest(self.receiver());
+        let got = self.account(batch);
+        match rest {
+            Err(error) if got == 0 && !is_passing(&error) => Err(error),
+            _ => Ok(got),
         }
-        // SAFETY: the first `count` messages are written, and each points to memory of its own in `batch` and `names`, which
-        // outlive the call.
-        let got = unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr().cast(),
-                count as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                core::ptr::null_mut(),
-            )
-        };
-        let Ok(got) = usize::try_from(got) else {
-            let error = io::Error::last_os_error();
-            batch.arrange(None, &mut self.counters);
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-                // An earlier datagram of ours was refused by its receiver; that is the receiver's affair.
-                io::ErrorKind::ConnectionRefused => Ok(0),
-                _ => Err(error),
-            };
-        };
-        for (message, name) in messages.iter().zip(&names).take(got) {
-            // SAFETY: the kernel received into this message, and wrote its source; the storage is large enough for any family,
-            // and the bytes that a family does not have are not looked at.
-            let (len, source) = unsafe { (message.assume_init_ref().msg_len as usize, source_address(name.as_ptr())) };
-            self.counters.received += 1;
-            self.counters.received_bytes += len as u64;
-            // A datagram whose source is no IP address does not occur; it would be rejected as unknown.
-            let source = source.unwrap_or(self.local);
-            batch.got.push((len, source));
-        }
+    }
+
+    /// Counts what the receiver has put into a batch, and arranges it for `frames`; the number of datagrams.
+    pub fn account(&mut self, batch: &mut RecvBatch) -> usize {
+        self.counters.received += batch.len() as u64;
+        self.counters.received_bytes += batch.lengths().sum::<usize>() as u64;
         let receiving = self.faults.as_mut().map(|shaken| &mut shaken.receiving);
         batch.arrange(receiving, &mut self.counters);
-        Ok(got)
+        batch.len()
     }
 
     fn send_all(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) {
+        if let [target] = to
+            && payload.len() <= SHORT
+        {
+            return self.send_short(sealed, payload, *target);
+        }
         let mut slices = [
             libc::iovec { iov_base: sealed.as_ptr().cast_mut().cast(), iov_len: sealed.len() },
             libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() },
@@ -213,23 +196,48 @@ impl DatagramSocket {
                     self.counters.sent_bytes += (sent * (HEADER_LEN + payload.len())) as u64;
                     sent
                 }
-                Err(_) => match io::Error::last_os_error() {
-                    e if e.kind() == io::ErrorKind::WouldBlock => {
-                        self.counters.send_would_block += rest.len() as u64;
-                        return;
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    match error.kind() {
+                        io::ErrorKind::Interrupted => 0,
+                        io::ErrorKind::WouldBlock => return self.count_unsent(&error, rest.len() as u64),
+                        _ => {
+                            self.count_unsent(&error, 1);
+                            1
+                        }
                     }
-                    e if e.kind() == io::ErrorKind::Interrupted => 0,
-                    e if e.raw_os_error() == Some(libc::EMSGSIZE) => {
-                        self.counters.send_too_long += 1;
-                        1
-                    }
-                    _ => {
-                        self.counters.send_failed += 1;
-                        1
-                    }
-                },
+                }
             };
             rest = &mut rest[done..];
+        }
+    }
+
+    /// A short datagram in one piece: copying it costs less than telling the kernel of two.
+    fn send_short(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], target: SocketAddr) {
+        let mut bytes = [0; HEADER_LEN + SHORT];
+        bytes[..HEADER_LEN].copy_from_slice(sealed);
+        bytes[HEADER_LEN..][..payload.len()].copy_from_slice(payload);
+        let bytes = &bytes[..HEADER_LEN + payload.len()];
+        let target = reachable(target, self.local);
+        loop {
+            match net::sendto(&self.socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &target) {
+                Ok(_) => {
+                    self.counters.sent += 1;
+                    self.counters.sent_bytes += bytes.len() as u64;
+                    return;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return self.count_unsent(&error.into(), 1),
+            }
+        }
+    }
+
+    /// Counts datagrams that the kernel did not take.
+    fn count_unsent(&mut self, error: &io::Error, count: u64) {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => self.counters.send_would_block += count,
+            _ if error.raw_os_error() == Some(libc::EMSGSIZE) => self.counters.send_too_long += 1,
+            _ => self.counters.send_failed += 1,
         }
     }
 
@@ -257,6 +265,32 @@ impl DatagramSocket {
             }
         }
     }
+}
+
+/// Takes single datagrams from a socket, touching as little memory as possible. Good for as long as the socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Receiver {
+    pub(super) socket: RawFd,
+    pub(super) local: SocketAddr,
+}
+
+impl Receiver {
+    /// Begins a batch with the next datagram, if one is there. Its socket has to `account` for it, or `recv_rest`.
+    #[inline]
+    pub fn has_come(self, batch: &mut RecvBatch) -> bool {
+        match batch.first(self) {
+            Ok(()) => true,
+            // Nothing; or an earlier datagram of ours was refused by its receiver, which is that receiver's affair.
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNREFUSED) => false,
+            // Whoever receives the rest learns of it.
+            Err(_) => true,
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)
 }
 
 impl AsFd for DatagramSocket {
@@ -309,35 +343,14 @@ fn reachable(target: SocketAddr, local: SocketAddr) -> SocketAddr {
     }
 }
 
-/// # Safety
-/// `name` was written by the kernel as the source of a datagram.
-unsafe fn source_address(name: *const libc::sockaddr_storage) -> Option<SocketAddr> {
-    // SAFETY: every address begins with its family.
-    match libc::c_int::from(unsafe { (*name).ss_family }) {
-        libc::AF_INET => {
-            // SAFETY: the family says so, and sockaddr_storage is large and aligned enough for any of them.
-            let v4 = unsafe { &*name.cast::<libc::sockaddr_in>() };
-            let ip = u32::from_be(v4.sin_addr.s_addr);
-            Some(SocketAddr::new(core::net::Ipv4Addr::from(ip).into(), u16::from_be(v4.sin_port)))
-        }
-        libc::AF_INET6 => {
-            // SAFETY: as above.
-            let v6 = unsafe { &*name.cast::<libc::sockaddr_in6>() };
-            let ip = core::net::Ipv6Addr::from(v6.sin6_addr.s6_addr);
-            Some(SocketAddr::new(ip.to_canonical(), u16::from_be(v6.sin6_port)))
-        }
-        _ => None,
-    }
-}
-
 /// A message header of no address, no memory and no flags.
 fn zeroed() -> libc::mmsghdr {
     // SAFETY: integers and pointers, of which zero bytes are values.
     unsafe { mem::zeroed() }
 }
 
-/// Most datagrams of one receive call.
-const BATCH_MAX: usize = 32;
+/// Payloads up to this are sent in one piece with their header.
+const SHORT: usize = 512;
 /// `enum sk_meminfo` of linux/sock_diag.h: its length, and where the drops stand.
 const MEMINFO_WORDS: usize = 9;
 const MEMINFO_DROPS: usize = 8;

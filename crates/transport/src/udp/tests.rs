@@ -118,7 +118,7 @@ fn a_full_receive_buffer_is_seen() {
     for seq in 0..200 {
         child.send(&header(seq, 1000), &KEY, &[0; 1000], &[node.local_addr()]);
     }
-    let mut batch = RecvBatch::new(64, 1000);
+    let mut batch = RecvBatch::new(32, 1000);
     let mut rejected = UdpCounters::default();
     let got = receive(&mut node, &mut batch, &mut rejected, 200).len() as u64;
     assert!(got < 200);
@@ -130,7 +130,7 @@ fn the_fault_hook_loses_doubles_and_reorders_both_ways() {
     let plan = FaultPlan::parse("loss=0.1,dup=0.1,reorder=0.1,seed=3").unwrap();
     let mut node = DatagramSocket::bind_with_faults(any(), 4 << 20, Some(plan)).unwrap();
     let mut child = DatagramSocket::bind_with_faults(any(), 1 << 20, Some(plan)).unwrap();
-    let mut batch = RecvBatch::new(64, 8);
+    let mut batch = RecvBatch::new(32, 8);
     let mut rejected = UdpCounters::default();
     let mut frames = Vec::new();
     for seq in 0..2000 {
@@ -149,4 +149,53 @@ fn the_fault_hook_loses_doubles_and_reorders_both_ways() {
     assert!((1500..1800).contains(&unique.len()), "{} different ones arrived", unique.len());
     assert!(seqs.len() > unique.len() + 150, "too few doubles");
     assert!(seqs.windows(2).filter(|pair| pair[0] > pair[1]).count() > 100, "too little reordering");
+}
+
+/// Waits, at most ten seconds, until the receiver has a datagram.
+fn await_one(socket: &DatagramSocket, batch: &mut RecvBatch) {
+    let start = Instant::now();
+    while !socket.receiver().has_come(batch) {
+        assert!(start.elapsed() < Duration::from_secs(10), "nothing came");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_receiver_takes_one_datagram_and_its_socket_the_rest() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let mut batch = RecvBatch::new(16, 600);
+    assert!(!child.receiver().has_come(&mut batch));
+    assert_eq!(child.account(&mut batch), 0);
+
+    // Short ones, and one that is sent in two pieces.
+    for (seq, len) in [(1, 0), (2, 7), (3, 513), (4, 512)] {
+        node.send(&header(seq, len), &KEY, &vec![seq as u8; len], &[child.local_addr()]);
+    }
+    let mut rejected = UdpCounters::default();
+    await_one(&child, &mut batch);
+    assert_eq!(child.account(&mut batch), 1);
+    let seen: Vec<_> = batch.frames(&mut rejected).map(|d| (d.header.seq, d.source)).collect();
+    assert_eq!(seen, [(1, node.local_addr())]);
+
+    await_one(&child, &mut batch);
+    assert_eq!(child.recv_rest(&mut batch).unwrap(), 3);
+    let seen: Vec<_> = batch.frames(&mut rejected).map(|d| (d.header.seq, d.payload.to_vec(), d.source)).collect();
+    let expected = [(2, 7), (3, 513), (4, 512)].map(|(seq, len)| (seq, vec![seq as u8; len], node.local_addr()));
+    assert_eq!(seen, expected);
+    assert_eq!((child.counters().received, node.counters().sent), (4, 4));
+    assert_eq!(child.counters().received_bytes, node.counters().sent_bytes);
+    assert_eq!(rejected.rejected_malformed, 0);
+}
+
+#[test]
+fn a_receiver_cuts_what_is_too_long_and_it_is_rejected() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let mut batch = RecvBatch::new(1, 8);
+    node.send(&header(1, 100), &KEY, &[7; 100], &[child.local_addr()]);
+    await_one(&child, &mut batch);
+    assert_eq!(child.recv_rest(&mut batch).unwrap(), 1);
+    let mut rejected = UdpCounters::default();
+    assert_eq!(batch.frames(&mut rejected).count(), 0);
 }
