@@ -28,13 +28,13 @@ LIMITS = {
     4: {
         "wire bytes": 165, "packets": 1.1,
         "rank sends": 1.1, "leaf sends": 2.2, "spine sends": 1.1,
-        "rank calls": 3.6, "leaf calls": 9.5, "spine calls": 6,
+        "rank calls": 3.4, "leaf calls": 8.5, "spine calls": 5.6,
         "rank waits": 1.2, "leaf waits": 3.3, "spine waits": 2.5,
     },
     64 << 10: {
         "wire bytes": 1.012, "packets": 11,
-        "rank sends": 1.3, "leaf sends": 4.8, "spine sends": 3.2,
-        "rank calls": 6.2, "leaf calls": 13, "spine calls": 8,
+        "rank sends": 1.3, "leaf sends": 5.2, "spine sends": 3.5,
+        "rank calls": 6.2, "leaf calls": 15, "spine calls": 10,
         "rank waits": 1.6, "leaf waits": 4, "spine waits": 3,
     },
     1 << 20: {
@@ -46,9 +46,9 @@ LIMITS = {
     # Segments have 48 KiB here; how many of them one call takes depends on who gets the processor when.
     8 << 20: {
         "wire bytes": 1.011, "packets": 1300,
-        "rank sends": 160, "leaf sends": 560, "spine sends": 370,
-        "rank calls": 560, "leaf calls": 1500, "spine calls": 1000,
-        "rank waits": 200, "leaf waits": 480, "spine waits": 370,
+        "rank sends": 90, "leaf sends": 560, "spine sends": 390,
+        "rank calls": 420, "leaf calls": 1500, "spine calls": 1150,
+        "rank waits": 110, "leaf waits": 480, "spine waits": 390,
     },
 }
 
