@@ -42,9 +42,10 @@ impl Datagrams {
 }
 
 impl Worker {
-    /// Takes what has come, a few batches at most.
-    pub(super) fn on_datagrams(&mut self) {
-        self.take_batches(false);
+    /// Takes what has come, a few batches at most; whether anything had. After a look that found something, poll may
+    /// still speak of that.
+    pub(super) fn on_datagrams(&mut self) -> bool {
+        self.take_batches(false)
     }
 
     /// Offers the core to others while no datagram has come and turns are left; whether one came, which is handled
@@ -52,18 +53,14 @@ impl Worker {
     pub(super) fn look(&mut self, turns: &mut Turns) -> bool {
         let receiver = self.datagrams.socket.receiver();
         let Some(batch) = &mut self.datagrams.batch else { return false };
-        let found = turns.look(|| receiver.has_come(batch));
-        if found {
-            self.take_batches(true);
-        }
-        found
+        turns.look(|| receiver.has_come(batch)) && self.take_batches(true)
     }
 
-    /// `begun`: the first batch has its first datagram already.
-    fn take_batches(&mut self, begun: bool) {
+    /// `begun`: the first batch has its first datagram already. Whether there were any.
+    fn take_batches(&mut self, begun: bool) -> bool {
         self.datagrams.unfinished = true;
         for turn in 0..TURN {
-            let Some(mut batch) = self.datagrams.batch.take() else { return };
+            let Some(mut batch) = self.datagrams.batch.take() else { return false };
             let socket = &mut self.datagrams.socket;
             let got = if begun && turn == 0 { socket.recv_rest(&mut batch) } else { socket.recv(&mut batch) };
             let got = got.unwrap_or_else(|error| {
@@ -76,9 +73,10 @@ impl Worker {
             self.datagrams.batch = Some(batch);
             if got < BATCH {
                 self.datagrams.unfinished = false;
-                return;
+                return turn > 0 || got > 0;
             }
         }
+        true
     }
 
     fn on_batch(&mut self, batch: &RecvBatch) {

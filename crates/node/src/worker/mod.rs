@@ -58,8 +58,6 @@ struct Worker {
     start: Instant,
     /// Links with more to read than one turn allows.
     unfinished: VecDeque<(Slot, LinkNumber)>,
-    /// Poll had no news of streams when it was last asked.
-    streams_rest: bool,
     /// Earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
@@ -87,7 +85,6 @@ pub(crate) fn start(
         tally: Tally::default(),
         start: Instant::now(),
         unfinished: VecDeque::new(),
-        streams_rest: true,
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
         gone,
@@ -107,6 +104,8 @@ impl Worker {
         let mut patience = Patience::new(YIELD_SPAN, YIELDS);
         let mut turns: Option<Turns> = None;
         let mut glances = 0;
+        // Poll had no news of streams when it was last asked.
+        let mut streams_rest = true;
         while !self.stopping {
             if let Some(over) = turns.take_if(|turns| !turns.goes_on()) {
                 patience.end(&over, false);
@@ -120,7 +119,7 @@ impl Worker {
                 }
                 glances += 1;
                 // While there are only datagrams, poll tells little.
-                if glances < GLANCES && self.streams_rest {
+                if glances < GLANCES && streams_rest {
                     continue;
                 }
             }
@@ -141,17 +140,16 @@ impl Worker {
                 has_datagrams |= event.token() == DATAGRAMS;
             }
             // Before the streams: a group's fault must not overtake the results that were sent before it.
-            if has_datagrams {
-                self.on_datagrams();
+            if has_datagrams && self.on_datagrams() {
                 // Where one child's contribution has come, the others' follow: often the next look finds all of them.
                 if let Some(found) = turns.take() {
                     patience.end(&found, true);
                 }
                 turns = patience.begin();
             }
-            self.streams_rest = self.unfinished.is_empty();
+            streams_rest = self.unfinished.is_empty();
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
-                self.streams_rest = false;
+                streams_rest = false;
                 let (slot, link) = (event.token().0 / LINKS - 1, event.token().0 % LINKS);
                 if event.is_writable() {
                     self.on_writable(slot, link);

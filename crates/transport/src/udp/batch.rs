@@ -98,11 +98,6 @@ impl RecvBatch {
         }
     }
 
-    /// Most datagrams of a batch.
-    pub fn capacity(&self) -> usize {
-        self.messages.len()
-    }
-
     /// Receives one datagram, without waiting. A new batch begins.
     #[inline]
     pub(super) fn first(&mut self, receiver: Receiver) -> Result<(), Errno> {

@@ -236,8 +236,8 @@ impl DatagramSocket {
     fn count_unsent(&mut self, error: &io::Error, count: u64) {
         match error.kind() {
             io::ErrorKind::WouldBlock => self.counters.send_would_block += count,
-            _ if error.raw_os_error() == Some(libc::EMSGSIZE) => self.counters.send_too_long += 1,
-            _ => self.counters.send_failed += 1,
+            _ if error.raw_os_error() == Some(libc::EMSGSIZE) => self.counters.send_too_long += count,
+            _ => self.counters.send_failed += count,
         }
     }
 

@@ -190,7 +190,7 @@ fn short_status(status: &str) -> String {
 
 /// What profiles say, beside the figures that the comparison takes itself.
 const WHAT_LIMITS: &str = "\
-What `perf record` shows of a leaf at 16 MiB: a third is sending (two fifths of that the copy into the socket, the rest the packet's way
+The rest of this section was measured once, on a virtual machine of two cores. What `perf record` shows of a leaf at 16 MiB: a third is sending (two fifths of that the copy into the socket, the rest the packet's way
 through bridge and token bucket to the receiver, which the sender pays for), a quarter receiving (three fifths of that the copy out
 of the socket), a fifth going to sleep and being woken, 7 % the fold. A host sends and receives a
 vector byte once and folds nothing; in 16 MiB vectors every byte comes from and goes to memory rather than a cache, and the host sleeps until

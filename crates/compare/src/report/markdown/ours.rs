@@ -64,7 +64,7 @@ impl Page<'_> {
             return;
         }
         self.add(
-            "## Hosts on one leaf\n\nLinks of 100 Mbit/s, streams. A byte moved is one received or sent, at a child or at the trunk.\n\n\
+            "## Hosts on one leaf\n\nLinks of 100 Mbit/s, streams. A byte moved is one received from a child or sent to it: the trunk above a job's only leaf carries nothing.\n\n\
              | children | leaf: CPU ns per vector byte | leaf: per byte moved | host: CPU ns per vector byte | share of the link |\n\
              | ---: | ---: | ---: | ---: | ---: |\n",
         );
