@@ -15,8 +15,9 @@
 //! Lost        ranks
 //! ```
 
-use alloc::vec::Vec;
 use core::fmt;
+
+use smallvec::SmallVec;
 
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
@@ -176,10 +177,13 @@ pub enum Body {
     Lost(RankList),
 }
 
+/// A body as it travels. All but those that name ranks fit inside.
+pub type BodyBytes = SmallVec<[u8; FAULT_LEN]>;
+
 impl Body {
-    /// The body as bytes; empty for `None`.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = alloc::vec![0; self.wire_len()];
+    /// The body as bytes; empty for `None`. What is said while operations run needs no memory from the allocator.
+    pub fn to_bytes(&self) -> BodyBytes {
+        let mut bytes = BodyBytes::from_elem(0, self.wire_len());
         let mut w = Writer::new(&mut bytes);
         match self {
             Body::None => {}

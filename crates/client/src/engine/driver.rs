@@ -14,7 +14,7 @@ use trib_transport::landing::UserSource;
 use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Header;
-use trib_wire::body::Fault;
+use trib_wire::body::{BodyBytes, Fault};
 
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
@@ -193,7 +193,7 @@ impl LeafOutput for Driver {
         };
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
-            Payload::None | Payload::Data(_) => Vec::new(),
+            Payload::None | Payload::Data(_) => BodyBytes::new(),
         };
         match path {
             Path::Datagram => {

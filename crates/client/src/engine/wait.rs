@@ -96,8 +96,7 @@ impl Shared {
             if now >= limit {
                 break;
             }
-            let pause = if now.since(began) < LATE { TICK } else { LATE_TICK };
-            let tick = if self.progress.is_some() { called + pause } else { Nanos::NEVER };
+            let tick = if self.progress.is_some() { called + pause(now.since(began)) } else { Nanos::NEVER };
             if let Some(progress) = &self.progress
                 && now >= tick
             {
@@ -182,6 +181,12 @@ impl Shared {
     }
 }
 
+/// Until the caller's own progress runs again, for a caller that has waited this long: who waits long waits for somebody
+/// who is late, not for the network.
+fn pause(waited: Nanos) -> Nanos {
+    Nanos(waited.0 / TICK_PART).clamp(TICK_MIN, TICK_MAX)
+}
+
 /// A thread panicked while it held the engine.
 pub(crate) fn poisoned() -> Error {
     Error::broken("a thread panicked inside the protocol engine")
@@ -189,12 +194,12 @@ pub(crate) fn poisoned() -> Error {
 
 /// How long a waiter drives progress itself before it sleeps: a small operation over two or three levels.
 pub(super) const SPIN: Duration = Duration::from_micros(300);
-/// How often the caller's own progress runs while a call blocks.
-const TICK: Nanos = Nanos::from_millis(1);
-/// Who has waited for this long waits for somebody who is late, not for the network,
-const LATE: Nanos = Nanos::from_millis(1000);
-/// and looks less often: a thousand wake-ups a second cost 2 to 3 % of a core, which over minutes is too much.
-const LATE_TICK: Nanos = Nanos::from_millis(5);
+/// How often the caller's own progress runs while a call blocks,
+const TICK_MIN: Nanos = Nanos::from_millis(1);
+/// and while it has blocked for seconds: a thousand wake-ups a second cost 2 to 3 % of a core, over minutes too much.
+const TICK_MAX: Nanos = Nanos::from_millis(20);
+/// What the pauses between add to a wait is at most this part of it.
+const TICK_PART: u64 = 200;
 /// A follower looks around this often even if nobody tells it anything.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
 /// After this long without a call of the application's the helper thread takes over.

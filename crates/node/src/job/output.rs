@@ -7,6 +7,7 @@ use trib_proto::{Path, Token};
 use trib_transport::landing::Source;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Header;
+use trib_wire::body::BodyBytes;
 use trib_wire::ids::CHILDREN_MAX;
 
 use super::{JobIo, LinkNumber, PARENT, fold};
@@ -54,7 +55,7 @@ impl Output<'_> {
     fn queue(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
-            _ => Vec::new(),
+            _ => BodyBytes::new(),
         };
         let JobIo { links, buffers, .. } = &mut *self.io;
         for link in link_numbers(target) {

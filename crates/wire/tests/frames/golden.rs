@@ -89,7 +89,7 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
 
 fn frame(kind: Kind) -> (String, Vec<u8>) {
     let (mut header, body, data) = sample(kind);
-    let payload = if data.is_empty() { body.to_bytes() } else { data.to_vec() };
+    let payload = if data.is_empty() { body.to_bytes().to_vec() } else { data.to_vec() };
     header.payload_len = payload.len() as u32;
     if !payload.is_empty() {
         header.flags |= FLAG_CRC;

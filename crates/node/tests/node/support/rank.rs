@@ -62,7 +62,7 @@ impl LeafOutput for Io {
     fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
         let data = match payload {
             Payload::None => Vec::new(),
-            Payload::Body(body) => body.to_bytes(),
+            Payload::Body(body) => body.to_bytes().to_vec(),
             Payload::Data(Slice { op, from, len }) => {
                 self.vectors[&op][from as usize..from as usize + len as usize].to_vec()
             }
