@@ -148,8 +148,8 @@ static void measure(const struct options *options, const struct cell *cell, stru
     double elapsed = work->mode == SINGLE ? timed : last - start;
     struct usage after = usage_now();
 
-    if (options->gate)
-        MPI_Barrier(MPI_COMM_WORLD);
+    /* Who checks his result takes processor time from those who still wait for theirs. */
+    MPI_Barrier(MPI_COMM_WORLD);
     gate(options, work->rank, "done");
     outcome->wrong += over_ranks((double)work_check(work, outcome->iterations - 1), MPI_SUM);
     outcome->seconds = over_ranks(elapsed, MPI_MAX);
