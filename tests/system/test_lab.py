@@ -88,6 +88,22 @@ class Shapes(unittest.TestCase):
             names = {daemon["name"] for daemon in lab.status()["daemons"]}
             self.assertEqual(names, {"manager", "spine", "pod0", "pod1", "leaf0", "leaf1", "leaf2", "leaf3"})
 
+    def test_pinned_places_keep_to_their_cores_for_whatever_runs_in_them(self):
+        mine = sorted(os.sched_getaffinity(0))
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--pin") as lab:
+            def cores(place):
+                answer = lab.run("exec", place, "--", PYTHON, "-c", "import os; print(*os.sched_getaffinity(0))")
+                return [int(core) for core in answer.stdout.split()]
+            homes = {place: cores(place) for place in ("spine", "leaf0", "leaf1", "h0", "h1", "h2", "h3")}
+            for daemon in lab.status()["daemons"]:
+                place = "spine" if daemon["name"] == "manager" else daemon["name"]
+                self.assertEqual(sorted(os.sched_getaffinity(daemon["pid"])), homes[place], daemon)
+        self.assertEqual({len(home) for home in homes.values()}, {1}, homes)
+        self.assertLessEqual({home[0] for home in homes.values()}, set(mine))
+        if len(mine) < len(homes):
+            self.assertEqual(homes["leaf1"], homes["h2"])
+            self.assertEqual(homes["h0"] != homes["h3"], len(mine) > 1)
+
     def test_a_laboratory_of_another_shape_is_not_passed_off_as_the_one_asked_for(self):
         with Lab("--hosts", "2") as lab:
             again = [TRIB, "lab", "up", "--name", lab.name]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
 use tracing::info;
 use trib_control::{Credentials, ManagerUrl};
 
@@ -18,7 +19,7 @@ use super::{KEEPER, Keeper, Lab, LabLaunch, Lifetime, MANAGER};
 use crate::namespace::fresh::Fresh;
 use crate::namespace::{Doors, keeper};
 use crate::network::{tool, wire};
-use crate::topology::{Node, Plan};
+use crate::topology::{Node, Plan, homes};
 
 /// Starts everything in an empty folder.
 pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab, LabError> {
@@ -64,8 +65,11 @@ fn start_keeper(
 ) -> Result<PipeWriter, LabError> {
     tool::check()?;
     let (mut names, mut hosts) = (String::new(), "127.0.0.1 localhost\n".to_owned());
-    for place in &plan.places {
-        writeln!(names, "{}", place.name).expect("writing to memory cannot fail");
+    let cores = if launch.topology.is_pinned() { own_cores()? } else { Vec::new() };
+    let homes = (!cores.is_empty()).then(|| homes(plan, cores.len()));
+    for (at, place) in plan.places.iter().enumerate() {
+        let core = homes.as_ref().map(|homes| format!(" {}", cores[homes[at]])).unwrap_or_default();
+        writeln!(names, "{}{core}", place.name).expect("writing to memory cannot fail");
         writeln!(hosts, "{} {}", place.address, place.name).expect("writing to memory cannot fail");
     }
     folder.write(keeper::PLACES, names.as_bytes())?;
@@ -79,6 +83,12 @@ fn start_keeper(
     // It listens nowhere, so that no address is what it should give.
     let (_name, _nowhere) = starting.ready_somewhere(deadline, launch.limit)?;
     Ok(lifeline)
+}
+
+/// The cores that we may run on.
+fn own_cores() -> Result<Vec<usize>, LabError> {
+    let allowed = sched_getaffinity(None).map_err(std::io::Error::from).context(|| "ask for cores".to_owned())?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect())
 }
 
 /// What the kernel says to those who may not have namespaces is no help to anybody.

@@ -18,13 +18,14 @@ pub(crate) struct Doors {
     pub(super) places: BTreeMap<String, Door>,
 }
 
-/// The keeper's file descriptors for the namespaces of one place.
+/// The keeper's file descriptors for the namespaces of one place, and the core of the machine that it keeps to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Door {
     pub(super) net: i32,
     pub(super) mnt: i32,
     pub(super) uts: i32,
     pub(super) ipc: i32,
+    pub(super) core: Option<usize>,
 }
 
 impl Doors {
@@ -51,7 +52,7 @@ impl Doors {
         let Some(door) = self.places.get(place) else { return Ok(None) };
         let file = |number: i32| fs::File::open(format!("/proc/{keeper}/fd/{number}"));
         let (net, mnt, uts, ipc) = (file(door.net)?, file(door.mnt)?, file(door.uts)?, file(door.ipc)?);
-        Entry::open(keeper, [net.into(), mnt.into(), uts.into(), ipc.into()]).map(Some)
+        Entry::open(keeper, [net.into(), mnt.into(), uts.into(), ipc.into()], door.core).map(Some)
     }
 
     /// The file that stands for a place's network, for `ip`; it can be opened while the keeper lives.

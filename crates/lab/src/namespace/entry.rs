@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
 /// Open handles on the namespaces of one place, and on the laboratory's user and PID namespace.
 #[derive(Clone, Debug)]
@@ -24,26 +24,36 @@ struct Handles {
     /// Mounts, host name and System V memory.
     others: [OwnedFd; 3],
     pid: OwnedFd,
+    /// The one core that who is inside runs on.
+    core: Option<usize>,
 }
 
 impl Entry {
     /// Adds to the four namespaces of a place those of the keeper.
-    pub(super) fn open(keeper: u32, [net, mnt, uts, ipc]: [OwnedFd; 4]) -> io::Result<Self> {
+    pub(super) fn open(keeper: u32, [net, mnt, uts, ipc]: [OwnedFd; 4], core: Option<usize>) -> io::Result<Self> {
         let of_keeper = |kind: &str| Path::new("/proc").join(keeper.to_string()).join("ns").join(kind);
         let same_user = std::fs::read_link(of_keeper("user"))? == std::fs::read_link("/proc/self/ns/user")?;
         let user = if same_user { None } else { Some(File::open(of_keeper("user"))?.into()) };
         let pid = File::open(of_keeper("pid"))?.into();
-        Ok(Self { handles: Arc::new(Handles { user, net, others: [mnt, uts, ipc], pid }) })
+        Ok(Self { handles: Arc::new(Handles { user, net, others: [mnt, uts, ipc], pid, core }) })
     }
 
-    /// Moves this process inside, and its children into the laboratory's process ids. The working directory becomes `/`.
+    /// Moves this process inside, and its children into the laboratory's process ids; to the place's core too, if it has
+    /// one. The working directory becomes `/`.
     /// To be called between fork and exec, or by a process of one thread.
     pub(crate) fn enter(&self) -> io::Result<()> {
         self.enter_network()?;
         for handle in self.handles.others.iter().chain([&self.handles.pid]) {
             move_into_link_name_space(handle.as_fd(), None)?;
         }
-        Ok(())
+        match self.handles.core {
+            None => Ok(()),
+            Some(core) => {
+                let mut own = CpuSet::new();
+                own.set(core);
+                Ok(sched_setaffinity(None, &own)?)
+            }
+        }
     }
 
     /// Makes the command's process run with the place's network and nothing else of it: for `ip`, `tc` and `nft`.

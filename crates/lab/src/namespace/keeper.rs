@@ -18,7 +18,7 @@ use super::fresh::unshare;
 
 /// What the laboratory's owner writes to the keeper's standard input to let it outlive him.
 pub(crate) const STAY: u8 = b's';
-/// The names of the places, one a line, in the state folder.
+/// The names of the places, one a line and behind it the core that a pinned place keeps to, in the state folder.
 pub(crate) const PLACES: &str = "places";
 /// What the places see as /etc/hosts, in the state folder.
 pub(crate) const HOSTS: &str = "hosts";
@@ -66,12 +66,14 @@ fn prepare_mounts(folder: &Path) -> Result<(), String> {
     mount_bind(folder.join(HOSTS), "/etc/hosts").map_err(refused("mount /etc/hosts"))
 }
 
-fn make_places<'a>(names: impl Iterator<Item = &'a str>) -> Result<Doors, String> {
+fn make_places<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Doors, String> {
     let home = Home::open().map_err(|error| format!("cannot open the keeper's own namespaces: {error}"))?;
     let link = fs::read_link("/proc/self/ns/pid").map_err(|error| format!("cannot read /proc: {error}"))?;
     let mut doors = Doors { pid_namespace: link.to_string_lossy().into_owned(), ..Doors::default() };
-    for name in names {
+    for line in lines {
+        let (name, core) = line.split_once(' ').map_or((line, None), |(name, core)| (name, core.parse().ok()));
         let door = make_place(name).map_err(|reason| format!("place {name}: {reason}"))?;
+        let door = Door { core, ..door };
         doors.places.insert(name.to_owned(), door);
         home.come_back().map_err(|error| format!("cannot leave {name}: {error}"))?;
     }
@@ -96,7 +98,7 @@ fn make_place(name: &str) -> Result<Door, String> {
         fs::write(file, "0").map_err(|error| format!("cannot write {file}: {error}"))?;
     }
     let keep = |kind: &str| own(kind).map(keep_open).map_err(|error| format!("cannot open namespace {kind}: {error}"));
-    Ok(Door { net: keep("net")?, mnt: keep("mnt")?, uts: keep("uts")?, ipc: keep("ipc")? })
+    Ok(Door { net: keep("net")?, mnt: keep("mnt")?, uts: keep("uts")?, ipc: keep("ipc")?, core: None })
 }
 
 /// The keeper's own namespaces, to come back to.

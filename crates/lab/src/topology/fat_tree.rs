@@ -39,6 +39,8 @@ pub struct FatTree {
     pub mtu: u16,
     /// Worker threads of each aggregation node: 1 to 64.
     pub workers: u16,
+    /// Whether each host and each switch keeps to one core of the machine.
+    pub pinned: bool,
     /// The `[limits]` of the topology file, by name.
     pub limits: Vec<(String, u64)>,
 }
@@ -54,6 +56,7 @@ impl Default for FatTree {
             pod_ports: 2,
             mtu: MTU_MAX,
             workers: 1,
+            pinned: false,
             limits: Vec::new(),
         }
     }
@@ -147,13 +150,16 @@ impl FatTree {
 
 impl fmt::Display for FatTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hosts, leaf_ports, rate, uplink, levels, mtu, workers, .. } = self;
+        let Self { hosts, leaf_ports, rate, uplink, levels, mtu, workers, pinned, .. } = self;
         let leaves = self.leaves();
         write!(f, "{hosts} hosts at {rate}, {leaves} leaves of {leaf_ports} ports, ")?;
         if *levels == 3 {
             write!(f, "{} pods of {} ports, ", self.pods(), self.pod_ports)?;
         }
         write!(f, "trunks of {uplink} host links, mtu {mtu}, {workers} workers per node")?;
+        if *pinned {
+            write!(f, ", each place on one core")?;
+        }
         for (name, value) in &self.limits {
             write!(f, ", {name}={value}")?;
         }

@@ -6,6 +6,7 @@
 //! - [`BitRate`]: the rate of a link
 
 mod fat_tree;
+mod homes;
 mod local;
 mod plan;
 mod rate;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fat_tree::FatTree;
 pub(crate) use fat_tree::host_name;
+pub(crate) use homes::homes;
 pub use local::Local;
 pub use plan::{Link, Place, PlaceKind, Plan};
 pub use rate::BitRate;
@@ -60,6 +62,11 @@ impl Topology {
             Self::Local(local) => local.workers,
             Self::FatTree(tree) => tree.workers,
         }
+    }
+
+    /// Whether every place keeps to one core of the machine.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self, Self::FatTree(tree) if tree.pinned)
     }
 
     /// Number of hosts with links of their own; none on loopback.

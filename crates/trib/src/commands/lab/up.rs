@@ -46,6 +46,9 @@ pub(super) struct Arguments {
     /// Worker threads of each aggregation node
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: u16,
+    /// Keep each host and each switch on one core of this machine, as on machines of their own
+    #[arg(long)]
+    pin: bool,
     /// A limit of the topology file, default and maximum at once; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = limit)]
     limit: Vec<(String, u64)>,
@@ -72,6 +75,7 @@ impl Arguments {
             pod_ports: self.pod_ports,
             mtu: self.mtu,
             workers: self.workers,
+            pinned: self.pin,
             limits: self.limit,
         });
         let lifetime = if self.command.is_empty() { Lifetime::Detached } else { Lifetime::Owned };
