@@ -24,7 +24,7 @@ impl LabNetwork {
             leaf_ports: shape.leaf_ports,
             rate: BitRate::mbit(shape.rate_mbit.into()),
             uplink: shape.uplink.unwrap_or(shape.leaf_ports),
-            pinned: true,
+            pinned: shape.pinned,
             ..FatTree::default()
         });
         let base = default_base();

@@ -46,14 +46,13 @@ impl Patience {
         Patience { span, yields, rest: 0, failures: 0, robberies: 0, successes: 0 }
     }
 
-    /// At the beginning of a wait: the yields it may do, or `None` if it should sleep at once.
-    pub fn begin(&mut self) -> Option<Turns> {
+    /// At the beginning of a wait, which is `now`: the yields it may do, or `None` if it should sleep at once.
+    pub fn begin(&mut self, now: Instant) -> Option<Turns> {
         if self.rest > 0 {
             self.rest -= 1;
             return None;
         }
-        let before = Instant::now();
-        Some(Turns { end: before + self.span, left: self.yields, before, robbed: false })
+        Some(Turns { end: now + self.span, left: self.yields, before: now, robbed: false })
     }
 
     /// At its end: whether what was waited for had come when the thread last looked.
@@ -82,6 +81,11 @@ impl Turns {
     /// Whether there is a turn left.
     pub fn goes_on(&self) -> bool {
         self.left > 0 && !self.robbed && self.before < self.end
+    }
+
+    /// When the thread last looked, or began.
+    pub fn last_look(&self) -> Instant {
+        self.before
     }
 
     /// Offers the core to others up to four times, and looks after each; whether a look found something.
@@ -130,13 +134,13 @@ mod tests {
     }
 
     fn wait(patience: &mut Patience, found: bool) {
-        let turns = patience.begin().expect("it rests no more");
+        let turns = patience.begin(Instant::now()).expect("it rests no more");
         patience.end(&turns, found);
     }
 
     #[test]
     fn a_wait_has_as_many_yields_as_it_may() {
-        let mut turns = patience().begin().unwrap();
+        let mut turns = patience().begin(Instant::now()).unwrap();
         let mut count = 0;
         while turns.goes_on() {
             turns.look(|| false);
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_its_time_is_over() {
-        let mut turns = Patience::new(Duration::from_micros(100), 30).begin().unwrap();
+        let mut turns = Patience::new(Duration::from_micros(100), 30).begin(Instant::now()).unwrap();
         assert!(turns.goes_on());
         turns.note(turns.before + Duration::from_micros(101), 1);
         assert!(!turns.goes_on());
@@ -158,11 +162,11 @@ mod tests {
         let mut patience = patience();
         let mut seen = Vec::new();
         for _ in 0..7 {
-            let turns = patience.begin().unwrap();
+            let turns = patience.begin(Instant::now()).unwrap();
             patience.end(&turns, false);
             let mut rest = 0;
             while patience.rest > 0 {
-                assert!(patience.begin().is_none());
+                assert!(patience.begin(Instant::now()).is_none());
                 rest += 1;
             }
             seen.push(rest);
@@ -177,7 +181,7 @@ mod tests {
     fn who_loses_the_core_rests_long_and_longer_the_next_time() {
         let mut patience = patience();
         for rest in [0, 3, 15, 63, 255, 255] {
-            let mut turns = patience.begin().unwrap();
+            let mut turns = patience.begin(Instant::now()).unwrap();
             turns.note(turns.before + Duration::from_millis(3), 1);
             assert!(!turns.goes_on());
             patience.end(&turns, true);

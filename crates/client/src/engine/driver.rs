@@ -89,6 +89,14 @@ impl Driver {
         &self.keys.down
     }
 
+    /// The node has answered from here. If that is where it is sent to, nobody else need be heard any more.
+    #[inline]
+    pub(crate) fn settle_on(&mut self, source: SocketAddr) {
+        if !self.datagrams.is_settled() && self.node == [source] {
+            self.datagrams.settle_on(source);
+        }
+    }
+
     /// Files the operation that was just posted under its name, unless it is over already.
     pub(crate) fn adopt_operation(&mut self, op: OpId) {
         if let Some(operation) = self.posting.take() {

@@ -21,11 +21,12 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trib_proto::leaf::{GroupId, LeafError, Slice};
 use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
 use trib_transport::EdgeKeys;
+use trib_transport::clock::Clock;
 use trib_transport::landing::UserLanding;
 use trib_transport::patience::Patience;
 use trib_transport::tcp::{Arrived, Due, FrameSink, LowWater, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
@@ -82,7 +83,7 @@ pub(crate) struct Engine {
     /// Those of threads that look for themselves.
     singles: Vec<RecvBatch>,
     rejected: UdpCounters,
-    start: Instant,
+    clock: Clock,
     patience: Patience,
     /// Application threads inside a wait.
     waiters: u32,
@@ -249,7 +250,7 @@ impl Engine {
             singles: Vec::new(),
             config,
             rejected: UdpCounters::default(),
-            start: Instant::now(),
+            clock: Clock::start(),
             patience: Patience::new(wait::SPIN, u32::MAX),
             waiters: 0,
             followers: 0,
@@ -263,8 +264,14 @@ impl Engine {
         engine
     }
 
-    fn now(&self) -> Nanos {
-        Nanos(self.start.elapsed().as_nanos() as u64)
+    /// Reads the clock.
+    fn now(&mut self) -> Nanos {
+        Nanos(self.clock.read())
+    }
+
+    /// When it was last read: at the last post, look or return from a sleep.
+    fn lately(&self) -> Nanos {
+        Nanos(self.clock.last())
     }
 
     fn next_deadline(&self) -> Nanos {
@@ -331,7 +338,8 @@ impl Engine {
         let completion = Arc::new(Completion::default());
         let operation = Operation { group, memory, completion: completion.clone(), trace: None };
         self.driver.posting = Some(operation);
-        let posted = self.core.post(self.now(), group, signature, &mut self.driver);
+        let now = self.now();
+        let posted = self.core.post(now, group, signature, &mut self.driver);
         if let Ok(op) = posted {
             self.driver.adopt_operation(op);
         }
@@ -342,7 +350,8 @@ impl Engine {
 
     fn create_group(&mut self, members: RankList, tag: u64, state: Arc<GroupState>) -> Result<GroupId, Error> {
         self.driver.creating = Some(state);
-        let created = self.core.create_group(self.now(), members, tag, &mut self.driver);
+        let now = self.now();
+        let created = self.core.create_group(now, members, tag, &mut self.driver);
         if let Ok(group) = created {
             self.driver.adopt_group(group);
         }
@@ -352,7 +361,8 @@ impl Engine {
     }
 
     fn free_group(&mut self, group: GroupId) {
-        self.core.free_group(self.now(), group, &mut self.driver);
+        let now = self.now();
+        self.core.free_group(now, group, &mut self.driver);
         self.driver.forget_group(group);
         self.settle();
     }
@@ -360,6 +370,7 @@ impl Engine {
     /// Reads what the sockets have, lets the clock act, writes what is queued. Sockets come before the clock: a sign of
     /// life that waits to be read is one.
     fn progress(&mut self, ready: Ready) {
+        self.now();
         if ready.datagram {
             self.read_datagrams();
         }
@@ -372,7 +383,7 @@ impl Engine {
 
     /// Lets the clock act.
     fn tend(&mut self) {
-        let now = self.now();
+        let now = self.lately();
         if now >= self.core.next_deadline() {
             self.core.on_timer(now, &mut self.driver);
             self.settle();
@@ -396,7 +407,7 @@ impl Engine {
 
     /// Takes the datagrams of a batch.
     fn take(&mut self, batch: &RecvBatch) {
-        let now = self.now();
+        let now = self.lately();
         let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
         for datagram in batch.frames(&mut self.rejected) {
             let header = datagram.header;
@@ -404,6 +415,7 @@ impl Engine {
                 driver.counters.datagrams_rejected += 1;
                 continue;
             }
+            driver.settle_on(datagram.source);
             let body = if header.kind.carries_data() {
                 let payload = datagram.payload;
                 driver.arriving = Arriving::Here(payload.as_ptr(), payload.len());
@@ -424,7 +436,7 @@ impl Engine {
     }
 
     fn read_stream(&mut self) {
-        let now = self.now();
+        let now = self.lately();
         let Some(link) = &mut self.link else { return };
         let mut sink = Sink { now, core: &mut self.core, driver: &mut self.driver, config: &self.config };
         let end = link.reader.read(&mut link.socket, &mut sink, STREAM_BUDGET);
@@ -473,7 +485,7 @@ impl Engine {
             self.driver.stream_broken = true;
             self.link = None;
         } else if self.driver.stream_broken && self.link.take().is_some() {
-            let now = self.now();
+            let now = self.lately();
             self.core.on_link_down(now, &mut self.driver);
         }
     }

@@ -22,10 +22,12 @@ impl Shared {
         if let Some(outcome) = completion.outcome() {
             return outcome;
         }
-        self.wait_inside(self.enter()?, completion, timeout)
+        let mut engine = self.enter()?;
+        engine.now();
+        self.wait_inside(engine, completion, timeout)
     }
 
-    /// Waits with the engine already locked, as after posting.
+    /// Waits with the engine already locked and the clock just read, as after posting.
     pub(crate) fn wait_inside<'a>(
         &'a self,
         mut engine: MutexGuard<'a, Engine>,
@@ -33,7 +35,7 @@ impl Shared {
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
         engine.waiters += 1;
-        let limit = |span: Duration| engine.now() + Nanos(span.as_nanos().min(u64::MAX.into()) as u64);
+        let limit = |span: Duration| engine.lately() + Nanos(span.as_nanos().min(u64::MAX.into()) as u64);
         let limit = timeout.map_or(Nanos::NEVER, limit);
         engine.flush();
         engine = self.spin(engine, completion)?;
@@ -56,7 +58,8 @@ impl Shared {
         if !completion.is_short() || completion.is_done() {
             return Ok(engine);
         }
-        let Some(mut turns) = engine.patience.begin() else { return Ok(engine) };
+        let began = engine.clock.last_instant();
+        let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
         let receiver = engine.driver.datagrams.receiver();
         let mut batch = engine.single_batch();
         while !completion.is_done() && turns.goes_on() {
@@ -64,6 +67,7 @@ impl Shared {
             // Faults come over the stream, but nobody hurries to learn of them.
             let has_come = turns.look(|| receiver.has_come(&mut batch));
             engine = self.lock()?;
+            engine.clock.note(turns.last_look());
             if has_come {
                 engine.driver.datagrams.account(&mut batch);
                 engine.take(&batch);
@@ -163,7 +167,7 @@ impl Shared {
         if engine.followers > 0 && engine.poller.is_none() {
             self.changed.notify_all();
         }
-        let now = engine.now();
+        let now = engine.lately();
         engine.active = now;
         if engine.waiters > 0 {
             return;

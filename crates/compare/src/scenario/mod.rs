@@ -171,7 +171,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
 }
 
 /// The fabric that most figures come from: 8 hosts on two leaves.
-const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, uplink: None };
+const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, uplink: None, pinned: true };
 
 /// A study on this fabric, one rank per host, with nothing special.
 fn plain(name: &'static str, shape: Shape, parts: Vec<Part>) -> Study {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn wishes_change_every_scenario() {
-        let shape = Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, uplink: None };
+        let shape = Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, uplink: None, pinned: false };
         let wishes = Wishes {
             quick: true,
             only: vec!["allreduce".to_owned(), "small".to_owned()],

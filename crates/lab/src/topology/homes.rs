@@ -21,8 +21,10 @@ pub(crate) fn homes(plan: &Plan, cores: usize) -> Vec<usize> {
     }
     let hosts = places.iter().filter(|place| place.kind == PlaceKind::Host).count();
     let first_host = places.len() - hosts;
-    let mut homes: Vec<usize> = (0..places.len()).map(|at| at.saturating_sub(first_host) * cores / hosts.max(1)).collect();
-    let place_at: HashMap<&str, usize> = places.iter().enumerate().map(|(at, place)| (place.name.as_str(), at)).collect();
+    let mut homes: Vec<usize> =
+        (0..places.len()).map(|at| at.saturating_sub(first_host) * cores / hosts.max(1)).collect();
+    let place_at: HashMap<&str, usize> =
+        places.iter().enumerate().map(|(at, place)| (place.name.as_str(), at)).collect();
     // From the bottom up, so that the first place below a switch is the last to tell it.
     for link in links.iter().rev() {
         homes[place_at[link.upper.as_str()]] = homes[place_at[link.lower.as_str()]];
@@ -56,7 +58,9 @@ mod tests {
 
     #[test]
     fn every_core_has_its_share_of_hosts() {
-        for (hosts, leaf_ports, levels, cores) in [(16, 4, 2, 2), (16, 4, 3, 4), (9, 4, 3, 3), (32, 32, 2, 2), (5, 1, 2, 4)] {
+        for (hosts, leaf_ports, levels, cores) in
+            [(16, 4, 2, 2), (16, 4, 3, 4), (9, 4, 3, 3), (32, 32, 2, 2), (5, 1, 2, 4)]
+        {
             let plan = FatTree { hosts, leaf_ports, uplink: 1, levels, ..FatTree::default() }.plan();
             let homes = homes(&plan, cores);
             let mut load = vec![0; cores];

@@ -53,16 +53,23 @@ impl Worker {
     pub(super) fn look(&mut self, turns: &mut Turns) -> bool {
         let receiver = self.datagrams.socket.receiver();
         let Some(batch) = &mut self.datagrams.batch else { return false };
-        turns.look(|| receiver.has_come(batch)) && self.take_batches(true)
+        let found = turns.look(|| receiver.has_come(batch));
+        self.clock.note(turns.last_look());
+        found && self.take_batches(true)
     }
 
-    /// `begun`: the first batch has its first datagram already. Whether there were any.
+    /// `begun`: the first batch has its one datagram already, perhaps the last that a vector waited for, so that it comes
+    /// before the question for more. Whether there were any.
     fn take_batches(&mut self, begun: bool) -> bool {
+        if begun && let Some(mut batch) = self.datagrams.batch.take() {
+            self.datagrams.socket.account(&mut batch);
+            self.on_batch(&batch);
+            self.datagrams.batch = Some(batch);
+        }
         self.datagrams.unfinished = true;
         for turn in 0..TURN {
             let Some(mut batch) = self.datagrams.batch.take() else { return false };
-            let socket = &mut self.datagrams.socket;
-            let got = if begun && turn == 0 { socket.recv_rest(&mut batch) } else { socket.recv(&mut batch) };
+            let got = self.datagrams.socket.recv(&mut batch);
             let got = got.unwrap_or_else(|error| {
                 tracing::error!(%error, "cannot receive datagrams");
                 0
@@ -73,7 +80,7 @@ impl Worker {
             self.datagrams.batch = Some(batch);
             if got < BATCH {
                 self.datagrams.unfinished = false;
-                return turn > 0 || got > 0;
+                return begun || turn > 0 || got > 0;
             }
         }
         true

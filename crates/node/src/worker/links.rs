@@ -59,7 +59,7 @@ impl Worker {
     }
 
     pub(super) fn on_readable(&mut self, slot: Slot, link: LinkNumber, closed: bool) {
-        let now = self.now();
+        let now = Nanos(self.clock.read());
         let Some(job) = self.hosted.get_mut(slot) else { return };
         let Some(mut connection) = job.io.links.take(link) else { return };
         if closed {

@@ -25,10 +25,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
 use trib_proto::Nanos;
+use trib_transport::clock::Clock;
 use trib_transport::patience::{Patience, Turns};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_wire::JobId;
@@ -55,7 +56,7 @@ struct Worker {
     datagrams: Datagrams,
     hosted: Hosted,
     tally: Tally,
-    start: Instant,
+    clock: Clock,
     /// Links with more to read than one turn allows.
     unfinished: VecDeque<(Slot, LinkNumber)>,
     /// Earliest deadline of any core.
@@ -83,7 +84,7 @@ pub(crate) fn start(
         datagrams: Datagrams::new(socket),
         hosted: Hosted::default(),
         tally: Tally::default(),
-        start: Instant::now(),
+        clock: Clock::start(),
         unfinished: VecDeque::new(),
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
@@ -115,7 +116,7 @@ impl Worker {
                 let found = self.look(waiting);
                 if found {
                     patience.end(waiting, true);
-                    turns = patience.begin();
+                    turns = patience.begin(self.clock.last_instant());
                 }
                 glances += 1;
                 // While there are only datagrams, poll tells little.
@@ -127,12 +128,13 @@ impl Worker {
             let span = match turns {
                 Some(_) => Duration::ZERO,
                 None if has_more => Duration::ZERO,
-                None => Duration::from_nanos(self.next_deadline().since(self.now()).0),
+                None => Duration::from_nanos(self.next_deadline().since(Nanos(self.clock.read())).0),
             };
             match self.poll.poll(&mut events, Some(span)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
+            self.clock.read();
             let mut has_mail = false;
             let mut has_datagrams = self.datagrams.unfinished;
             for event in &events {
@@ -145,7 +147,7 @@ impl Worker {
                 if let Some(found) = turns.take() {
                     patience.end(&found, true);
                 }
-                turns = patience.begin();
+                turns = patience.begin(self.clock.last_instant());
             }
             streams_rest = self.unfinished.is_empty();
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
@@ -172,8 +174,9 @@ impl Worker {
         Ok(())
     }
 
+    /// When this thread last came back from waiting, or began to read a stream.
     fn now(&self) -> Nanos {
-        Nanos(self.start.elapsed().as_nanos() as u64)
+        Nanos(self.clock.last())
     }
 
     /// Whether this round left something to read.

@@ -29,6 +29,8 @@ pub const RECV_BUFFER_WANTED: usize = 8 << 20;
 pub struct DatagramSocket {
     socket: UdpSocket,
     local: SocketAddr,
+    /// The only one who is heard, and who is sent to without looking for the way each time.
+    peer: Option<SocketAddr>,
     recv_buffer: usize,
     counters: UdpCounters,
     faults: Option<Box<Shaken>>,
@@ -66,12 +68,26 @@ impl DatagramSocket {
         Ok(DatagramSocket {
             socket,
             local,
+            peer: None,
             recv_buffer,
             counters: UdpCounters::default(),
             faults: plan.map(|plan| {
                 Box::new(Shaken { sending: plan.start(2 * salt), receiving: plan.start(2 * salt + 1), held: None })
             }),
         })
+    }
+
+    /// From now on only `peer` is heard; what others send is refused by the kernel. For good: a socket without a port of its
+    /// own choice would lose it with the peer. Who calls this has heard from `peer`, so that answers come from there.
+    pub fn settle_on(&mut self, peer: SocketAddr) {
+        if self.peer.is_none() && net::connect(&self.socket, &reachable(peer, self.local)).is_ok() {
+            self.peer = Some(peer);
+        }
+    }
+
+    /// Whether it has settled on a peer.
+    pub fn is_settled(&self) -> bool {
+        self.peer.is_some()
     }
 
     /// Where it is bound.
@@ -140,7 +156,7 @@ impl DatagramSocket {
     }
 
     /// Takes what has come behind the one datagram that the receiver found; the number of datagrams with it.
-    pub fn recv_rest(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
+    pub(super) fn recv_rest(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
         let rest = batch.rest(self.receiver());
         let got = self.account(batch);
         match rest {
@@ -218,15 +234,23 @@ impl DatagramSocket {
         bytes[..HEADER_LEN].copy_from_slice(sealed);
         bytes[HEADER_LEN..][..payload.len()].copy_from_slice(payload);
         let bytes = &bytes[..HEADER_LEN + payload.len()];
-        let target = reachable(target, self.local);
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let mut was_refused = false;
         loop {
-            match net::sendto(&self.socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &target) {
+            let sent = if self.peer == Some(target) {
+                net::send(&self.socket, bytes, flags)
+            } else {
+                net::sendto(&self.socket, bytes, flags, &reachable(target, self.local))
+            };
+            match sent {
                 Ok(_) => {
                     self.counters.sent += 1;
                     self.counters.sent_bytes += bytes.len() as u64;
                     return;
                 }
                 Err(Errno::INTR) => {}
+                // What was refused is an earlier datagram; this one has not been tried.
+                Err(Errno::CONNREFUSED) if !was_refused => was_refused = true,
                 Err(error) => return self.count_unsent(&error.into(), 1),
             }
         }
@@ -275,7 +299,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Begins a batch with the next datagram, if one is there. Its socket has to `account` for it, or `recv_rest`.
+    /// Begins a batch with the next datagram, if one is there. Its socket has to `account` for it.
     #[inline]
     pub fn has_come(self, batch: &mut RecvBatch) -> bool {
         match batch.first(self) {

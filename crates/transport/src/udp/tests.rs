@@ -199,3 +199,40 @@ fn a_receiver_cuts_what_is_too_long_and_it_is_rejected() {
     let mut rejected = UdpCounters::default();
     assert_eq!(batch.frames(&mut rejected).count(), 0);
 }
+
+#[test]
+fn who_has_settled_hears_and_reaches_one_peer_only() {
+    let mut node = DatagramSocket::bind(any(), 1 << 20).unwrap();
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let mut stranger = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    assert!(!child.is_settled());
+    child.settle_on(node.local_addr());
+    assert!(child.is_settled());
+    let (mut batch, mut rejected) = (RecvBatch::new(8, 600), UdpCounters::default());
+    for seq in 0..3 {
+        stranger.send(&header(100 + seq, 0), &KEY, &[], &[child.local_addr()]);
+        node.send(&header(seq, 0), &KEY, &[], &[child.local_addr()]);
+    }
+    let heard = receive(&mut child, &mut batch, &mut rejected, 6);
+    assert_eq!(heard.iter().map(|frame| frame.0).collect::<Vec<_>>(), [0, 1, 2]);
+    // Short ones take a way of their own.
+    for payload in [&b"short"[..], &[7; 600]] {
+        child.send(&header(9, payload.len()), &KEY, payload, &[node.local_addr()]);
+        assert_eq!(receive(&mut node, &mut batch, &mut rejected, 1), [(9, payload.to_vec(), true)]);
+    }
+}
+
+#[test]
+fn a_refused_datagram_does_not_take_the_next_one_with_it() {
+    let mut child = DatagramSocket::bind(any(), 1 << 16).unwrap();
+    let address = DatagramSocket::bind(any(), 1 << 16).unwrap().local_addr();
+    child.settle_on(address);
+    child.send(&header(1, 0), &KEY, &[], &[address]);
+    // The refusal is there when the next one is sent: on loopback it comes with the call itself.
+    let mut node = DatagramSocket::bind(address, 1 << 16).unwrap();
+    child.send(&header(2, 0), &KEY, &[], &[address]);
+    let (mut batch, mut rejected) = (RecvBatch::new(8, 100), UdpCounters::default());
+    let heard = receive(&mut node, &mut batch, &mut rejected, 1);
+    assert_eq!(heard.iter().map(|frame| frame.0).collect::<Vec<_>>(), [2]);
+    assert_eq!((child.counters().sent, child.counters().send_failed), (2, 0));
+}

@@ -57,6 +57,9 @@ pub(super) struct Arguments {
     /// With --hosts: rate of a leaf's trunk, in host links [default: as many as it has hosts]
     #[arg(long, value_name = "N", requires = "hosts")]
     uplink: Option<u16>,
+    /// With --hosts: each host and switch keeps to one core of this machine
+    #[arg(long, requires = "hosts")]
+    pin: bool,
     /// Longest time from the start of a system to its first result, seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = super::seconds)]
     start_limit: Duration,
@@ -100,7 +103,8 @@ impl Arguments {
     }
 
     fn wishes(&self) -> Wishes {
-        let shape = |hosts| Shape { hosts, leaf_ports: self.leaf_ports, rate_mbit: self.rate, uplink: self.uplink };
+        let Self { leaf_ports, rate: rate_mbit, uplink, pin: pinned, .. } = *self;
+        let shape = |hosts| Shape { hosts, leaf_ports, rate_mbit, uplink, pinned };
         Wishes {
             quick: self.quick,
             only: self.only.clone(),
