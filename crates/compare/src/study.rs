@@ -24,8 +24,8 @@ pub struct Shape {
     pub rate_mbit: u32,
     /// Rate of a leaf's trunk in host links; none: as many as the leaf has hosts, which blocks nothing.
     pub uplink: Option<u16>,
-    /// Whether each host and switch keeps to one core. Not where the cores are the limit, or hosts are many: there the
-    /// scheduler shares them out better.
+    /// Whether each host and switch keeps to one core. Not where hosts are very many: there the scheduler shares the cores
+    /// out better.
     pub pinned: bool,
 }
 

@@ -41,11 +41,11 @@ pub(super) fn flight(quick: bool) -> Scenario {
 }
 
 /// One leaf with 2 to 32 children, on links that are slow enough for 32 hosts to share this machine.
-pub(super) fn children(quick: bool) -> Vec<Scenario> {
+pub(super) fn children() -> Vec<Scenario> {
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
     let one = |hosts| {
         let shape = Shape { hosts, leaf_ports: hosts, rate_mbit: 100, uplink: None, pinned: false };
-        let parts = vec![part(System::tributary(), cells.clone(), if quick { 2 } else { 3 })];
+        let parts = vec![part(System::tributary(), cells.clone(), 5)];
         let budget = Duration::from_secs(1);
         Scenario::Study(Study { observes: true, budget, min_iterations: 2, ..plain("children", shape, parts) })
     };

@@ -166,7 +166,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all.extend(fabrics::blocking(quick));
     all.push(fabrics::sixteen(quick));
     all.extend(fabrics::host_count(quick));
-    all.extend(cost::children(quick));
+    all.extend(cost::children());
     all
 }
 

@@ -53,7 +53,7 @@ impl<'a> Page<'a> {
             "# Performance\n\n\
              Written by `{command}` on {}: {}, {} cores, Linux {}; it took {minutes:.1} minutes.\n\
              Hosts and switches are network namespaces of this one machine, with links shaped in both directions; ranks, nodes and\n\
-             manager share its cores, each host and switch on one of them (`trib lab up --pin`; not with links of 1 Gbit/s, nor to compare\n\
+             manager share its cores, each host and switch on one of them (`trib lab up --pin`; not to compare\n\
              numbers of children). Vectors are float32, summed; every result is compared with the exact one before and after\n\
              the timed operations. Before it began, other work kept the cores {:.0} % busy. One rank per host. Figures are medians over rounds; in each round every system runs once.\n\n\
              *Sustained*: operations back to back, no barrier between; the slowest rank counts. *Single*: each call after a pause that\n\
