@@ -13,6 +13,21 @@ use crate::study::{Measurement, Outcome, Study};
 /// A worker's row, and what was counted around it.
 type Measured = (WorkerRow, Option<Observed>);
 
+/// Times of one round, microseconds per operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Round {
+    /// Its number.
+    pub number: u32,
+    /// Time of one operation.
+    pub latency_us: f64,
+    /// Median of the single calls' times.
+    pub call_median_us: f64,
+    /// 99th percentile of the single calls' times.
+    pub call_p99_us: f64,
+    /// Processor time.
+    pub cpu_us: Option<f64>,
+}
+
 /// One row.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ResultRow {
@@ -77,6 +92,9 @@ pub struct ResultRow {
     /// How Tributary moved the vector: llt or sat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// What the medians are of.
+    #[serde(skip)]
+    pub each_round: Vec<Round>,
 }
 
 impl ResultRow {
@@ -110,7 +128,19 @@ impl ResultRow {
             wire_bytes_per_byte: BTreeMap::new(),
             packets: BTreeMap::new(),
             path: None,
+            each_round: Vec::new(),
         }
+    }
+
+    /// This row's figure over another's: median of the ratios inside the rounds that both have. A machine that is slower
+    /// for some minutes is so for both, but not for all rounds alike.
+    pub fn over(&self, other: &ResultRow, figure: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
+        let ratio = |own: &Round| {
+            let same = other.each_round.iter().find(|round| round.number == own.number)?;
+            Some(figure(own)? / figure(same)?)
+        };
+        let ratios: Vec<f64> = self.each_round.iter().filter_map(ratio).collect();
+        (!ratios.is_empty()).then(|| median(&ratios))
     }
 
     /// Sets time and what follows from it; `latencies` are one per round, microseconds.
@@ -135,13 +165,13 @@ pub fn rows(study: &Study, measurements: &[Measurement]) -> Vec<ResultRow> {
     let mut rows: Vec<ResultRow> = Vec::new();
     for part in &study.parts {
         for cell in part.cells.iter().filter(|cell| part.system.has(cell)) {
-            let own: Vec<&Outcome> = measurements
-                .iter()
-                .filter(|one| one.system == part.system.name && one.cell == *cell)
-                .map(|one| &one.outcome)
-                .collect();
+            let own: Vec<&Measurement> =
+                measurements.iter().filter(|one| one.system == part.system.name && one.cell == *cell).collect();
             if !own.is_empty() {
-                rows.push(row(study, &part.system.name, cell, &own));
+                let outcomes: Vec<&Outcome> = own.iter().map(|one| &one.outcome).collect();
+                let mut row = row(study, &part.system.name, cell, &outcomes);
+                row.each_round = own.iter().filter_map(|one| round(&part.system.name, one)).collect();
+                rows.push(row);
             }
         }
     }
@@ -171,16 +201,7 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
     row.call_median_us = over(&|(worker, _)| Some(worker.latencies_us.median));
     row.call_p99_us = over(&|(worker, _)| Some(worker.latencies_us.p99));
     row.path = good.iter().find_map(|(worker, _)| worker.path.clone());
-    // Ranks count their own time over the timed rounds, nodes are read at the gates: one round more.
-    row.cpu_us = over(&|(worker, seen)| {
-        // Half of our cost would look like all of it.
-        let nodes = match seen {
-            Some(seen) => daemons(system, seen) / worker.operations as f64,
-            None if is_ours(system) => return None,
-            None => 0.0,
-        };
-        Some((worker.cpu_ns / worker.iterations as f64 + nodes) / 1e3)
-    });
+    row.cpu_us = over(&|measured| cpu_us(system, measured));
     row.context_switches = over(&|(worker, seen)| {
         let nodes = match seen {
             Some(seen) if is_ours(system) => seen.node_switches / worker.operations as f64,
@@ -203,6 +224,30 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
         row.softirq_ns_per_byte = over(&|(worker, seen)| Some(per_byte(worker, seen.as_ref()?.softirq_ns)));
     }
     row
+}
+
+fn round(system: &str, one: &Measurement) -> Option<Round> {
+    let Outcome::Row(measured) = &one.outcome else { return None };
+    let (worker, _) = &**measured;
+    Some(Round {
+        number: one.round,
+        latency_us: worker.latency_us(),
+        call_median_us: worker.latencies_us.median,
+        call_p99_us: worker.latencies_us.p99,
+        cpu_us: cpu_us(system, measured),
+    })
+}
+
+/// Processor time per operation. Ranks count their own over the timed operations, nodes are read at the gates: one
+/// operation more.
+fn cpu_us(system: &str, (worker, seen): &Measured) -> Option<f64> {
+    let nodes = match seen {
+        Some(seen) => daemons(system, seen) / worker.operations as f64,
+        // Half of our cost would look like all of it.
+        None if is_ours(system) => return None,
+        None => 0.0,
+    };
+    Some((worker.cpu_ns / worker.iterations as f64 + nodes) / 1e3)
 }
 
 /// What was counted at the gates.
@@ -281,7 +326,28 @@ pub(crate) mod tests {
     }
 
     fn measured(system: &str, cell: Cell, outcome: Outcome) -> Measurement {
-        Measurement { system: system.to_owned(), cell, outcome }
+        Measurement { system: system.to_owned(), cell, round: 0, outcome }
+    }
+
+    #[test]
+    fn ratios_are_taken_inside_rounds() {
+        let cell = Cell::sustained(Collective::Allreduce, 1 << 20);
+        let one = |system: &str, round: u32, us: f64| {
+            let outcome = Outcome::Row(Box::new((worker_row("allreduce", 1 << 20, us), None)));
+            Measurement { round, ..measured(system, cell, outcome) }
+        };
+        // The machine is twice as slow in the second round, and three times in one that only one of them has.
+        let measurements = [
+            one("tributary", 0, 10.0),
+            one("gloo", 0, 20.0),
+            one("tributary", 1, 22.0),
+            one("gloo", 1, 40.0),
+            one("tributary", 2, 30.0),
+        ];
+        let rows = rows(&study(&[cell]), &measurements);
+        let ratio = rows[0].over(&rows[1], |round| Some(round.latency_us)).unwrap();
+        assert!((ratio - 0.525).abs() < 1e-9, "{ratio}");
+        assert_eq!(rows[0].over(&rows[1], |_| None), None);
     }
 
     #[test]

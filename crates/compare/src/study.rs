@@ -81,6 +81,8 @@ pub struct Measurement {
     pub system: String,
     /// What was measured.
     pub cell: Cell,
+    /// In which round.
+    pub round: u32,
     /// How it went.
     pub outcome: Outcome,
 }
@@ -126,7 +128,7 @@ impl Study {
                 if let Outcome::Timeout(limit) = &outcome {
                     progress(&format!("{}: {} {cell} gave no result in {} s", self.name, system.name, limit.as_secs()));
                 }
-                all.push(Measurement { system: system.name.clone(), cell, outcome });
+                all.push(Measurement { system: system.name.clone(), cell, round, outcome });
             }
         }
         all

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::cell::{Mode, human};
-use crate::result::ResultRow;
+use crate::result::{ResultRow, Round};
+use crate::statistics::median;
 
 /// One target.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -48,15 +49,15 @@ pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
         "barrier and allreduce up to 256 B: median of the calls",
         0.70,
         small,
-        |row| row.call_median_us,
+        |round| Some(round.call_median_us),
         "us",
     ));
-    all.push(rows.against_peers("the same: 99th percentile", 1.0, small, |row| row.call_p99_us, "us"));
+    all.push(rows.against_peers("the same: 99th percentile", 1.0, small, |round| Some(round.call_p99_us), "us"));
     all.push(rows.against_peers(
         "the same: CPU per operation, manager and nodes included",
         1.0,
         small,
-        |row| row.cpu_us,
+        |round| round.cpu_us,
         "us",
     ));
     all.push(rows.switch_point());
@@ -130,23 +131,27 @@ impl Rows<'_> {
         target(what, &format!("<= {most} each way"), scenario, measured)
     }
 
-    /// A figure of ours over the best peer's, in the worst of the cells.
+    /// A figure of ours over the best peer's, in the worst of the cells; the best is who has the least median.
     fn against_peers(
         &self,
         what: &str,
         most: f64,
         is_meant: impl Fn(&ResultRow) -> bool,
-        figure: impl Fn(&ResultRow) -> Option<f64>,
+        figure: impl Fn(&Round) -> Option<f64> + Copy,
         unit: &str,
     ) -> Target {
         let ours = self.of("small").filter(|row| is_ours(row) && is_meant(row));
         let worst = ours
             .filter_map(|row| {
-                let own = figure(row)?;
+                let middle = |row: &ResultRow| {
+                    let values: Vec<f64> = row.each_round.iter().filter_map(figure).collect();
+                    (!values.is_empty()).then(|| median(&values))
+                };
+                let own = middle(row)?;
                 let peers = self.of("small").filter(|other| is_peer(other) && is_same_cell(other, row));
                 let (peer, best) =
-                    peers.filter_map(|peer| Some((peer, figure(peer)?))).min_by(|a, b| a.1.total_cmp(&b.1))?;
-                Some((own / best, own, best, peer, row))
+                    peers.filter_map(|peer| Some((peer, middle(peer)?))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+                Some((row.over(peer, figure)?, own, best, peer, row))
             })
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let measured = worst.map(|(ratio, own, best, peer, row)| {
@@ -157,17 +162,15 @@ impl Rows<'_> {
     }
 
     fn switch_point(&self) -> Target {
-        let time = |system: &str, bytes: u64| {
-            self.of("switch-point")
-                .find(|row| row.system == system && row.bytes == bytes)
-                .and_then(|row| row.latency_us)
-        };
+        let held_to =
+            |path: &str, bytes: u64| self.of("switch-point").find(|row| row.system == path && row.bytes == bytes);
         let worst = self
             .of("switch-point")
             .filter(|row| is_ours(row))
             .filter_map(|row| {
-                let better = time("tributary-llt", row.bytes)?.min(time("tributary-sat", row.bytes)?);
-                Some((row.latency_us? / better, row))
+                let (llt, sat) = (held_to("tributary-llt", row.bytes)?, held_to("tributary-sat", row.bytes)?);
+                let better = if llt.latency_us? <= sat.latency_us? { llt } else { sat };
+                Some((row.over(better, |round| Some(round.latency_us))?, row))
             })
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let measured = worst.map(|(ratio, row)| (format!("{ratio:.2} ({})", name(row)), ratio <= 1.15));
@@ -248,7 +251,8 @@ mod tests {
         let mut row = ResultRow::new(&study(&[cell]), system, &cell);
         row.scenario = scenario.to_owned();
         row.set_latencies(&[latency_us]);
-        row.call_median_us = Some(latency_us);
+        row.each_round =
+            vec![Round { number: 0, latency_us, call_median_us: latency_us, call_p99_us: latency_us, cpu_us: None }];
         row
     }
 
@@ -280,7 +284,7 @@ mod tests {
         let target = find(&targets(&rows), "median of the calls");
         assert_eq!(target.met, Some(true));
         assert!(target.measured.starts_with("0.65: 130 us against 200 us of openmpi"), "{}", target.measured);
-        rows[0].call_median_us = Some(150.0);
+        rows[0].each_round[0].call_median_us = 150.0;
         assert_eq!(find(&targets(&rows), "median of the calls").met, Some(false));
     }
 

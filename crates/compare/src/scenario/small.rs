@@ -14,7 +14,8 @@ pub(super) fn study(quick: bool) -> Scenario {
     let takes_part = |system: &System| !matches!(system.kind, Kind::PingPong | Kind::Mpich { polite: false });
     let rounds = |kind: &Kind| match kind {
         Kind::Gloo if quick => 1,
-        Kind::Mpich { .. } if quick => 3,
+        // Ratios are taken inside rounds, of the best of these.
+        Kind::Tributary | Kind::Mpich { .. } | Kind::OpenMpi(_) => 7,
         _ => 5,
     };
     let parts = System::usual().into_iter().filter(takes_part).map(|system| {

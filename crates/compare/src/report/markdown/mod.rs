@@ -55,7 +55,8 @@ impl<'a> Page<'a> {
              Hosts and switches are network namespaces of this one machine, with links shaped in both directions; ranks, nodes and\n\
              manager share its cores, each host and switch on one of them (`trib lab up --pin`; not to compare\n\
              numbers of children). Vectors are float32, summed; every result is compared with the exact one before and after\n\
-             the timed operations. Before it began, other work kept the cores {:.0} % busy. One rank per host. Figures are medians over rounds; in each round every system runs once.\n\n\
+             the timed operations. Before it began, other work kept the cores {:.0} % busy. One rank per host. Figures are medians over rounds; in each round every system runs once.\n\
+             The targets' ratios between systems are medians of the ratios inside the rounds.\n\n\
              *Sustained*: operations back to back, no barrier between; the slowest rank counts. *Single*: each call after a pause that\n\
              refills the links' token buckets, and a barrier. A share is of the host link's rate: 8 x bytes / time / rate. An idle link\n\
              lets its first 70 KB through at once, so that single calls, and ping-pong, below about 1 MB look faster than it is.\n\n",
