@@ -41,7 +41,7 @@ enum Beside {
 
 impl Sharing {
     pub(super) fn new(shape: Shape, quick: bool) -> Sharing {
-        let (rounds, operations) = if quick { (3, 40) } else { (5, 80) };
+        let (rounds, operations) = if quick { (5, 40) } else { (5, 80) };
         Sharing { shape, rounds, operations }
     }
 
