@@ -54,6 +54,13 @@ pub(crate) fn end(fabric: &Fabric, job: JobId) {
     }
 }
 
+/// Ends jobs of an earlier manager that are at no node any more.
+pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
+    for job in jobs {
+        end(fabric, job);
+    }
+}
+
 fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<Plan, Refusal> {
     let ranks = request.hosts.len();
     if ranks > RANKS_MAX {
@@ -116,6 +123,7 @@ fn status_of(request: &JobRequest, sessions: &Sessions) -> JobStatus {
         ranks: request.hosts.len() as u32,
         nodes: sessions.values().map(|session| session.name.clone()).collect(),
         since,
+        adopted: false,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::store::StoreError;
+
 /// A manager that could not start or tell that it did.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,6 +16,9 @@ pub enum Error {
     /// The operating system's random source.
     #[error("cannot read random bytes for job keys: {0}")]
     Random(io::Error),
+    /// The file in which jobs are kept.
+    #[error("{0}: another manager may have it open, or it is another program's; name another file with --state")]
+    State(StoreError),
     /// Signal handlers.
     #[error("cannot watch for signals: {0}")]
     Signals(io::Error),

@@ -3,9 +3,10 @@
 use trib_topology::Topology;
 
 use crate::Error;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, JobsError};
 use crate::registry::Registry;
 use crate::rendezvous::Rendezvous;
+use crate::store::Store;
 
 /// The fabric. Each part has its own lock, none is held while another is taken.
 pub(crate) struct Fabric {
@@ -16,8 +17,11 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    pub(crate) fn new(topology: Topology) -> Result<Self, Error> {
-        let jobs = Jobs::new().map_err(Error::Random)?;
+    pub(crate) fn new(topology: Topology, store: Option<Store>) -> Result<Self, Error> {
+        let jobs = Jobs::new(store).map_err(|error| match error {
+            JobsError::Random(cause) => Error::Random(cause),
+            JobsError::Store(error) => Error::State(error),
+        })?;
         Ok(Fabric { topology, registry: Registry::default(), jobs, rendezvous: Rendezvous::default() })
     }
 }

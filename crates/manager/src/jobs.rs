@@ -1,14 +1,25 @@
 //! The admitted jobs.
+//!
+//! ```text
+//!             enter                                   leave
+//!   ticket ---------> held by a connection -------------------------> gone
+//!                        | the manager is killed, another starts
+//!                        v
+//!                     adopted: may be at its nodes --- all of them say that it is not, or say nothing for long ---> gone
+//! ```
+//! An adopted job has nobody's connection to end with. Its ranks' connections to their nodes do as well: a killed rank
+//! loses them, its nodes forget the job in bounded time and say so. Until then it counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::JobId;
 
-use crate::refuse::too_much;
+use crate::refuse::{refuse, too_much};
 use crate::secret;
+use crate::store::{Kept, Store, StoreError};
 
 /// Most jobs at once.
 pub(crate) const JOBS_MAX: usize = 4096;
@@ -16,47 +27,102 @@ pub(crate) const JOBS_MAX: usize = 4096;
 /// The table of jobs.
 pub(crate) struct Jobs {
     table: Mutex<Table>,
+    store: Option<Store>,
 }
 
 struct Table {
     last: u32,
-    live: BTreeMap<JobId, JobStatus>,
+    live: BTreeMap<JobId, Entry>,
     // Admission order; numbers wrap and do not tell.
     order: Vec<JobId>,
 }
 
+struct Entry {
+    status: JobStatus,
+    /// Of an adopted job: the nodes that may still have it.
+    maybe_at: BTreeSet<String>,
+}
+
 impl Jobs {
-    /// No jobs. Numbers start anywhere: a manager that was started again must not give a number that
-    /// nodes still know from its predecessor.
-    pub(crate) fn new() -> io::Result<Self> {
-        let last = u32::from_le_bytes(secret::random()?);
-        Ok(Jobs { table: Mutex::new(Table { last, live: BTreeMap::new(), order: Vec::new() }) })
+    /// The jobs that the store kept, adopted; without a store none. Numbers of the first manager start anywhere: without a
+    /// store it must not give a number that nodes still know from its predecessor.
+    pub(crate) fn new(store: Option<Store>) -> Result<Self, JobsError> {
+        let kept = store.as_ref().map(Store::load).transpose()?.unwrap_or_default();
+        let random = secret::random().map(u32::from_le_bytes)?;
+        let Kept { last, jobs } = kept;
+        let mut table = Table { last: if last == 0 { random } else { last }, live: BTreeMap::new(), order: Vec::new() };
+        for job in jobs {
+            table.order.push(job.id);
+            let maybe_at = job.nodes.iter().cloned().collect();
+            table.live.insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, maybe_at });
+        }
+        table.order.sort_by_key(|id| (table.live[id].status.since, *id));
+        Ok(Jobs { table: Mutex::new(table), store })
     }
 
-    /// Takes a free number for a job; `status.id` is filled in.
+    /// Takes a free number for a job and keeps the job; `status.id` is filled in.
     pub(crate) fn enter(&self, status: JobStatus) -> Result<JobId, Refusal> {
-        let mut table = self.lock();
-        if table.live.len() >= JOBS_MAX {
-            let text = format!("{JOBS_MAX} jobs are running, the most a manager admits: wait until one ends");
-            return Err(too_much(Resource::Jobs, table.live.len() as u64 + 1, JOBS_MAX as u64, text));
+        let status = {
+            let mut table = self.lock();
+            if table.live.len() >= JOBS_MAX {
+                let text = format!("{JOBS_MAX} jobs are running, the most a manager admits: wait until one ends");
+                return Err(too_much(Resource::Jobs, table.live.len() as u64 + 1, JOBS_MAX as u64, text));
+            }
+            let status = JobStatus { id: table.next(), ..status };
+            table.live.insert(status.id, Entry { status: status.clone(), maybe_at: BTreeSet::new() });
+            table.order.push(status.id);
+            status
+        };
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.keep(&status)) {
+            self.lock().remove(status.id);
+            let text = format!("{error}: free space there, or start the manager with another --state");
+            return Err(refuse(Resource::State, None, text));
         }
-        let id = table.next();
-        table.live.insert(id, JobStatus { id, ..status });
-        table.order.push(id);
-        Ok(id)
+        Ok(status.id)
     }
 
     /// Forgets a job; gives what it was.
     pub(crate) fn leave(&self, id: JobId) -> Option<JobStatus> {
-        let mut table = self.lock();
-        table.order.retain(|job| *job != id);
-        table.live.remove(&id)
+        let left = self.lock().remove(id)?;
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.forget(id)) {
+            // The next manager adopts it, and its nodes will say that it is gone.
+            tracing::warn!(job = id.0, %error, "a job that ended stays in the file");
+        }
+        Some(left)
+    }
+
+    /// A node has told which jobs are there; gives the adopted ones that are nowhere any more.
+    pub(crate) fn hosted(&self, node: &str, jobs: &[JobId]) -> Vec<JobId> {
+        self.lock().settle(|id, maybe_at| {
+            if !jobs.contains(&id) {
+                maybe_at.remove(node);
+            }
+        })
+    }
+
+    /// A job is not at this node any more; the same.
+    pub(crate) fn left(&self, node: &str, job: JobId) -> Vec<JobId> {
+        self.lock().settle(|id, maybe_at| {
+            if id == job {
+                maybe_at.remove(node);
+            }
+        })
+    }
+
+    /// Nodes that have not come back are taken to have lost their jobs; the same.
+    pub(crate) fn give_up(&self, is_here: impl Fn(&str) -> bool) -> Vec<JobId> {
+        self.lock().settle(|_, maybe_at| maybe_at.retain(|node| is_here(node)))
+    }
+
+    /// Whether there are adopted jobs.
+    pub(crate) fn has_adopted(&self) -> bool {
+        self.lock().live.values().any(|entry| entry.status.adopted)
     }
 
     /// All jobs, oldest first.
     pub(crate) fn list(&self) -> Vec<JobStatus> {
         let table = self.lock();
-        table.order.iter().filter_map(|id| table.live.get(id)).cloned().collect()
+        table.order.iter().filter_map(|id| table.live.get(id)).map(|entry| entry.status.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -74,6 +140,32 @@ impl Table {
             }
         }
     }
+
+    fn remove(&mut self, id: JobId) -> Option<JobStatus> {
+        self.order.retain(|job| *job != id);
+        self.live.remove(&id).map(|entry| entry.status)
+    }
+
+    /// Changes where adopted jobs may be; gives those that are nowhere.
+    fn settle(&mut self, change: impl Fn(JobId, &mut BTreeSet<String>)) -> Vec<JobId> {
+        let adopted = self.live.iter_mut().filter(|(_, entry)| entry.status.adopted);
+        let nowhere = |(id, entry): (&JobId, &mut Entry)| {
+            change(*id, &mut entry.maybe_at);
+            entry.maybe_at.is_empty().then_some(*id)
+        };
+        adopted.filter_map(nowhere).collect()
+    }
+}
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JobsError {
+    /// The system gives no random numbers.
+    #[error(transparent)]
+    Random(#[from] io::Error),
+    /// The file cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 #[cfg(test)]
@@ -81,12 +173,20 @@ mod tests {
     use super::*;
 
     fn job(name: &str) -> JobStatus {
-        JobStatus { id: JobId(0), name: name.into(), user: "u".into(), ranks: 1, nodes: Vec::new(), since: 0 }
+        JobStatus {
+            id: JobId(0),
+            name: name.into(),
+            user: "u".into(),
+            ranks: 1,
+            nodes: vec!["a".into(), "b".into()],
+            since: 0,
+            adopted: false,
+        }
     }
 
     #[test]
     fn numbers_differ_are_never_zero_and_wrap() {
-        let jobs = Jobs::new().unwrap();
+        let jobs = Jobs::new(None).unwrap();
         jobs.lock().last = u32::MAX - 1;
         let ids: Vec<u32> = (0..3).map(|_| jobs.enter(job("a")).unwrap().0).collect();
         assert_eq!(ids, [u32::MAX, 1, 2]);
@@ -99,11 +199,36 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_jobs() {
-        let jobs = Jobs::new().unwrap();
+        let jobs = Jobs::new(None).unwrap();
         for _ in 0..JOBS_MAX {
             jobs.enter(job("a")).unwrap();
         }
         let refusal = jobs.enter(job("b")).unwrap_err();
         assert_eq!((refusal.resource, refusal.available), (Resource::Jobs, JOBS_MAX as u64));
+    }
+
+    #[test]
+    fn an_adopted_job_ends_when_no_node_has_it_and_others_do_not_mind() {
+        let path = std::env::temp_dir().join(format!("trib-jobs-{}", std::process::id()));
+        let open = || Jobs::new(Some(Store::open(&path).unwrap())).unwrap();
+        let ids: Vec<JobId> = {
+            let jobs = open();
+            (0..3).map(|_| jobs.enter(job("a")).unwrap()).collect()
+        };
+        let jobs = open();
+        assert!(jobs.list().iter().all(|job| job.adopted) && jobs.has_adopted());
+        let own = jobs.enter(job("b")).unwrap();
+        assert_eq!(own.0, ids[2].0.wrapping_add(1));
+        assert_eq!(jobs.hosted("a", &ids[..2]), []);
+        assert_eq!(jobs.hosted("b", &ids[..1]), [ids[2]]);
+        assert!(jobs.leave(ids[2]).is_some());
+        assert_eq!(jobs.left("a", ids[1]), [ids[1]]);
+        assert!(jobs.leave(ids[1]).is_some());
+        assert_eq!(jobs.left("a", own), []);
+        assert_eq!(jobs.give_up(|node| node == "a"), []);
+        drop(jobs);
+        let left: Vec<JobId> = open().list().iter().map(|job| job.id).collect();
+        assert_eq!(left, [ids[0], own]);
+        std::fs::remove_file(path).unwrap();
     }
 }

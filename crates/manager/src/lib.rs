@@ -11,12 +11,16 @@
 //!     rendezvous  ranks that find each other here, for programs without an MPI
 //!   registry    which nodes are connected
 //!   jobs        which jobs are admitted
+//!     store     their file, for the next manager
+//!     adoption  what an earlier manager admitted, until its nodes have lost it
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection does,
-//! it costs others at most the memory of its own messages; a job ends with the connection that asked.
+//! it costs others at most the memory of its own messages; a job ends with the connection that asked, or, if that was
+//! an earlier manager's, when its nodes have lost it.
 #![forbid(unsafe_code)]
 
 mod admission;
+mod adoption;
 mod error;
 mod fabric;
 mod jobs;
@@ -28,6 +32,7 @@ mod rendezvous;
 mod secret;
 mod server;
 mod status;
+mod store;
 mod user;
 
 use std::net::SocketAddr;
@@ -43,6 +48,8 @@ use trib_wire::control::hello::Role;
 pub use crate::error::Error;
 use crate::fabric::Fabric;
 use crate::server::Server;
+use crate::store::Store;
+pub use crate::store::StoreError;
 
 /// How a manager is started.
 #[derive(Clone, Debug)]
@@ -53,6 +60,8 @@ pub struct Options {
     pub topology: PathBuf,
     /// The credentials folder; the manager's own files and `ca.pem` are read.
     pub credentials: PathBuf,
+    /// The file in which admitted jobs are kept for the next manager; without one they are forgotten with this one.
+    pub state: Option<PathBuf>,
 }
 
 /// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where.
@@ -79,7 +88,10 @@ impl Manager {
         let topology = Topology::load(&options.topology)?;
         let credentials = Credentials::load(&options.credentials, Role::Manager)?;
         let listener = Listener::bind(options.listen, &credentials)?;
-        let server = Server::start(listener, Arc::new(Fabric::new(topology)?))?;
+        let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
+        let fabric = Arc::new(Fabric::new(topology, store)?);
+        adoption::watch(&fabric).map_err(Error::Thread)?;
+        let server = Server::start(listener, fabric)?;
         Ok(Manager { server })
     }
 

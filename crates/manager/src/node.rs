@@ -10,6 +10,7 @@ use trib_control::{Channel, Error};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
 use trib_wire::control::reply::{Refusal, Resource};
 
+use crate::admission::end_adopted;
 use crate::fabric::Fabric;
 use crate::refuse::{refuse, too_much};
 use crate::registry::{Outcome, Session};
@@ -31,7 +32,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error>
         let writer = thread::Builder::new().name(format!("to {}", session.name)).stack_size(STACK);
         let started = writer.spawn_scoped(scope, || write(&session, messages));
         let ended = match started {
-            Ok(_) => listen(&session, &channel),
+            Ok(_) => listen(fabric, &session, &channel),
             Err(cause) => Err(Error::Socket { what: "start a thread".into(), cause }),
         };
         session.lose();
@@ -98,13 +99,21 @@ fn write(session: &Session, messages: Receiver<ManagerMessage>) {
     }
 }
 
-fn listen(session: &Session, channel: &Channel) -> Result<(), Error> {
+fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), Error> {
     loop {
         let (job, node, outcome) = match channel.recv(None) {
             Ok(NodeMessage::Installed { job, node }) => (job, node, Outcome::Installed),
             Ok(NodeMessage::Rejected { job, node, refusal }) => (job, node, Outcome::Rejected(refusal)),
             Ok(NodeMessage::Counters(counters)) => {
                 session.counted(&counters);
+                continue;
+            }
+            Ok(NodeMessage::Hosts { jobs }) => {
+                end_adopted(fabric, fabric.jobs.hosted(&session.name, &jobs));
+                continue;
+            }
+            Ok(NodeMessage::Left { job }) => {
+                end_adopted(fabric, fabric.jobs.left(&session.name, job));
                 continue;
             }
             Ok(NodeMessage::Register { .. }) => {

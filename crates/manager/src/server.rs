@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error as ControlError, Listener, Pending};
 use trib_wire::control::hello::Role;
@@ -72,6 +72,11 @@ impl Drop for Server {
         // Nobody waits longer for anything than this, but for a status of stuck nodes.
         let waited = self.shared.moved.wait_timeout_while(self.shared.lock(), HANDSHAKE, busy);
         drop(waited);
+        // They let go of the fabric, and with it of the file of jobs, a moment later.
+        let end = Instant::now() + LAST_WORD;
+        while Arc::strong_count(&self.shared) > 1 && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -4,11 +4,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error as ControlError, ManagerUrl};
+use trib_wire::JobId;
 use trib_wire::control::hello::Role;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
@@ -29,6 +30,8 @@ pub(crate) struct Manager {
     pub stop: Arc<AtomicBool>,
     /// Told once: registered, or why never.
     pub registered: Sender<Result<(), Error>>,
+    /// Jobs of which nothing is here any more.
+    pub left: Receiver<JobId>,
 }
 
 impl Manager {
@@ -69,7 +72,11 @@ impl Manager {
         if !core::mem::replace(said, true) {
             let _ = self.registered.send(Ok(()));
         }
+        self.tell_hosted(&channel)?;
         while !self.stopping() {
+            for job in self.left.try_iter() {
+                channel.send(&NodeMessage::Left { job })?;
+            }
             match channel.recv(Some(GLANCE)) {
                 Ok(message) => self.on_message(&channel, message)?,
                 Err(ControlError::Timeout { .. }) => {}
@@ -95,6 +102,16 @@ impl Manager {
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
         }
+    }
+
+    /// What is here now, whatever was missed before.
+    fn tell_hosted(&self, channel: &Channel) -> Result<(), ControlError> {
+        self.left.try_iter().for_each(drop);
+        let (reply, answer) = mpsc::channel();
+        self.acceptor.post(Request::Hosted(reply));
+        // The acceptor answers always; it ends only with the process.
+        let jobs = answer.recv().unwrap_or_default();
+        channel.send(&NodeMessage::Hosts { jobs })
     }
 
     fn install(&self, grant: NodeGrant) -> NodeMessage {

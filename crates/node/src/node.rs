@@ -69,7 +69,8 @@ impl Node {
             node.workers.push(handle);
             node.threads.push(thread);
         }
-        node.threads.push(door.serve(node.workers.clone()).map_err(Error::Thread)?);
+        let (left, jobs_left) = mpsc::channel();
+        node.threads.push(door.serve(node.workers.clone(), left).map_err(Error::Thread)?);
         let (registered, said) = mpsc::channel();
         node.registered = said;
         let manager = Manager {
@@ -80,6 +81,7 @@ impl Node {
             workers: node.workers.clone(),
             stop: node.stop.clone(),
             registered,
+            left: jobs_left,
         };
         let control = thread::Builder::new().name("control".into()).spawn(move || manager.run());
         node.threads.push(control.map_err(Error::Thread)?);

@@ -46,6 +46,7 @@ pub struct Fabric {
     folder: PathBuf,
     manager: Option<Manager>,
     address: SocketAddr,
+    options: Options,
 }
 
 impl Fabric {
@@ -56,10 +57,13 @@ impl Fabric {
         Credentials::create(&folder).unwrap();
         let topology = folder.join("topology.toml");
         std::fs::write(&topology, TWO_LEAVES).unwrap();
-        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), topology, credentials: folder.clone() };
+        let state = Some(folder.join("jobs"));
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let mut options = Options { listen, topology, credentials: folder.clone(), state };
         let manager = Manager::bind(&options).unwrap();
         let address = manager.address();
-        Fabric { folder, manager: Some(manager), address }
+        options.listen = address;
+        Fabric { folder, manager: Some(manager), address, options }
     }
 
     /// The same with all nodes of the topology.
@@ -93,6 +97,11 @@ impl Fabric {
 
     pub fn stop_manager(&mut self) {
         self.manager.take().unwrap().shutdown();
+    }
+
+    /// Another manager, where the one that was stopped had been and with what it kept.
+    pub fn start_manager(&mut self) {
+        self.manager = Some(Manager::bind(&self.options).unwrap());
     }
 }
 

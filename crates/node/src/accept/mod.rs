@@ -39,6 +39,8 @@ pub(crate) enum Request {
     End(JobId),
     /// A worker has removed a logical node.
     Gone(Key),
+    /// Name the jobs that are here.
+    Hosted(Sender<Vec<JobId>>),
     /// Count.
     Count(Sender<Counters>),
     /// End the thread.
@@ -67,13 +69,14 @@ impl Door {
         Ok(Door { poll, listener, mailbox, address, handle })
     }
 
-    /// Starts the thread.
-    pub(crate) fn serve(self, workers: Vec<WorkerHandle>) -> io::Result<JoinHandle<()>> {
+    /// Starts the thread; `left` hears of every job of which nothing is here any more.
+    pub(crate) fn serve(self, workers: Vec<WorkerHandle>, left: Sender<JobId>) -> io::Result<JoinHandle<()>> {
         let mut acceptor = Acceptor {
             door: self,
             registry: Registry::default(),
             callers: Callers::default(),
             workers,
+            left,
             accept_again: false,
             stopping: false,
         };
@@ -90,6 +93,7 @@ struct Acceptor {
     registry: Registry,
     callers: Callers,
     workers: Vec<WorkerHandle>,
+    left: Sender<JobId>,
     /// Connections may wait that could not be accepted.
     accept_again: bool,
     stopping: bool,
@@ -137,7 +141,15 @@ impl Acceptor {
                         worker.mailbox.post(Command::End(job));
                     }
                 }
-                Request::Gone(key) => self.registry.remove(key),
+                Request::Gone(key) => {
+                    if self.registry.remove(key) {
+                        // Without a conversation with the manager nobody listens; the next one begins with all that is here.
+                        let _ = self.left.send(key.0);
+                    }
+                }
+                Request::Hosted(reply) => {
+                    let _ = reply.send(self.registry.jobs());
+                }
                 Request::Count(reply) => {
                     let mut counters = Counters::new();
                     self.callers.add_to(&mut counters);

@@ -1,6 +1,6 @@
 //! Which children may connect, and whose they are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use trib_transport::edge_keys;
@@ -63,8 +63,15 @@ impl Registry {
         self.nodes.insert(key, Entry { grant, children, worker, udp_port, ended: false });
     }
 
-    pub(crate) fn remove(&mut self, key: Key) {
-        self.nodes.remove(&key);
+    /// Forgets a logical node; true if it was the last one of its job.
+    pub(crate) fn remove(&mut self, key: Key) -> bool {
+        self.nodes.remove(&key).is_some() && !self.nodes.keys().any(|(job, _)| *job == key.0)
+    }
+
+    /// The jobs that have logical nodes here, each once.
+    pub(crate) fn jobs(&self) -> Vec<JobId> {
+        let jobs: BTreeSet<JobId> = self.nodes.keys().map(|(job, _)| *job).collect();
+        jobs.into_iter().collect()
     }
 
     pub(crate) fn end(&mut self, job: JobId) {

@@ -26,14 +26,18 @@ pub struct Arguments {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:7070")]
     listen: SocketAddr,
+    /// Keep the admitted jobs in this file: a manager that is killed and started again knows them
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Runs the manager.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_daemon();
-        let Self { topology, credentials, listen } = self;
-        trib_manager::run(&trib_manager::Options { listen, topology, credentials }).map_err(Failure::environment)?;
+        let Self { topology, credentials, listen, state } = self;
+        trib_manager::run(&trib_manager::Options { listen, topology, credentials, state })
+            .map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -41,4 +45,5 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   trib credentials /etc/tributary
-  trib am --topology /etc/tributary/topology.toml --credentials /etc/tributary --listen 10.0.0.1:7070";
+  trib am --topology /etc/tributary/topology.toml --credentials /etc/tributary --listen 10.0.0.1:7070
+  trib am --topology topology.toml --credentials . --state /var/lib/tributary/jobs";

@@ -25,7 +25,7 @@ impl Fabric {
         let topology = folder.join("topology.toml");
         fs::write(&topology, TOPOLOGY).unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let manager = Manager::bind(&Options { listen, topology, credentials: folder.clone() }).unwrap();
+        let manager = Manager::bind(&Options { listen, topology, credentials: folder.clone(), state: None }).unwrap();
         let url = ManagerUrl::new("127.0.0.1", manager.address().port(), &folder);
         let nodes = ["root", "leaf0", "leaf1"].map(|name| {
             let options = trib_node::Options { name: name.into(), manager: url.clone(), listen, workers: 1 };

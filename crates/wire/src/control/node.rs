@@ -6,12 +6,16 @@
 //!     |----------------------------------->|
 //!     |            Registered (or Refused) |
 //!     |<-----------------------------------|
+//!     | Hosts{jobs}                        |   what is here from before the connection
+//!     |----------------------------------->|
 //!     |                 Install(NodeGrant) |   any number, in any order with the rest
 //!     |<-----------------------------------|
 //!     | Installed (or Rejected)            |
 //!     |----------------------------------->|
 //!     |                           End{job} |   drain: go on until the children are gone
 //!     |<-----------------------------------|
+//!     | Left{job}                          |   nothing of it is here any more
+//!     |----------------------------------->|
 //! ```
 //! All grants of a job go out at once: a node's parent may not have its own yet, so the node tries again
 //! until it is let in. A node that loses the manager goes on serving its jobs and registers again until it
@@ -19,6 +23,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use super::job::NodeGrant;
@@ -58,6 +63,16 @@ pub enum NodeMessage {
     },
     /// The answer to `QueryCounters`: names to counts, of the whole process.
     Counters(BTreeMap<String, u64>),
+    /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one than admitted them.
+    Hosts {
+        /// The jobs, each once.
+        jobs: Vec<JobId>,
+    },
+    /// The last logical node of a job is gone from here: it was ended, or all its children were gone for long enough.
+    Left {
+        /// The job.
+        job: JobId,
+    },
 }
 
 /// From the manager to a node.

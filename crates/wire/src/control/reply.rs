@@ -49,6 +49,8 @@ pub enum Resource {
     Memory,
     /// Connections to the manager at once.
     Connections,
+    /// The file in which the manager keeps its jobs.
+    State,
     /// The ranks of a program did not come together.
     Rendezvous,
     /// The job named does not exist or belongs to another connection.
@@ -110,6 +112,9 @@ pub struct JobStatus {
     pub nodes: Vec<String>,
     /// Admitted at, seconds since 1970-01-01 UTC.
     pub since: u64,
+    /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its ranks are at its nodes.
+    #[serde(default)]
+    pub adopted: bool,
 }
 
 /// The fabric at one moment.

@@ -1,0 +1,51 @@
+//! Jobs outlive the manager that admitted them, and end when their nodes have lost them.
+
+mod common;
+
+use common::{Fabric, Manner, eventually};
+use trib_wire::control::node::NodeMessage;
+use trib_wire::control::request::QuotaAsk;
+use trib_wire::ids::JobId;
+
+fn jobs(fabric: &Fabric) -> Vec<(JobId, bool)> {
+    fabric.user().status().jobs.iter().map(|job| (job.id, job.adopted)).collect()
+}
+
+#[test]
+fn a_manager_goes_on_where_its_predecessor_was() {
+    let (mut fabric, nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let ask = QuotaAsk::default;
+    // On all three nodes, on one leaf, and on all three again.
+    let first = user.job(&["x", "x"], ask()).unwrap().job;
+    let second = user.job(&["h0"], ask()).unwrap().job;
+    let third = user.job(&["x", "x", "h0"], ask()).unwrap().job;
+    assert_eq!(jobs(&fabric), [(first, false), (second, false), (third, false)]);
+
+    drop(nodes);
+    fabric.stop_manager();
+    fabric.start_manager();
+    assert_eq!(jobs(&fabric), [(first, true), (second, true), (third, true)]);
+
+    let came_back = |name: &str, jobs: &[JobId]| {
+        let node = fabric.node(name, Manner::Installs);
+        node.channel.send(&NodeMessage::Hosts { jobs: jobs.to_vec() }).unwrap();
+        node
+    };
+    let _root = came_back("root", &[first]);
+    let leaf0 = came_back("leaf0", &[first, second]);
+    // The third has been lost by two of its nodes, and the last may still have it.
+    assert_eq!(jobs(&fabric).len(), 3);
+    let _leaf1 = came_back("leaf1", &[first]);
+    eventually("the third job ends", || jobs(&fabric) == [(first, true), (second, true)]);
+
+    // New jobs are held by their connections, whatever the nodes say, and have numbers of their own.
+    let user = fabric.user();
+    let fourth = user.job(&["h0"], ask()).unwrap().job;
+    assert!(![first, second, third].contains(&fourth));
+    leaf0.channel.send(&NodeMessage::Left { job: second }).unwrap();
+    leaf0.channel.send(&NodeMessage::Left { job: fourth }).unwrap();
+    eventually("the second job ends", || jobs(&fabric) == [(first, true), (fourth, false)]);
+    drop(user);
+    eventually("the fourth job ends with its user", || jobs(&fabric) == [(first, true)]);
+}
