@@ -51,8 +51,8 @@ class Daemons:
         self.folder.cleanup()
 
     def start(self, name, *words):
-        log = open(self.path / f"{name}.log", "a", encoding="utf-8")
-        self.running[name] = subprocess.Popen([TRIB, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        with open(self.path / f"{name}.log", "a", encoding="utf-8") as log:
+            self.running[name] = subprocess.Popen([TRIB, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def start_manager(self):
         keys = self.path / "keys"
