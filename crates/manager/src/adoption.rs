@@ -27,7 +27,8 @@ fn give_up(fabric: &Weak<Fabric>) {
         }
     }
     if let Some(fabric) = fabric.upgrade() {
-        end_adopted(&fabric, fabric.jobs.give_up(|node| fabric.registry.connected(node).is_some()));
+        let here = fabric.registry.all_connected();
+        end_adopted(&fabric, fabric.jobs.give_up(&here));
     }
 }
 

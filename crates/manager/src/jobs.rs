@@ -109,9 +109,9 @@ impl Jobs {
         })
     }
 
-    /// Nodes that have not come back are taken to have lost their jobs; the same.
-    pub(crate) fn give_up(&self, is_here: impl Fn(&str) -> bool) -> Vec<JobId> {
-        self.lock().settle(|_, maybe_at| maybe_at.retain(|node| is_here(node)))
+    /// Nodes that are not `here` are taken to have lost their jobs; the same.
+    pub(crate) fn give_up(&self, here: &BTreeSet<String>) -> Vec<JobId> {
+        self.lock().settle(|_, maybe_at| maybe_at.retain(|node| here.contains(node)))
     }
 
     /// Whether there are adopted jobs.
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(jobs.left("a", ids[1]), [ids[1]]);
         assert!(jobs.leave(ids[1]).is_some());
         assert_eq!(jobs.left("a", own), []);
-        assert_eq!(jobs.give_up(|node| node == "a"), []);
+        assert_eq!(jobs.give_up(&BTreeSet::from(["a".into()])), []);
         drop(jobs);
         let left: Vec<JobId> = open().list().iter().map(|job| job.id).collect();
         assert_eq!(left, [ids[0], own]);

@@ -1,6 +1,6 @@
 //! Which aggregation nodes are connected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -38,6 +38,11 @@ impl Registry {
     /// The node of this name if it is connected.
     pub(crate) fn connected(&self, name: &str) -> Option<Arc<Session>> {
         self.known(name).filter(|session| !session.is_lost())
+    }
+
+    /// Names of all nodes that are connected.
+    pub(crate) fn all_connected(&self) -> BTreeSet<String> {
+        lock(&self.nodes).values().filter(|session| !session.is_lost()).map(|session| session.name.clone()).collect()
     }
 
     /// The node of this name if it ever registered.
