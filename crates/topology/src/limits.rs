@@ -34,7 +34,8 @@ pub struct LimitTable {
     pub streams: Bound,
     /// Bytes of a stream segment.
     pub segment: Bound,
-    /// Segments ahead of the fold, per child.
+    /// Segments ahead of the fold, per child: by default no fewer than the flight, or the one group of a job would be
+    /// held by its credit where the groups of another, each with a part of the flight, never are.
     pub staging: Bound,
     /// Segments in flight, per group.
     pub flight: Bound,
@@ -61,7 +62,7 @@ impl Default for LimitTable {
             payload: bound(8 << 10, MAX_DATAGRAM),
             streams: bound(4, 64),
             segment: bound(48 << 10, PAYLOAD_MAX as u64),
-            staging: bound(16, 64),
+            staging: bound(24, 64),
             flight: bound(24, 256),
             stream_threshold: bound(16 << 10, u64::MAX),
             lease_operations: bound(0, MANY),
@@ -119,3 +120,14 @@ impl LimitTable {
 const MANY: u64 = u32::MAX as u64;
 /// Most vector bytes in one UDP datagram: 65,507 less the frame's header, a multiple of 8.
 const MAX_DATAGRAM: u64 = (65_507 - trib_wire::header::HEADER_LEN as u64) / 8 * 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_default_credit_reaches_as_far_as_the_flight() {
+        let table = LimitTable::default();
+        assert!(table.staging.default >= table.flight.default, "one group gets less of a link than several would");
+    }
+}

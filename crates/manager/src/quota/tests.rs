@@ -17,11 +17,11 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         groups: 16_384,
         window: 16,
         // As many as a GiB has room for at the four children.
-        osts: 128_017,
+        osts: 127_250,
         payload: 1368,
         streams: 4,
         segment: 49_152,
-        staging: 16,
+        staging: 24,
         flight: 24,
         stream_threshold: 16_384,
         lease_operations: 0,
