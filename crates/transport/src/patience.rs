@@ -13,7 +13,9 @@
 //!                                           '-- time over, or the core was kept from us: sleep
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::Reading;
 
 /// What a waiter has learnt from its earlier waits.
 #[derive(Debug)]
@@ -34,9 +36,9 @@ pub struct Patience {
 /// One wait's yields.
 #[derive(Debug)]
 pub struct Turns {
-    end: Instant,
+    end: Reading,
     left: u32,
-    before: Instant,
+    before: Reading,
     robbed: bool,
 }
 
@@ -47,12 +49,12 @@ impl Patience {
     }
 
     /// At the beginning of a wait, which is `now`: the yields it may do, or `None` if it should sleep at once.
-    pub fn begin(&mut self, now: Instant) -> Option<Turns> {
+    pub fn begin(&mut self, now: Reading) -> Option<Turns> {
         if self.rest > 0 {
             self.rest -= 1;
             return None;
         }
-        Some(Turns { end: now + self.span, left: self.yields, before: now, robbed: false })
+        Some(Turns { end: now.after(self.span.as_nanos() as u64), left: self.yields, before: now, robbed: false })
     }
 
     /// At its end: whether what was waited for had come when the thread last looked.
@@ -84,7 +86,7 @@ impl Turns {
     }
 
     /// When the thread last looked, or began.
-    pub fn last_look(&self) -> Instant {
+    pub fn last_look(&self) -> Reading {
         self.before
     }
 
@@ -103,12 +105,12 @@ impl Turns {
             found = look();
             count += 1;
         }
-        self.note(Instant::now(), count);
+        self.note(Reading::now(), count);
         found
     }
 
-    fn note(&mut self, after: Instant, count: u32) {
-        self.robbed = after - self.before > ROBBED;
+    fn note(&mut self, after: Reading, count: u32) {
+        self.robbed = after.since(self.before) > ROBBED;
         self.before = after;
         self.left -= count;
     }
@@ -116,8 +118,8 @@ impl Turns {
 
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 4;
-/// Turns that take longer went to somebody who computes: threads that wait as we do give the core back in microseconds.
-const ROBBED: Duration = Duration::from_millis(1);
+/// Turns that take longer went to somebody who computes: threads that wait as we do give the core back in microseconds. Nanoseconds.
+const ROBBED: u64 = 1_000_000;
 /// One wait in 256 tries again, whatever happened: programs that have only just been started keep each other from the core,
 /// and that must not be held against them for long.
 const ROBBERIES_MAX: u32 = 4;
@@ -134,13 +136,13 @@ mod tests {
     }
 
     fn wait(patience: &mut Patience, found: bool) {
-        let turns = patience.begin(Instant::now()).expect("it rests no more");
+        let turns = patience.begin(Reading::now()).expect("it rests no more");
         patience.end(&turns, found);
     }
 
     #[test]
     fn a_wait_has_as_many_yields_as_it_may() {
-        let mut turns = patience().begin(Instant::now()).unwrap();
+        let mut turns = patience().begin(Reading::now()).unwrap();
         let mut count = 0;
         while turns.goes_on() {
             turns.look(|| false);
@@ -151,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_its_time_is_over() {
-        let mut turns = Patience::new(Duration::from_micros(100), 30).begin(Instant::now()).unwrap();
+        let mut turns = Patience::new(Duration::from_micros(100), 30).begin(Reading::now()).unwrap();
         assert!(turns.goes_on());
-        turns.note(turns.before + Duration::from_micros(101), 1);
+        turns.note(turns.before.after(101_000), 1);
         assert!(!turns.goes_on());
     }
 
@@ -162,11 +164,11 @@ mod tests {
         let mut patience = patience();
         let mut seen = Vec::new();
         for _ in 0..7 {
-            let turns = patience.begin(Instant::now()).unwrap();
+            let turns = patience.begin(Reading::now()).unwrap();
             patience.end(&turns, false);
             let mut rest = 0;
             while patience.rest > 0 {
-                assert!(patience.begin(Instant::now()).is_none());
+                assert!(patience.begin(Reading::now()).is_none());
                 rest += 1;
             }
             seen.push(rest);
@@ -181,8 +183,8 @@ mod tests {
     fn who_loses_the_core_rests_long_and_longer_the_next_time() {
         let mut patience = patience();
         for rest in [0, 3, 15, 63, 255, 255] {
-            let mut turns = patience.begin(Instant::now()).unwrap();
-            turns.note(turns.before + Duration::from_millis(3), 1);
+            let mut turns = patience.begin(Reading::now()).unwrap();
+            turns.note(turns.before.after(3_000_000), 1);
             assert!(!turns.goes_on());
             patience.end(&turns, true);
             assert_eq!(patience.rest, rest);

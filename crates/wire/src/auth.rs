@@ -3,7 +3,6 @@
 //! SipHash is the short-input MAC of Aumasson and Bernstein (Indocrypt 2012). An off-path attacker can
 //! neither make a frame nor change one unseen; an on-path attacker needs the encrypted mode (rule R21).
 
-use core::hash::Hasher;
 use siphasher::sip::SipHasher24;
 
 use crate::error::ParseError;
@@ -21,9 +20,7 @@ impl core::fmt::Debug for FrameKey {
 
 impl FrameKey {
     fn tag(&self, covered: &[u8]) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.0);
-        hasher.write(covered);
-        hasher.finish()
+        SipHasher24::new_with_key(&self.0).hash(covered)
     }
 
     /// Writes `header` with its tag.

@@ -58,7 +58,7 @@ impl Shared {
         if !completion.is_short() || completion.is_done() {
             return Ok(engine);
         }
-        let began = engine.clock.last_instant();
+        let began = engine.clock.last_reading();
         let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
         let receiver = engine.driver.datagrams.receiver();
         let mut batch = engine.single_batch();

@@ -116,7 +116,7 @@ impl Worker {
                 let found = self.look(waiting);
                 if found {
                     patience.end(waiting, true);
-                    turns = patience.begin(self.clock.last_instant());
+                    turns = patience.begin(self.clock.last_reading());
                 }
                 glances += 1;
                 // While there are only datagrams, poll tells little.
@@ -147,7 +147,7 @@ impl Worker {
                 if let Some(found) = turns.take() {
                     patience.end(&found, true);
                 }
-                turns = patience.begin(self.clock.last_instant());
+                turns = patience.begin(self.clock.last_reading());
             }
             streams_rest = self.unfinished.is_empty();
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
