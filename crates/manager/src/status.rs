@@ -1,6 +1,6 @@
 //! The fabric at one moment, for people and tools.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use trib_wire::control::reply::{NodeStatus, StatusReport};
 
@@ -25,11 +25,13 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
             let counters = counters.and_then(|counters| counters.recv_timeout(left).ok()).unwrap_or_default();
             let address = session.as_ref().map(|session| session.stream);
             let connected = session.as_ref().is_some_and(|session| !session.is_lost());
+            let datagram_buffer_bytes = session.as_ref().map(|session| session.datagram_buffer_bytes);
             let version = session.map(|session| session.version.clone()).unwrap_or_default();
-            NodeStatus { name, address, version, connected, counters }
+            NodeStatus { name, address, version, connected, datagram_buffer_bytes, counters }
         })
         .collect();
-    StatusReport { fabric: fabric.topology.name().into(), nodes, jobs: fabric.jobs.list() }
+    let time_ms = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|age| age.as_millis() as u64);
+    StatusReport { fabric: fabric.topology.name().into(), time_ms, nodes, jobs: fabric.jobs.list() }
 }
 
 const PATIENCE: Duration = Duration::from_secs(1);

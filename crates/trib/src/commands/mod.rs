@@ -6,6 +6,7 @@ mod am;
 mod an;
 mod bench;
 mod credentials;
+mod doctor;
 mod fabric;
 mod lab;
 mod manager_option;
@@ -28,6 +29,7 @@ pub enum Command {
     An(an::Arguments),
     Bench(bench::Arguments),
     Credentials(credentials::Arguments),
+    Doctor(doctor::Arguments),
     Fabric(fabric::Arguments),
     Lab(lab::Arguments),
     Run(run::Arguments),
@@ -43,6 +45,7 @@ impl Command {
             Self::An(arguments) => arguments.run(),
             Self::Bench(arguments) => arguments.run(),
             Self::Credentials(arguments) => arguments.run(),
+            Self::Doctor(arguments) => arguments.run(),
             Self::Fabric(arguments) => arguments.run(),
             Self::Lab(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),

@@ -59,7 +59,7 @@ fn json(report: &StatusReport) -> String {
 }
 
 fn tables(report: &StatusReport, all: bool) -> String {
-    let StatusReport { fabric, nodes, jobs } = report;
+    let StatusReport { fabric, nodes, jobs, .. } = report;
     let mut text = format!("Fabric {fabric}: {} nodes, {} jobs\n\n", nodes.len(), jobs.len());
 
     let mut table = Table::new(["NODE", "STATE", "ADDRESS", "VERSION"]);
@@ -126,6 +126,7 @@ mod tests {
             address: None,
             version: String::new(),
             connected: true,
+            datagram_buffer_bytes: None,
             counters: counters.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
         };
         let nodes = [node("a", &[("in", 1), ("lost", 0)]), node("b", &[("in", 0), ("lost", 0)]), node("away", &[])];

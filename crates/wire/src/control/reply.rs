@@ -93,6 +93,9 @@ pub struct NodeStatus {
     pub version: String,
     /// Whether its control connection is open now.
     pub connected: bool,
+    /// Receive buffer of its datagram sockets as the kernel granted it, bytes; `None` if it never registered.
+    #[serde(default)]
+    pub datagram_buffer_bytes: Option<u64>,
     /// Its counters; empty if it is not connected or did not answer within a second.
     pub counters: BTreeMap<String, u64>,
 }
@@ -122,6 +125,9 @@ pub struct JobStatus {
 pub struct StatusReport {
     /// Name of the fabric.
     pub fabric: String,
+    /// The manager's clock, milliseconds since 1970-01-01 UTC.
+    #[serde(default)]
+    pub time_ms: Option<u64>,
     /// Every node of the topology, in its order.
     pub nodes: Vec<NodeStatus>,
     /// Every job, oldest first.

@@ -1,0 +1,65 @@
+//! `trib doctor`: whether this host could run a job now, and if not, what to do.
+//!
+//! Map: `check` (one finding and the report), `fabric` (keys, manager, versions, clock, nodes), `trial` (a job of one rank,
+//! through the whole software, over this host's own edge).
+
+mod check;
+mod fabric;
+mod trial;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::check::Report;
+use super::manager_option::ManagerOption;
+use crate::failure::Failure;
+use crate::log;
+
+/// Check a set-up before a run
+///
+/// Looks at this host's credentials, the manager, the software versions, clocks and receive buffers of all nodes, and runs a
+/// job of one rank from this host, with full datagrams and a stream. Every finding says what to do about it. Run it on each
+/// host: what one host reaches says nothing about another.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    manager: ManagerOption,
+    /// This host's name in the topology [default: TRIB_HOST, else the system's host name]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+    /// How long each step may take, seconds
+    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+}
+
+impl Arguments {
+    /// Checks and prints.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        log::init_tool();
+        let url = self.manager.url()?;
+        let limit = Duration::from_secs(self.timeout);
+        let mut report = Report::default();
+        fabric::keys(&url, &mut report);
+        if fabric::examine(&url, limit, &mut report) {
+            trial::run(self.manager.manager, self.host, limit, &mut report);
+        }
+        let text = if self.json { report.json() } else { report.to_string() };
+        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trib doctor
+  trib doctor --json | jq '.checks[] | select(.state != \"ok\")'
+  srun --ntasks-per-node=1 trib doctor
+
+Exit codes: 0 nothing stands in the way of a job (there may be warnings), 1 something does.";

@@ -1,0 +1,87 @@
+//! A job of one rank: the way from this host to its aggregation node, and what it carries.
+//!
+//! One rank is a whole job: it is admitted, its tree is installed, its contribution goes to the node and the result comes
+//! back. The vector of the first operation makes datagrams as full as the topology's MTU lets a job make them, so that a
+//! path on which such datagrams vanish shows here instead of in a program that hangs.
+
+use std::time::{Duration, Instant};
+
+use trib_client::{Context, DataType, Error, Group, Input, OutOfBand, Params, RankList, ReduceOp, operation};
+
+use super::check::Report;
+
+/// Runs it.
+pub(super) fn run(manager: Option<String>, host: Option<String>, limit: Duration, report: &mut Report) {
+    let params = Params { manager, host, oob: Some(Box::new(Alone)), timeout: Some(limit), ..Params::new(0, 1) };
+    let start = Instant::now();
+    let (context, group) = match join(params, limit) {
+        Ok(both) => both,
+        // The error names the remedy: it is what a program would see.
+        Err(error) => return report.fail("trial job", error, None),
+    };
+    report.good("trial job", format!("admitted and connected in {} ms", start.elapsed().as_millis()));
+    for (name, bytes, remedy) in WAYS {
+        let start = Instant::now();
+        let outcome = allreduce(&group, bytes, limit);
+        let took = start.elapsed();
+        let resent = context.counters().map_or(0, |counters| counters.retransmissions + counters.probes);
+        match outcome {
+            Ok(()) if resent == 0 => report.good(name, format!("{bytes} bytes there and back in {} us", took.as_micros())),
+            Ok(()) => report.warn(name, format!("{bytes} bytes took {} ms and {resent} repetitions", took.as_millis()), remedy),
+            Err(error) => return report.fail(name, error, Some(remedy.into())),
+        }
+    }
+}
+
+fn join(params: Params, limit: Duration) -> Result<(Context, Group), Error> {
+    let context = Context::join(params)?;
+    let (group, ready) = context.start_group(RankList::world(1), 0)?;
+    ready.wait(Some(limit))?;
+    Ok((context, group))
+}
+
+/// Reduces a vector of ones over the one rank, which must give it back.
+fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> {
+    let input = vec![1u8; bytes];
+    let mut output = vec![0u8; bytes];
+    let signature = operation::allreduce(bytes as u64, DataType::U8, ReduceOp::Sum);
+    // SAFETY: both have the vector's length, and below they stay where they are until the operation is over, or for good.
+    let request = unsafe { group.start(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }?;
+    let outcome = request.wait(Some(limit));
+    if !request.is_done() {
+        // The operation still has both. This process ends soon.
+        std::mem::forget((input, output));
+        return outcome;
+    }
+    outcome?;
+    if output == input { Ok(()) } else { Err(Error::Internal("the result is not the contribution".into())) }
+}
+
+/// The exchange of a rank that is alone.
+struct Alone;
+
+impl OutOfBand for Alone {
+    fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32> {
+        all.map_or(Ok(()), |all| Ok(all.copy_from_slice(mine)))
+    }
+
+    fn bcast(&mut self, _: &mut [u8]) -> Result<(), i32> {
+        Ok(())
+    }
+}
+
+/// What each way carries and what to do if it does not. 16 KiB is the longest vector that travels by datagram by default.
+const WAYS: [(&str, usize, &str); 2] = [
+    (
+        "datagrams",
+        16 << 10,
+        "datagrams get lost between this host and its aggregation node: set `mtu` in the topology to what every link on the \
+         way carries, let UDP pass the firewalls in both directions, and look for drops in `trib status`",
+    ),
+    (
+        "stream",
+        4 << 20,
+        "the connection to this host's aggregation node stops under load: let TCP to its port pass, with ICMP, so that path \
+         MTU discovery works",
+    ),
+];

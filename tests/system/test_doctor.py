@@ -1,0 +1,72 @@
+"""`trib doctor` finds nothing where there is nothing, and names each fault with what to do about it."""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import TRIB, Fabric, send
+
+
+def doctor(fabric, *arguments, manager=None):
+    command = [TRIB, "doctor", "--json", "--timeout", "2", *arguments]
+    env = {**fabric.env, "TRIB_MANAGER": manager or fabric.manager}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    report = json.loads(done.stdout)
+    assert (done.returncode == 0) == report["sound"], done
+    return report["sound"], {check["check"]: check for check in report["checks"]}
+
+
+class Doctor(unittest.TestCase):
+    def test_a_sound_fabric(self):
+        with Fabric() as fabric:
+            sound, checks = doctor(fabric)
+            self.assertTrue(sound, checks)
+            self.assertEqual({checks[name]["state"] for name in ("manager", "trial job", "datagrams", "stream")}, {"ok"})
+            self.assertIn("node leaf0", checks)
+            self.assertEqual(fabric.status()["jobs"], [], "the trial job is over")
+            text = subprocess.run([TRIB, "doctor"], env={**fabric.env, "TRIB_MANAGER": fabric.manager},
+                                  capture_output=True, text=True, timeout=60, check=True).stdout
+            self.assertIn("Nothing stands in the way of a job", text)
+
+    def test_a_host_that_the_topology_does_not_know(self):
+        with Fabric() as fabric:
+            sound, checks = doctor(fabric, "--host", "elsewhere")
+            self.assertFalse(sound)
+            self.assertEqual(checks["trial job"]["state"], "failed")
+            self.assertIn("elsewhere", checks["trial job"]["found"])
+
+    def test_nodes_that_are_stopped_or_gone(self):
+        with Fabric(leaves=1) as fabric:
+            leaf = fabric.processes()["leaf0"]
+            send(leaf, signal.SIGSTOP)
+            sound, checks = doctor(fabric)
+            self.assertFalse(sound)
+            self.assertEqual(checks["trial job"]["state"], "failed")
+            self.assertIn("leaf0", checks["trial job"]["found"])
+            send(leaf, signal.SIGKILL)
+            sound, checks = doctor(fabric)
+            self.assertFalse(sound)
+            self.assertEqual(checks["node leaf0"]["state"], "failed")
+            self.assertIn("trib an --name leaf0", checks["node leaf0"]["remedy"])
+
+    def test_no_manager_and_no_keys(self):
+        with Fabric() as fabric:
+            address, folder = fabric.manager.removeprefix("tls://").split("?credentials=")
+            sound, checks = doctor(fabric, manager=f"tls://127.0.0.1:1?credentials={folder}")
+            self.assertFalse(sound)
+            self.assertIn("trib am", checks["manager"]["found"])
+            sound, checks = doctor(fabric, manager=f"tls://{address}?credentials={folder}/none")
+            self.assertFalse(sound)
+            self.assertEqual(checks["keys"]["state"], "failed")
+            key = os.path.join(folder, "user.key")
+            os.chmod(key, 0o644)
+            sound, checks = doctor(fabric)
+            self.assertTrue(sound, checks)
+            self.assertEqual(checks["keys"]["state"], "warning")
+            self.assertIn("chmod", checks["keys"]["remedy"])
+
+
+if __name__ == "__main__":
+    unittest.main()
