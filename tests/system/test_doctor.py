@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 from harness import TRIB, Fabric, send
+from test_lab import Lab
 
 
 def doctor(fabric, *arguments, manager=None):
@@ -15,7 +16,11 @@ def doctor(fabric, *arguments, manager=None):
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
     report = json.loads(done.stdout)
     assert (done.returncode == 0) == report["sound"], done
-    return report["sound"], {check["check"]: check for check in report["checks"]}
+    return report["sound"], by_name(done.stdout)
+
+
+def by_name(report):
+    return {check["check"]: check for check in json.loads(report)["checks"]}
 
 
 class Doctor(unittest.TestCase):
@@ -30,12 +35,19 @@ class Doctor(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60, check=True).stdout
             self.assertIn("Nothing stands in the way of a job", text)
 
-    def test_a_host_that_the_topology_does_not_know(self):
-        with Fabric() as fabric:
-            sound, checks = doctor(fabric, "--host", "elsewhere")
-            self.assertFalse(sound)
-            self.assertEqual(checks["trial job"]["state"], "failed")
-            self.assertIn("elsewhere", checks["trial job"]["found"])
+    def test_hosts_of_a_network(self):
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            command = ["exec", "h1", "--", TRIB, "doctor", "--json", "--timeout", "2"]
+            self.assertTrue(json.loads(lab.run(*command).stdout)["sound"])
+            done = lab.run(*command, "--host", "elsewhere", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("the topology does not know", by_name(done.stdout)["trial job"]["found"])
+            # The switch carries less than the topology says, and tells nobody: what is small passes.
+            lab.run("exec", "leaf0", "--", "ip", "link", "set", "h1", "mtu", "4000")
+            done = lab.run(*command, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(by_name(done.stdout)["datagrams"]["state"], "failed")
+            self.assertIn("`mtu`", by_name(done.stdout)["datagrams"]["remedy"])
 
     def test_nodes_that_are_stopped_or_gone(self):
         with Fabric(leaves=1) as fabric:

@@ -82,16 +82,18 @@ impl fmt::Display for Report {
             table.row([check.name.as_str(), check.state.word(), &check.found]);
         }
         write!(f, "{table}")?;
-        for check in &self.checks {
-            if let Some(remedy) = &check.remedy {
-                write!(f, "\n{}: {remedy}", check.name)?;
-            }
+        let remedies = || self.checks.iter().filter_map(|check| Some((&check.name, check.remedy.as_ref()?)));
+        if remedies().next().is_some() {
+            writeln!(f)?;
+        }
+        for (name, remedy) in remedies() {
+            writeln!(f, "{name}: {remedy}")?;
         }
         let count = |state| self.checks.iter().filter(|check| check.state == state).count();
         match (count(State::Failed), count(State::Warning)) {
             (0, 0) => writeln!(f, "\nNothing stands in the way of a job."),
-            (0, warnings) => writeln!(f, "\n\nNothing stands in the way of a job; warnings: {warnings}."),
-            (failed, _) => writeln!(f, "\n\nChecks that failed: {failed}."),
+            (0, warnings) => writeln!(f, "\nNothing stands in the way of a job; warnings: {warnings}."),
+            (failed, _) => writeln!(f, "\nChecks that failed: {failed}."),
         }
     }
 }
@@ -104,7 +106,10 @@ mod tests {
     fn a_warning_leaves_a_set_up_sound_and_a_failure_does_not() {
         let mut report = Report::default();
         report.good("manager", "answers");
-        assert!(report.is_sound() && report.to_string().ends_with("ok     answers\n\nNothing stands in the way of a job.\n"));
+        assert!(
+            report.is_sound()
+                && report.to_string().ends_with("ok     answers\n\nNothing stands in the way of a job.\n")
+        );
         report.warn("clock", "2 s apart", "run chrony");
         assert!(report.is_sound() && report.to_string().contains("\nclock: run chrony"));
         report.fail("node leaf0", "away", Some("start it".into()));

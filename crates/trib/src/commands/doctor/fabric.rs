@@ -90,7 +90,8 @@ fn judge(node: &NodeStatus, managers: &str, report: &mut Report) {
     let title = format!("node {name}");
     if !connected {
         let found = if version.is_empty() { "never registered" } else { "lost its connection to the manager" };
-        let remedy = format!("no job whose tree needs it is admitted: start `trib an --name {name}` there and see its log");
+        let remedy =
+            format!("no job whose tree needs it is admitted: start `trib an --name {name}` there and see its log");
         return report.fail(title, found, Some(remedy));
     }
     if version != managers {

@@ -12,7 +12,8 @@ use super::check::Report;
 
 /// Runs it.
 pub(super) fn run(manager: Option<String>, host: Option<String>, limit: Duration, report: &mut Report) {
-    let params = Params { manager, host, oob: Some(Box::new(Alone)), timeout: Some(limit), ..Params::new(0, 1) };
+    let patience = Some(limit + VERDICT);
+    let params = Params { manager, host, oob: Some(Box::new(Alone)), timeout: patience, ..Params::new(0, 1) };
     let start = Instant::now();
     let (context, group) = match join(params, limit) {
         Ok(both) => both,
@@ -26,8 +27,18 @@ pub(super) fn run(manager: Option<String>, host: Option<String>, limit: Duration
         let took = start.elapsed();
         let resent = context.counters().map_or(0, |counters| counters.retransmissions + counters.probes);
         match outcome {
-            Ok(()) if resent == 0 => report.good(name, format!("{bytes} bytes there and back in {} us", took.as_micros())),
-            Ok(()) => report.warn(name, format!("{bytes} bytes took {} ms and {resent} repetitions", took.as_millis()), remedy),
+            Ok(()) if resent == 0 => {
+                report.good(name, format!("{bytes} bytes there and back in {} us", took.as_micros()))
+            }
+            Ok(()) => report.warn(
+                name,
+                format!("{bytes} bytes took {} ms and {resent} repetitions", took.as_millis()),
+                remedy,
+            ),
+            Err(Error::Timeout(_)) => {
+                let found = format!("{bytes} bytes did not come back within {} ms", limit.as_millis());
+                return report.fail(name, found, Some(remedy.into()));
+            }
             Err(error) => return report.fail(name, error, Some(remedy.into())),
         }
     }
@@ -69,6 +80,9 @@ impl OutOfBand for Alone {
         Ok(())
     }
 }
+
+/// The manager waits five seconds for a node before it refuses the job and says which it was.
+const VERDICT: Duration = Duration::from_secs(6);
 
 /// What each way carries and what to do if it does not. 16 KiB is the longest vector that travels by datagram by default.
 const WAYS: [(&str, usize, &str); 2] = [
