@@ -3,7 +3,7 @@
 //! Map: `values` (vectors whose results are known exactly), `work` (one operation of the benchmark, its buffers and its
 //! expected results), `measure` (timing one size on all ranks), `report` (table and JSON), `late` (waiting for a rank that
 //! comes late), `kernels` (the sums alone, next to the speed of memory), `compare` (with peers), `worker`
-//! and `pingpong` (what the comparison runs).
+//! and `pingpong` (what the comparison runs), `jobs` and `admission` (what the manager and its nodes can take).
 
 /// `println!`, except that a reader who has seen enough (`| head`) is no error.
 macro_rules! say {
@@ -13,7 +13,9 @@ macro_rules! say {
     }};
 }
 
+mod admission;
 mod compare;
+mod jobs;
 mod kernels;
 mod late;
 mod measure;
@@ -52,7 +54,9 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    Admission(admission::Arguments),
     Compare(Box<compare::Arguments>),
+    Jobs(jobs::Arguments),
     Kernels(kernels::Arguments),
     Pingpong(pingpong::Arguments),
     Worker(worker::Arguments),
@@ -112,7 +116,9 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         match self.what {
+            Some(What::Admission(arguments)) => arguments.run(),
             Some(What::Compare(arguments)) => arguments.run(),
+            Some(What::Jobs(arguments)) => arguments.run(),
             Some(What::Kernels(arguments)) => arguments.run(),
             Some(What::Pingpong(arguments)) => arguments.run(),
             Some(What::Worker(arguments)) => arguments.run(),
