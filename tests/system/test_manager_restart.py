@@ -1,12 +1,14 @@
-"""The manager is killed and started again while a job runs: nothing of the job is lost, and it is not forgotten."""
+"""The manager is killed and started again while jobs run: nothing of them is lost, and none is forgotten."""
 
 import json
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import TRIB, Ranks, wait_until
+from test_jobs import outcome, start
 
 TOPOLOGY = """
 [fabric]
@@ -99,6 +101,20 @@ class Restart(unittest.TestCase):
             wait_until(lambda: all(node["connected"] for node in fabric.status()["nodes"]), 30, "all nodes are back")
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [9], "iterations": 5}) as ranks:
                 self.assertEqual(len(ranks.results(60)), 4)
+
+    def test_a_manager_that_dies_loses_no_job(self):
+        with Daemons() as fabric:
+            process = start(fabric.manager, "--jobs", "600", "--at-once", "32")
+            wait_until(lambda: len(fabric.status()["jobs"] or []) > 8, 30, "jobs run")
+            fabric.running["manager"].kill()
+            fabric.running["manager"].wait(20)
+            time.sleep(0.5)
+            fabric.start_manager()
+            found = outcome(process)
+            self.assertEqual(found["jobs"], 600)
+            self.assertGreater(found["retries"], 0, "it died while jobs were admitted")
+            wait_until(lambda: fabric.jobs() == [], 90, "all jobs are forgotten")
+            print(f"600 jobs in {found['seconds']:.1f} s, {found['retries']} tries repeated")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 //! Drivers that move frames: they know bytes, sockets and keys, not the protocol's state machines.
 //!
 //! Map: `keys` (from a job's secret to the keys of an edge), `tcp` (stream connections: handshake, framing, scheduling
-//! of what is sent), `udp` (datagrams, one send per fan-out), `pool` (fixed buffers of a job), `landing` (where payload
+//! of what is sent), `udp` (datagrams, one send per fan-out), `pool` (fixed buffers of a job), `mapping` (their memory), `landing` (where payload
 //! bytes are read from and written to), `patience` (yielding before sleeping), `clock` (the time, read seldom), `option` (socket options), `fault` (loss, duplication and reordering for
 //! tests).
 //!
@@ -12,6 +12,7 @@ pub mod clock;
 pub mod fault;
 pub mod keys;
 pub mod landing;
+mod mapping;
 mod option;
 pub mod patience;
 pub mod pool;

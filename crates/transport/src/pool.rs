@@ -3,12 +3,11 @@
 //! Free buffers are bits in a few words; the lowest free buffer is handed out first, so that a job that uses little
 //! touches little of the memory that its grant reserves.
 
-use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::alloc::{Layout, alloc_zeroed};
 use std::sync::Arc;
 
 use crate::landing::{Landing, Source};
+use crate::mapping::Mapping;
 
 /// A pool; clones share the buffers.
 #[derive(Clone)]
@@ -17,23 +16,17 @@ pub struct Pool {
 }
 
 struct Slab {
-    memory: Box<[UnsafeCell<u8>]>,
+    memory: Mapping,
     size: usize,
     free: Box<[AtomicU64]>,
     shares: Box<[AtomicU32]>,
 }
 
-// SAFETY: bytes of a buffer are written only through a `PoolBuffer` that is the sole holder (`bytes_mut` checks),
-// and read only through holders.
-unsafe impl Sync for Slab {}
-// SAFETY: as above; nothing in it belongs to a thread.
-unsafe impl Send for Slab {}
-
 impl Pool {
     /// Reserves `count` buffers of `size` bytes each; `None` when there is no such amount of memory. Pages are taken
     /// from the system when they are first written.
     pub fn new(count: usize, size: usize) -> Option<Pool> {
-        let memory = zeroed(count.checked_mul(size)?)?;
+        let memory = Mapping::new(count.checked_mul(size)?)?;
         let free = (0..count.div_ceil(64))
             .map(|word| {
                 let bits = (count - word * 64).min(64);
@@ -81,21 +74,6 @@ impl Pool {
         }
         None
     }
-}
-
-/// Zeros straight from the system, so that reserved memory costs nothing before it is used.
-fn zeroed(len: usize) -> Option<Box<[UnsafeCell<u8>]>> {
-    if len == 0 {
-        return Some(Box::new([]));
-    }
-    let layout = Layout::array::<UnsafeCell<u8>>(len).ok()?;
-    // SAFETY: the layout is not empty.
-    let start = unsafe { alloc_zeroed(layout) }.cast::<UnsafeCell<u8>>();
-    if start.is_null() {
-        return None;
-    }
-    // SAFETY: the global allocator gave `len` initialised bytes with the layout of this slice.
-    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(start, len)) })
 }
 
 /// A range of one buffer of a pool, given back when the last holder drops it.
@@ -148,7 +126,7 @@ impl PoolBuffer {
 
     fn start(&self) -> *mut u8 {
         let at = self.index as usize * self.slab.size + self.from as usize;
-        self.slab.memory[at..].as_ptr() as *mut u8
+        self.slab.memory.at(at)
     }
 }
 

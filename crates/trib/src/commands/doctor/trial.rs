@@ -73,7 +73,10 @@ struct Alone;
 
 impl OutOfBand for Alone {
     fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32> {
-        all.map_or(Ok(()), |all| Ok(all.copy_from_slice(mine)))
+        if let Some(all) = all {
+            all.copy_from_slice(mine);
+        }
+        Ok(())
     }
 
     fn bcast(&mut self, _: &mut [u8]) -> Result<(), i32> {

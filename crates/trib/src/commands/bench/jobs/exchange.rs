@@ -6,10 +6,16 @@ use trib_client::OutOfBand;
 
 /// One rank's end of the exchange.
 pub(super) enum Exchange {
-    /// Rank 0's: from and to every other rank, in rank order.
-    Root(Vec<(Receiver<Vec<u8>>, Sender<Vec<u8>>)>),
-    /// Another's: from and to rank 0.
-    Other(Receiver<Vec<u8>>, Sender<Vec<u8>>),
+    /// Rank 0's: to every other rank, in rank order.
+    Root(Vec<Line>),
+    /// Another's: to rank 0.
+    Other(Line),
+}
+
+/// One end of a line between two ranks.
+pub(super) struct Line {
+    from: Receiver<Vec<u8>>,
+    to: Sender<Vec<u8>>,
 }
 
 impl Exchange {
@@ -19,8 +25,8 @@ impl Exchange {
         let mut others = Vec::new();
         for _ in 1..ranks {
             let ((up, from_other), (down, from_root)) = (channel(), channel());
-            root.push((from_other, down));
-            others.push(Exchange::Other(from_root, up));
+            root.push(Line { from: from_other, to: down });
+            others.push(Exchange::Other(Line { from: from_root, to: up }));
         }
         std::iter::once(Exchange::Root(root)).chain(others).collect()
     }
@@ -32,19 +38,21 @@ impl OutOfBand for Exchange {
             Exchange::Root(others) => {
                 let mut places = all.ok_or(MISUSED)?.chunks_exact_mut(mine.len());
                 places.next().ok_or(MISUSED)?.copy_from_slice(mine);
-                for (from, _) in others {
+                for Line { from, .. } in others {
                     places.next().ok_or(MISUSED)?.copy_from_slice(&from.recv().map_err(|_| GONE)?);
                 }
                 Ok(())
             }
-            Exchange::Other(_, to) => to.send(mine.to_vec()).map_err(|_| GONE),
+            Exchange::Other(Line { to, .. }) => to.send(mine.to_vec()).map_err(|_| GONE),
         }
     }
 
     fn bcast(&mut self, bytes: &mut [u8]) -> Result<(), i32> {
         match self {
-            Exchange::Root(others) => others.iter().try_for_each(|(_, to)| to.send(bytes.to_vec()).map_err(|_| GONE)),
-            Exchange::Other(from, _) => {
+            Exchange::Root(others) => {
+                others.iter().try_for_each(|Line { to, .. }| to.send(bytes.to_vec()).map_err(|_| GONE))
+            }
+            Exchange::Other(Line { from, .. }) => {
                 bytes.copy_from_slice(&from.recv().map_err(|_| GONE)?);
                 Ok(())
             }
