@@ -51,8 +51,8 @@ class Jobs(unittest.TestCase):
             self.assertEqual((found["jobs"], again["jobs"]), (500, 500))
             for name in fresh:
                 grown = whole[name][0] - half[name][0]
-                # A kilobyte lost with each job would be half a megabyte; the allocator's own ups and downs are more.
-                self.assertLess(grown, 24 << 20, f"{name} grew with the second half")
+                # The allocator's own ups and downs; a job's buffers are megabytes.
+                self.assertLess(grown, 64 << 20, f"{name} grew with the second half")
             rates = f"{found['jobs_per_second']:.0f} and {again['jobs_per_second']:.0f} jobs a second"
             memory = {name: f"{whole[name][0] >> 20} MiB" for name in fresh}
             print(f"{rates}, 64 at once; joining took {found['join_us']['median'] / 1000:.0f} ms; afterwards {memory}")
