@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-use trib_topology::{Plan, PlanError, PlanNode, plan};
+use trib_topology::{Plan, PlanError, PlanNode};
 use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::control::request::{JobRequest, QuotaAsk};
@@ -15,6 +15,7 @@ use crate::quota::{Ground, Site, settle};
 use crate::refuse::{refuse, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
+use crate::trees::Claim;
 
 /// Most ranks of a job: its ticket must fit one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;
@@ -24,12 +25,13 @@ type Sessions = BTreeMap<usize, Arc<Session>>;
 
 /// Plans the job, takes its quota and installs it at every node of its tree.
 pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
-    let plan = make_plan(fabric, request)?;
+    let (plan, claim) = make_plan(fabric, request)?;
     let sessions = find_nodes(fabric, &plan)?;
     let limits = make_limits(fabric, &plan, &sessions, &request.ask)?;
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
     let job = fabric.jobs.enter(status_of(request, &sessions))?;
+    fabric.trees.hold(job, claim);
     let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
     for session in sessions.values() {
         session.forget(job);
@@ -49,6 +51,7 @@ pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, 
 /// Ends a job: its number is free again, its nodes drain.
 pub(crate) fn end(fabric: &Fabric, job: JobId) {
     if let Some(status) = fabric.jobs.leave(job) {
+        fabric.trees.release(job);
         fabric.registry.end_job(job, &status.nodes);
         tracing::info!(job = job.0, name = status.name, "job ended");
     }
@@ -61,14 +64,15 @@ pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
     }
 }
 
-fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<Plan, Refusal> {
+fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<(Plan, Option<Claim>), Refusal> {
     let ranks = request.hosts.len();
     if ranks > RANKS_MAX {
         let text = format!("the program has {ranks} ranks, at most {RANKS_MAX} are possible: use fewer");
         return Err(too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, text));
     }
-    plan(&fabric.topology, &request.hosts).map_err(|error| match &error {
+    fabric.trees.plan(&fabric.topology, &request.hosts).map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => refuse(Resource::Host, Some(host), error.to_string()),
+        PlanError::NoTree(_) | PlanError::TooDeep(_) => refuse(Resource::Node, None, error.to_string()),
         PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
             too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, error.to_string())
         }

@@ -7,12 +7,14 @@ use crate::jobs::{Jobs, JobsError};
 use crate::registry::Registry;
 use crate::rendezvous::Rendezvous;
 use crate::store::Store;
+use crate::trees::Trees;
 
 /// The fabric. Each part has its own lock, none is held while another is taken.
 pub(crate) struct Fabric {
     pub topology: Topology,
     pub registry: Registry,
     pub jobs: Jobs,
+    pub trees: Trees,
     pub rendezvous: Rendezvous,
 }
 
@@ -22,6 +24,7 @@ impl Fabric {
             JobsError::Random(cause) => Error::Random(cause),
             JobsError::Store(error) => Error::State(error),
         })?;
-        Ok(Fabric { topology, registry: Registry::default(), jobs, rendezvous: Rendezvous::default() })
+        let trees = Trees::new(&topology);
+        Ok(Fabric { topology, registry: Registry::default(), jobs, trees, rendezvous: Rendezvous::default() })
     }
 }

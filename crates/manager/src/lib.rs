@@ -10,6 +10,7 @@
 //!     quota     what the job asked for against what the fabric has
 //!     rendezvous  ranks that find each other here, for programs without an MPI
 //!   registry    which nodes are connected
+//!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
@@ -33,6 +34,7 @@ mod secret;
 mod server;
 mod status;
 mod store;
+mod trees;
 mod user;
 
 use std::net::SocketAddr;

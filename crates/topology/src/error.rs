@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::graph::GraphFault;
+
 /// A topology file that cannot be used.
 #[derive(Debug)]
 pub struct TopologyError {
@@ -121,16 +123,21 @@ pub enum Fault {
         /// The silence.
         dead_after_ms: u64,
     },
+    /// A fabric's graph that is wrong.
+    #[error(transparent)]
+    Graph(#[from] GraphFault),
 }
 
 impl Fault {
     /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Fault::Unreadable(_) => "name an existing topology file that the manager may read",
+            Fault::Unreadable(_) => {
+                "name an existing file that may be read: TOML, Slurm's topology.conf or a dump of ibnetdiscover"
+            }
             Fault::Syntax(_) => "correct the line; docs/topology.md shows every field",
-            Fault::NoNodes => "add a [[node]] for every aggregation node",
-            Fault::TooManyNodes(_) => "split the fabric",
+            Fault::NoNodes => "add a [[node]] for every aggregation node; docs/topology.md shows every format",
+            Fault::TooManyNodes(_) => "split the fabric, or let fewer switches have a node",
             Fault::DuplicateNode(_) | Fault::DuplicateHost(_) | Fault::DuplicateLeaf { .. } => "remove one of the two",
             Fault::UnknownParent { .. } | Fault::UnknownLeaf { .. } => "correct the name or add the [[node]]",
             Fault::TwoRoots { .. } => "give one of them a parent",
@@ -144,6 +151,7 @@ impl Fault {
             Fault::Limit { .. } => "choose a value inside",
             Fault::DefaultAboveMaximum { .. } => "lower the default or raise the maximum",
             Fault::Heartbeat { .. } => "raise dead_after_ms or lower heartbeat_ms",
+            Fault::Graph(fault) => fault.remedy(),
         }
     }
 }

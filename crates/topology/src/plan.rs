@@ -9,6 +9,9 @@
 //! ```
 //! Only nodes on the way from a rank to the lowest common node take part, and all of those do, even with
 //! one child: a node is where the packets pass. Children stand in topology order, then in rank order.
+//!
+//! Which node is above which is what the file says (here), or, of a graph, the tree that is the best beside those of other
+//! jobs (`in_graph`).
 
 use std::net::IpAddr;
 
@@ -17,7 +20,8 @@ use trib_wire::ids::{CHILDREN_MAX, ChildIndex, NodeId, Rank};
 use trib_wire::ranks::{RankList, WORLD_MAX};
 
 use crate::cascade;
-use crate::topology::Topology;
+use crate::topology::{DEPTH_MAX, Topology};
+use crate::trees::{Loads, Tree, TreeError};
 
 /// A program's logical tree on a fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,6 +30,8 @@ pub struct Plan {
     pub nodes: Vec<PlanNode>,
     /// Where each rank hangs, by rank.
     pub leaves: Vec<Placement>,
+    /// In a graph, the tree over its links.
+    pub tree: Option<Tree>,
 }
 
 /// One logical node.
@@ -65,7 +71,7 @@ pub enum PlanError {
     TooManyRanks(usize),
     /// A host that no entry covers.
     #[error(
-        "rank {rank} runs on host `{host}`, which the topology does not know: add a [[host]] for it, or one for `*`"
+        "rank {rank} runs on host `{host}`, which the topology does not know: add it there, or let TRIB_HOST say the name that it has there"
     )]
     UnknownHost {
         /// The first such rank.
@@ -76,10 +82,16 @@ pub enum PlanError {
     /// A tree with more logical nodes than numbers for them.
     #[error("the tree would need {0} logical nodes, at most 65535 are possible")]
     TooManyNodes(usize),
+    /// A tree in a graph that is deeper than any should be.
+    #[error("the tree would have {0} levels of aggregation nodes, at most {max} are possible: let fewer switches have one", max = DEPTH_MAX + 1)]
+    TooDeep(u32),
+    /// A graph without a tree for these hosts.
+    #[error(transparent)]
+    NoTree(#[from] TreeError),
 }
 
-/// The logical tree for ranks on `hosts` (by rank).
-pub fn plan(topology: &Topology, hosts: &[String]) -> Result<Plan, PlanError> {
+/// The logical tree for ranks on `hosts` (by rank), in a graph beside the trees that `loads` counts.
+pub fn plan(topology: &Topology, hosts: &[String], loads: &Loads) -> Result<Plan, PlanError> {
     if hosts.is_empty() {
         return Err(PlanError::NoRanks);
     }
@@ -87,20 +99,19 @@ pub fn plan(topology: &Topology, hosts: &[String]) -> Result<Plan, PlanError> {
         return Err(PlanError::TooManyRanks(hosts.len()));
     }
     let entries = find_entries(topology, hosts)?;
-    let mut ranks_at = vec![Vec::new(); topology.nodes().len()];
-    for (rank, place) in spread(topology, &entries).into_iter().enumerate() {
-        ranks_at[place].push(rank as u32);
-    }
+    let (needed, tree) = match topology.graph() {
+        Some(graph) => in_graph::needed(topology, graph, &entries, loads).map(|(needed, tree)| (needed, Some(tree)))?,
+        None => (by_parents(topology, spread(topology, &entries)), None),
+    };
     let addresses = entries.iter().map(|entry| topology.hosts()[*entry].address).collect();
-    let mut builder = Builder { topology, ranks_at: &ranks_at, addresses, nodes: Vec::new() };
-    let needed = needed(topology, &ranks_at);
-    let tree = builder.branch(&needed, needed.root);
-    builder.place(tree, None);
+    let mut builder = Builder { topology, needed: &needed, addresses, nodes: Vec::new() };
+    let root = builder.branch(needed.root);
+    builder.place(root, None);
     if builder.nodes.len() > usize::from(u16::MAX) {
         return Err(PlanError::TooManyNodes(builder.nodes.len()));
     }
     let leaves = leaves_of(&builder.nodes, hosts.len());
-    Ok(Plan { nodes: builder.nodes, leaves })
+    Ok(Plan { nodes: builder.nodes, leaves, tree })
 }
 
 fn find_entries(topology: &Topology, hosts: &[String]) -> Result<Vec<usize>, PlanError> {
@@ -128,15 +139,27 @@ fn spread(topology: &Topology, entries: &[usize]) -> Vec<usize> {
     entries.iter().map(place).collect()
 }
 
-// For every aggregation node the children that have ranks at or below them, in topology order, and
-// the lowest node above all ranks.
+// For every aggregation node the ranks that hang on it and the children that have ranks at or below them, both in
+// order, and the lowest node above all ranks.
 struct Needed {
+    ranks_at: Vec<Vec<u32>>,
     children: Vec<Vec<usize>>,
     root: usize,
 }
 
-fn needed(topology: &Topology, ranks_at: &[Vec<u32>]) -> Needed {
+impl Needed {
+    /// A root above the one child that has all ranks gives way to it.
+    fn new(ranks_at: Vec<Vec<u32>>, children: Vec<Vec<usize>>, mut root: usize) -> Self {
+        while let ([only], true) = (&children[root][..], ranks_at[root].is_empty()) {
+            root = *only;
+        }
+        Self { ranks_at, children, root }
+    }
+}
+
+fn by_parents(topology: &Topology, places: Vec<usize>) -> Needed {
     let nodes = topology.nodes();
+    let ranks_at = ranks_at(nodes.len(), places);
     let mut needed: Vec<bool> = ranks_at.iter().map(|ranks| !ranks.is_empty()).collect();
     for i in 0..nodes.len() {
         let mut above = if needed[i] { nodes[i].parent } else { None };
@@ -151,11 +174,16 @@ fn needed(topology: &Topology, ranks_at: &[Vec<u32>]) -> Needed {
             children[parent].push(i);
         }
     }
-    let mut root = nodes.iter().position(|node| node.parent.is_none()).expect("a topology has a root");
-    while let ([only], true) = (&children[root][..], ranks_at[root].is_empty()) {
-        root = *only;
+    let root = nodes.iter().position(|node| node.parent.is_none()).expect("a topology has a root");
+    Needed::new(ranks_at, children, root)
+}
+
+fn ranks_at(nodes: usize, places: impl IntoIterator<Item = usize>) -> Vec<Vec<u32>> {
+    let mut ranks_at = vec![Vec::new(); nodes];
+    for (rank, place) in places.into_iter().enumerate() {
+        ranks_at[place].push(rank as u32);
     }
-    Needed { children, root }
+    ranks_at
 }
 
 // A tree before its nodes have numbers.
@@ -166,16 +194,16 @@ enum Branch {
 
 struct Builder<'a> {
     topology: &'a Topology,
-    ranks_at: &'a [Vec<u32>],
+    needed: &'a Needed,
     addresses: Vec<Option<IpAddr>>,
     nodes: Vec<PlanNode>,
 }
 
 impl Builder<'_> {
     // Recursion is bounded by the depth of a topology.
-    fn branch(&self, needed: &Needed, place: usize) -> Branch {
-        let nodes = needed.children[place].iter().map(|child| self.branch(needed, *child));
-        let ranks = self.ranks_at[place].iter().map(|rank| Branch::Rank(*rank));
+    fn branch(&self, place: usize) -> Branch {
+        let nodes = self.needed.children[place].iter().map(|child| self.branch(*child));
+        let ranks = self.needed.ranks_at[place].iter().map(|rank| Branch::Rank(*rank));
         node_of(place, nodes.chain(ranks).collect())
     }
 
@@ -232,5 +260,6 @@ fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Placement> {
     leaves
 }
 
+mod in_graph;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! The checked fabric.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::path::Path;
@@ -10,14 +9,20 @@ use toml::Spanned;
 
 use crate::error::{Fault, TopologyError};
 use crate::file::{self, File};
+use crate::graph::{self, FabricFile, Graph, LinkRate};
 use crate::limits::LimitTable;
+use crate::trees::Loads;
 
 /// Most aggregation nodes of a fabric.
 pub(crate) const NODES_MAX: usize = 4096;
 /// Most levels of nodes below the root.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// A fabric: one tree of aggregation nodes, and hosts that hang on them.
+/// The path MTU where a file says nothing.
+pub(crate) const MTU_DEFAULT: u32 = 1500;
+
+/// A fabric that a manager serves: one tree of aggregation nodes with hosts that hang on them, or a graph in which each
+/// job gets a tree of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
     name: String,
@@ -26,6 +31,7 @@ pub struct Topology {
     hosts: Vec<Host>,
     by_host: BTreeMap<String, usize>,
     limits: LimitTable,
+    graph: Option<Graph>,
 }
 
 /// One aggregation node (a process).
@@ -33,9 +39,9 @@ pub struct Topology {
 pub struct AggregationNode {
     /// Its name.
     pub name: String,
-    /// Index of its parent in [`Topology::nodes`]; `None` at the root.
+    /// Index of its parent in [`Topology::nodes`]; `None` at the root, and in a graph.
     pub parent: Option<usize>,
-    /// Levels below the root.
+    /// Levels below the root; 0 in a graph.
     pub depth: usize,
     /// Where it connects to its parent from, if the file says.
     pub address: Option<IpAddr>,
@@ -46,26 +52,25 @@ pub struct AggregationNode {
 pub struct Host {
     /// Its name, or `*`.
     pub name: String,
-    /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one.
+    /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one, but for none in a graph.
     pub leaves: Vec<usize>,
     /// Where its ranks connect from, if the file says.
     pub address: Option<IpAddr>,
 }
 
 impl Topology {
-    /// Reads a topology file.
+    /// Reads a topology file of any format.
     pub fn load(path: &Path) -> Result<Self, TopologyError> {
-        let unreadable = |cause| TopologyError { file: path.into(), line: None, fault: Fault::Unreadable(cause) };
-        Self::parse(&fs::read_to_string(path).map_err(unreadable)?, path)
+        Self::parse(FabricFile::read(path)?.text(), path)
     }
 
     /// Reads the text of a topology file; `path` stands in errors.
     pub fn parse(text: &str, path: &Path) -> Result<Self, TopologyError> {
-        let wrong = |(span, fault): Complaint| TopologyError {
-            file: path.into(),
-            line: span.map(|span: Range<usize>| line_of(text, span.start)),
-            fault,
-        };
+        let wrong = |(line, fault)| TopologyError { file: path.into(), line, fault };
+        if let Some((graph, settings)) = graph::read_graph(text, path, LinkRate::DEFAULT).map_err(wrong)? {
+            return of_graph::topology(graph, settings).map_err(|fault| wrong((None, fault)));
+        }
+        let wrong = |(span, fault): Complaint| wrong((span.map(|span| line_of(text, span.start)), fault));
         let file: File = toml::from_str(text)
             .map_err(|error| wrong((error.span(), Fault::Syntax(error.message().trim().into()))))?;
         check(&file).map_err(wrong)
@@ -96,6 +101,16 @@ impl Topology {
         self.nodes.iter().find(|node| node.name == name)
     }
 
+    /// The graph, where that is what the file describes.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
+    }
+
+    /// What trees take of the graph while there are none.
+    pub fn idle_loads(&self) -> Loads {
+        self.graph.as_ref().map(Loads::idle).unwrap_or_default()
+    }
+
     /// The fabric's limits.
     pub fn limits(&self) -> &LimitTable {
         &self.limits
@@ -108,22 +123,32 @@ impl Topology {
     }
 }
 
-type Complaint = (Option<Range<usize>>, Fault);
+/// A fault and its place.
+pub(crate) type Complaint = (Option<Range<usize>>, Fault);
+
+/// The file's MTU, or the default.
+pub(crate) fn check_mtu(fabric: &file::Fabric) -> Result<u32, Complaint> {
+    match &fabric.mtu {
+        Some(mtu) if !(576..=65_536).contains(mtu.get_ref()) => at(mtu, Fault::Mtu(*mtu.get_ref())),
+        Some(mtu) => Ok(*mtu.get_ref()),
+        None => Ok(MTU_DEFAULT),
+    }
+}
 
 fn check(file: &File) -> Result<Topology, Complaint> {
-    let mtu = match &file.fabric.mtu {
-        Some(mtu) if !(576..=65_536).contains(mtu.get_ref()) => return at(mtu, Fault::Mtu(*mtu.get_ref())),
-        Some(mtu) => *mtu.get_ref(),
-        None => 1500,
-    };
+    let mtu = check_mtu(&file.fabric)?;
     let by_name = index_nodes(&file.node)?;
     let mut nodes = link_nodes(&file.node, &by_name)?;
     measure_depths(&file.node, &mut nodes)?;
     let hosts = check_hosts(&file.host, &by_name)?;
-    let by_host = hosts.iter().enumerate().map(|(i, host)| (host.name.clone(), i)).collect();
+    let by_host = index_hosts(&hosts);
     let limits = LimitTable::from_file(&file.limits)?;
     let name = file.fabric.name.clone().unwrap_or_else(|| "fabric".into());
-    Ok(Topology { name, mtu, nodes, hosts, by_host, limits })
+    Ok(Topology { name, mtu, nodes, hosts, by_host, limits, graph: None })
+}
+
+fn index_hosts(hosts: &[Host]) -> BTreeMap<String, usize> {
+    hosts.iter().enumerate().map(|(i, host)| (host.name.clone(), i)).collect()
 }
 
 fn index_nodes(nodes: &[file::Node]) -> Result<BTreeMap<&str, usize>, Complaint> {
@@ -237,5 +262,6 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
+mod of_graph;
 #[cfg(test)]
 mod tests;

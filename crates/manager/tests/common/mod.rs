@@ -51,12 +51,17 @@ pub struct Fabric {
 
 impl Fabric {
     pub fn start() -> Self {
+        Self::serving("topology.toml", TWO_LEAVES)
+    }
+
+    /// With a topology file of this name and text.
+    pub fn serving(file: &str, text: &str) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let unique = format!("trib-manager-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(unique);
         Credentials::create(&folder).unwrap();
-        let topology = folder.join("topology.toml");
-        std::fs::write(&topology, TWO_LEAVES).unwrap();
+        let topology = folder.join(file);
+        std::fs::write(&topology, text).unwrap();
         let state = Some(folder.join("jobs"));
         let listen = "127.0.0.1:0".parse().unwrap();
         let mut options = Options { listen, topology, credentials: folder.clone(), state };

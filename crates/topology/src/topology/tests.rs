@@ -117,6 +117,24 @@ fn a_chain_may_be_deep_but_not_endless() {
     assert!(matches!(chain(DEPTH_MAX + 2).unwrap_err().fault, Fault::TooDeep(_)));
 }
 
+#[test]
+fn a_graph_is_served_with_its_settings_and_without_them() {
+    let fabric = parse(
+        "[fabric]\nmtu = 9000\n[[switch]]\nname = \"s\"\naddress = \"10.0.0.1\"\n[[host]]\nname = \"h\"\nswitch = \"s\"\n\
+         [limits]\ngroups = 7\n",
+    );
+    let fabric = fabric.unwrap();
+    assert_eq!((fabric.name(), fabric.mtu(), fabric.limits().groups.maximum), ("fabric", 9000, 7));
+    assert_eq!(fabric.node("s").unwrap().address, Some("10.0.0.1".parse().unwrap()));
+    let slurm = parse("SwitchName=s Nodes=h[0-1]\n").unwrap();
+    assert_eq!((slurm.mtu(), slurm.limits(), slurm.hosts().len()), (1500, &LimitTable::default(), 2));
+    assert_eq!(slurm.host_index("h1.cluster.example"), Some(1));
+    let bare = parse("[[switch]]\nname = \"s\"\nnode = false\n[[host]]\nname = \"h\"\nswitch = \"s\"\n").unwrap_err();
+    assert!(bare.to_string().contains("no switch has an aggregation node; leave `node = false` out"), "{bare}");
+    let many: String = (0..=NODES_MAX).map(|i| format!("SwitchName=s{i} Nodes=h\n")).collect();
+    assert!(matches!(parse(&many).unwrap_err().fault, Fault::TooManyNodes(_)));
+}
+
 // docs/topology.md is what operators copy from.
 #[test]
 fn the_documentation_says_what_is_so() {
@@ -124,6 +142,9 @@ fn the_documentation_says_what_is_so() {
     let example = text.split("```toml").nth(1).unwrap().split("```").next().unwrap();
     let topology = parse(example).unwrap();
     assert_eq!((topology.nodes().len(), topology.hosts().len(), topology.mtu()), (3, 2, 9000));
+    let graph = parse(text.split("```toml").nth(2).unwrap().split("```").next().unwrap()).unwrap();
+    assert_eq!((graph.nodes().len(), graph.hosts().len(), graph.mtu()), (3, 8, 9000));
+    assert_eq!(graph.graph().map(|graph| graph.links().len()), Some(8 + 4 * 2));
 
     let LimitTable {
         groups,

@@ -17,7 +17,7 @@ use crate::log;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The fabric: nodes, their parents, and which hosts hang below which nodes
+    /// The fabric: TOML, Slurm's topology.conf, or what ibnetdiscover prints
     #[arg(long, value_name = "FILE")]
     topology: PathBuf,
     /// The fabric's keys and certificates, from `trib credentials`
@@ -46,4 +46,4 @@ const EXAMPLES: &str = "\
 Examples:
   trib credentials /etc/tributary
   trib am --topology /etc/tributary/topology.toml --credentials /etc/tributary --listen 10.0.0.1:7070
-  trib am --topology topology.toml --credentials . --state /var/lib/tributary/jobs";
+  trib am --topology /etc/slurm/topology.conf --credentials . --state /var/lib/tributary/jobs";

@@ -10,10 +10,12 @@ mod doctor;
 mod fabric;
 mod lab;
 mod manager_option;
+mod plan;
 mod run;
 mod shell;
 mod sim;
 mod status;
+mod topology;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,9 +34,11 @@ pub enum Command {
     Doctor(doctor::Arguments),
     Fabric(fabric::Arguments),
     Lab(lab::Arguments),
+    Plan(plan::Arguments),
     Run(run::Arguments),
     Sim(sim::Arguments),
     Status(status::Arguments),
+    Topology(topology::Arguments),
 }
 
 impl Command {
@@ -48,9 +52,11 @@ impl Command {
             Self::Doctor(arguments) => arguments.run(),
             Self::Fabric(arguments) => arguments.run(),
             Self::Lab(arguments) => arguments.run(),
+            Self::Plan(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
             Self::Sim(arguments) => arguments.run(),
             Self::Status(arguments) => arguments.run(),
+            Self::Topology(arguments) => arguments.run(),
         }
     }
 }

@@ -1,0 +1,123 @@
+//! What is wrong with a fabric's file, where, and what to do about it.
+
+use super::{LINKS_MAX, VERTICES_MAX};
+use crate::error::Fault;
+use crate::hostlist::HostlistError;
+
+/// What is wrong with a fabric's file.
+#[derive(Debug, thiserror::Error)]
+pub enum GraphFault {
+    /// It is longer than any fabric's.
+    #[error("it is longer than {0} bytes")]
+    TooLong(u64),
+    /// It is not of its format.
+    #[error("{0}")]
+    Syntax(String),
+    /// A field that the format does not have.
+    #[error("`{0}` is no field of a topology.conf for topology/tree")]
+    UnknownField(String),
+    /// A list of names that is none.
+    #[error("{0}")]
+    Hostlist(#[from] HostlistError),
+    /// A rate that is none.
+    #[error("`{text}` is no rate: {cause}")]
+    Rate {
+        /// What stands there.
+        text: String,
+        /// Why it is none.
+        cause: &'static str,
+    },
+    /// Two vertices of one name.
+    #[error("`{0}` stands there twice")]
+    Duplicate(String),
+    /// A vertex without a name.
+    #[error("a {0} has an empty name")]
+    EmptyName(&'static str),
+    /// A name that nothing has.
+    #[error("`{0}` is neither a switch nor a host")]
+    Unknown(String),
+    /// A switch that is none.
+    #[error("`{0}` is no switch")]
+    NotASwitch(String),
+    /// A link from something to itself.
+    #[error("a link connects `{0}` with itself")]
+    Loop(String),
+    /// A link between hosts.
+    #[error("a link connects the hosts `{0}` and `{1}`")]
+    HostToHost(String, String),
+    /// A number of parallel links outside its range.
+    #[error("{0} parallel links; 1 to {PARALLEL_MAX} are possible")]
+    Parallel(u32),
+    /// A level outside its range.
+    #[error("level {0}; switches have 1 to {LEVEL_MAX}")]
+    Level(u32),
+    /// Switches that contain each other.
+    #[error("switch `{0}` lies below itself")]
+    Cycle(String),
+    /// Too many switches and hosts.
+    #[error("more than {VERTICES_MAX} switches and hosts")]
+    TooManyVertices,
+    /// Too many links.
+    #[error("more than {LINKS_MAX} links")]
+    TooManyLinks,
+    /// No host.
+    #[error("there is no host with a name")]
+    NoHosts,
+    /// No switch.
+    #[error("there is no switch")]
+    NoSwitches,
+    /// No node, where one is needed.
+    #[error("no switch has an aggregation node")]
+    NoNodes,
+    /// One address for several things.
+    #[error("`{0}` stands for several names, which cannot have one address")]
+    SharedAddress(String),
+    /// An address of what takes no part.
+    #[error("switch `{0}` has an address and no aggregation node")]
+    AddressWithoutNode(String),
+}
+
+/// Most parallel links between two vertices.
+pub(super) const PARALLEL_MAX: u32 = 1024;
+/// Highest level of a switch.
+pub(super) const LEVEL_MAX: u32 = 64;
+
+impl GraphFault {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            GraphFault::TooLong(_) => "name a topology file, or split the fabric",
+            GraphFault::Syntax(_) => "correct the line; docs/topology.md shows every format",
+            GraphFault::UnknownField(_) => "write SwitchName=, Switches=, Nodes= and LinkSpeed= only",
+            GraphFault::Hostlist(_) => "correct the list",
+            GraphFault::Rate { .. } => "correct the rate",
+            GraphFault::Duplicate(_) => "remove one of the two or rename it",
+            GraphFault::EmptyName(_) => "give it a name",
+            GraphFault::Unknown(_) => "correct the name or add the switch or host",
+            GraphFault::NotASwitch(_) => "name a switch",
+            GraphFault::Loop(_) => "correct one of its ends",
+            GraphFault::HostToHost(..) => "connect hosts with switches",
+            GraphFault::Parallel(_) | GraphFault::Level(_) => "choose a value inside",
+            GraphFault::Cycle(_) => "remove one of its ancestors from its Switches=",
+            GraphFault::TooManyVertices | GraphFault::TooManyLinks => "split the fabric",
+            GraphFault::NoHosts => "add the hosts by name; trees need leaves",
+            GraphFault::NoSwitches => "add the switches that the hosts hang on",
+            GraphFault::NoNodes => "leave `node = false` out where a node runs, or add a [[server]]",
+            GraphFault::SharedAddress(_) => "remove the address, or give each name an entry of its own",
+            GraphFault::AddressWithoutNode(_) => "remove the address, or `node = false`",
+        }
+    }
+}
+
+/// A fault and its line, before the file's name is known.
+pub(super) type Complaint = (Option<usize>, Fault);
+
+/// For `map_err`: a fault of this line.
+pub(super) fn at<F: Into<GraphFault>>(line: usize) -> impl Fn(F) -> Complaint {
+    move |fault| (Some(line), Fault::Graph(fault.into()))
+}
+
+/// For `map_err`: a fault of the file as a whole.
+pub(super) fn whole(fault: GraphFault) -> Complaint {
+    (None, Fault::Graph(fault))
+}

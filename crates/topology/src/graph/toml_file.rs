@@ -1,0 +1,215 @@
+//! A graph in TOML, for fabrics of any shape.
+//!
+//! ```toml
+//! [fabric]
+//! name = "cluster"
+//! mtu = 9000                       # as [limits] for managers only
+//!
+//! [[switch]]
+//! name = "leaf[0-1]"               # lists as in Slurm
+//!
+//! [[switch]]
+//! name = "spine[0-1]"
+//! level = 2                        # links to the nearest host, if left out
+//! node = false                     # no aggregation node in it; true if left out
+//!
+//! [[server]]                       # an aggregation node beside a switch, with one NIC
+//! name = "an0"
+//! switch = "leaf0"
+//! rate = "100gbit"
+//!
+//! [[host]]
+//! name = "h[0-7]"
+//! switch = "leaf0"                 # or left out, and connected by [[link]]
+//! rate = "100gbit"
+//!
+//! [[host]]
+//! name = "h8"
+//! switch = "leaf1"
+//! address = "10.0.0.8"             # of one switch, server or host: it connects from here only
+//!
+//! [[link]]
+//! ends = ["leaf[0-1]", "spine[0-1]"]   # each of the first with each of the second
+//! count = 2                        # parallel links; 1 if left out
+//! rate = "200gbit"
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::builder::Builder;
+use super::error::{Complaint, at, whole};
+use super::settings::Settings;
+use super::{Graph, GraphFault, LinkRate};
+use crate::file;
+use crate::hostlist::expand;
+use crate::limits::LimitTable;
+use crate::topology::check_mtu;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    fabric: file::Fabric,
+    switch: Vec<Spanned<Switch>>,
+    #[serde(default)]
+    server: Vec<Spanned<Server>>,
+    #[serde(default)]
+    host: Vec<Spanned<Host>>,
+    #[serde(default)]
+    link: Vec<Spanned<Cable>>,
+    #[serde(default)]
+    limits: file::Limits,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switch {
+    name: String,
+    level: Option<u32>,
+    node: Option<bool>,
+    address: Option<IpAddr>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    name: String,
+    switch: String,
+    rate: Option<String>,
+    address: Option<IpAddr>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Host {
+    name: String,
+    switch: Option<String>,
+    rate: Option<String>,
+    address: Option<IpAddr>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cable {
+    ends: [String; 2],
+    count: Option<u32>,
+    rate: Option<String>,
+}
+
+pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, Settings), Complaint> {
+    let lines = Lines::of(text);
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| lines.line(span.start));
+        (line, GraphFault::Syntax(error.message().trim().into()).into())
+    })?;
+    let settings = |(span, fault): crate::topology::Complaint| (span.map(|span| lines.line(span.start)), fault);
+    let mtu = check_mtu(&file.fabric).map_err(settings)?;
+    let limits = LimitTable::from_file(&file.limits).map_err(settings)?;
+    let builder = Builder::new(file.fabric.name.unwrap_or_else(|| name.to_owned()));
+    let mut filling = Filling { builder, default, addresses: BTreeMap::new() };
+    for entry in &file.switch {
+        filling.switch(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
+    }
+    for entry in &file.host {
+        filling.host(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
+    }
+    for entry in &file.server {
+        filling.server(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
+    }
+    for entry in &file.link {
+        filling.links(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
+    }
+    let Filling { builder, addresses, .. } = filling;
+    Ok((builder.finish().map_err(whole)?, Settings { mtu, limits, addresses }))
+}
+
+struct Filling {
+    builder: Builder,
+    /// Of links without a rate.
+    default: LinkRate,
+    addresses: BTreeMap<String, IpAddr>,
+}
+
+impl Filling {
+    fn switch(&mut self, entry: &Switch) -> Result<(), GraphFault> {
+        let has_node = entry.node.unwrap_or(true);
+        if entry.address.is_some() && !has_node {
+            return Err(GraphFault::AddressWithoutNode(entry.name.clone()));
+        }
+        for name in self.names(&entry.name, entry.address)? {
+            self.builder.switch(&name, entry.level, has_node)?;
+        }
+        Ok(())
+    }
+
+    fn host(&mut self, entry: &Host) -> Result<(), GraphFault> {
+        let rate = self.rate(&entry.rate)?;
+        let switch = entry.switch.as_ref().map(|switch| self.builder.find(switch)).transpose()?;
+        for name in self.names(&entry.name, entry.address)? {
+            let host = self.builder.host(&name)?;
+            if let Some(switch) = switch {
+                self.builder.link([host, switch], rate, 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn server(&mut self, entry: &Server) -> Result<(), GraphFault> {
+        let rate = self.rate(&entry.rate)?;
+        let switch = self.builder.find(&entry.switch)?;
+        for name in self.names(&entry.name, entry.address)? {
+            self.builder.server(&name, switch, rate)?;
+        }
+        Ok(())
+    }
+
+    fn links(&mut self, entry: &Cable) -> Result<(), GraphFault> {
+        let rate = self.rate(&entry.rate)?;
+        let [first, second] = [expand(&entry.ends[0])?, expand(&entry.ends[1])?];
+        // The product is bounded where links are added, one by one.
+        for first in &first {
+            let first = self.builder.find(first)?;
+            for second in &second {
+                self.builder.link([first, self.builder.find(second)?], rate, entry.count.unwrap_or(1))?;
+            }
+        }
+        Ok(())
+    }
+
+    // The names of a list, whose one may have an address.
+    fn names(&mut self, list: &str, address: Option<IpAddr>) -> Result<Vec<String>, GraphFault> {
+        let names = expand(list)?;
+        match (address, &names[..]) {
+            (None, _) => {}
+            (Some(address), [name]) => {
+                self.addresses.insert(name.clone(), address);
+            }
+            (Some(_), _) => return Err(GraphFault::SharedAddress(list.into())),
+        }
+        Ok(names)
+    }
+
+    fn rate(&self, text: &Option<String>) -> Result<LinkRate, GraphFault> {
+        match text {
+            None => Ok(self.default),
+            Some(text) => text.parse().map_err(|cause| GraphFault::Rate { text: text.clone(), cause }),
+        }
+    }
+}
+
+/// Where lines begin: a file of many entries asks for many lines.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        1 + self.0.partition_point(|newline| *newline < offset)
+    }
+}

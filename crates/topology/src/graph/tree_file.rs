@@ -1,0 +1,27 @@
+//! A topology file in which the tree is given by hand, seen as a graph: each node is a switch with a node in it.
+
+use super::builder::Builder;
+use super::{Graph, GraphFault, LinkRate};
+use crate::topology::Topology;
+
+/// All links get `rate`. The host `*` has no name to plan for and is left out.
+pub(super) fn read(topology: &Topology, rate: LinkRate) -> Result<Graph, GraphFault> {
+    let deepest = topology.nodes().iter().map(|node| node.depth).max().unwrap_or(0);
+    let mut builder = Builder::new(topology.name());
+    let mut switches = Vec::with_capacity(topology.nodes().len());
+    for node in topology.nodes() {
+        switches.push(builder.switch(&node.name, Some((deepest - node.depth) as u32 + 1), true)?);
+    }
+    for (node, switch) in topology.nodes().iter().zip(&switches) {
+        if let Some(parent) = node.parent {
+            builder.link([*switch, switches[parent]], rate, 1)?;
+        }
+    }
+    for host in topology.hosts().iter().filter(|host| host.name != "*") {
+        let vertex = builder.host(&host.name)?;
+        for leaf in &host.leaves {
+            builder.link([vertex, switches[*leaf]], rate, 1)?;
+        }
+    }
+    builder.finish()
+}

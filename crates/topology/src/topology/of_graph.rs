@@ -1,0 +1,21 @@
+//! A graph as a fabric that a manager serves: its nodes and hosts in the graph's order.
+
+use super::{AggregationNode, Host, NODES_MAX, Topology, index_hosts};
+use crate::error::Fault;
+use crate::graph::{Graph, GraphFault, Settings};
+
+pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fault> {
+    let Settings { mtu, limits, addresses } = settings;
+    match graph.nodes().len() {
+        0 => return Err(GraphFault::NoNodes.into()),
+        count if count > NODES_MAX => return Err(Fault::TooManyNodes(count)),
+        _ => {}
+    }
+    let address = |name: &str| addresses.get(name).copied();
+    let node = |name: &String| AggregationNode { name: name.clone(), parent: None, depth: 0, address: address(name) };
+    let host = |name: &String| Host { name: name.clone(), leaves: Vec::new(), address: address(name) };
+    let nodes = graph.nodes().iter().map(|known| node(&known.name)).collect();
+    let hosts: Vec<Host> = graph.hosts().map(|vertex| host(&graph.vertices()[vertex].name)).collect();
+    let (name, by_host) = (graph.name().to_owned(), index_hosts(&hosts));
+    Ok(Topology { name, mtu, nodes, hosts, by_host, limits, graph: Some(graph) })
+}

@@ -1,0 +1,133 @@
+//! Reduction trees in a fabric's graph.
+//!
+//! ```text
+//!   fabric       s0    s1              hosts h0 h1 h4            s0          root: lowest common node
+//!               / | \ / | \            of a job                 /   \
+//!             l0   l1   l2                                    l0     l2      links of the tree
+//!            h0 h1 h2 h3 h4 h5                               h0 h1   h4      its leaves
+//! ```
+//! A tree spans exactly the hosts asked for and is a tree of the graph: no link stands in it twice. Its root is
+//!
+//! - the *lowest common node*: a switch with a node from which all hosts are reached going down, of the lowest level;
+//! - in a graph without one (torus, hypercube, between groups of a dragonfly) the node with the least depth, that is with the
+//!   fewest links to the farthest host.
+//!
+//! Among equals the one wins whose slowest link leaves the tree the most, counting what other trees take of it; then the
+//! one whose node, and then whose links, are in the fewest trees; then the first in the file. So stripes of one job, and trees of
+//! concurrent jobs, spread over spines without a rule of their own.
+//!
+//! A switch without a node passes data through. Where several children of a node meet in such a switch, each of their
+//! streams takes the link above on its own: [`Tree::copies`] counts them, and the search avoids it where it can.
+
+mod loads;
+mod search;
+
+use crate::graph::Graph;
+
+pub use loads::Loads;
+pub use search::{TreeError, find_tree};
+
+/// One tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tree {
+    /// Its switches, parents before children, the root first.
+    pub branches: Vec<Branch>,
+    /// Its hosts, in the order in which they were asked for.
+    pub leaves: Vec<Leaf>,
+}
+
+/// A switch of a tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Branch {
+    /// The switch's vertex.
+    pub switch: usize,
+    /// The node that folds there; `None` where data passes through.
+    pub node: Option<usize>,
+    /// The branch above, and the link to it; `None` at the root.
+    pub parent: Option<(usize, usize)>,
+}
+
+/// A host of a tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// The host's vertex.
+    pub host: usize,
+    /// The branch that it hangs on, and the link to it.
+    pub parent: (usize, usize),
+}
+
+/// How many streams of vectors a tree puts on a fabric's parts, each way.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Copies {
+    /// By link, in the tree's order.
+    pub links: Vec<(usize, u32)>,
+    /// By node: streams from below, and from above.
+    pub nodes: Vec<(usize, u32, u32)>,
+}
+
+impl Tree {
+    /// Vertex of the root.
+    pub fn root(&self) -> usize {
+        self.branches[0].switch
+    }
+
+    /// Levels of nodes that a vector passes on the longest way up.
+    pub fn depth(&self) -> u32 {
+        let mut depths = vec![0; self.branches.len()];
+        for (at, branch) in self.branches.iter().enumerate() {
+            depths[at] = branch.parent.map_or(0, |(above, _)| depths[above]) + u32::from(branch.node.is_some());
+        }
+        self.leaves.iter().map(|leaf| depths[leaf.parent.0]).max().unwrap_or(0)
+    }
+
+    /// What it carries: one stream on a link whose lower end folds, and all that come from below where it does not.
+    pub fn copies(&self) -> Copies {
+        let mut below = vec![0u32; self.branches.len()];
+        let mut links = Vec::with_capacity(self.leaves.len() + self.branches.len());
+        let mut nodes = Vec::new();
+        for leaf in &self.leaves {
+            below[leaf.parent.0] += 1;
+            links.push((leaf.parent.1, 1));
+        }
+        for (at, branch) in self.branches.iter().enumerate().rev() {
+            let above = if branch.node.is_some() { 1 } else { below[at] };
+            if let Some((parent, link)) = branch.parent {
+                below[parent] += above;
+                links.push((link, above));
+            }
+            if let Some(node) = branch.node {
+                nodes.push((node, below[at], u32::from(branch.parent.is_some())));
+            }
+        }
+        Copies { links, nodes }
+    }
+
+    /// For each branch with a node the nearest one above with a node: the logical tree. The root's is `None`.
+    pub fn parent_node(&self, branch: usize) -> Option<usize> {
+        let mut above = self.branches[branch].parent;
+        while let Some((parent, _)) = above.filter(|(parent, _)| self.branches[*parent].node.is_none()) {
+            above = self.branches[parent].parent;
+        }
+        above.map(|(parent, _)| parent)
+    }
+}
+
+/// Trees over the same hosts for one job, each over another root's node: at most `count`, at least one.
+///
+/// What they carry is added to `loads`.
+pub fn find_stripes(graph: &Graph, hosts: &[usize], count: usize, loads: &mut Loads) -> Result<Vec<Tree>, TreeError> {
+    let mut trees: Vec<Tree> = Vec::new();
+    for _ in 0..count.max(1) {
+        let tree = find_tree(graph, hosts, loads)?;
+        // Another stripe through the same root would only share what the first has.
+        if trees.iter().any(|known| known.branches[0].node == tree.branches[0].node) {
+            break;
+        }
+        loads.add(&tree);
+        trees.push(tree);
+    }
+    Ok(trees)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! `trib topology` and `trib plan`: files in, drawings and plans out.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder of its own, removed whatever happens.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("trib-plan-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn trib(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trib")).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = trib(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+// The exit code and what stderr says.
+fn failing(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = trib(arguments);
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+const SLURM: &str = "SwitchName=leaf0 Nodes=tux[0-3] LinkSpeed=10\nSwitchName=leaf1 Nodes=tux[4-7] LinkSpeed=10\n\
+    SwitchName=spine0 Switches=leaf[0-1] LinkSpeed=10\nSwitchName=spine1 Switches=leaf[0-1] LinkSpeed=10\n";
+
+#[test]
+fn a_slurm_file_is_shown_converted_and_planned() {
+    let folder = Folder::new("slurm");
+    let (file, picture) = (folder.file("topology.conf", SLURM), folder.path("fabric.svg"));
+    let shown = stdout(&["topology", "show", &file, "--svg", &picture]);
+    assert!(shown.starts_with("Fabric topology: 8 hosts, 4 switches, 4 aggregation nodes, 12 links\n"), "{shown}");
+    assert!(shown.contains("leaf0  node  hosts tux[0-3] 10gbit  up spine[0-1] 10gbit"), "{shown}");
+    assert!(std::fs::read_to_string(&picture).unwrap().contains(">tux7<"));
+
+    let converted = folder.path("fabric.toml");
+    stdout(&["topology", "convert", &file, "--out", &converted]);
+    let as_json =
+        |file: &str| -> Value { serde_json::from_str(&stdout(&["topology", "show", file, "--json"])).unwrap() };
+    assert_eq!(as_json(&converted)["links"].as_array().unwrap().len(), 12);
+    assert_eq!(as_json(&converted)["switches"], as_json(&file)["switches"]);
+
+    stdout(&["topology", "convert", &file, "--nodes", "spine[0-1]", "--out", &converted]);
+    let nodes = as_json(&converted)["nodes"].clone();
+    assert_eq!((&nodes[0]["name"], &nodes[1]["name"], &nodes[2]), (&"spine0".into(), &"spine1".into(), &Value::Null));
+
+    let planned = stdout(&["plan", &file, "--hosts", "tux[2-5]", "--sizes", "8,1M"]);
+    for words in
+        ["Tree 1 of 2: root spine0, 2 levels", "    leaf0  up 10gbit  hosts tux[2-3]", "8 B", "1 MiB", "HOST RING"]
+    {
+        assert!(planned.contains(words), "{words}\n{planned}");
+    }
+}
+
+#[test]
+fn plans_for_programs_are_json() {
+    let folder = Folder::new("json");
+    let file = folder.path("fabric.toml");
+    stdout(&["topology", "make", "fat-tree", "--hosts", "32", "--ports", "8", "--rate", "1gbit", "--out", &file]);
+    let plan: Value =
+        serde_json::from_str(&stdout(&["plan", &file, "--hosts", "h[0-15]", "--trees", "2", "--json"])).unwrap();
+    assert_eq!(plan["trees"].as_array().unwrap().len(), 2);
+    assert_eq!(plan["trees"][0]["root"], "spine0");
+    assert_eq!(plan["fit"], serde_json::json!({"trees": 1, "jobs": 2, "stop": "hosts"}));
+    let times = plan["times"].as_array().unwrap();
+    assert_eq!((times.len(), &times[0]["best"]), (6, &Value::from("one tree")));
+    let seconds = |way: &str| times[5]["seconds"][way].as_f64().unwrap();
+    assert!(seconds("one tree") < seconds("host ring") && seconds("host ring") < seconds("host doubling"));
+}
+
+#[test]
+fn every_shape_is_made_and_planned() {
+    let folder = Folder::new("shapes");
+    let file = folder.path("fabric.toml");
+    for shape in [
+        "fat-tree --hosts 16 --ports 4 --levels 3",
+        "dragonfly-plus --groups 3 --leaves 2 --hosts 3",
+        "torus --sides 3,3 --hosts 2",
+        "hypercube --dimensions 4 --hosts 1",
+    ] {
+        let words: Vec<&str> = shape.split(' ').collect();
+        stdout(&[&["topology", "make"], &words[..], &["--out", &file]].concat());
+        assert!(stdout(&["plan", &file, "--hosts", "h[0-15]"]).contains("Tree 1 of"), "{shape}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_with_place_and_remedy() {
+    let folder = Folder::new("mistakes");
+    let (file, broken) = (folder.file("topology.conf", SLURM), folder.file("broken.conf", "SwitchName=a Nodes=b[\n"));
+    let missing = folder.path("missing");
+    assert!(!Path::new(&missing).exists());
+    let toml = folder.file("fabric.toml", "[[switch]]\nname = \"s\"\n[[host]]\nname = \"h\"\nswitch = \"s\"\n");
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["topology", "show", &missing], 3, "name an existing file"),
+        (&["topology", "show", &broken], 1, "broken.conf:1: `b[` has an unpaired bracket"),
+        (&["topology", "convert", &toml], 2, "is TOML already: edit it"),
+        (
+            &["topology", "convert", &file, "--nodes", "spine[0-2]"],
+            2,
+            "--nodes: `spine2` is neither a switch nor a host",
+        ),
+        (&["plan", &file, "--nodes", "tux0", "--hosts", "tux1"], 2, "--nodes: `tux0` is no switch; name a switch"),
+        (&["plan", &file, "--hosts", "tux[0-8]"], 2, "the fabric has no host `tux8`"),
+        (&["plan", &file, "--hosts", "tux[0"], 2, "unpaired bracket"),
+        (&["plan", &file, "--hosts", "tux0,tux0"], 1, "host `tux0` is named twice"),
+        (&["topology", "make", "torus", "--sides", "3,65", "--hosts", "1"], 2, "a side is 65; choose 1 to 64"),
+    ];
+    for (arguments, code, words) in cases {
+        let (status, stderr) = failing(arguments);
+        assert!(status == Some(code) && stderr.contains(words), "{arguments:?}: {status:?} {stderr}");
+    }
+}

@@ -1,0 +1,130 @@
+"""From Slurm's file to running jobs: converted, served by a manager, planned by it on the graph, with nodes of that name."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from harness import TRIB, Ranks, wait_until
+
+SLURM = """
+# Two racks below two spines, and a switch for administration.
+SwitchName=leaf0 Nodes=tux[0-3] LinkSpeed=10
+SwitchName=leaf1 Nodes=tux[4-7] LinkSpeed=10
+SwitchName=spine0 Switches=leaf[0-1] LinkSpeed=40
+SwitchName=spine1 Switches=leaf[0-1],admin LinkSpeed=40
+SwitchName=admin Nodes=login LinkSpeed=1
+"""
+NODES = ("leaf0", "leaf1", "spine0", "spine1")
+
+
+def trib(*words):
+    done = subprocess.run([TRIB, *words], capture_output=True, text=True, timeout=30)
+    if done.returncode != 0:
+        raise AssertionError(f"trib {' '.join(map(str, words))}: {done.stderr}")
+    return done.stdout
+
+
+class Cluster:
+    """A manager that serves a topology file, and a node for each of NODES, on loopback."""
+
+    def __init__(self, folder, topology):
+        self.folder, self.running, self.manager = folder, [], None
+        keys = folder / "keys"
+        if not keys.exists():
+            trib("credentials", keys)
+        log = self.start("am", "am", "--topology", topology, "--credentials", keys, "--listen", "127.0.0.1:0")
+        wait_until(lambda: self.port(log) is not None, 20, "the manager listens")
+        self.manager = f"tls://127.0.0.1:{self.port(log)}?credentials={keys}"
+
+    def __enter__(self):
+        for name in NODES:
+            self.start(name, "an", "--name", name, "--manager", self.manager, "--listen", "127.0.0.1:0")
+        wait_until(lambda: sum(node["connected"] for node in self.status()["nodes"]) == len(NODES), 30, "the nodes register")
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running:
+            process.terminate()
+        for process in self.running:
+            process.wait(20)
+
+    def start(self, name, *words):
+        log = self.folder / f"{name}.log"
+        with open(log, "w", encoding="utf-8") as file:
+            self.running.append(subprocess.Popen([TRIB, *words], stdout=file, stderr=file, stdin=subprocess.DEVNULL))
+        return log
+
+    @staticmethod
+    def port(log):
+        words = log.read_text(encoding="utf-8").replace("=", " ").split()
+        ports = [word.rsplit(":", 1)[1] for word in words if word.startswith("127.0.0.1:")]
+        return ports[0] if ports and ports[0].isdigit() else None
+
+    def status(self):
+        return json.loads(trib("status", "--json", "--manager", self.manager))
+
+    def job(self, hosts, argument):
+        """One rank on each host."""
+        through = ["sh", "-c", 'export TRIB_HOST=$(echo "$0" | cut -d, -f$((TRIB_RANK + 1))); exec "$@"', hosts]
+        return Ranks(self, hosts.count(",") + 1, "loop_worker", "loop", argument, through=through)
+
+
+class Topology(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory(prefix="trib-topology-")
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+        self.slurm = self.folder / "topology.conf"
+        self.slurm.write_text(SLURM, encoding="ascii")
+
+    def test_a_converted_file_is_served_and_jobs_at_once_take_different_spines(self):
+        file = self.folder / "fabric.toml"
+        trib("topology", "convert", self.slurm, "--nodes", "leaf[0-1],spine[0-1]", "--out", file)
+        text = file.read_text(encoding="utf-8").replace("[fabric]\n", "[fabric]\nmtu = 9000\n")
+        file.write_text(f"{text}\n[limits]\ngroups = 100\n", encoding="utf-8")
+        with Cluster(self.folder, file) as cluster:
+            self.assertEqual({node["name"] for node in cluster.status()["nodes"]}, set(NODES))
+            stop = self.folder / "stop"
+            argument = {"counts": [3, 5_000, 60_000], "pause": 0.01, "stop": str(stop)}
+            first, second = "tux0,tux4,tux1", "tux2,tux5,tux6,tux3"
+            with cluster.job(first, argument) as one:
+                wait_until(lambda: one.progress(0) > 2, 30, "the first job's operations")
+                with cluster.job(second, argument) as two:
+                    wait_until(lambda: two.progress(0) > 2, 30, "the second job's operations")
+                    nodes = [sorted(job["nodes"]) for job in cluster.status()["jobs"]]
+                    stop.touch()
+                    self.assertEqual(len(two.results(60)), 4)
+                self.assertEqual(len(one.results(60)), 3)
+            self.assertEqual(nodes, [["leaf0", "leaf1", "spine0"], ["leaf0", "leaf1", "spine1"]])
+            # Hosts of one leaf need no spine, and login's switch has no node: its stream goes to the spine above.
+            for hosts, expected in [("tux2,tux3", ["leaf0"]), ("login,tux7", ["leaf1", "spine1"])]:
+                with cluster.job(hosts, {**argument, "stop": "/nonexistent", "iterations": 60}) as ranks:
+                    wait_until(lambda: ranks.progress(0) > 2, 30, "operations")
+                    self.assertEqual([sorted(job["nodes"]) for job in cluster.status()["jobs"]], [expected])
+                    ranks.results(60)
+
+    def test_slurms_own_file_is_served_too(self):
+        with Cluster(self.folder, self.slurm) as cluster:
+            with cluster.job("tux0,tux7", {"counts": [9, 60_000], "iterations": 3}) as ranks:
+                self.assertEqual([result["iterations"] for result in ranks.results(60)], [3, 3])
+            status = {node["name"]: node["connected"] for node in cluster.status()["nodes"]}
+            self.assertEqual(status, {**dict.fromkeys(NODES, True), "admin": False})
+
+    def test_a_broken_file_is_told_with_line_cause_and_remedy(self):
+        self.slurm.write_text(SLURM.replace("Nodes=tux[4-7]", "Nodes=tux[4-7"), encoding="ascii")
+        (self.folder / "keys").mkdir()
+        for words in (
+            ["topology", "show", self.slurm],
+            ["plan", self.slurm, "--hosts", "tux0"],
+            ["am", "--topology", self.slurm, "--credentials", self.folder / "keys", "--listen", "127.0.0.1:0"],
+        ):
+            done = subprocess.run([TRIB, *words], capture_output=True, text=True, timeout=30)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("topology.conf:4: `tux[4-7` has an unpaired bracket", done.stderr)
+            self.assertIn("close every `[` with a `]`", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
