@@ -10,10 +10,10 @@ BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test mutants bench build lint install dependencies
+.PHONY: help demo test mutants bench build lint install deb package-test dependencies
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: ## train a network under MPI, with and without Tributary, and show what the tree did
 	@scripts/demo
@@ -44,7 +44,7 @@ dependencies: ## install the Debian packages that are missing (root or sudo)
 	@scripts/install-dependencies
 
 install: build ## install under PREFIX (default /usr/local), below DESTDIR if set
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include share/tributary)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include share/tributary share/modulefiles/tributary)
 	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib
 	install -m 755 $(TARGET)/libtributary.so $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION)
 	ln -sf libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
@@ -54,3 +54,13 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if se
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/tributary.pc
 	cp -R examples $(DESTDIR)$(PREFIX)/share/tributary/
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' deploy/modulefiles/tributary.in \
+		> $(DESTDIR)$(PREFIX)/share/modulefiles/tributary/$(VERSION)
+	$(TARGET)/trib service install --units-only --prefix $(abspath $(PREFIX)) --root $(or $(DESTDIR),/)
+
+deb: ## build the Debian package, in target/deb
+	@scripts/make-deb
+
+package-test: deb ## install the package in a clean root, run a job, remove it (root, debootstrap, a mirror)
+	@tests/package/run
+	@tests/package/run --boot

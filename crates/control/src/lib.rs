@@ -2,7 +2,8 @@
 //!
 //! Map: `url` (where the manager is), `credentials` (who may speak), `channel` (messages over mutual
 //! TLS 1.3), `listener` (the manager's end), `notify` (telling a supervisor that a daemon is ready),
-//! `error` (what went wrong, and whose fault it is).
+//! `watchdog` (and that it is still well), `histogram` (and how long its work takes), `error` (what went wrong, and whose fault
+//! it is).
 //!
 //! ```text
 //!   user, node                                      manager
@@ -21,15 +22,19 @@ mod credentials;
 mod error;
 mod frame;
 mod handshake;
+mod histogram;
 mod listener;
 pub mod notify;
 mod secure;
 mod url;
+mod watchdog;
 
 pub use channel::{Channel, Peer};
 pub use credentials::Credentials;
 pub use error::Error;
 pub use frame::MESSAGE_MAX;
 pub use handshake::software_version;
+pub use histogram::Histogram;
 pub use listener::{Listener, Pending};
 pub use url::{CREDENTIALS_ENV, MANAGER_ENV, ManagerUrl};
+pub use watchdog::Watchdog;

@@ -2,7 +2,7 @@
 //!
 //! One datagram of `NAME=VALUE` lines to the socket named by `$NOTIFY_SOCKET`; without that variable
 //! nobody wants to know and nothing is sent. The extra line `X_TRIB_ADDRESS` carries the address a
-//! daemon really got, for supervisors that let it choose its port.
+//! daemon really got, for supervisors that let it choose its port; `X_TRIB_METRICS` that of its metrics.
 
 use std::env;
 use std::ffi::OsStr;
@@ -23,6 +23,16 @@ pub fn ready(address: Option<SocketAddr>) -> io::Result<bool> {
 /// The daemon ends. `Ok(false)`: nobody asked.
 pub fn stopping() -> io::Result<bool> {
     send("STOPPING=1")
+}
+
+/// The daemon serves metrics at `address`. `Ok(false)`: nobody asked.
+pub fn metrics(address: SocketAddr) -> io::Result<bool> {
+    send(&format!("X_TRIB_METRICS={address}"))
+}
+
+/// The daemon is well, which a supervisor with a watchdog wants to hear again and again. `Ok(false)`: nobody asked.
+pub fn alive() -> io::Result<bool> {
+    send("WATCHDOG=1")
 }
 
 fn send(lines: &str) -> io::Result<bool> {

@@ -4,6 +4,7 @@ use trib_topology::Topology;
 
 use crate::Error;
 use crate::jobs::{Jobs, JobsError};
+use crate::ledger::Ledger;
 use crate::registry::Registry;
 use crate::rendezvous::Rendezvous;
 use crate::store::Store;
@@ -16,6 +17,7 @@ pub(crate) struct Fabric {
     pub jobs: Jobs,
     pub trees: Trees,
     pub rendezvous: Rendezvous,
+    pub ledger: Ledger,
 }
 
 impl Fabric {
@@ -25,6 +27,16 @@ impl Fabric {
             JobsError::Store(error) => Error::State(error),
         })?;
         let trees = Trees::new(&topology);
-        Ok(Fabric { topology, registry: Registry::default(), jobs, trees, rendezvous: Rendezvous::default() })
+        let (registry, rendezvous, ledger) = (Registry::default(), Rendezvous::default(), Ledger::default());
+        Ok(Fabric { topology, registry, jobs, trees, rendezvous, ledger })
+    }
+
+    /// Takes every lock once.
+    pub(crate) fn touch(&self) {
+        self.registry.touch();
+        self.jobs.touch();
+        self.trees.touch();
+        self.rendezvous.touch();
+        self.ledger.touch();
     }
 }

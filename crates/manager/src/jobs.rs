@@ -125,6 +125,11 @@ impl Jobs {
         table.order.iter().filter_map(|id| table.live.get(id)).map(|entry| entry.status.clone()).collect()
     }
 
+    /// Takes the lock once.
+    pub(crate) fn touch(&self) {
+        drop(self.lock());
+    }
+
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

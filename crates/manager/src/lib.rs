@@ -14,6 +14,8 @@
 //!   jobs        which jobs are admitted
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
+//!   ledger      how many requests were granted and refused, and how long that took
+//!   report      figures for who watches over the manager
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection does,
 //! it costs others at most the memory of its own messages; a job ends with the connection that asked, or, if that was
@@ -25,11 +27,13 @@ mod adoption;
 mod error;
 mod fabric;
 mod jobs;
+mod ledger;
 mod node;
 mod quota;
 mod refuse;
 mod registry;
 mod rendezvous;
+mod report;
 mod secret;
 mod server;
 mod status;
@@ -37,18 +41,23 @@ mod store;
 mod trees;
 mod user;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Instant;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use trib_control::{Credentials, Listener, notify};
+use trib_control::{Credentials, Listener, Watchdog, notify};
 use trib_topology::Topology;
 use trib_wire::control::hello::Role;
 
 pub use crate::error::Error;
 use crate::fabric::Fabric;
+pub use crate::report::{ManagerReport, Observer};
 use crate::server::Server;
 use crate::store::Store;
 pub use crate::store::StoreError;
@@ -66,17 +75,48 @@ pub struct Options {
     pub state: Option<PathBuf>,
 }
 
-/// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where.
-pub fn run(options: &Options) -> Result<(), Error> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
+/// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where. `watch` is called once
+/// the manager serves, to begin to look at it.
+pub fn run(options: &Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> Result<(), Error> {
+    let signals = watch_signals()?;
     let manager = Manager::bind(options)?;
+    watch(manager.observer()).map_err(Error::Thread)?;
     notify::ready(Some(manager.address())).map_err(Error::Notify)?;
     tracing::info!(address = %manager.address(), "manager ready");
-    let signal = signals.forever().next();
+    let signal = wait(&manager, &signals);
     tracing::info!(?signal, "manager stopping");
     notify::stopping().map_err(Error::Notify)?;
     manager.shutdown();
     Ok(())
+}
+
+/// The signals that end a manager, from a thread of their own, which ends with the process.
+fn watch_signals() -> Result<Receiver<i32>, Error> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
+    let (sender, receiver) = mpsc::channel();
+    let forward = move || signals.forever().try_for_each(|signal| sender.send(signal));
+    thread::Builder::new().name("signals".into()).spawn(forward).map_err(Error::Thread)?;
+    Ok(receiver)
+}
+
+/// Waits for a signal, and tells the supervisor's watchdog meanwhile that the manager is well as long as it is.
+fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
+    let mut watchdog = Watchdog::from_env(Instant::now());
+    loop {
+        let Some(watchdog) = &mut watchdog else { return signals.recv().ok() };
+        match signals.recv_timeout(watchdog.due_in(Instant::now())) {
+            Ok(signal) => return Some(signal),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if !manager.is_well() {
+            tracing::error!("the manager takes no connections any more: its supervisor is to restart it");
+            return signals.recv().ok();
+        }
+        if let Err(error) = watchdog.feed(Instant::now()) {
+            tracing::warn!(%error, "cannot tell the supervisor");
+        }
+    }
 }
 
 /// A manager that serves in the background until it is shut down or dropped.
@@ -100,6 +140,17 @@ impl Manager {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
+    }
+
+    /// Looks at it from other threads.
+    pub fn observer(&self) -> Observer {
+        self.server.observer()
+    }
+
+    /// Whether it still takes connections and gets at everything that it knows. Where another thread keeps a lock for ever,
+    /// this never returns.
+    pub fn is_well(&self) -> bool {
+        self.server.is_well()
     }
 
     /// Closes every connection and waits for the threads. Running jobs are not ended: their nodes and

@@ -22,6 +22,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error>
         Ok(registered) => registered,
         Err(refusal) => {
             tracing::warn!(peer = %channel.peer().address, %refusal, "node not let in");
+            fabric.ledger.refuse(&refusal);
             channel.send(&ManagerMessage::Refused(refusal))?;
             channel.finish(LAST_WORD);
             return Ok(());

@@ -13,6 +13,7 @@ use trib_wire::ids::JobId;
 
 use crate::fabric::Fabric;
 use crate::refuse::too_much;
+use crate::report::Observer;
 use crate::{Error, admission, node, user};
 
 /// A listening manager.
@@ -21,9 +22,9 @@ pub(crate) struct Server {
     accepting: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+pub(crate) struct Shared {
     listener: Listener,
-    fabric: Arc<Fabric>,
+    pub fabric: Arc<Fabric>,
     door: Mutex<Door>,
     moved: Condvar,
 }
@@ -52,6 +53,19 @@ impl Server {
     /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.shared.listener.address()
+    }
+
+    /// Looks at the fabric and the connections.
+    pub(crate) fn observer(&self) -> Observer {
+        Observer(Arc::downgrade(&self.shared))
+    }
+
+    /// Whether connections are still accepted, and no lock is kept for ever; else this never returns.
+    pub(crate) fn is_well(&self) -> bool {
+        let Shared { fabric, .. } = &*self.shared;
+        fabric.touch();
+        let accepts = self.accepting.as_ref().is_some_and(|accepting| !accepting.is_finished());
+        accepts && !self.shared.is_stopping()
     }
 }
 
@@ -112,6 +126,12 @@ impl Shared {
         Some(Guest { shared: self, number })
     }
 
+    /// Connections that are established, and those in their handshake.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        let door = self.lock();
+        (door.guests.len(), door.strangers)
+    }
+
     fn is_stopping(&self) -> bool {
         self.lock().stopping
     }
@@ -149,7 +169,7 @@ fn receive(shared: &Shared, pending: Pending) {
         }
     };
     let Some(guest) = shared.welcome(&channel) else {
-        turn_away(&channel);
+        turn_away(shared, &channel);
         return;
     };
     if let Err(error) = serve(shared, &channel) {
@@ -194,10 +214,11 @@ impl Drop for Held<'_> {
     }
 }
 
-fn turn_away(channel: &Channel) {
+fn turn_away(shared: &Shared, channel: &Channel) {
     let text =
         format!("the manager serves {GUESTS_MAX} connections, the most it takes, or it is stopping: try again later");
     let refusal = too_much(Resource::Connections, GUESTS_MAX as u64 + 1, GUESTS_MAX as u64, text);
+    shared.fabric.ledger.refuse(&refusal);
     // `Refused` reads the same in both conversations. Whoever does not read it finds a closed channel.
     if channel.send(&Reply::Refused(refusal)).is_ok() {
         channel.finish(LAST_WORD);

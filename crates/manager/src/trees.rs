@@ -47,6 +47,12 @@ impl Trees {
         }
     }
 
+    /// Takes the locks once.
+    pub(crate) fn touch(&self) {
+        drop(lock(&self.loads));
+        drop(lock(&self.held));
+    }
+
     /// The job has ended.
     pub(crate) fn release(&self, job: JobId) {
         let claim = lock(&self.held).remove(&job);

@@ -29,17 +29,24 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
             Err(Error::Closed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if let Reply::Refused(refusal) = &reply {
+            fabric.ledger.refuse(refusal);
+        }
         channel.send(&reply)?;
     }
 }
 
 fn job(fabric: &Fabric, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
     let granted =
-        check_text(&request.name, &request.user).and_then(|()| room(held)).and_then(|()| admit(fabric, request));
+        check_text(&request.name, &request.user).and_then(|()| room(held)).and_then(|()| timed(fabric, request));
     match granted {
         Ok(ticket) => grant(ticket, held),
         Err(refusal) => Reply::Refused(refusal),
     }
+}
+
+fn timed(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
+    fabric.ledger.time(|| admit(fabric, request))
 }
 
 fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<JobId>) -> Option<Reply> {
@@ -49,7 +56,7 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<J
     let first = rank.rank == 0;
     let verdict = fabric.rendezvous.attach(
         rank,
-        |request| admit(fabric, request),
+        |request| timed(fabric, request),
         |job| end(fabric, job),
         || channel.is_closed(),
     )?;

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop, datagrams, links), `job` (one
-//! logical node: core, links, memory, folds), `mailbox` (messages between threads), `counters`.
+//! logical node: core, links, memory, folds), `mailbox` (messages between threads), `counters`, `report` (figures for who watches over the
+//! node).
 //!
 //! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for good; nothing is
 //! sent to an address that no handshake has proven; memory is what the grants reserve, whatever the peers do.
@@ -21,8 +22,12 @@ mod job;
 mod mailbox;
 mod manager;
 mod node;
+mod report;
 mod worker;
 
 pub use counters::Counters;
 pub use error::Error;
+pub use job::{Latencies, Stages};
 pub use node::{Node, Options, run};
+pub use report::{GROUPS_SHOWN, JobReport, LinkReport, NodeReport, Observer};
+pub use trib_proto::node::{Folded, GroupReport};

@@ -143,21 +143,28 @@ impl Manager {
 
 /// Counters of all threads. One that does not answer in time is left out.
 pub(crate) fn collect(acceptor: &Mailbox<Request>, workers: &[WorkerHandle]) -> Counters {
+    let mut sum = Counters::new();
+    counters::add(&mut sum, "workers", workers.len() as u64);
+    for (name, count) in answers(acceptor, workers, COUNT).flatten() {
+        counters::add(&mut sum, &name, count);
+    }
+    sum
+}
+
+/// The counters of each thread, as they come, for as long as `patience` lasts.
+pub(crate) fn answers(
+    acceptor: &Mailbox<Request>,
+    workers: &[WorkerHandle],
+    patience: Duration,
+) -> impl Iterator<Item = Counters> + use<> {
     let (reply, answers) = mpsc::channel();
     acceptor.post(Request::Count(reply.clone()));
     for worker in workers {
         worker.mailbox.post(Command::Count(reply.clone()));
     }
     drop(reply);
-    let deadline = Instant::now() + COUNT;
-    let mut sum = Counters::new();
-    counters::add(&mut sum, "workers", workers.len() as u64);
-    while let Ok(counted) = answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        for (name, count) in counted {
-            counters::add(&mut sum, &name, count);
-        }
-    }
-    sum
+    let deadline = Instant::now() + patience;
+    std::iter::from_fn(move || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok())
 }
 
 /// Trying again will not help.

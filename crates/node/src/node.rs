@@ -1,21 +1,22 @@
 //! The process: its threads, and how they end.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use trib_control::ManagerUrl;
-use trib_control::notify;
+use trib_control::{ManagerUrl, Watchdog, notify};
 
 use crate::Error;
 use crate::accept::{Door, Request};
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
-use crate::manager::{Manager, collect};
+use crate::manager::{Manager, answers, collect};
+use crate::report::Observer;
 use crate::worker::{self, Command, WorkerHandle};
 
 /// How a node is run.
@@ -111,9 +112,20 @@ impl Node {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
+    /// Whether every thread that serves jobs has answered within `patience`.
+    pub fn is_well(&self, patience: Duration) -> bool {
+        let threads = self.workers.len() + 1;
+        !self.is_broken() && answers(&self.acceptor, &self.workers, patience).take(threads).count() == threads
+    }
+
     /// What the node has counted so far.
     pub fn counters(&self) -> Counters {
         collect(&self.acceptor, &self.workers)
+    }
+
+    /// Looks at it from other threads.
+    pub fn observer(&self) -> Observer {
+        Observer { acceptor: self.acceptor.clone(), workers: self.workers.clone() }
     }
 
     /// Hosts a logical node without a manager having asked for it: for tests, and for programs that are their own manager.
@@ -156,18 +168,24 @@ impl Drop for Node {
     }
 }
 
-/// Runs a node until SIGTERM or SIGINT, and tells the supervisor when the manager has taken it in.
+/// Runs a node until SIGTERM or SIGINT, and tells the supervisor when the manager has taken it in. `watch` is called once the
+/// node's threads run, to begin to look at them.
 ///
 /// # Errors
 /// As [`Node::start`] and [`Node::wait_registered`]; or a thread has panicked.
-pub fn run(options: Options) -> Result<(), Error> {
+pub fn run(options: Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> Result<(), Error> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, ended.clone()).map_err(Error::Thread)?;
     }
     let node = Node::start(options)?;
+    watch(node.observer()).map_err(Error::Thread)?;
     let mut registered = false;
+    let mut watchdog = Watchdog::from_env(Instant::now());
     while !ended.load(Ordering::Relaxed) {
+        if let Some(watchdog) = &mut watchdog {
+            report(&node, watchdog);
+        }
         if registered {
             if node.is_broken() {
                 return Err(Error::Broken);
@@ -187,5 +205,19 @@ pub fn run(options: Options) -> Result<(), Error> {
     Ok(())
 }
 
+/// Tells the supervisor's watchdog that the node is well, when it is time and as long as it is.
+fn report(node: &Node, watchdog: &mut Watchdog) {
+    if !watchdog.due_in(Instant::now()).is_zero() {
+        return;
+    }
+    if !node.is_well(ANSWER) {
+        tracing::error!("a thread of the node does not answer");
+    } else if let Err(error) = watchdog.feed(Instant::now()) {
+        tracing::warn!(%error, "cannot tell the supervisor");
+    }
+}
+
+/// How long a thread that is not stuck may take to answer.
+const ANSWER: Duration = Duration::from_secs(1);
 /// How often signals are looked for.
 const GLANCE: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
 use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, OpId, Slice};
-use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Target};
+use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
 use trib_proto::{Limits, Nanos, Path, Token, window};
 use trib_wire::control::job::ChildKind;
 use trib_wire::{
@@ -21,6 +21,8 @@ struct World {
     leaves: Vec<Leaf>,
     nodes: Vec<Node>,
     wires: VecDeque<Frame>,
+    /// The nodes' clock.
+    now: Nanos,
 }
 
 struct Frame {
@@ -105,6 +107,7 @@ struct NodeMemory {
     next: u32,
     sent: Vec<Frame>,
     written: Vec<(ChildIndex, Header)>,
+    took: Vec<(Path, Stage, Nanos)>,
 }
 
 impl NodeMemory {
@@ -170,6 +173,10 @@ impl NodeOutput for NodeMemory {
     fn note(&mut self, note: node::Note) {
         assert_ne!(note, node::Note::Violation, "node {}", self.node);
     }
+
+    fn took(&mut self, path: Path, stage: Stage, span: Nanos) {
+        self.took.push((path, stage, span));
+    }
 }
 
 fn limits(streams: u32, lease_operations: u32) -> Limits {
@@ -233,7 +240,7 @@ impl World {
                 Leaf { core, memory: LeafMemory { rank: r, ..LeafMemory::default() } }
             })
             .collect();
-        World { leaves, nodes, wires: VecDeque::new() }
+        World { leaves, nodes, wires: VecDeque::new(), now: Nanos(0) }
     }
 
     fn create(&mut self, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {
@@ -273,7 +280,7 @@ impl World {
             for node in &mut self.nodes {
                 self.wires.extend(node.memory.sent.drain(..));
                 for (child, header) in std::mem::take(&mut node.memory.written) {
-                    node.core.on_written(Nanos(0), child, &header, &mut node.memory);
+                    node.core.on_written(self.now, child, &header, &mut node.memory);
                 }
             }
             let Some(frame) = self.wires.pop_front() else {
@@ -293,7 +300,7 @@ impl World {
                 End::Node(id, link) => {
                     let Node { core, memory } = &mut self.nodes[usize::from(id)];
                     let data = (!frame.data.is_empty()).then(|| memory.store(frame.data));
-                    core.on_frame(Nanos(0), link, frame.path, &frame.header, frame.body, data, memory);
+                    core.on_frame(self.now, link, frame.path, &frame.header, frame.body, data, memory);
                 }
             }
         }
@@ -456,6 +463,43 @@ fn a_dead_rank_fails_its_groups_and_no_others() {
     core.create_group(Nanos(0), list, 9, memory).expect("valid members");
     world.run();
     assert_eq!(world.leaves[0].memory.failed.len(), 2, "a group with a dead member is refused, not waited for");
+}
+
+#[test]
+fn a_node_tells_how_far_its_children_were_apart_and_how_long_the_answer_took() {
+    for (path, count) in [(Path::Datagram, 8), (Path::Stream, 500)] {
+        let mut world = World::new(1);
+        let group = world.create(&[0, 1, 2, 3, 4, 5], 0);
+        // The first operation leaves the lease with the group: in the second, segments leave as soon as they are posted.
+        check(&mut world, &group, signature(Collective::Allreduce, count, 0), 0);
+        for node in &mut world.nodes {
+            node.memory.took.clear();
+        }
+        let folded = |world: &World, node: usize| {
+            let report = world.nodes[node].core.group_reports().next().expect("the group is alive");
+            assert_eq!(report.ranks, RANKS);
+            if path == Path::Stream { report.streams } else { report.datagrams }
+        };
+        let before = folded(&world, 1);
+        for (now, ranks) in [(10, 0..1), (40, 1..3), (100, 3..6)] {
+            world.now = Nanos(now);
+            for &(rank, id) in &group[ranks] {
+                world.post(rank, id, signature(Collective::Allreduce, count, 0), vector(rank, count, 1));
+            }
+            world.run();
+        }
+        let longest = |node: usize, stage: Stage| {
+            let took = world.nodes[node].memory.took.iter().filter(|(on, of, _)| (*on, *of) == (path, stage));
+            took.map(|(_, _, span)| span.0).max()
+        };
+        let stages = |node| (longest(node, Stage::Gather), longest(node, Stage::Answer));
+        assert_eq!(stages(0), (Some(60), None), "{path:?}: the root waits for the second node");
+        assert_eq!(stages(1), (Some(30), Some(60)), "{path:?}: its ranks are 30 apart");
+        assert_eq!(stages(2), (Some(0), Some(0)), "{path:?}: its ranks come last and together");
+        let after = folded(&world, 1);
+        assert_eq!(after.bytes - before.bytes, count, "{path:?}");
+        assert!(after.count > before.count && after.gathering.0 >= before.gathering.0 + 30, "{path:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   trib            tributary (capi)
-//!   compare
+//!   compare  service
 //!   sim   lab       (testkit: for tests only)
 //!   manager  node  client
 //!   reduce  topology  proto  transport  control     none of them knows another
@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-sim", &["trib-wire", "trib-proto"]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
     ("trib-compare", &["trib-wire", "trib-lab"]),
+    ("trib-service", &["trib-wire", "trib-control", "trib-manager", "trib-node"]),
     ("trib-testkit", &["trib-wire"]),
     (
         "trib",
@@ -44,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-sim",
             "trib-lab",
             "trib-compare",
+            "trib-service",
         ],
     ),
     ("tributary", &["trib-wire", "trib-client"]),

@@ -38,7 +38,7 @@ const AFTER_HELP: &str = "\
 Environment:
   TRIB_MANAGER      where the manager is: tls://HOST:PORT?credentials=DIR
   TRIB_CREDENTIALS  credentials folder, for a TRIB_MANAGER that names none
-  TRIB_LOG          what is logged to stderr: error, warn, info, debug, trace, or `crate=level,...`
+  TRIB_LOG          what is logged: error, warn, info, debug, trace, or `crate=level,...`
 
 Exit codes:
   0  done

@@ -54,6 +54,13 @@ pub(crate) struct Connection {
     pub blocked: bool,
 }
 
+/// Bytes of an open link.
+pub(crate) struct Traffic {
+    pub read: u64,
+    pub written: u64,
+    pub queued: u64,
+}
+
 impl Links {
     /// Links to children, whose frames carry these keys, and perhaps to a parent (keys of its frames and ours).
     pub(crate) fn new(
@@ -111,6 +118,18 @@ impl Links {
     /// Links that are open, by number.
     pub(crate) fn open_links(&self) -> impl Iterator<Item = LinkNumber> + '_ {
         (0..self.all.len()).filter(|link| self.is_open(*link))
+    }
+
+    /// What went over an open link so far, and what waits for it.
+    pub(crate) fn traffic(&self, link: LinkNumber) -> Option<Traffic> {
+        match self.all.get(link)? {
+            Some(LinkIo { state: State::Open(Some(connection)), writer, .. }) => Some(Traffic {
+                read: connection.reader.bytes(),
+                written: writer.bytes(),
+                queued: writer.queued_bytes() as u64,
+            }),
+            _ => None,
+        }
     }
 
     /// The queue of a link that is not gone.

@@ -1,17 +1,19 @@
 //! One logical node of one job: its protocol core, and what the core's wishes need in the real world.
 //!
 //! Map: `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
-//! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `lifetime` (when it
-//! is over).
+//! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `latencies` (how long what
+//! came stayed), `lifetime` (when it is over).
 
 mod buffers;
 mod fold;
+mod latencies;
 mod lifetime;
 mod links;
 mod output;
 mod sink;
 
 pub(crate) use buffers::{Buffers, memory_for};
+pub use latencies::{Latencies, Stages};
 pub(crate) use lifetime::Lifetime;
 pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
 pub(crate) use output::Output;
@@ -39,6 +41,10 @@ pub(crate) struct JobIo {
     pub down: FrameKey,
     /// Key of frames to the parent.
     pub up: FrameKey,
+    /// Bytes of vector that went into folds so far: each child's part counts.
+    pub bytes_folded: u64,
+    /// How long fragments and segments stayed here so far.
+    pub latencies: Latencies,
     /// Why the job cannot go on here. Nothing is sent any more: better no result than a wrong one.
     pub broken: Option<String>,
 }
@@ -63,10 +69,11 @@ impl Job {
         let above = parent.map_or_else(|| own.clone(), |(node, child)| keys(node, child));
         let children = (0..grant.children.len()).map(|c| keys(grant.node, ChildIndex(c as u16)).up);
         let control_max = control_max(grant);
+        let latencies = Latencies::default();
         let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
         Job {
             core: NodeCore::new(NodeConfig::from(grant)),
-            io: JobIo { place, links, buffers, down: own.down, up: above.up, broken: None },
+            io: JobIo { place, links, buffers, down: own.down, up: above.up, bytes_folded: 0, latencies, broken: None },
             lifetime,
         }
     }

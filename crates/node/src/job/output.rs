@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Target};
-use trib_proto::{Path, Token};
+use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
+use trib_proto::{Nanos, Path, Token};
 use trib_transport::landing::Source;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Header;
@@ -32,7 +32,9 @@ impl NodeOutput for Output<'_> {
     }
 
     fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
-        self.tally.payload_bytes_folded += parts.iter().map(|p| u64::from(p.len)).sum::<u64>();
+        let bytes = parts.iter().map(|p| u64::from(p.len)).sum::<u64>();
+        self.tally.payload_bytes_folded += bytes;
+        self.io.bytes_folded += bytes;
         match fold::fold(&mut self.io.buffers, fold, parts) {
             Ok(token) => token,
             Err((token, why)) => {
@@ -48,6 +50,10 @@ impl NodeOutput for Output<'_> {
 
     fn note(&mut self, note: Note) {
         self.tally.note(note);
+    }
+
+    fn took(&mut self, path: Path, stage: Stage, span: Nanos) {
+        self.io.latencies.took(path, stage, span);
     }
 }
 

@@ -9,6 +9,7 @@ use trib_wire::{JobId, NodeId};
 
 use crate::counters::Counters;
 use crate::job::{Buffers, LinkNumber};
+use crate::report::NodeReport;
 
 /// A logical node's name in this process.
 pub(crate) type Key = (JobId, NodeId);
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     End(JobId),
     /// Count.
     Count(Sender<Counters>),
+    /// Count, and tell about every logical node.
+    Report(Sender<NodeReport>),
     /// End the thread.
     Stop,
 }

@@ -23,7 +23,7 @@ use hosted::{Hosted, Slot};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -36,8 +36,9 @@ use trib_wire::JobId;
 use trib_wire::control::job::NodeGrant;
 
 use crate::counters::{self, Counters, Tally};
-use crate::job::{Buffers, Job, Lifetime, LinkNumber, Output};
+use crate::job::{Buffers, Job, Latencies, Lifetime, LinkNumber, Output};
 use crate::mailbox::Mailbox;
+use crate::report::{JobReport, NodeReport};
 
 /// How the rest of the process reaches a worker.
 #[derive(Clone)]
@@ -56,6 +57,8 @@ struct Worker {
     datagrams: Datagrams,
     hosted: Hosted,
     tally: Tally,
+    /// Of jobs that are gone.
+    past: Latencies,
     clock: Clock,
     /// Links with more to read than one turn allows.
     unfinished: VecDeque<(Slot, LinkNumber)>,
@@ -84,6 +87,7 @@ pub(crate) fn start(
         datagrams: Datagrams::new(socket),
         hosted: Hosted::default(),
         tally: Tally::default(),
+        past: Latencies::default(),
         clock: Clock::start(),
         unfinished: VecDeque::new(),
         next_timer: Nanos::NEVER,
@@ -195,7 +199,9 @@ impl Worker {
                 Command::LinkUp { key, link, socket, datagrams } => self.on_link_up(key, link, socket, datagrams),
                 Command::ParentFailed { key, error } => self.on_parent_failed(key, &error),
                 Command::End(job) => self.end(job),
-                Command::Count(reply) => self.count(&reply),
+                // Whoever asked may have given up.
+                Command::Count(reply) => drop(reply.send(self.count())),
+                Command::Report(reply) => drop(reply.send(self.report())),
                 Command::Stop => self.stopping = true,
             }
         }
@@ -219,7 +225,7 @@ impl Worker {
         self.next_housekeeping = Nanos(0);
     }
 
-    fn count(&mut self, reply: &Sender<Counters>) {
+    fn count(&mut self) -> Counters {
         let mut counters = Counters::new();
         self.tally.add_to(&mut counters);
         self.datagrams.add_to(&mut counters);
@@ -230,8 +236,17 @@ impl Worker {
             counters::add(&mut counters, "links", job.io.links.open_links().count() as u64);
             counters::add(&mut counters, "buffers_held", job.io.buffers.tokens() as u64);
         }
-        // Whoever asked may have given up.
-        let _ = reply.send(counters);
+        counters
+    }
+
+    fn report(&mut self) -> NodeReport {
+        let counters = self.count();
+        let jobs: Vec<JobReport> = self.hosted.jobs().map(JobReport::of).collect();
+        let mut latencies = self.past.clone();
+        for job in &jobs {
+            latencies += &job.latencies;
+        }
+        NodeReport { counters, latencies, jobs }
     }
 
     /// Heartbeats of the cores, lifetimes of the jobs.
@@ -279,6 +294,7 @@ impl Worker {
         let place = job.io.place;
         tracing::info!(job = place.job.0, node = place.node.0, "job removed");
         self.tally.jobs_removed += 1;
+        self.past += &job.io.latencies;
         (self.gone)((place.job, place.node));
     }
 }

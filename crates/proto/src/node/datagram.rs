@@ -17,9 +17,10 @@ use trib_wire::body::Held;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
 
 use super::group::{Duty, GroupInfo, Posted, mismatch};
-use super::output::{NodeOutput, Note, Part, Payload, Target};
+use super::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use super::parts;
 use super::place::Place;
+use super::report::Folded;
 use super::results::spread;
 use crate::time::Nanos;
 use crate::{Path, Token};
@@ -44,6 +45,8 @@ struct Record {
     contributed: u64,
     /// Sent: the aggregate. Done: the result.
     buffer: Option<Part>,
+    /// Filling: when the first contribution came. Sent: when the last did.
+    since: Nanos,
     /// When the aggregate or a probe last went up.
     asked: Nanos,
     /// What the parent last said about the fragment.
@@ -62,6 +65,7 @@ pub(super) struct Datagrams {
     marks: Vec<u64>,
     /// What all ranks of the group hold.
     stable: u64,
+    folded: Folded,
 }
 
 impl Datagrams {
@@ -72,6 +76,7 @@ impl Datagrams {
             head: place.down(Kind::Contribution, ChildIndex::ALL),
             contributed: 0,
             buffer: None,
+            since: Nanos(0),
             asked: Nanos(0),
             above: None,
         };
@@ -81,7 +86,13 @@ impl Datagrams {
             pieces: vec![None; window * info.members.len()],
             marks: vec![0; info.members.len()],
             stable: 0,
+            folded: Folded::default(),
         }
+    }
+
+    /// What was folded so far.
+    pub(super) fn folded(&self) -> Folded {
+        self.folded
     }
 
     /// The fragment of this operation that still waits for contributions, if there is one.
@@ -136,7 +147,7 @@ impl Datagrams {
             return Ok(false);
         }
         if opens {
-            self.open(at, header, out);
+            self.open(at, now, header, out);
         }
         let piece = data.map(|token| Part { token, window: header.window, len: header.payload_len });
         let slot = self.piece_at(header.seq, position);
@@ -174,6 +185,7 @@ impl Datagrams {
         &mut self,
         place: &Place,
         info: &GroupInfo,
+        now: Nanos,
         header: &Header,
         data: Option<Token>,
         out: &mut impl NodeOutput,
@@ -193,6 +205,7 @@ impl Datagrams {
         }
         record.buffer = data.map(|token| Part { token, window: header.window, len: header.payload_len });
         record.state = State::Done;
+        out.took(Path::Datagram, Stage::Answer, now.since(record.since));
         self.stable = self.stable.max(header.mark);
         let record = self.records[at];
         spread(place, info, &record.head, record.buffer, info.all, self.stable, Path::Datagram, out);
@@ -259,13 +272,20 @@ impl Datagrams {
         if seq == next && before_is_done { Age::Next } else { Age::Beyond }
     }
 
-    fn open(&mut self, at: usize, header: &Header, out: &mut impl NodeOutput) {
+    fn open(&mut self, at: usize, now: Nanos, header: &Header, out: &mut impl NodeOutput) {
         let record = &mut self.records[at];
         if let Some(result) = record.buffer.take() {
             out.release(result.token);
         }
-        *record =
-            Record { state: State::Filling, head: *header, contributed: 0, buffer: None, asked: Nanos(0), above: None };
+        *record = Record {
+            state: State::Filling,
+            head: *header,
+            contributed: 0,
+            buffer: None,
+            since: now,
+            asked: Nanos(0),
+            above: None,
+        };
     }
 
     fn complete(&mut self, place: &Place, info: &GroupInfo, now: Nanos, at: usize, out: &mut impl NodeOutput) {
@@ -273,7 +293,10 @@ impl Datagrams {
         let first = self.piece_at(head.seq, 0);
         let pieces = &mut self.pieces[first..first + info.members.len()];
         let folded = parts::fold(&head, pieces.iter_mut().map(Option::take), out);
+        let gathered = now.since(self.records[at].since);
         out.note(Note::FragmentFolded);
+        out.took(Path::Datagram, Stage::Gather, gathered);
+        self.folded.add(&head, gathered);
         let mark = self.marks.iter().copied().min().unwrap_or(0);
         let record = &mut self.records[at];
         record.buffer = folded;
@@ -283,6 +306,7 @@ impl Datagrams {
             spread(place, info, &head, folded, info.all, self.stable, Path::Datagram, out);
         } else {
             record.state = State::Sent;
+            record.since = now;
             record.asked = now;
             self.send_up(place, info, at, out);
         }

@@ -2,7 +2,8 @@
 //!
 //! Map: `creation` and `join` (groups come into being), `ending` and `loss` (and go), `table` (their names), `group` (one of
 //! them), `datagram` (LLT), `stream`
-//! (SAT), `lease` and `locking` (the right to stream), `results` (what goes down), `parts` (what is folded), `place`.
+//! (SAT), `lease` and `locking` (the right to stream), `results` (what goes down), `parts` (what is folded), `place`, `report`
+//! (what a group has folded, for who watches over the node).
 //!
 //! Invariants: no timer but the heartbeat's; nothing proportional to a group's members but their runs; folds run in child
 //! order whatever the order of arrival; every buffer that comes in goes out through `release` or `fold`.
@@ -19,12 +20,14 @@ mod loss;
 mod output;
 mod parts;
 mod place;
+mod report;
 mod results;
 mod stream;
 mod table;
 
 pub use config::{NodeChild, NodeConfig};
-pub use output::{Fold, NodeOutput, Note, Part, Payload, Target};
+pub use output::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
+pub use report::{Folded, GroupReport};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -151,11 +154,11 @@ impl NodeCore {
     }
 
     /// A `Kind::Result` stream frame is in the socket of `child`.
-    pub fn on_written(&mut self, _now: Nanos, child: ChildIndex, header: &Header, out: &mut impl NodeOutput) {
+    pub fn on_written(&mut self, now: Nanos, child: ChildIndex, header: &Header, out: &mut impl NodeOutput) {
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
         let Some(group) = self.table.get_mut(index) else { return };
         let Some(streams) = group.streams.as_mut() else { return };
-        let outcome = streams.on_written(&self.place, &group.info, child, header.seq, out);
+        let outcome = streams.on_written(&self.place, &group.info, now, child, header.seq, out);
         self.settle(index, outcome, out);
         self.try_release(index, out);
     }
@@ -209,6 +212,11 @@ impl NodeCore {
     /// Stream contexts in use here.
     pub fn streams_held(&self) -> usize {
         self.table.iter().filter(|g| g.info.duty != Duty::Relay && g.lease.holds_context()).count()
+    }
+
+    /// The groups that fold here, by their indices.
+    pub fn group_reports(&self) -> impl Iterator<Item = GroupReport> {
+        self.table.iter().filter(|group| group.info.duty != Duty::Relay).map(GroupReport::of)
     }
 
     /// Groups whose LLT slots have been used.
@@ -321,7 +329,7 @@ impl NodeCore {
                 return self.on_datagram(now, index, position, header, data, out);
             }
             (Kind::Contribution, Path::Stream, true, _) => {
-                return self.on_segment(index, position, header, data, out);
+                return self.on_segment(now, index, position, header, data, out);
             }
             (Kind::Probe, Path::Datagram, false, _) => {
                 let info = &group.info;
@@ -372,13 +380,13 @@ impl NodeCore {
         let outcome = match (header.kind, path, body) {
             (Kind::Result, Path::Datagram, _) if group.datagrams.is_some() && !header.is_stream() => {
                 if let Some(datagrams) = group.datagrams.as_mut() {
-                    datagrams.on_result(place, &group.info, header, data, out);
+                    datagrams.on_result(place, &group.info, now, header, data, out);
                 }
                 Ok(())
             }
             (Kind::Result, Path::Stream, _) if group.streams.is_some() && header.is_stream() => {
                 match group.streams.as_mut() {
-                    Some(streams) => streams.on_result(place, &group.info, header, data, out),
+                    Some(streams) => streams.on_result(place, &group.info, now, header, data, out),
                     None => Ok(()),
                 }
             }
@@ -454,6 +462,7 @@ impl NodeCore {
 
     fn on_segment(
         &mut self,
+        now: Nanos,
         index: GroupIndex,
         position: usize,
         header: &Header,
@@ -472,7 +481,7 @@ impl NodeCore {
         }
         let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(place, info)));
         let outcome = streams
-            .on_contribution(place, info, position, header, data, out)
+            .on_contribution(place, info, now, position, header, data, out)
             .and_then(|()| group.announce(place, position, header))
             .and_then(|()| check_left(place, group));
         self.settle(index, outcome, out);

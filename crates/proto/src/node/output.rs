@@ -2,7 +2,7 @@
 
 use trib_wire::{Body, ChildIndex, Header, Signature};
 
-use crate::{Path, Token};
+use crate::{Nanos, Path, Token};
 
 /// Where a frame goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +94,15 @@ pub enum Note {
     LeaseRevoked,
 }
 
+/// What of a fragment's or segment's stay at a node took its time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Stage {
+    /// From its first contribution to its fold: how far the children are apart.
+    Gather,
+    /// From its fold to the result from above. A group's root, where sums become results, has none of it.
+    Answer,
+}
+
 /// The driver of a node core. Calls are made in the order in which their effects must happen.
 pub trait NodeOutput {
     /// Sends a frame. The driver fills in checksum and tag. Datagrams may be dropped; stream frames are queued in order
@@ -110,4 +119,8 @@ pub trait NodeOutput {
 
     /// Something worth counting happened.
     fn note(&mut self, note: Note);
+
+    /// A fragment (by datagram) or segment (over streams) has been through a stage, in so much time of the driver's clock.
+    /// For who watches over the node; never needed for correctness.
+    fn took(&mut self, _path: Path, _stage: Stage, _span: Nanos) {}
 }

@@ -15,15 +15,18 @@ use trib_wire::header::FLAG_STREAM;
 use trib_wire::{ChildIndex, Fault, Header, Kind, Reason};
 
 use super::group::{Duty, GroupInfo, Posted, about, mismatch};
-use super::output::{NodeOutput, Note, Part, Payload, Target};
+use super::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use super::parts;
 use super::place::Place;
+use super::report::Folded;
 use super::results::spread;
-use crate::{Path, Token};
+use crate::{Nanos, Path, Token};
 
 struct Staged {
     head: Header,
     piece: Option<Part>,
+    /// When it came.
+    came: Nanos,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ struct Accumulator {
     head: Header,
     buffer: Option<Part>,
     state: State,
+    /// When it was folded.
+    since: Nanos,
 }
 
 /// The streaming side of one group. Segment numbers go on from lease to lease.
@@ -64,6 +69,7 @@ pub(super) struct Streams {
     silent: bool,
     /// What all ranks of the group hold.
     stable: u64,
+    folded: Folded,
 }
 
 impl Streams {
@@ -81,7 +87,13 @@ impl Streams {
             parent_credit: staging,
             silent: false,
             stable: 0,
+            folded: Folded::default(),
         }
+    }
+
+    /// What was folded so far.
+    pub(super) fn folded(&self) -> Folded {
+        self.folded
     }
 
     /// The first of this member's segments that waits for others, if there is one.
@@ -106,6 +118,7 @@ impl Streams {
         &mut self,
         place: &Place,
         info: &GroupInfo,
+        now: Nanos,
         position: usize,
         header: &Header,
         data: Option<Token>,
@@ -133,8 +146,8 @@ impl Streams {
         self.marks[position] = self.marks[position].max(header.mark);
         self.next[position] += 1;
         let piece = data.map(|token| Part { token, window: header.window, len: header.payload_len });
-        self.staged[position].push_back(Staged { head: *header, piece });
-        self.advance(place, info, out)
+        self.staged[position].push_back(Staged { head: *header, piece, came: now });
+        self.advance(place, info, now, out)
     }
 
     /// The result came from the parent, in order.
@@ -142,6 +155,7 @@ impl Streams {
         &mut self,
         place: &Place,
         info: &GroupInfo,
+        now: Nanos,
         header: &Header,
         data: Option<Token>,
         out: &mut impl NodeOutput,
@@ -162,6 +176,7 @@ impl Streams {
         }
         accumulator.buffer = data.map(|token| Part { token, window: header.window, len: header.payload_len });
         accumulator.state = State::Result(info.all);
+        out.took(Path::Stream, Stage::Answer, now.since(accumulator.since));
         self.stable = self.stable.max(header.mark);
         let (head, buffer) = (accumulator.head, accumulator.buffer);
         self.hand_down(place, info, &head, buffer, out);
@@ -175,6 +190,7 @@ impl Streams {
         &mut self,
         place: &Place,
         info: &GroupInfo,
+        now: Nanos,
         child: ChildIndex,
         seq: u64,
         out: &mut impl NodeOutput,
@@ -188,7 +204,7 @@ impl Streams {
                 out.release(part.token);
             }
             self.accumulators[slot] = None;
-            self.advance(place, info, out)?;
+            self.advance(place, info, now, out)?;
         }
         Ok(())
     }
@@ -251,14 +267,14 @@ impl Streams {
     }
 
     /// Folds as many segments as all children have sent and accumulators are free for.
-    fn advance(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) -> Result<(), Fault> {
+    fn advance(&mut self, place: &Place, info: &GroupInfo, now: Nanos, out: &mut impl NodeOutput) -> Result<(), Fault> {
         while self.staged.iter().all(|queue| !queue.is_empty()) {
             let slot = self.slot(self.next_fold);
             if self.accumulators[slot].is_some() {
                 break;
             }
             self.check_heads(place)?;
-            self.fold(place, info, slot, out);
+            self.fold(place, info, now, slot, out);
         }
         Ok(())
     }
@@ -272,18 +288,26 @@ impl Streams {
         }
     }
 
-    fn fold(&mut self, place: &Place, info: &GroupInfo, slot: usize, out: &mut impl NodeOutput) {
+    fn fold(&mut self, place: &Place, info: &GroupInfo, now: Nanos, slot: usize, out: &mut impl NodeOutput) {
         let Some(head) = self.staged[0].front().map(|s| s.head) else { return };
-        let pieces = self.staged.iter_mut().map(|queue| queue.pop_front().and_then(|s| s.piece));
+        let mut first = now;
+        let pieces = self.staged.iter_mut().map(|queue| {
+            let staged = queue.pop_front()?;
+            first = first.min(staged.came);
+            staged.piece
+        });
         let buffer = parts::fold(&head, pieces, out);
+        let gathered = now.since(first);
         out.note(Note::SegmentFolded);
+        out.took(Path::Stream, Stage::Gather, gathered);
+        self.folded.add(&head, gathered);
         self.next_fold += 1;
         if info.duty == Duty::Root {
             self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
-            self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Result(info.all) });
+            self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Result(info.all), since: now });
             self.hand_down(place, info, &head, buffer, out);
         } else {
-            self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Folded });
+            self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Folded, since: now });
             self.send_up(place, info, out);
         }
         self.extend_credit(place, info, out);

@@ -1,11 +1,14 @@
 //! `trib am`: the aggregation manager.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::Args;
+use trib_service::metrics::manager_page;
+use trib_service::settings::{Daemon, ManagerSettings};
 
+use super::daemon_options::{DaemonOptions, OfDaemon, Wanted};
+use super::metrics;
 use crate::failure::Failure;
 use crate::log;
 
@@ -17,27 +20,33 @@ use crate::log;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The fabric: TOML, Slurm's topology.conf, or what ibnetdiscover prints
-    #[arg(long, value_name = "FILE")]
-    topology: PathBuf,
-    /// The fabric's keys and certificates, from `trib credentials`
-    #[arg(long, value_name = "DIR")]
-    credentials: PathBuf,
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "IP:PORT", default_value = "0.0.0.0:7070")]
-    listen: SocketAddr,
-    /// Keep the admitted jobs in this file: a manager that is killed and started again knows them
-    #[arg(long, value_name = "FILE")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    options: DaemonOptions<Manager>,
+}
+
+#[derive(Debug)]
+struct Manager;
+
+impl OfDaemon for Manager {
+    const DAEMON: Daemon = Daemon::Manager;
 }
 
 impl Arguments {
     /// Runs the manager.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        log::init_daemon();
-        let Self { topology, credentials, listen, state } = self;
-        trib_manager::run(&trib_manager::Options { listen, topology, credentials, state })
-            .map_err(Failure::environment)?;
+        let settings: ManagerSettings = match self.options.settings()? {
+            Wanted::Daemon(settings) => settings,
+            Wanted::Nothing(code) => return Ok(code),
+        };
+        log::init_daemon(&settings.log, settings.log_file.as_deref())?;
+        let exporter = metrics::exporter(settings.metrics)?;
+        let ManagerSettings { topology, credentials, listen, state, .. } = settings;
+        let began = SystemTime::now();
+        let watch = |observer: trib_manager::Observer| {
+            metrics::serve(exporter, move || Some(manager_page(&observer.report()?, began)))
+        };
+        let options = trib_manager::Options { listen, topology, credentials, state };
+        trib_manager::run(&options, watch).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -46,4 +55,6 @@ const EXAMPLES: &str = "\
 Examples:
   trib credentials /etc/tributary
   trib am --topology /etc/tributary/topology.toml --credentials /etc/tributary --listen 10.0.0.1:7070
-  trib am --topology /etc/slurm/topology.conf --credentials . --state /var/lib/tributary/jobs";
+  trib am --topology /etc/slurm/topology.conf --credentials . --state /var/lib/tributary/jobs
+  trib am --print-config > /etc/tributary/am.toml
+  trib am --config /etc/tributary/am.toml";

@@ -1,11 +1,14 @@
 //! `trib an`: an aggregation node.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use trib_service::metrics::node_page;
+use trib_service::settings::{Daemon, NodeSettings};
 
-use super::manager_option::ManagerOption;
+use super::daemon_options::{DaemonOptions, OfDaemon, Wanted};
+use super::metrics;
 use crate::failure::Failure;
 use crate::log;
 
@@ -17,32 +20,41 @@ use crate::log;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Its name in the manager's topology
-    #[arg(long)]
-    name: String,
     #[command(flatten)]
-    manager: ManagerOption,
-    /// Where to take datagrams and streams; port 0 takes a free one. Children connect to this address
-    #[arg(long, value_name = "IP:PORT")]
-    listen: SocketAddr,
-    /// Worker threads; a connection belongs to one of them for good
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
-    workers: u16,
+    options: DaemonOptions<Node>,
+}
+
+#[derive(Debug)]
+struct Node;
+
+impl OfDaemon for Node {
+    const DAEMON: Daemon = Daemon::Node;
 }
 
 impl Arguments {
     /// Runs the node.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        log::init_daemon();
-        let manager = self.manager.url()?;
-        let Self { name, listen, workers, .. } = self;
-        let options = trib_node::Options { name, manager, listen, workers: usize::from(workers) };
-        trib_node::run(options).map_err(Failure::environment)?;
+        let settings: NodeSettings = match self.options.settings()? {
+            Wanted::Daemon(settings) => settings,
+            Wanted::Nothing(code) => return Ok(code),
+        };
+        log::init_daemon(&settings.log, settings.log_file.as_deref())?;
+        let exporter = metrics::exporter(settings.metrics)?;
+        let NodeSettings { name, manager, listen, workers, .. } = settings;
+        let began = SystemTime::now();
+        let watch = |observer: trib_node::Observer| {
+            metrics::serve(exporter, move || Some(node_page(&observer.report(ANSWER)?, began)))
+        };
+        trib_node::run(trib_node::Options { name, manager, listen, workers }, watch).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// How long a scrape waits for the threads of the node.
+const ANSWER: Duration = Duration::from_secs(1);
 const EXAMPLES: &str = "\
 Examples:
   trib an --name leaf0 --manager 'tls://am.cluster:7070?credentials=/etc/tributary' --listen 10.0.0.2:7071
-  trib an --name root --listen 10.0.0.1:0 --workers 4        # with TRIB_MANAGER set";
+  trib an --name root --listen 10.0.0.1:0 --workers 4        # with TRIB_MANAGER set
+  trib an --print-config > /etc/tributary/an.toml
+  trib an --config /etc/tributary/an.toml";

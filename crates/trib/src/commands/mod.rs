@@ -6,12 +6,15 @@ mod am;
 mod an;
 mod bench;
 mod credentials;
+mod daemon_options;
 mod doctor;
 mod fabric;
 mod lab;
 mod manager_option;
+mod metrics;
 mod plan;
 mod run;
+mod service;
 mod shell;
 mod sim;
 mod status;
@@ -36,6 +39,7 @@ pub enum Command {
     Lab(lab::Arguments),
     Plan(plan::Arguments),
     Run(run::Arguments),
+    Service(service::Arguments),
     Sim(sim::Arguments),
     Status(status::Arguments),
     Topology(topology::Arguments),
@@ -54,6 +58,7 @@ impl Command {
             Self::Lab(arguments) => arguments.run(),
             Self::Plan(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
+            Self::Service(arguments) => arguments.run(),
             Self::Sim(arguments) => arguments.run(),
             Self::Status(arguments) => arguments.run(),
             Self::Topology(arguments) => arguments.run(),

@@ -1,0 +1,57 @@
+//! The manager's figures at one moment, for who watches over it.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+
+use trib_control::Histogram;
+use trib_wire::control::reply::{JobStatus, Resource};
+
+use crate::ledger::Counts;
+use crate::server::Shared;
+
+/// The figures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagerReport {
+    /// Name of the fabric.
+    pub fabric: String,
+    /// The topology's nodes, and whether each is connected.
+    pub nodes: Vec<(String, bool)>,
+    /// Every job, oldest first.
+    pub jobs: Vec<JobStatus>,
+    /// Refusals told, by resource.
+    pub refusals: BTreeMap<Resource, u64>,
+    /// How long granted requests for a job took.
+    pub admitted: Histogram,
+    /// How long refused ones took.
+    pub refused: Histogram,
+    /// Established connections.
+    pub established: usize,
+    /// Connections in their handshake.
+    pub handshaking: usize,
+}
+
+/// Looks at a manager that runs, from any thread; asks no node and waits for nobody. It does not keep the manager: the file of
+/// jobs is closed when the manager ends, whoever still looks.
+#[derive(Clone)]
+pub struct Observer(pub(crate) Weak<Shared>);
+
+impl Observer {
+    /// The figures now; `None` when the manager has ended.
+    pub fn report(&self) -> Option<ManagerReport> {
+        let shared = self.0.upgrade()?;
+        let fabric = &shared.fabric;
+        let node = |name: &String| (name.clone(), fabric.registry.connected(name).is_some());
+        let (established, handshaking) = shared.connections();
+        let Counts { admitted, refused, refusals } = fabric.ledger.counts();
+        Some(ManagerReport {
+            fabric: fabric.topology.name().to_owned(),
+            nodes: fabric.topology.nodes().iter().map(|known| node(&known.name)).collect(),
+            jobs: fabric.jobs.list(),
+            refusals,
+            admitted,
+            refused,
+            established,
+            handshaking,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! A node's figures at one moment, for who watches over it.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use trib_proto::node::GroupReport;
+use trib_wire::{JobId, NodeId};
+
+use crate::accept::Request;
+use crate::counters::{self, Counters};
+use crate::job::{Job, Latencies, PARENT};
+use crate::mailbox::Mailbox;
+use crate::worker::{Command, WorkerHandle};
+
+/// The figures of the whole process, or of one of its workers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeReport {
+    /// Its counters, as `trib status` shows them.
+    pub counters: Counters,
+    /// How long fragments and segments stayed, those of jobs that are gone included.
+    pub latencies: Latencies,
+    /// Its logical nodes.
+    pub jobs: Vec<JobReport>,
+}
+
+/// The figures of one logical node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobReport {
+    /// Its job.
+    pub job: JobId,
+    /// Which logical node of it.
+    pub node: NodeId,
+    /// Groups alive.
+    pub groups_alive: u64,
+    /// Buffers that hold vector data.
+    pub buffers_held: u64,
+    /// Bytes of vector that went into folds.
+    pub payload_bytes_folded: u64,
+    /// How long fragments and segments stayed; its folds are those that were gathered.
+    pub latencies: Latencies,
+    /// Its first [`GROUPS_SHOWN`] groups that fold here.
+    pub groups: Vec<GroupReport>,
+    /// Its open stream connections.
+    pub links: Vec<LinkReport>,
+}
+
+/// The figures of one open stream connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkReport {
+    /// `parent`, or `child` with its number.
+    pub name: String,
+    /// Bytes read from it.
+    pub bytes_in: u64,
+    /// Bytes written to it.
+    pub bytes_out: u64,
+    /// Bytes that wait for it.
+    pub queued_bytes: u64,
+}
+
+/// A program may have thousands of groups; a report that names them all would be longer than anybody reads, and would keep the
+/// worker from its work. Indices are given lowest first, so that these are the groups that a program made first.
+pub const GROUPS_SHOWN: usize = 32;
+
+/// Looks at a node that runs, from any thread.
+#[derive(Clone)]
+pub struct Observer {
+    pub(crate) acceptor: Mailbox<Request>,
+    pub(crate) workers: Vec<WorkerHandle>,
+}
+
+impl Observer {
+    /// The figures, or `None` where not all threads have answered within `patience`: sums without one of them would seem to
+    /// go backwards.
+    pub fn report(&self, patience: Duration) -> Option<NodeReport> {
+        let deadline = Instant::now() + patience;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let (reply, counted) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        self.acceptor.post(Request::Count(reply));
+        for worker in &self.workers {
+            worker.mailbox.post(Command::Report(tell.clone()));
+        }
+        let mut report = NodeReport::default();
+        counters::add(&mut report.counters, "workers", self.workers.len() as u64);
+        let counters = counted.recv_timeout(left()).ok()?;
+        report.add(NodeReport { counters, ..NodeReport::default() });
+        for _ in &self.workers {
+            report.add(told.recv_timeout(left()).ok()?);
+        }
+        report.jobs.sort_by_key(|job| (job.job, job.node));
+        Some(report)
+    }
+}
+
+impl NodeReport {
+    fn add(&mut self, more: NodeReport) {
+        for (name, count) in more.counters {
+            counters::add(&mut self.counters, &name, count);
+        }
+        self.latencies += &more.latencies;
+        self.jobs.extend(more.jobs);
+    }
+}
+
+impl JobReport {
+    pub(crate) fn of(job: &Job) -> Self {
+        let Job { core, io, .. } = job;
+        let link = |number| {
+            let traffic = io.links.traffic(number)?;
+            let name = if number == PARENT { "parent".to_owned() } else { format!("child{number}") };
+            Some(LinkReport { name, bytes_in: traffic.read, bytes_out: traffic.written, queued_bytes: traffic.queued })
+        };
+        JobReport {
+            job: io.place.job,
+            node: io.place.node,
+            groups_alive: core.groups() as u64,
+            buffers_held: io.buffers.tokens() as u64,
+            payload_bytes_folded: io.bytes_folded,
+            latencies: io.latencies.clone(),
+            groups: core.group_reports().take(GROUPS_SHOWN).collect(),
+            links: io.links.open_links().filter_map(link).collect(),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What an operator runs the daemons with, beside the daemons themselves.
+//!
+//! ```text
+//!   command line > environment > file ---> settings ---> trib am, trib an
+//!                                             |
+//!   docs, --help, --print-config  <--- one table per daemon
+//! ```
+//!
+//! Map: `settings` (every setting of the daemons, from one table each), `log` (to the terminal, the journal and a file), `unit` (the daemons
+//! as services of systemd), `metrics` (figures for Prometheus).
+//!
+//! Invariant: nothing here decides about a job, and nothing here is waited for by what carries data.
+#![forbid(unsafe_code)]
+
+pub mod log;
+pub mod metrics;
+pub mod settings;
+pub mod unit;

@@ -1,0 +1,71 @@
+//! Where a daemon's diagnostics go: to stderr in the form its reader wants, and to a file as well.
+//!
+//! ```text
+//!   stderr is a terminal or a file    2026-01-01T00:00:00Z  INFO trib_node: registered ...
+//!   stderr is the journal             <6>trib_node: registered ...       (sd-daemon(3); the journal has the time)
+//!   a file                            as the first, without colours
+//! ```
+//!
+//! Map: `journal` (the prefixes, and whether they are wanted), `file` (a file that may be rotated under us).
+
+mod file;
+mod journal;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
+
+/// Logging that could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// What is to be logged cannot be understood.
+    #[error(
+        "the log level `{filter}` makes no sense: {cause}; write error, warn, info, debug, trace, or crate=level,..."
+    )]
+    Filter {
+        /// The text.
+        filter: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The file cannot be written.
+    #[error("cannot log to {}: {cause}; name a file that this user may write", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+/// Logs from now on what `filter` lets through, to stderr and to `file`.
+///
+/// # Errors
+/// The filter makes no sense, or the file cannot be opened.
+///
+/// # Panics
+/// It was called before in this process.
+pub fn init(filter: &str, file: Option<&Path>) -> Result<(), LogError> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .parse(filter)
+        .map_err(|error| LogError::Filter { filter: filter.to_owned(), cause: error.to_string() })?;
+    let stderr = if journal::is_wanted() {
+        fmt::layer().event_format(journal::Journal::default()).with_ansi(false).with_writer(io::stderr).boxed()
+    } else {
+        fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
+    };
+    let file = match file {
+        Some(path) => {
+            let file = file::LogFile::open(path).map_err(|cause| LogError::File { file: path.to_owned(), cause })?;
+            Some(fmt::layer().with_ansi(false).with_writer(file))
+        }
+        None => None,
+    };
+    tracing_subscriber::registry().with(filter).with(stderr).with(file).init();
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The manager's page.
+
+use std::time::SystemTime;
+
+use trib_manager::ManagerReport;
+
+use super::page::Page;
+use super::process;
+use crate::settings::Daemon;
+
+/// The page of a manager that runs since `began`.
+pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
+    let mut page = Page::default();
+    process::add_to(&mut page, Daemon::Manager, began);
+    let ManagerReport { fabric, nodes, jobs, refusals, admitted, refused, established, handshaking } = report;
+    page.metric("tributary_fabric_info").sample(&[fabric], 1);
+    let mut up = page.metric("tributary_node_up");
+    for (name, connected) in nodes {
+        up.sample(&[name], u8::from(*connected));
+    }
+    page.metric("tributary_jobs").sample(&[], jobs.len());
+    page.metric("tributary_jobs_adopted").sample(&[], jobs.iter().filter(|job| job.adopted).count());
+    let numbers: Vec<String> = jobs.iter().map(|job| job.id.0.to_string()).collect();
+    let numbered = || jobs.iter().zip(&numbers);
+    let mut ranks = page.metric("tributary_job_ranks");
+    for (job, number) in numbered() {
+        ranks.sample(&[number, &job.name, &job.user], job.ranks);
+    }
+    let mut since = page.metric("tributary_job_admitted_timestamp_seconds");
+    for (job, number) in numbered() {
+        since.sample(&[number, &job.name, &job.user], job.since);
+    }
+    let mut used = page.metric("tributary_job_node_info");
+    for (job, number) in numbered() {
+        for node in &job.nodes {
+            used.sample(&[number, node], 1);
+        }
+    }
+    page.metric("tributary_admission_seconds").histogram(&["admitted"], admitted).histogram(&["refused"], refused);
+    let mut refusals_total = page.metric("tributary_refusals_total");
+    for (resource, count) in refusals {
+        refusals_total.sample(&[word(*resource).as_str()], count);
+    }
+    page.metric("tributary_connections").sample(&["established"], established).sample(&["handshake"], handshaking);
+    page.into_text()
+}
+
+/// The resource as control messages name it.
+fn word(resource: trib_wire::control::reply::Resource) -> String {
+    match serde_json::to_value(resource) {
+        Ok(serde_json::Value::String(word)) => word,
+        other => unreachable!("a resource is a word, not {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+    use trib_control::Histogram;
+    use trib_wire::control::reply::{JobStatus, Resource};
+    use trib_wire::ids::JobId;
+
+    #[test]
+    fn every_metric_of_the_manager_is_on_its_page() {
+        let mut admitted = Histogram::default();
+        admitted.observe(Duration::from_millis(3));
+        let report = ManagerReport {
+            fabric: "cluster".into(),
+            nodes: vec![("spine".into(), true), ("leaf0".into(), false)],
+            jobs: vec![JobStatus {
+                id: JobId(7),
+                name: "train".into(),
+                user: "ann".into(),
+                ranks: 8,
+                nodes: vec!["spine".into()],
+                since: 1_700_000_000,
+                adopted: true,
+            }],
+            refusals: BTreeMap::from([(Resource::StreamThreshold, 2)]),
+            admitted,
+            refused: Histogram::default(),
+            established: 5,
+            handshaking: 1,
+        };
+        let text = manager_page(&report, SystemTime::now());
+        for line in [
+            "tributary_fabric_info{fabric=\"cluster\"} 1",
+            "tributary_node_up{node=\"spine\"} 1",
+            "tributary_node_up{node=\"leaf0\"} 0",
+            "tributary_jobs 1",
+            "tributary_jobs_adopted 1",
+            "tributary_job_ranks{job_id=\"7\",program=\"train\",user=\"ann\"} 8",
+            "tributary_job_admitted_timestamp_seconds{job_id=\"7\",program=\"train\",user=\"ann\"} 1700000000",
+            "tributary_job_node_info{job_id=\"7\",node=\"spine\"} 1",
+            "tributary_refusals_total{resource=\"stream_threshold\"} 2",
+            "tributary_connections{state=\"established\"} 5",
+            "tributary_admission_seconds_count{result=\"admitted\"} 1",
+            "tributary_admission_seconds_count{result=\"refused\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        for metric in super::super::METRICS.iter().filter(|metric| metric.daemon != Some(Daemon::Node)) {
+            assert!(text.contains(&format!("# TYPE {} {}\n", metric.name, metric.kind.word())), "{}", metric.name);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The manager's settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::{Default, Kind, Setting, Values};
+
+/// How a manager is run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManagerSettings {
+    /// The topology file.
+    pub topology: PathBuf,
+    /// The fabric's keys and certificates.
+    pub credentials: PathBuf,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where its jobs are kept for the next manager.
+    pub state: Option<PathBuf>,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// What is logged.
+    pub log: String,
+    /// Where it is logged besides stderr.
+    pub log_file: Option<PathBuf>,
+}
+
+impl From<Values> for ManagerSettings {
+    fn from(mut values: Values) -> Self {
+        ManagerSettings {
+            topology: values.path("topology"),
+            credentials: values.path("credentials"),
+            listen: values.address("listen"),
+            state: values.optional_path("state"),
+            metrics: values.optional_address("metrics"),
+            log: values.text("log"),
+            log_file: values.optional_path("log_file"),
+        }
+    }
+}
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "topology",
+        option: "topology",
+        variable: "TRIB_AM_TOPOLOGY",
+        kind: Kind::File,
+        default: Default::Required,
+        unit: "",
+        meaning: "The fabric: TOML, Slurm's topology.conf, or what ibnetdiscover prints",
+        example: "/etc/tributary/topology.toml",
+    },
+    Setting {
+        name: "credentials",
+        option: "credentials",
+        variable: "TRIB_AM_CREDENTIALS",
+        kind: Kind::Folder,
+        default: Default::Required,
+        unit: "",
+        meaning: "The fabric's keys and certificates, from `trib credentials`",
+        example: "/etc/tributary",
+    },
+    Setting {
+        name: "listen",
+        option: "listen",
+        variable: "TRIB_AM_LISTEN",
+        kind: Kind::Address,
+        default: Default::Is("0.0.0.0:7070"),
+        unit: "",
+        meaning: "Where to listen for nodes, programs and tools; port 0 takes a free one",
+        example: "10.0.0.1:7070",
+    },
+    Setting {
+        name: "state",
+        option: "state",
+        variable: "TRIB_AM_STATE",
+        kind: Kind::File,
+        default: Default::Off,
+        unit: "",
+        meaning: "Where to keep the admitted jobs: a manager that is killed and started again knows them",
+        example: "/var/lib/tributary/am.jobs",
+    },
+    Setting {
+        name: "metrics",
+        option: "metrics",
+        variable: "TRIB_AM_METRICS",
+        kind: Kind::Address,
+        default: Default::Off,
+        unit: "",
+        meaning: "Where to serve metrics for Prometheus, at /metrics over plain HTTP; port 0 takes a free one",
+        example: "10.0.0.1:9101",
+    },
+    Setting {
+        name: "log",
+        option: "log",
+        variable: "TRIB_LOG",
+        kind: Kind::Filter,
+        default: Default::Is("info"),
+        unit: "",
+        meaning: "What is logged",
+        example: "warn",
+    },
+    Setting {
+        name: "log_file",
+        option: "log-file",
+        variable: "TRIB_AM_LOG_FILE",
+        kind: Kind::File,
+        default: Default::Off,
+        unit: "",
+        meaning: "A file to log to, besides stderr; it is opened again when it was moved away",
+        example: "/var/log/tributary/am.log",
+    },
+];

@@ -1,0 +1,114 @@
+//! A node's settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use trib_control::ManagerUrl;
+
+use super::{Default, Kind, Setting, Values};
+
+/// How a node is run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeSettings {
+    /// Its name in the topology.
+    pub name: String,
+    /// Where the manager is.
+    pub manager: ManagerUrl,
+    /// Where it takes datagrams and streams.
+    pub listen: SocketAddr,
+    /// Worker threads.
+    pub workers: usize,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// What is logged.
+    pub log: String,
+    /// Where it is logged besides stderr.
+    pub log_file: Option<PathBuf>,
+}
+
+impl From<Values> for NodeSettings {
+    fn from(mut values: Values) -> Self {
+        NodeSettings {
+            name: values.text("name"),
+            manager: values.manager("manager"),
+            listen: values.address("listen"),
+            workers: usize::try_from(values.integer("workers")).expect("the table bounds it"),
+            metrics: values.optional_address("metrics"),
+            log: values.text("log"),
+            log_file: values.optional_path("log_file"),
+        }
+    }
+}
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "name",
+        option: "name",
+        variable: "TRIB_AN_NAME",
+        kind: Kind::Name,
+        default: Default::Required,
+        unit: "",
+        meaning: "Its name in the manager's topology",
+        example: "leaf0",
+    },
+    Setting {
+        name: "manager",
+        option: "manager",
+        variable: "TRIB_MANAGER",
+        kind: Kind::Manager,
+        default: Default::Required,
+        unit: "",
+        meaning: "Where the manager is, and the folder of the fabric's credentials",
+        example: "tls://am.cluster:7070?credentials=/etc/tributary",
+    },
+    Setting {
+        name: "listen",
+        option: "listen",
+        variable: "TRIB_AN_LISTEN",
+        kind: Kind::Address,
+        default: Default::Required,
+        unit: "",
+        meaning: "Where to take datagrams and streams; port 0 takes a free one. Children connect to this address",
+        example: "10.0.0.2:7071",
+    },
+    Setting {
+        name: "workers",
+        option: "workers",
+        variable: "TRIB_AN_WORKERS",
+        kind: Kind::Integer { least: 1, most: 64 },
+        default: Default::Is("1"),
+        unit: "threads",
+        meaning: "Worker threads; a connection belongs to one of them for good",
+        example: "4",
+    },
+    Setting {
+        name: "metrics",
+        option: "metrics",
+        variable: "TRIB_AN_METRICS",
+        kind: Kind::Address,
+        default: Default::Off,
+        unit: "",
+        meaning: "Where to serve metrics for Prometheus, at /metrics over plain HTTP; port 0 takes a free one",
+        example: "10.0.0.2:9102",
+    },
+    Setting {
+        name: "log",
+        option: "log",
+        variable: "TRIB_LOG",
+        kind: Kind::Filter,
+        default: Default::Is("info"),
+        unit: "",
+        meaning: "What is logged",
+        example: "warn",
+    },
+    Setting {
+        name: "log_file",
+        option: "log-file",
+        variable: "TRIB_AN_LOG_FILE",
+        kind: Kind::File,
+        default: Default::Off,
+        unit: "",
+        meaning: "A file to log to, besides stderr; it is opened again when it was moved away",
+        example: "/var/log/tributary/an.log",
+    },
+];

@@ -1,0 +1,45 @@
+//! The system user that the daemons run as.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::supervisor::run;
+use super::text::USER;
+
+/// Whether the user database below `root` has the user; `None` where there is no such database.
+fn entry(root: &Path) -> Option<Option<String>> {
+    let text = fs::read_to_string(root.join("etc/passwd")).ok()?;
+    Some(text.lines().find(|line| line.split(':').next() == Some(USER)).map(str::to_owned))
+}
+
+/// Makes the user where it is missing. `Ok(false)`: it is there, or there is no user database below `root`.
+pub(super) fn make(root: &Path) -> io::Result<bool> {
+    if entry(root) != Some(None) {
+        return Ok(false);
+    }
+    let options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"];
+    let mut words = vec!["useradd"];
+    let prefix = root.to_string_lossy();
+    if root != Path::new("/") {
+        words.extend(["--prefix", &prefix]);
+    }
+    words.extend(options);
+    words.extend(["--shell", "/usr/sbin/nologin", "--comment", COMMENT, USER]);
+    run(&words).map(|()| true)
+}
+
+/// Removes the user if [`make`] made it.
+pub(super) fn remove(root: &Path) -> io::Result<bool> {
+    let ours = |line: String| line.split(':').nth(4) == Some(COMMENT);
+    if !entry(root).flatten().is_some_and(ours) {
+        return Ok(false);
+    }
+    let prefix = root.to_string_lossy();
+    let words: &[&str] =
+        if root == Path::new("/") { &["userdel", USER] } else { &["userdel", "--prefix", &prefix, USER] };
+    run(words).map(|()| true)
+}
+
+/// Tells the user that was made for the daemons from a person who has its name.
+const COMMENT: &str = "Tributary daemons";

@@ -1,0 +1,287 @@
+//! Putting a service in place, and taking it away without a trace.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::text::{CONFIGURATION, LOGS, STATE, USER};
+use super::{Service, account, supervisor};
+
+/// Where services are installed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Below which folder all paths lie: `/`, or that of an image.
+    pub root: PathBuf,
+    /// Where the package lies that the units belong to; without one they are the administrator's.
+    pub prefix: Option<PathBuf>,
+    /// The program that units run.
+    pub program: PathBuf,
+}
+
+/// What was done, for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// A file was written, or a folder, or a user made.
+    Made(String),
+    /// Something was removed.
+    Removed(String),
+    /// Something was left as it is, and why.
+    Kept(String),
+}
+
+/// A service that could not be installed or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {what}: {cause}{}", if cause.kind() == io::ErrorKind::PermissionDenied { "; run as root, or give --root DIR" } else { "" })]
+pub struct ServiceError {
+    /// What was tried.
+    pub what: String,
+    /// Why it failed.
+    pub cause: io::Error,
+}
+
+impl Place {
+    /// The unit's path on the machine that it is for.
+    pub fn unit(&self, service: &Service) -> PathBuf {
+        match &self.prefix {
+            None => Path::new("/etc/systemd/system").join(service.unit()),
+            Some(prefix) => prefix.join("lib/systemd/system").join(service.unit()),
+        }
+    }
+
+    /// The configuration's path there.
+    pub fn configuration(&self, service: &Service) -> PathBuf {
+        Path::new(CONFIGURATION).join(service.configuration())
+    }
+
+    /// Where a path of that machine lies for us.
+    fn here(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Writes the units and nothing else: what a package does when it is built.
+    pub fn install_units(&self, services: &[Service]) -> Result<Vec<Done>, ServiceError> {
+        services.iter().map(|service| self.write_unit(service)).collect()
+    }
+
+    /// Makes the user, writes the units, and configurations where there are none.
+    pub fn install(&self, services: &[Service]) -> Result<Vec<Done>, ServiceError> {
+        let mut done = Vec::new();
+        if account::make(&self.root).context(|| format!("make the user {USER}"))? {
+            done.push(Done::Made(format!("system user {USER}")));
+        }
+        for service in services {
+            done.push(self.write_configuration(service)?);
+            done.push(self.write_unit(service)?);
+        }
+        self.reload()?;
+        Ok(done)
+    }
+
+    fn write_unit(&self, service: &Service) -> Result<Done, ServiceError> {
+        let path = self.here(&self.unit(service));
+        make_parent(&path)?;
+        let write = fs::write(&path, service.text(&self.program));
+        write.context(|| format!("write {}", path.display())).map(|()| Done::Made(path.display().to_string()))
+    }
+
+    fn write_configuration(&self, service: &Service) -> Result<Done, ServiceError> {
+        let path = self.here(&self.configuration(service));
+        make_parent(&path)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path);
+        match file.and_then(|mut file| file.write_all(service.daemon().example_file().as_bytes())) {
+            Ok(()) => Ok(Done::Made(path.display().to_string())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(Done::Kept(format!("{}, which is there already", path.display())))
+            }
+            Err(cause) => Err(ServiceError { what: format!("write {}", path.display()), cause }),
+        }
+    }
+
+    /// Stops the services and removes what [`Place::install`] made. A configuration that was edited, keys, jobs and logs stay,
+    /// unless `purge` is given; what other services need stays too.
+    pub fn remove(&self, services: &[Service], purge: bool) -> Result<Vec<Done>, ServiceError> {
+        let mut done = Vec::new();
+        for service in services {
+            let unit = self.here(&self.unit(service));
+            if unit.exists() && supervisor::is_concerned(&self.root) {
+                supervisor::disable(&service.unit()).context(|| format!("stop {}", service.unit()))?;
+            }
+            done.extend(remove_file(&unit)?);
+            done.extend(self.remove_configuration(service, purge)?);
+        }
+        if !self.is_anything_left()? {
+            for (folder, kept) in [(STATE, "jobs of a manager"), (LOGS, "logs"), (CONFIGURATION, "keys and settings")] {
+                done.extend(remove_folder(&self.here(Path::new(folder)), kept, purge)?);
+            }
+            if account::remove(&self.root).context(|| format!("remove the user {USER}"))? {
+                done.push(Done::Removed(format!("system user {USER}")));
+            }
+        }
+        self.reload()?;
+        Ok(done)
+    }
+
+    fn remove_configuration(&self, service: &Service, purge: bool) -> Result<Option<Done>, ServiceError> {
+        let path = self.here(&self.configuration(service));
+        match fs::read(&path) {
+            Err(_) => Ok(None),
+            Ok(text) if purge || text == service.daemon().example_file().as_bytes() => remove_file(&path),
+            Ok(_) => Ok(Some(Done::Kept(format!("{}, which was edited (--purge removes it)", path.display())))),
+        }
+    }
+
+    /// Whether a unit of ours is installed anywhere below the root.
+    fn is_anything_left(&self) -> Result<bool, ServiceError> {
+        let prefix = self.prefix.iter().map(|prefix| prefix.join("lib/systemd/system"));
+        let usual = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+        for folder in usual.iter().map(PathBuf::from).chain(prefix) {
+            let folder = self.here(&folder);
+            let entries = match fs::read_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries.context(|| format!("read {}", folder.display()))?,
+            };
+            let is_ours = |name: &str| {
+                ["tributary-am", "tributary-an"].iter().any(|ours| name.starts_with(ours)) && name.ends_with(".service")
+            };
+            if entries.flatten().any(|entry| is_ours(&entry.file_name().to_string_lossy())) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn reload(&self) -> Result<(), ServiceError> {
+        if supervisor::is_concerned(&self.root) {
+            supervisor::reload().context(|| "let systemd read its units again".to_owned())?;
+        }
+        Ok(())
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), ServiceError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).context(|| format!("make {}", folder.display()))
+}
+
+fn remove_file(path: &Path) -> Result<Option<Done>, ServiceError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(Some(Done::Removed(path.display().to_string()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(ServiceError { what: format!("remove {}", path.display()), cause }),
+    }
+}
+
+fn remove_folder(path: &Path, kept: &str, purge: bool) -> Result<Option<Done>, ServiceError> {
+    let removed = if purge { fs::remove_dir_all(path) } else { fs::remove_dir(path) };
+    match removed {
+        Ok(()) => Ok(Some(Done::Removed(path.display().to_string()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Ok(Some(Done::Kept(format!("{} with {kept} (--purge removes it)", path.display()))))
+        }
+        Err(cause) => Err(ServiceError { what: format!("remove {}", path.display()), cause }),
+    }
+}
+
+/// Says what was tried.
+trait Context<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, ServiceError>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, ServiceError> {
+        self.map_err(|cause| ServiceError { what: what(), cause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Daemon;
+
+    struct Image(Place);
+
+    impl Image {
+        fn new(name: &str, prefix: Option<&str>) -> Self {
+            let root = std::env::temp_dir().join(format!("trib-image-{}-{name}", std::process::id()));
+            fs::create_dir_all(&root).unwrap();
+            Image(Place { root, prefix: prefix.map(PathBuf::from), program: "/usr/bin/trib".into() })
+        }
+
+        fn files(&self) -> Vec<String> {
+            fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+                for entry in fs::read_dir(folder).unwrap().flatten() {
+                    if entry.path().is_dir() { walk(&entry.path(), found) } else { found.push(entry.path()) }
+                }
+            }
+            let mut found = Vec::new();
+            walk(&self.0.root, &mut found);
+            let name = |path: &PathBuf| path.strip_prefix(&self.0.root).unwrap().display().to_string();
+            let mut names: Vec<String> = found.iter().map(name).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Image {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0.root);
+        }
+    }
+
+    fn services() -> Vec<Service> {
+        Daemon::ALL.iter().map(|daemon| Service::new(*daemon, None).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_installed_is_removed_again() {
+        let image = Image::new("plain", None);
+        image.0.install(&services()).unwrap();
+        assert_eq!(
+            image.files(),
+            [
+                "etc/systemd/system/tributary-am.service",
+                "etc/systemd/system/tributary-an.service",
+                "etc/tributary/am.toml",
+                "etc/tributary/an.toml"
+            ]
+        );
+        image.0.remove(&services()[..1], false).unwrap();
+        assert_eq!(image.files(), ["etc/systemd/system/tributary-an.service", "etc/tributary/an.toml"]);
+        image.0.remove(&services(), false).unwrap();
+        assert_eq!(image.files(), [] as [&str; 0]);
+        assert!(!image.0.root.join("etc/tributary").exists());
+        assert_eq!(image.0.remove(&services(), false).unwrap(), [], "removing twice is no error");
+    }
+
+    #[test]
+    fn what_was_edited_and_keys_stay_unless_purged() {
+        let image = Image::new("edited", None);
+        let configuration = image.0.root.join("etc/tributary/am.toml");
+        fs::create_dir_all(configuration.parent().unwrap()).unwrap();
+        fs::write(&configuration, "mine").unwrap();
+        fs::write(configuration.with_file_name("node.key"), "secret").unwrap();
+        let jobs = image.0.root.join("var/lib/tributary/am.jobs");
+        fs::create_dir_all(jobs.parent().unwrap()).unwrap();
+        fs::write(&jobs, "jobs").unwrap();
+        let done = image.0.install(&services()).unwrap();
+        assert!(done.iter().any(|done| matches!(done, Done::Kept(what) if what.contains("am.toml"))), "{done:?}");
+        assert_eq!(fs::read_to_string(&configuration).unwrap(), "mine");
+        let done = image.0.remove(&services(), false).unwrap();
+        assert_eq!(done.iter().filter(|done| matches!(done, Done::Kept(_))).count(), 3, "{done:?}");
+        assert_eq!(image.files(), ["etc/tributary/am.toml", "etc/tributary/node.key", "var/lib/tributary/am.jobs"]);
+        image.0.remove(&services(), true).unwrap();
+        assert_eq!(image.files(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_package_gets_its_units_below_its_prefix_and_nothing_else() {
+        let image = Image::new("package", Some("/usr"));
+        image.0.install_units(&services()).unwrap();
+        assert_eq!(
+            image.files(),
+            ["usr/lib/systemd/system/tributary-am.service", "usr/lib/systemd/system/tributary-an.service"]
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! What a unit says.
+
+use std::path::Path;
+
+use crate::settings::Daemon;
+
+/// One service: a daemon under a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Service {
+    daemon: Daemon,
+    name: Option<String>,
+}
+
+/// A name that no service can have.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` cannot be part of a unit's name: use 1 to 64 letters, digits, `-` and `_`")]
+pub struct NameError(String);
+
+impl Service {
+    /// The daemon's only service on this machine, or with a name one of several.
+    pub fn new(daemon: Daemon, name: Option<&str>) -> Result<Self, NameError> {
+        let fits = |name: &str| {
+            (1..=64).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        match name {
+            Some(name) if !fits(name) => Err(NameError(name.to_owned())),
+            name => Ok(Service { daemon, name: name.map(str::to_owned) }),
+        }
+    }
+
+    /// The daemon.
+    pub fn daemon(&self) -> Daemon {
+        self.daemon
+    }
+
+    /// Its file name: `tributary-an.service`, or `tributary-an-NAME.service`.
+    pub fn unit(&self) -> String {
+        format!("tributary-{}.service", self.label())
+    }
+
+    /// The name of its configuration in [`CONFIGURATION`]: `an.toml`, or `an-NAME.toml`.
+    pub fn configuration(&self) -> String {
+        format!("{}.toml", self.label())
+    }
+
+    /// Where a manager keeps its jobs.
+    fn state(&self) -> String {
+        format!("{STATE}/{}.jobs", self.label())
+    }
+
+    fn label(&self) -> String {
+        match &self.name {
+            None => self.daemon.word().to_owned(),
+            Some(name) => format!("{}-{name}", self.daemon),
+        }
+    }
+
+    /// The unit, which runs `program` with the configuration at its usual place.
+    pub fn text(&self, program: &Path) -> String {
+        let Service { daemon, name } = self;
+        let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        let (keeps, start) = match daemon {
+            Daemon::Manager => (format!(" --state {}", self.state()), START_OF_MANAGER),
+            Daemon::Node => (String::new(), START_OF_NODE),
+        };
+        format!(
+            "[Unit]\n\
+             Description=Tributary {title}{name}\n\
+             Documentation=https://github.com/tributary-hpc/tributary\n\
+             Wants=network-online.target\n\
+             After=network-online.target\n\
+             StartLimitIntervalSec=0\n\
+             \n\
+             [Service]\n\
+             Type=notify\n\
+             NotifyAccess=main\n\
+             ExecStart={program} {daemon} --config {CONFIGURATION}/{configuration}{keeps}\n\
+             User={USER}\n\
+             Group={USER}\n\
+             {start}{COMMON}\n\
+             [Install]\n\
+             WantedBy=multi-user.target\n",
+            title = daemon.title(),
+            program = word(&program.to_string_lossy()),
+            configuration = self.configuration(),
+        )
+    }
+}
+
+/// One word of a command line in a unit.
+fn word(text: &str) -> String {
+    let text = text.replace('%', "%%").replace('$', "$$");
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-%$:@=,".contains(&byte);
+    if text.bytes().all(plain) {
+        return text;
+    }
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+}
+
+/// The user that services run as.
+pub(super) const USER: &str = "tributary";
+/// The folder of configurations.
+pub(super) const CONFIGURATION: &str = "/etc/tributary";
+/// The folder of logs, for `log_file`.
+pub(super) const LOGS: &str = "/var/log/tributary";
+
+/// The folder of what managers keep for the next one.
+pub(super) const STATE: &str = "/var/lib/tributary";
+
+/// A manager is ready as soon as it listens. Its own folder is the only place besides the log's that it writes to.
+const START_OF_MANAGER: &str = "\
+TimeoutStartSec=30
+StateDirectory=tributary
+StateDirectoryMode=0750
+";
+/// A node is ready when the manager has taken it in, and the manager may be started later.
+const START_OF_NODE: &str = "TimeoutStartSec=infinity\n";
+
+/// What holds for both daemons. A wrong configuration (exit code 2) does not become right by being tried again. Neither
+/// daemon needs a capability, writes anything but its log and the manager's jobs, or makes memory executable.
+const COMMON: &str = "\
+TimeoutStopSec=15
+WatchdogSec=30
+Restart=on-failure
+RestartSec=2
+RestartPreventExitStatus=2
+LimitNOFILE=65536
+LogsDirectory=tributary
+LogsDirectoryMode=0750
+UMask=0027
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RemoveIPC=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_named_after_its_daemon_and_its_name() {
+        let only = Service::new(Daemon::Node, None).unwrap();
+        assert_eq!((only.unit().as_str(), only.configuration().as_str()), ("tributary-an.service", "an.toml"));
+        let one = Service::new(Daemon::Node, Some("leaf0")).unwrap();
+        assert_eq!(
+            (one.unit().as_str(), one.configuration().as_str()),
+            ("tributary-an-leaf0.service", "an-leaf0.toml")
+        );
+        for bad in ["", "a b", "../x", "x.service", &"x".repeat(65)] {
+            assert!(Service::new(Daemon::Node, Some(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_unit_starts_its_daemon_with_its_file_and_every_line_is_a_section_or_a_setting() {
+        let text = Service::new(Daemon::Manager, Some("a")).unwrap().text(Path::new("/usr/bin/trib"));
+        assert!(
+            text.contains(
+                "\nExecStart=/usr/bin/trib am --config /etc/tributary/am-a.toml --state /var/lib/tributary/am-a.jobs\n"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("Description=Tributary aggregation manager a\n"), "{text}");
+        let node = Service::new(Daemon::Node, None).unwrap().text(Path::new("/usr/bin/trib"));
+        assert!(node.contains("/etc/tributary/an.toml\n") && !node.contains("StateDirectory"), "{node}");
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            let name = line.split('=').next().unwrap();
+            let section = line.starts_with('[') && line.ends_with(']');
+            assert!(section || (line.contains('=') && name.bytes().all(|b| b.is_ascii_alphanumeric())), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_path_stands_in_a_unit_as_one_word() {
+        assert_eq!(word("/opt/trib-1.0/bin/trib"), "/opt/trib-1.0/bin/trib");
+        assert_eq!(word("/opt/my trib/100%/$x"), "\"/opt/my trib/100%%/$$x\"");
+        assert_eq!(word("/a\"b\\c"), "\"/a\\\"b\\\\c\"");
+    }
+}

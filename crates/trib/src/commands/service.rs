@@ -1,0 +1,171 @@
+//! `trib service`: the daemons as services of systemd.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use trib_service::settings::Daemon;
+use trib_service::unit::{Done, Place, Service};
+
+use crate::failure::Failure;
+
+/// Install or remove the daemons as services of systemd
+///
+/// The units restart a daemon that ends or hangs (Type=notify, WatchdogSec), run it as the user `tributary` without any
+/// privilege, and read its settings from /etc/tributary.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    Install(Install),
+    Remove(Remove),
+}
+
+#[derive(Args, Debug)]
+struct Which {
+    /// The daemon; both if left out
+    #[arg(value_enum, value_name = "DAEMON")]
+    daemon: Option<Word>,
+    /// One of several services of this kind on the machine: the unit is tributary-DAEMON-NAME, its settings are DAEMON-NAME.toml
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Below which folder everything lies, for an image; systemd is left alone then
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+    /// Units below PREFIX/lib/systemd/system that run PREFIX/bin/trib, as a package has them; else /etc/systemd/system and
+    /// this program
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Word {
+    /// The aggregation manager
+    Am,
+    /// An aggregation node
+    An,
+}
+
+/// Write the units, settings to begin with, and make the system user
+///
+/// Settings that are there stay as they are. Nothing is started or enabled; the last lines say how.
+#[derive(Args, Debug)]
+#[command(after_help = INSTALL_EXAMPLES)]
+struct Install {
+    #[command(flatten)]
+    which: Which,
+    /// Write the units and nothing else, as packages are built
+    #[arg(long)]
+    units_only: bool,
+    /// Print the units with their paths, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Stop the services and remove what `install` made
+///
+/// Settings that were edited, keys, the manager's jobs and logs stay, unless --purge is given.
+#[derive(Args, Debug)]
+#[command(after_help = REMOVE_EXAMPLES)]
+struct Remove {
+    #[command(flatten)]
+    which: Which,
+    /// Remove edited settings, and after the last service all keys, jobs and logs too
+    #[arg(long)]
+    purge: bool,
+}
+
+impl Arguments {
+    /// Does it.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        match self.action {
+            Action::Install(install) => install.run(),
+            Action::Remove(remove) => remove.run(),
+        }
+    }
+}
+
+impl Which {
+    fn services(&self) -> Result<Vec<Service>, Failure> {
+        let daemons = match self.daemon {
+            Some(Word::Am) => vec![Daemon::Manager],
+            Some(Word::An) => vec![Daemon::Node],
+            None => Daemon::ALL.to_vec(),
+        };
+        let service = |daemon| Service::new(daemon, self.name.as_deref());
+        daemons.into_iter().map(service).collect::<Result<_, _>>().map_err(|error| Failure::Usage(error.to_string()))
+    }
+
+    fn place(&self) -> Result<Place, Failure> {
+        if self.prefix.as_ref().is_some_and(|prefix| !prefix.is_absolute()) {
+            return Err(Failure::Usage("--prefix: units need an absolute path, for example /usr/local".to_owned()));
+        }
+        let program = match &self.prefix {
+            Some(prefix) => prefix.join("bin/trib"),
+            None => super::own_program()?,
+        };
+        Ok(Place { root: self.root.clone(), prefix: self.prefix.clone(), program })
+    }
+}
+
+impl Install {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let (place, services) = (self.which.place()?, self.which.services()?);
+        if self.dry_run {
+            let mut text = String::new();
+            for service in &services {
+                writeln!(text, "# {}\n{}", place.unit(service).display(), service.text(&place.program))
+                    .expect("writing to memory cannot fail");
+            }
+            return print(&text);
+        }
+        if self.units_only {
+            return print(&told(&place.install_units(&services).map_err(Failure::environment)?));
+        }
+        let mut text = told(&place.install(&services).map_err(Failure::environment)?);
+        for service in &services {
+            let (configuration, unit) = (place.configuration(service), service.unit());
+            writeln!(text, "next: edit {}, then: systemctl enable --now {unit}", configuration.display())
+                .expect("writing to memory cannot fail");
+        }
+        print(&text)
+    }
+}
+
+impl Remove {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let done = self.which.place()?.remove(&self.which.services()?, self.purge).map_err(Failure::environment)?;
+        print(&told(&done))
+    }
+}
+
+fn told(done: &[Done]) -> String {
+    let line = |done: &Done| match done {
+        Done::Made(what) => format!("made {what}\n"),
+        Done::Removed(what) => format!("removed {what}\n"),
+        Done::Kept(what) => format!("kept {what}\n"),
+    };
+    done.iter().map(line).collect()
+}
+
+fn print(text: &str) -> Result<ExitCode, Failure> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+const INSTALL_EXAMPLES: &str = "\
+Examples:
+  trib service install am
+  trib service install an --name leaf0      # unit tributary-an-leaf0, settings /etc/tributary/an-leaf0.toml
+  trib service install am --dry-run         # print the unit, do nothing
+  trib service install --units-only --prefix /usr --root debian/tmp";
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  trib service remove an --name leaf0
+  trib service remove --purge";
