@@ -30,7 +30,7 @@ pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, 
     let limits = make_limits(fabric, &plan, &sessions, &request.ask)?;
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
-    let job = fabric.jobs.enter(status_of(request, &sessions))?;
+    let job = fabric.jobs.enter(status_of(request, &limits, &sessions))?;
     fabric.trees.hold(job, claim);
     let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
     for session in sessions.values() {
@@ -118,7 +118,7 @@ fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk
     settle(ask, &Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, sites: &sites })
 }
 
-fn status_of(request: &JobRequest, sessions: &Sessions) -> JobStatus {
+fn status_of(request: &JobRequest, limits: &Limits, sessions: &Sessions) -> JobStatus {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
     JobStatus {
         id: JobId(0),
@@ -127,6 +127,7 @@ fn status_of(request: &JobRequest, sessions: &Sessions) -> JobStatus {
         ranks: request.hosts.len() as u32,
         nodes: sessions.values().map(|session| session.name.clone()).collect(),
         since,
+        limits: Some(limits.clone()),
         adopted: false,
     }
 }

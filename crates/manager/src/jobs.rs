@@ -119,6 +119,11 @@ impl Jobs {
         self.lock().live.values().any(|entry| entry.status.adopted)
     }
 
+    /// The job, if it is admitted and has not ended.
+    pub(crate) fn get(&self, id: JobId) -> Option<JobStatus> {
+        self.lock().live.get(&id).map(|entry| entry.status.clone())
+    }
+
     /// All jobs, oldest first.
     pub(crate) fn list(&self) -> Vec<JobStatus> {
         let table = self.lock();
@@ -185,6 +190,7 @@ mod tests {
             ranks: 1,
             nodes: vec!["a".into(), "b".into()],
             since: 0,
+            limits: None,
             adopted: false,
         }
     }

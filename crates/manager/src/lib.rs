@@ -9,6 +9,7 @@
 //!   admission   a request -> plan -> quota -> grants installed -> ticket
 //!     quota     what the job asked for against what the fabric has
 //!     rendezvous  ranks that find each other here, for programs without an MPI
+//!   explain     one job in detail, as its nodes tell it
 //!   registry    which nodes are connected
 //!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
@@ -25,6 +26,7 @@
 mod admission;
 mod adoption;
 mod error;
+mod explain;
 mod fabric;
 mod jobs;
 mod ledger;

@@ -109,6 +109,10 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 session.counted(&counters);
                 continue;
             }
+            Ok(NodeMessage::Explained { job, parts }) => {
+                session.explained(job, &parts);
+                continue;
+            }
             Ok(NodeMessage::Hosts { jobs }) => {
                 end_adopted(fabric, fabric.jobs.hosted(&session.name, &jobs));
                 continue;

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use trib_control::Channel;
+use trib_wire::control::explanation::NodePart;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::node::ManagerMessage;
 use trib_wire::control::reply::Refusal;
@@ -97,6 +98,7 @@ struct Expected {
     lost: bool,
     installs: BTreeMap<(JobId, NodeId), Sender<Answer>>,
     counters: Vec<Sender<Counters>>,
+    explanations: BTreeMap<JobId, Vec<Sender<Vec<NodePart>>>>,
 }
 
 impl Session {
@@ -178,13 +180,42 @@ impl Session {
         }
     }
 
+    /// Asks what a job does there; at most one question about a job is under way, its answer serves all who ask.
+    pub(crate) fn explain(&self, job: JobId) -> Option<Receiver<Vec<NodePart>>> {
+        let (sender, receiver) = mpsc::channel();
+        let first = {
+            let mut expected = lock(&self.expected);
+            let asked: usize = expected.explanations.values().map(Vec::len).sum();
+            if expected.lost || asked >= QUERIES {
+                return None;
+            }
+            let waiting = expected.explanations.entry(job).or_default();
+            waiting.push(sender);
+            waiting.len() == 1
+        };
+        if first {
+            self.post(ManagerMessage::Explain { job });
+        }
+        Some(receiver)
+    }
+
+    /// The node has told what a job does there.
+    pub(crate) fn explained(&self, job: JobId, parts: &[NodePart]) {
+        let waiting = lock(&self.expected).explanations.remove(&job).unwrap_or_default();
+        for sender in waiting {
+            // Whoever gave up waiting does not mind.
+            let _ = sender.send(parts.to_vec());
+        }
+    }
+
     /// Ends the session: all who wait are told.
     pub(crate) fn lose(&self) {
         self.channel.close();
-        let (installs, _) = {
+        let (installs, _, _) = {
             let mut expected = lock(&self.expected);
+            let Expected { installs, counters, explanations, .. } = std::mem::take(&mut *expected);
             expected.lost = true;
-            (std::mem::take(&mut expected.installs), std::mem::take(&mut expected.counters))
+            (installs, counters, explanations)
         };
         for ((_, node), answers) in installs {
             let _ = answers.send((node, Outcome::Lost));

@@ -111,7 +111,7 @@ mod tests {
 
     fn job(id: u32) -> JobStatus {
         let (name, user, nodes) = ("prog".into(), "ann".into(), vec!["root".into()]);
-        JobStatus { id: JobId(id), name, user, ranks: 3, nodes, since: 5, adopted: false }
+        JobStatus { id: JobId(id), name, user, ranks: 3, nodes, since: 5, limits: None, adopted: false }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use trib_wire::control::request::{Attachment, JobRequest, Request};
 use trib_wire::ids::JobId;
 
 use crate::admission::{admit, end};
+use crate::explain::explain;
 use crate::fabric::Fabric;
 use crate::refuse::{refuse, too_much};
 use crate::status;
@@ -26,6 +27,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
             },
             Ok(Request::EndJob { job }) => end_held(fabric, job, held),
             Ok(Request::Status) => Reply::Status(status::report(fabric)),
+            Ok(Request::Explain { job }) => explain(fabric, job).map_or_else(Reply::Refused, Reply::Explanation),
             Err(Error::Closed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };

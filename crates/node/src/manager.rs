@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error as ControlError, ManagerUrl};
 use trib_wire::JobId;
+use trib_wire::control::explanation::NodePart;
 use trib_wire::control::hello::Role;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
@@ -99,6 +100,7 @@ impl Manager {
                 Ok(())
             }
             ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
+            ManagerMessage::Explain { job } => channel.send(&NodeMessage::Explained { job, parts: self.explain(job) }),
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
         }
@@ -123,6 +125,18 @@ impl Manager {
             // The acceptor answers always; it ends only with the process.
             Ok(Ok(())) | Err(_) => NodeMessage::Installed { job, node },
         }
+    }
+
+    /// The job's logical nodes here. Those of a worker that does not answer in time are left out.
+    fn explain(&self, job: JobId) -> Vec<NodePart> {
+        let (reply, answers) = mpsc::channel();
+        for worker in &self.workers {
+            worker.mailbox.post(Command::Explain(job, reply.clone()));
+        }
+        drop(reply);
+        let deadline = Instant::now() + COUNT;
+        let next = || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+        std::iter::from_fn(next).flatten().collect()
     }
 
     fn count(&self) -> Counters {

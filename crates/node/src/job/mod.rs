@@ -2,9 +2,10 @@
 //!
 //! Map: `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
 //! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `latencies` (how long what
-//! came stayed), `lifetime` (when it is over).
+//! came stayed), `explain` (what it waits for), `lifetime` (when it is over).
 
 mod buffers;
+mod explain;
 mod fold;
 mod latencies;
 mod lifetime;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
 use trib_transport::tcp::{HandshakeError, StreamSocket};
+use trib_wire::control::explanation::NodePart;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::{JobId, NodeId};
 
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Count(Sender<Counters>),
     /// Count, and tell about every logical node.
     Report(Sender<NodeReport>),
+    /// Tell about the logical nodes of one job.
+    Explain(JobId, Sender<Vec<NodePart>>),
     /// End the thread.
     Stop,
 }

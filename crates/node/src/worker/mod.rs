@@ -33,6 +33,7 @@ use trib_transport::clock::Clock;
 use trib_transport::patience::{Patience, Turns};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_wire::JobId;
+use trib_wire::control::explanation::NodePart;
 use trib_wire::control::job::NodeGrant;
 
 use crate::counters::{self, Counters, Tally};
@@ -202,6 +203,7 @@ impl Worker {
                 // Whoever asked may have given up.
                 Command::Count(reply) => drop(reply.send(self.count())),
                 Command::Report(reply) => drop(reply.send(self.report())),
+                Command::Explain(job, reply) => drop(reply.send(self.explain(job))),
                 Command::Stop => self.stopping = true,
             }
         }
@@ -247,6 +249,10 @@ impl Worker {
             latencies += &job.latencies;
         }
         NodeReport { counters, latencies, jobs }
+    }
+
+    fn explain(&self, job: JobId) -> Vec<NodePart> {
+        self.hosted.jobs().filter(|hosted| hosted.io.place.job == job).map(Job::explain).collect()
     }
 
     /// Heartbeats of the cores, lifetimes of the jobs.

@@ -109,7 +109,17 @@ impl Arbiter {
         self.held.len()
     }
 
-    /// Groups that wait.
+    /// Groups that hold a context, by their indices.
+    pub fn held(&self) -> impl Iterator<Item = GroupIndex> {
+        self.held.keys().copied()
+    }
+
+    /// Groups that wait, first come first.
+    pub fn line(&self) -> impl Iterator<Item = GroupIndex> {
+        self.line.iter().map(|waiting| waiting.group)
+    }
+
+    /// How many groups wait.
     pub fn waiting(&self) -> usize {
         self.line.len()
     }

@@ -167,6 +167,11 @@ impl Group {
         Ok(())
     }
 
+    /// The newest streaming operation that a member has announced.
+    pub(super) fn announced(&self) -> Option<u64> {
+        self.posted.iter().flatten().map(|posted| posted.op_seq).max()
+    }
+
     /// One operation on two protocols means that ranks disagree about its length: neither would ever finish.
     pub(super) fn check_paths(&self, place: &Place) -> Result<(), Fault> {
         let Some(datagrams) = &self.datagrams else { return Ok(()) };

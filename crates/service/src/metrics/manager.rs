@@ -76,6 +76,7 @@ mod tests {
                 ranks: 8,
                 nodes: vec!["spine".into()],
                 since: 1_700_000_000,
+                limits: None,
                 adopted: true,
             }],
             refusals: BTreeMap::from([(Resource::StreamThreshold, 2)]),

@@ -8,6 +8,7 @@ mod bench;
 mod credentials;
 mod daemon_options;
 mod doctor;
+mod explain;
 mod fabric;
 mod lab;
 mod manager_option;
@@ -35,6 +36,7 @@ pub enum Command {
     Bench(bench::Arguments),
     Credentials(credentials::Arguments),
     Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
     Fabric(fabric::Arguments),
     Lab(lab::Arguments),
     Plan(plan::Arguments),
@@ -54,6 +56,7 @@ impl Command {
             Self::Bench(arguments) => arguments.run(),
             Self::Credentials(arguments) => arguments.run(),
             Self::Doctor(arguments) => arguments.run(),
+            Self::Explain(arguments) => arguments.run(),
             Self::Fabric(arguments) => arguments.run(),
             Self::Lab(arguments) => arguments.run(),
             Self::Plan(arguments) => arguments.run(),

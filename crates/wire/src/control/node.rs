@@ -26,6 +26,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use super::explanation::NodePart;
 use super::job::NodeGrant;
 use super::reply::Refusal;
 use crate::ids::{JobId, NodeId};
@@ -63,6 +64,13 @@ pub enum NodeMessage {
     },
     /// The answer to `QueryCounters`: names to counts, of the whole process.
     Counters(BTreeMap<String, u64>),
+    /// The answer to `Explain`.
+    Explained {
+        /// The job.
+        job: JobId,
+        /// Its logical nodes here; none if it is not here.
+        parts: Vec<NodePart>,
+    },
     /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one than admitted them.
     Hosts {
         /// The jobs, each once.
@@ -91,4 +99,9 @@ pub enum ManagerMessage {
     },
     /// Send `Counters`.
     QueryCounters,
+    /// Send `Explained`.
+    Explain {
+        /// The job.
+        job: JobId,
+    },
 }

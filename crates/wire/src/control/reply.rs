@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
-use super::job::JobTicket;
+use super::explanation::Explanation;
+use super::job::{JobTicket, Limits};
 use crate::ids::JobId;
 
 /// What a refused request wanted too much of, or what is missing for it.
@@ -115,6 +116,9 @@ pub struct JobStatus {
     pub nodes: Vec<String>,
     /// Admitted at, seconds since 1970-01-01 UTC.
     pub since: u64,
+    /// Its quota.
+    #[serde(default)]
+    pub limits: Option<Limits>,
     /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its ranks are at its nodes.
     #[serde(default)]
     pub adopted: bool,
@@ -148,4 +152,6 @@ pub enum Reply {
     },
     /// The fabric's state.
     Status(StatusReport),
+    /// One job in detail.
+    Explanation(Explanation),
 }

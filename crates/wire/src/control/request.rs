@@ -88,4 +88,9 @@ pub enum Request {
     },
     /// Tell about nodes and jobs. Answer: `Status`.
     Status,
+    /// Tell what a job does and what it waits for. Answer: `Explanation` or `Refused`.
+    Explain {
+        /// The job.
+        job: JobId,
+    },
 }

@@ -1,0 +1,22 @@
+//! A logical node in detail: what its core says, and what only its driver knows.
+
+use trib_wire::control::explanation::{GROUPS_MAX, NodePart};
+
+use super::Job;
+
+impl Job {
+    /// The whole of it.
+    pub(crate) fn explain(&self) -> NodePart {
+        let Job { core, io, .. } = self;
+        let mut part = core.explain(GROUPS_MAX);
+        for (number, child) in part.children.iter_mut().enumerate() {
+            if let Some(traffic) = io.links.traffic(number) {
+                child.connected = true;
+                (child.bytes_in, child.bytes_out, child.queued_bytes) = (traffic.read, traffic.written, traffic.queued);
+            }
+        }
+        part.buffers_held = io.buffers.tokens() as u64;
+        part.payload_bytes_folded = io.bytes_folded;
+        part
+    }
+}

@@ -1,0 +1,93 @@
+//! What a node's groups do and whom they wait for, for who asks why nothing goes on.
+
+use trib_wire::ChildIndex;
+use trib_wire::control::explanation::{ChildPart, ContextsPart, GroupPart, LatePart, LeaseState, NodePart};
+
+use super::group::{Duty, Group};
+use super::{NodeCore, Phase};
+
+impl NodeCore {
+    /// This node, with its first `most` groups: those that wait for something before those that do not. What only the driver
+    /// knows (connections, buffers, bytes) is zero.
+    pub fn explain(&self, most: usize) -> NodePart {
+        let config = &self.place.config;
+        let child = |child: &super::NodeChild| ChildPart {
+            kind: child.kind,
+            ranks: child.ranks.clone(),
+            connected: false,
+            bytes_in: 0,
+            bytes_out: 0,
+            queued_bytes: 0,
+        };
+        let contexts = self.arbiter.as_ref().map(|arbiter| ContextsPart {
+            capacity: config.limits.streams,
+            held: arbiter.held().map(|group| group.0).collect(),
+            line: arbiter.line().map(|group| group.0).collect(),
+        });
+        let folding = || self.table.iter().filter(|group| group.info.duty != Duty::Relay);
+        let busy = folding().filter(|group| group.is_busy());
+        let idle = folding().filter(|group| !group.is_busy());
+        NodePart {
+            node: config.node,
+            parent: config.parent.map(|(parent, _)| parent),
+            children: config.children.iter().map(child).collect(),
+            groups_alive: self.groups() as u64,
+            buffers_held: 0,
+            payload_bytes_folded: 0,
+            contexts,
+            groups: busy.chain(idle).take(most).map(Group::explain).collect(),
+        }
+    }
+}
+
+impl Group {
+    /// Whether some of its members have come to an operation that is not over here, or hold a context.
+    fn is_busy(&self) -> bool {
+        self.lease.holds_context()
+            || self.lease.waiting() != 0
+            || self.info.members.iter().any(|m| self.is_late(m.child))
+    }
+
+    fn explain(&self) -> GroupPart {
+        let late = |member: &super::group::Member| {
+            let (operation, streamed) = self.missing(member.child)?;
+            let (child, rank, ranks) = (member.child, member.first, member.ranks.len());
+            Some(LatePart { child, rank, ranks, operation, streamed })
+        };
+        GroupPart {
+            index: self.info.index.0,
+            tag: self.info.key.tag,
+            members: self.info.key.members.clone(),
+            lease: self.lease_state(),
+            late: self.info.members.iter().filter_map(late).collect(),
+        }
+    }
+
+    fn lease_state(&self) -> LeaseState {
+        match self.lease.phase {
+            Phase::Granted => LeaseState::Streams,
+            Phase::Ending(_) => LeaseState::Ending,
+            Phase::Idle if self.lease.waiting() == 0 => LeaseState::None,
+            Phase::Idle if self.lease.waiting() == self.info.all => LeaseState::Waiting,
+            Phase::Idle => LeaseState::Gathering,
+        }
+    }
+
+    fn is_late(&self, child: ChildIndex) -> bool {
+        self.missing(child).is_some()
+    }
+
+    /// The operation to which others have contributed and this child has not, and whether it is streamed.
+    fn missing(&self, child: ChildIndex) -> Option<(u64, bool)> {
+        if let Some(head) = self.datagrams.as_ref().and_then(|datagrams| datagrams.waits_for(child)) {
+            return Some((head.op_seq, false));
+        }
+        let position = self.info.position(child)?;
+        if let Some(head) = self.streams.as_ref().and_then(|streams| streams.waits_for(position)) {
+            return Some((head.op_seq, true));
+        }
+        let asks = self.lease.waiting();
+        let others_ask = self.lease.phase == Phase::Idle && asks != 0 && asks & (1 << child.0) == 0;
+        others_ask.then(|| Some((self.announced()?, true))).flatten()
+    }
+}

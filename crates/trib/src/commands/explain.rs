@@ -1,0 +1,223 @@
+//! `trib explain`: what a job does, and what it waits for.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use trib_control::Channel;
+use trib_wire::control::explanation::{Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart};
+use trib_wire::control::hello::Role;
+use trib_wire::control::job::{ChildKind, Limits};
+use trib_wire::control::reply::{JobStatus, Reply};
+use trib_wire::control::request::Request;
+use trib_wire::ids::JobId;
+
+use super::manager_option::ManagerOption;
+use crate::failure::Failure;
+use crate::log;
+use crate::table::Table;
+
+/// Show a job's tree, groups and locks, and what it waits for
+///
+/// Asks the manager, which asks the job's aggregation nodes. The last lines say in words which ranks others wait for, at
+/// which operation, and which groups wait for the right to stream and who has it.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The job's number, as `trib status` shows it
+    #[arg(value_name = "JOB")]
+    job: u32,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// How long the manager may take, seconds
+    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    #[command(flatten)]
+    manager: ManagerOption,
+}
+
+impl Arguments {
+    /// Asks and prints.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        log::init_tool();
+        let limit = Duration::from_secs(self.timeout);
+        let channel = Channel::connect(&self.manager.url()?, Role::User, limit)?;
+        let explanation = match channel.ask(&Request::Explain { job: JobId(self.job) }, limit)? {
+            Reply::Explanation(explanation) => explanation,
+            Reply::Refused(refusal) => return Err(trib_control::Error::Refused(refusal).into()),
+            other => return Err(Failure::Operation(format!("the manager answered something else: {other:?}"))),
+        };
+        let text = if self.json {
+            let json = serde_json::to_string_pretty(&explanation).expect("an explanation has string keys only");
+            json + "\n"
+        } else {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
+            text(&explanation, now)
+        };
+        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn text(explanation: &Explanation, now: u64) -> String {
+    let Explanation { job, parts, silent } = explanation;
+    let mut text = head(job, now);
+    let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
+    if !parts.is_empty() {
+        line(format_args!("\n{}", tree(parts)));
+        line(format_args!("{}", groups(parts)));
+    }
+    for name in silent {
+        line(format_args!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`"));
+    }
+    let causes: Vec<String> = parts.iter().flat_map(|hosted| waits(&hosted.at, &hosted.part, parts)).collect();
+    for cause in &causes {
+        line(format_args!("{cause}"));
+    }
+    if causes.is_empty() && silent.is_empty() {
+        line(format_args!("Nothing waits: no rank has begun an operation that others have not."));
+    }
+    text
+}
+
+fn head(job: &JobStatus, now: u64) -> String {
+    let JobStatus { id, name, user, ranks, since, limits, adopted, .. } = job;
+    let age = now.saturating_sub(*since);
+    let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
+    let adopted = if *adopted { ", by an earlier manager" } else { "" };
+    let mut text = format!("{id}: {name}{by}, {ranks} ranks, admitted {age} s ago{adopted}\n");
+    if let Some(Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. }) =
+        limits
+    {
+        writeln!(
+            text,
+            "quota: groups {groups}, window {window}, osts {osts}, payload {payload}, streams {streams}, segment {segment}, \
+             staging {staging}, flight {flight}; streamed above {stream_threshold} bytes"
+        )
+        .expect("writing to memory cannot fail");
+    }
+    text
+}
+
+fn tree(parts: &[HostedPart]) -> Table {
+    let mut table = Table::new(["NODE", "AT", "PARENT", "CHILD", "RANKS", "LINK", "BYTES IN", "BYTES OUT", "QUEUED"]);
+    for HostedPart { at, part } in parts {
+        let parent = part.parent.map_or_else(|| "-".to_owned(), |parent| parent.to_string());
+        for child in &part.children {
+            let kind = match child.kind {
+                ChildKind::Rank(rank) => format!("rank {}", rank.0),
+                ChildKind::Node(node) => node.to_string(),
+            };
+            let link = if child.connected { "open" } else { "closed" };
+            let numbers = [child.bytes_in, child.bytes_out, child.queued_bytes].map(|number| number.to_string());
+            let [bytes_in, bytes_out, queued] = numbers;
+            let (node, ranks) = (part.node.to_string(), child.ranks.to_string());
+            table.row([node, at.clone(), parent.clone(), kind, ranks, link.to_owned(), bytes_in, bytes_out, queued]);
+        }
+    }
+    table
+}
+
+fn groups(parts: &[HostedPart]) -> Table {
+    let mut table = Table::new(["NODE", "GROUP", "TAG", "MEMBERS", "STREAM", "LATE"]);
+    for HostedPart { part, .. } in parts {
+        for group in &part.groups {
+            let late: Vec<String> = group.late.iter().map(|late| late.rank.0.to_string()).collect();
+            let late = if late.is_empty() { "-".to_owned() } else { late.join(",") };
+            table.row([
+                part.node.to_string(),
+                group.index.to_string(),
+                group.tag.to_string(),
+                group.members.to_string(),
+                group.lease.word().to_owned(),
+                late,
+            ]);
+        }
+    }
+    table
+}
+
+/// What waits at one node, a sentence each.
+fn waits<'a>(at: &'a str, part: &'a NodePart, parts: &'a [HostedPart]) -> impl Iterator<Item = String> + 'a {
+    let name = |group: &GroupPart| format!("group of ranks {} (tag {})", group.members, group.tag);
+    let late = move |group: &GroupPart| -> Vec<String> {
+        let sentence = |LatePart { rank, ranks, operation, streamed, .. }: &LatePart| {
+            let who = match ranks {
+                1 => format!("rank {}", rank.0),
+                _ => format!("some of the {ranks} ranks from {} on", rank.0),
+            };
+            let how = if *streamed { "streamed " } else { "" };
+            format!("{at}: the {} waits for {who} to come to its {how}operation {operation}", name(group))
+        };
+        group.late.iter().filter(|late| !is_told_below(part, group, late, parts)).map(sentence).collect()
+    };
+    let locks = part.contexts.iter().filter(|contexts| !contexts.line.is_empty()).map(move |contexts| {
+        let named = |indices: &[u32]| {
+            let tag = |index: &u32| {
+                let known = part.groups.iter().find(|group| group.index == *index);
+                known.map_or_else(|| format!("group {index}"), |group| format!("group {index} (tag {})", group.tag))
+            };
+            indices.iter().map(tag).collect::<Vec<_>>().join(", ")
+        };
+        format!(
+            "{at}: in line for one of {} stream contexts: {}; they are held by {} (more at once: TRIB_QUOTA=streams=N)",
+            contexts.capacity,
+            named(&contexts.line),
+            named(&contexts.held)
+        )
+    });
+    let ending = part.groups.iter().filter(|group| group.lease == LeaseState::Ending);
+    let ending =
+        ending.map(move |group| format!("{at}: the {} finishes, then gives its stream context back", name(group)));
+    part.groups.iter().flat_map(late).chain(locks).chain(ending)
+}
+
+/// Whether the late child is a node that itself says whom it waits for in this group, and so says more.
+fn is_told_below(part: &NodePart, group: &GroupPart, late: &LatePart, parts: &[HostedPart]) -> bool {
+    let Some(ChildKind::Node(below)) = part.children.get(usize::from(late.child.0)).map(|child| child.kind) else {
+        return false;
+    };
+    let same = |other: &&GroupPart| (other.tag, &other.members) == (group.tag, &group.members);
+    let its_groups = parts.iter().filter(|hosted| hosted.part.node == below).flat_map(|hosted| &hosted.part.groups);
+    its_groups.filter(same).any(|other| !other.late.is_empty())
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trib explain 17
+  trib explain 17 --json | jq '.parts[].part.groups[] | select(.late != [])'";
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::RankList;
+    use trib_wire::control::explanation::ContextsPart;
+    use trib_wire::ids::{ChildIndex, NodeId, Rank};
+
+    use super::*;
+
+    #[test]
+    fn who_is_waited_for_and_who_is_in_line_is_said_in_words() {
+        let late = LatePart { child: ChildIndex(1), rank: Rank(3), ranks: 1, operation: 57, streamed: false };
+        let group = |index, lease, late| GroupPart { index, tag: 7, members: RankList::world(4), lease, late };
+        let part = NodePart {
+            node: NodeId(0),
+            parent: None,
+            children: Vec::new(),
+            groups_alive: 2,
+            buffers_held: 0,
+            payload_bytes_folded: 0,
+            contexts: Some(ContextsPart { capacity: 1, held: vec![0], line: vec![1, 9] }),
+            groups: vec![group(0, LeaseState::Streams, vec![late]), group(1, LeaseState::Waiting, Vec::new())],
+        };
+        let said: Vec<String> = waits("leaf0", &part, &[]).collect();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].ends_with("(tag 7) waits for rank 3 to come to its operation 57"), "{said:?}");
+        assert!(
+            said[1].contains("of 1 stream contexts: group 1 (tag 7), group 9; they are held by group 0"),
+            "{said:?}"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! One job in detail, for who asks what it does and what it waits for.
+//!
+//! Every aggregation node tells about its logical nodes of the job; together they are the tree. Ranks that are named are
+//! those of the job, unless it says otherwise.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::job::ChildKind;
+use super::reply::JobStatus;
+use crate::ids::{ChildIndex, NodeId, Rank};
+use crate::ranks::RankList;
+
+/// A job, and where it is.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Explanation {
+    /// What the manager knows of it.
+    pub job: JobStatus,
+    /// Its logical nodes, by number.
+    pub parts: Vec<HostedPart>,
+    /// Aggregation nodes of the job that did not answer.
+    pub silent: Vec<String>,
+}
+
+/// A logical node, and the aggregation node that told about it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct HostedPart {
+    /// The aggregation node's name.
+    pub at: String,
+    /// The logical node.
+    pub part: NodePart,
+}
+
+/// One logical node of the job.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct NodePart {
+    /// Which.
+    pub node: NodeId,
+    /// Its parent; `None` at the root of the tree.
+    pub parent: Option<NodeId>,
+    /// Its children in fold order.
+    pub children: Vec<ChildPart>,
+    /// Groups alive.
+    pub groups_alive: u64,
+    /// Buffers that hold vector data.
+    pub buffers_held: u64,
+    /// Bytes of vector that went into folds.
+    pub payload_bytes_folded: u64,
+    /// Who streams and who waits to; only at the root of the tree, where that is decided.
+    pub contexts: Option<ContextsPart>,
+    /// Groups that fold here: first those that wait for something, then others, at most [`GROUPS_MAX`].
+    pub groups: Vec<GroupPart>,
+}
+
+/// One child of a logical node.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ChildPart {
+    /// A rank, or another logical node.
+    pub kind: ChildKind,
+    /// All ranks at or below it.
+    pub ranks: RankList,
+    /// Whether its stream connection is open.
+    pub connected: bool,
+    /// Bytes read from that connection.
+    pub bytes_in: u64,
+    /// Bytes written to it.
+    pub bytes_out: u64,
+    /// Bytes that wait for it.
+    pub queued_bytes: u64,
+}
+
+/// The stream contexts of a tree.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ContextsPart {
+    /// How many each logical node has.
+    pub capacity: u32,
+    /// Groups that have one, by their indices at this node.
+    pub held: Vec<u32>,
+    /// Groups that wait for one, first come first.
+    pub line: Vec<u32>,
+}
+
+/// One group at one logical node.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct GroupPart {
+    /// Its index at this node; other nodes know it by other indices.
+    pub index: u32,
+    /// The tag that it was made with: together with the members its name for the program.
+    pub tag: u64,
+    /// Its members, in their order.
+    pub members: RankList,
+    /// Its right to stream.
+    pub lease: LeaseState,
+    /// Children that others wait for.
+    pub late: Vec<LatePart>,
+}
+
+/// A group's right to stream, at one node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseState {
+    /// It has none and wants none.
+    None,
+    /// Some of its members want to stream; the others have not come to that operation.
+    Gathering,
+    /// All below this node want to stream, and wait for a context.
+    Waiting,
+    /// It streams.
+    Streams,
+    /// It finishes what has begun, then gives its context back.
+    Ending,
+}
+
+impl LeaseState {
+    /// Its word, as in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            LeaseState::None => "none",
+            LeaseState::Gathering => "gathering",
+            LeaseState::Waiting => "waiting",
+            LeaseState::Streams => "streams",
+            LeaseState::Ending => "ending",
+        }
+    }
+}
+
+/// A child that has not contributed to what others have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct LatePart {
+    /// The child.
+    pub child: ChildIndex,
+    /// The lowest rank of the group at or below it.
+    pub rank: Rank,
+    /// How many ranks of the group are at or below it.
+    pub ranks: u32,
+    /// The operation, counted from the group's first, 0.
+    pub operation: u64,
+    /// Whether the operation is streamed.
+    pub streamed: bool,
+}
+
+/// A program may have thousands of groups, and nobody reads a report of them all.
+pub const GROUPS_MAX: usize = 64;
