@@ -12,6 +12,7 @@ static const struct {
     [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, or refused)"},
     [REASON_BROKEN] = {"broken", "the communicator's tree failed earlier"},
     [REASON_DATATYPE] = {"datatype", "the datatype is derived or not one the tree knows"},
+    [REASON_PADDED] = {"padded", "the pairs of this datatype have padding, which the tree does not carry"},
     [REASON_OPERATOR] = {"operator", "the operator is the program's own or not one the tree knows"},
     [REASON_COMBINATION] = {"combination", "the tree cannot do this operator on this datatype"},
     [REASON_EMPTY] = {"empty", "the vector has no elements"},

@@ -84,12 +84,20 @@ bool config_wants_threads(void)
     return text != NULL && strcmp(text, "multiple") == 0;
 }
 
+static void ask_about(enum trib_dtype dtype, uint32_t supported[CONFIG_DTYPES])
+{
+    for (int op = TRIB_MAX; op <= TRIB_MINLOC; op++)
+        if (trib_supports(dtype, (enum trib_op)op) == 1)
+            supported[dtype] |= UINT32_C(1) << op;
+}
+
 static void ask_library(uint32_t supported[CONFIG_DTYPES])
 {
-    for (int dtype = TRIB_UINT32; dtype <= TRIB_INT8; dtype++)
-        for (int op = TRIB_MAX; op <= TRIB_BXOR; op++)
-            if (trib_supports((enum trib_dtype)dtype, (enum trib_op)op) == 1)
-                supported[dtype] |= UINT32_C(1) << op;
+    for (int value = TRIB_UINT32; value <= TRIB_INT8; value++) {
+        ask_about((enum trib_dtype)value, supported);
+        for (int index = TRIB_UINT32; index <= TRIB_INT8; index++)
+            ask_about(TRIB_PAIR(value, index), supported);
+    }
 }
 
 void config_read(struct config *config)

@@ -15,7 +15,7 @@ enum mode {
     MODE_REPORT, /* nothing goes through the tree; the report counts what would have */
 };
 
-#define CONFIG_DTYPES 16
+#define CONFIG_DTYPES 256 /* trib_dtype, pairs included, is a byte */
 #define CONFIG_TEXT 1024
 
 /* Plain bytes, the same layout on every rank: it is broadcast as it is. */

@@ -50,10 +50,33 @@ enum trib_dtype {
     TRIB_FLOAT16 = 8,
     TRIB_BFLOAT16 = 9,
     TRIB_UINT8 = 10,
-    TRIB_INT8 = 11
+    TRIB_INT8 = 11,
+    TRIB_INDEX_BITS = 0xf0 /* not a type: where TRIB_PAIR puts the index */
 };
 
-enum trib_op { TRIB_MAX = 0, TRIB_MIN = 1, TRIB_SUM = 2, TRIB_PROD = 3, TRIB_BAND = 5, TRIB_BOR = 7, TRIB_BXOR = 9 };
+/* The type of a value directly followed by its index, for TRIB_MAXLOC and TRIB_MINLOC: TRIB_PAIR(TRIB_FLOAT64, TRIB_INT32) has 12
+ * bytes. No padding, no alignment; the index is an integer of any type. count is in pairs. */
+#define TRIB_PAIR(value, index) ((enum trib_dtype)((value) | ((index) + 1) << 4))
+
+/* MAXLOC gives the largest of the values and the smallest of the indices at which a value equals it, MINLOC the smallest value
+ * likewise; a value that is not a number wins. They take pairs, and pairs take nothing else.
+ * Integers wrap. Logical operators (LAND, LOR, LXOR) take 0 for false and all else for true, and give 0 or 1 in the type of
+ * the elements. Logical and bitwise operators take integers only; trib_supports() answers for each combination. In a group of one
+ * rank nothing is computed: it gets what it gave. */
+enum trib_op {
+    TRIB_MAX = 0,
+    TRIB_MIN = 1,
+    TRIB_SUM = 2,
+    TRIB_PROD = 3,
+    TRIB_LAND = 4,
+    TRIB_BAND = 5,
+    TRIB_LOR = 6,
+    TRIB_BOR = 7,
+    TRIB_LXOR = 8,
+    TRIB_BXOR = 9,
+    TRIB_MAXLOC = 10,
+    TRIB_MINLOC = 11
+};
 
 typedef struct trib_context trib_context; /* one job, one rank */
 typedef struct trib_group trib_group;     /* a subset of the job's ranks */

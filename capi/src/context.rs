@@ -97,7 +97,7 @@ pub unsafe extern "C" fn trib_progress(ctx: *mut TribContext) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn trib_supports(t: c_int, op: c_int) -> c_int {
     let combination = crate::collective::reduction(t, op);
-    value_or(0, || Ok(c_int::from(combination.is_ok_and(|(t, op)| trib_client::operation::supports(t, op)))))
+    value_or(0, || Ok(c_int::from(combination.is_ok_and(|(t, op)| op.is_defined_on(t)))))
 }
 
 /// Counters of this rank.

@@ -14,8 +14,14 @@ DTYPES = {  # name -> (code, numpy storage type)
     "float64": (5, np.float64),
     "float16": (8, np.float16),
     "bfloat16": (9, np.uint16),
+    # A value and its index, without padding: the index's code plus one stands above the value's.
+    "float64:int32": (0x25, np.dtype([("value", "<f8"), ("index", "<i4")])),
+    "float32:int64": (0x44, np.dtype([("value", "<f4"), ("index", "<i8")])),
+    "int16:uint8": (0xB7, np.dtype([("value", "<i2"), ("index", "u1")])),
 }
-OPS = {"max": 0, "min": 1, "sum": 2, "prod": 3, "band": 5, "bor": 7, "bxor": 9}
+OPS = {
+    "max": 0, "min": 1, "sum": 2, "prod": 3, "land": 4, "band": 5, "lor": 6, "bor": 7, "lxor": 8, "bxor": 9, "maxloc": 10, "minloc": 11,
+}
 IN_PLACE = c.c_void_p(-1)
 
 

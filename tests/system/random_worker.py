@@ -20,6 +20,8 @@ GROUPS = [
     [3, 6, 0, 5, 1],
 ]
 INTEGERS = ["uint32", "int32", "uint64", "int64"]
+PAIR_OPS = ["maxloc", "minloc"]
+INTEGER_OPS = [op for op in native.OPS if op not in PAIR_OPS]
 
 
 def calls(seed, number, most):
@@ -27,7 +29,7 @@ def calls(seed, number, most):
     draw = random.Random(seed)
     for index in range(number):
         dtype = draw.choice(list(DTYPES))
-        ops = list(native.OPS) if dtype in INTEGERS else ["max", "min", "sum", "prod"]
+        ops = PAIR_OPS if ":" in dtype else INTEGER_OPS if dtype in INTEGERS else ["max", "min", "sum", "prod"]
         group = draw.randrange(len(GROUPS))
         collective = draw.choice(["allreduce"] * 4 + ["reduce", "reduce", "bcast", "bcast", "barrier"]
                                  + ["reduce_scatter", "allgather"] * 2)

@@ -13,6 +13,12 @@ def make_input(dtype, seed, rank, count):
     """Values different on every rank; float sums and products depend on the order and stay finite."""
     random = np.random.default_rng([seed, rank])
     storage = DTYPES[dtype][1]
+    if ":" in dtype:
+        # Few values, so that indices decide about many of them.
+        elements = np.empty(count, storage)
+        elements["value"] = random.integers(-2, 3, count)
+        elements["index"] = random.integers(0, 200, count)
+        return elements
     if dtype in ("float32", "float64"):
         return (random.standard_normal(count) * 3).astype(storage)
     if dtype == "float16":
@@ -34,19 +40,33 @@ def from_bfloat16(bits):
 
 STEP = {
     "max": np.maximum, "min": np.minimum, "sum": np.add, "prod": np.multiply,
+    "land": np.logical_and, "lor": np.logical_or, "lxor": np.logical_xor,
     "band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
 }
+
+
+def fold_pairs(op, operands):
+    """The best of the values, and the smallest index of those that equal it."""
+    pairs = np.stack(operands)
+    best = (np.max if op == "maxloc" else np.min)(pairs["value"], axis=0)
+    beyond = np.iinfo(pairs["index"].dtype).max
+    result = np.empty(operands[0].shape, pairs.dtype)
+    result["value"] = best
+    result["index"] = np.where(pairs["value"] == best, pairs["index"], beyond).min(axis=0)
+    return result
 
 
 def fold(dtype, op, operands):
     """One node: its children's vectors, in order, into one."""
     if len(operands) == 1:
         return operands[0]
+    if ":" in dtype:
+        return fold_pairs(op, operands)
     widen = {"float16": lambda v: v.astype(np.float32), "bfloat16": from_bfloat16}.get(dtype, lambda v: v)
     total = widen(operands[0])
     with np.errstate(over="ignore"):
         for operand in operands[1:]:
-            total = STEP[op](total, widen(operand))
+            total = STEP[op](total, widen(operand)).astype(total.dtype)
         if dtype == "float16":
             return total.astype(np.float16)
     return to_bfloat16(total) if dtype == "bfloat16" else total

@@ -72,6 +72,10 @@ class Interposer(unittest.TestCase):
             _, _, report = self.good(Mpi(fabric, 8, PROGRAMS / "collectives_check"))
         for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
             self.assertGreater(self.tree(report, name), 0, report)
+        left = report["collectives"]["MPI_Allreduce"]["mpi"]
+        self.assertGreater(left["padded"], 0, report)
+        self.assertGreater(left.get("operator", 0) + left.get("datatype", 0), 0, report)
+        self.assertEqual(left.get("combination", 0), 0, report)
 
     def test_every_communicator_constructor(self):
         with Fabric() as fabric:

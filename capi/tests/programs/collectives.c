@@ -117,7 +117,22 @@ static void check_types(void)
     uint64_t bit = (uint64_t)1 << own_rank, bits = 0;
     CHECK(trib_allreduce(world, &bit, &bits, 1, TRIB_UINT64, TRIB_BOR) == TRIB_OK);
     CHECK(bits == ((uint64_t)1 << own_size) - 1);
+    int16_t truth[2] = {(int16_t)(256 + own_rank), (int16_t)own_rank}, truths[2];
+    CHECK(trib_allreduce(world, truth, truths, 2, TRIB_INT16, TRIB_LAND) == TRIB_OK);
+    CHECK(truths[0] == (own_size > 1 ? 1 : truth[0]) && truths[1] == 0);
+    struct __attribute__((packed)) {
+        double value;
+        int32_t index;
+    } pair = {own_rank / 2 * 0.5, (int32_t)(100 - own_rank)}, best;
+    uint32_t last = own_size - 1;
+    CHECK(sizeof pair == 12);
+    CHECK(trib_allreduce(world, &pair, &best, 1, TRIB_PAIR(TRIB_FLOAT64, TRIB_INT32), TRIB_MAXLOC) == TRIB_OK);
+    CHECK(best.value == last / 2 * 0.5 && best.index == (int32_t)(100 - last));
+    CHECK(trib_supports(TRIB_PAIR(TRIB_INT8, TRIB_UINT64), TRIB_MINLOC) == 1);
+    CHECK(trib_supports(TRIB_PAIR(TRIB_INT8, TRIB_FLOAT64), TRIB_MINLOC) == 0 && trib_supports(TRIB_INT8, TRIB_MINLOC) == 0);
+    CHECK(trib_supports(TRIB_PAIR(TRIB_INT8, TRIB_INT8), TRIB_SUM) == 0);
     CHECK(trib_supports(TRIB_BFLOAT16, TRIB_SUM) == 1 && trib_supports(TRIB_FLOAT32, TRIB_BXOR) == 0);
+    CHECK(trib_supports(TRIB_UINT8, TRIB_LXOR) == 1 && trib_supports(TRIB_FLOAT16, TRIB_LAND) == 0);
     CHECK(trib_supports((enum trib_dtype)99, TRIB_SUM) == 0);
 }
 
@@ -322,7 +337,7 @@ static void check_errors(void)
     CHECK(trib_allreduce(world, &x, NULL, 1, TRIB_INT32, TRIB_SUM) == TRIB_ERR_INVALID);
     CHECK(trib_allreduce(world, &x, &y, SIZE_MAX, TRIB_INT32, TRIB_SUM) == TRIB_ERR_INVALID);
     CHECK(trib_allreduce(world, &x, &y, 1, (enum trib_dtype)99, TRIB_SUM) == TRIB_ERR_UNSUPPORTED);
-    CHECK(trib_allreduce(world, &x, &y, 1, TRIB_INT32, (enum trib_op)4) == TRIB_ERR_UNSUPPORTED);
+    CHECK(trib_allreduce(world, &x, &y, 1, TRIB_INT32, (enum trib_op)12) == TRIB_ERR_UNSUPPORTED);
     CHECK(trib_allreduce(world, &x, &y, 1, TRIB_FLOAT32, TRIB_BAND) == TRIB_ERR_UNSUPPORTED);
     CHECK(trib_allreduce_nb(world, &x, &y, 1, TRIB_INT32, TRIB_SUM, NULL) == TRIB_ERR_INVALID);
     CHECK(trib_bcast(world, &x, sizeof x, own_size) == TRIB_ERR_INVALID);

@@ -9,7 +9,7 @@ use trib_wire::{Collective, DataType, ReduceOp, Signature};
 use crate::engine::Shared;
 use crate::error::Error;
 use crate::memory::{Input, Memory};
-use crate::operation::{self, supports};
+use crate::operation;
 use crate::request::{Completion, Request};
 
 /// A group of this rank. Dropping it leaves the group; operations still outstanding fail then.
@@ -167,8 +167,8 @@ impl Group {
     fn lay_out(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Memory, Error> {
         let Signature { collective, dtype, op, root, .. } = *signature;
         let (rank, size) = (self.rank(), self.size());
-        if !supports(dtype, op) {
-            return Err(Error::Unsupported(format!("the tree does not reduce {dtype} with {op}")));
+        if let Some(reason) = op.refusal(dtype.class()) {
+            return Err(Error::Unsupported(format!("the tree does not reduce {dtype} with {op}: {reason}")));
         }
         if root >= size {
             return Err(Error::Invalid(format!("root {root} is not a rank of this group of {size}")));

@@ -39,4 +39,4 @@ pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
 pub use trib_proto::Path;
-pub use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature};
+pub use trib_wire::{Collective, DataType, RankList, ReduceOp, Scalar, Signature};

@@ -32,24 +32,7 @@ pub const fn allgather(bytes: u64) -> Signature {
     moving(Collective::Allgather, bytes, 0)
 }
 
-/// Whether the tree can do this combination.
-pub const fn supports(dtype: DataType, op: ReduceOp) -> bool {
-    !(dtype.is_float() && matches!(op, ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor))
-}
-
 /// Data that is not computed with is bytes laid over zeros.
 const fn moving(collective: Collective, count: u64, root: u32) -> Signature {
     Signature { collective, dtype: DataType::U8, op: ReduceOp::BitOr, root, count }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_of_floating_point_numbers_are_not_combined() {
-        assert!(supports(DataType::F16, ReduceOp::Sum));
-        assert!(supports(DataType::U8, ReduceOp::BitXor));
-        assert!(!supports(DataType::BF16, ReduceOp::BitAnd));
-    }
 }

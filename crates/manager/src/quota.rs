@@ -6,6 +6,7 @@ use trib_topology::{Bound, LimitTable};
 use trib_wire::control::job::Limits;
 use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::control::request::QuotaAsk;
+use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::HEADER_LEN;
 
 use crate::refuse::too_much;
@@ -38,7 +39,10 @@ pub(crate) struct Site {
 pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refusal> {
     let table = ground.table;
     let payload_bound = payload_bound(ground);
-    let payload = choose(Resource::Payload, "payload", ask.payload.map(u64::from), payload_bound, 8..=u64::MAX, 8)?;
+    let piece = |resource, name, ask: Option<u32>, bound| {
+        choose(resource, name, ask.map(u64::from), bound, ELEMENT_MAX as u64..=u64::MAX, 8)
+    };
+    let payload = piece(Resource::Payload, "payload", ask.payload, payload_bound)?;
     let number = |resource, name, ask: Option<u32>, bound, step| {
         choose(resource, name, ask.map(u64::from), bound, step..=u64::MAX, step).map(|value| value as u32)
     };
@@ -48,7 +52,7 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
         osts: number(Resource::Osts, "osts", ask.osts, table.osts, 1)?,
         payload: payload as u32,
         streams: number(Resource::Streams, "streams", ask.streams, table.streams, 1)?,
-        segment: number(Resource::Segment, "segment", ask.segment, table.segment, 8)?,
+        segment: piece(Resource::Segment, "segment", ask.segment, table.segment)? as u32,
         staging: number(Resource::Staging, "staging", ask.staging, table.staging, 1)?,
         flight: number(Resource::Flight, "flight", ask.flight, table.flight, 1)?,
         stream_threshold: choose(

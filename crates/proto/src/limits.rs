@@ -1,5 +1,7 @@
 //! The quota of a job as the core uses it.
 
+use trib_wire::datatype::ELEMENT_MAX;
+
 use crate::time::Nanos;
 
 /// What one job may use at one node; see `trib_wire::control::job::Limits` for each field's meaning.
@@ -11,11 +13,11 @@ pub struct Limits {
     pub window: u32,
     /// LLT slots of all groups together.
     pub osts: u32,
-    /// Bytes of vector per LLT fragment, a multiple of 8.
+    /// Bytes of vector per LLT fragment, at most; a multiple of 8.
     pub payload: u32,
     /// Groups that may stream at once.
     pub streams: u32,
-    /// Bytes of vector per SAT segment, a multiple of 8.
+    /// Bytes of vector per SAT segment, at most; a multiple of 8.
     pub segment: u32,
     /// Segments that a child may be ahead of the fold.
     pub staging: u32,
@@ -48,10 +50,10 @@ impl Limits {
         (1..=WINDOW_MAX).contains(&self.window)
             && self.groups >= 1
             && self.osts >= self.window
-            && self.payload >= 8
+            && self.payload >= ELEMENT_MAX as u32
             && self.payload <= DATAGRAM_MAX
             && self.payload.is_multiple_of(8)
-            && self.segment >= 8
+            && self.segment >= ELEMENT_MAX as u32
             && self.segment <= max
             && self.segment.is_multiple_of(8)
             && self.staging >= 1
@@ -63,12 +65,23 @@ impl Limits {
             && self.dead_after > self.heartbeat
     }
 
-    /// Bytes of one segment for a vector of this many bytes: short vectors are cut finer, so that the levels of
-    /// the tree work at the same time.
-    pub fn segment_for(&self, vector: u64) -> u32 {
-        let fine = (vector / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
-        fine.min(u64::from(self.segment)) as u32
+    /// Bytes of one fragment of a vector whose elements have this many bytes: no element is cut.
+    pub fn fragment_for(&self, element: u32) -> u32 {
+        whole(self.payload, element)
     }
+
+    /// Bytes of one segment for a vector of this many bytes: short vectors are cut finer, so that the levels of
+    /// the tree work at the same time. No element is cut.
+    pub fn segment_for(&self, vector: u64, element: u32) -> u32 {
+        let fine = (vector / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
+        whole(fine.min(u64::from(self.segment)) as u32, element)
+    }
+}
+
+/// Bytes of the whole elements in `bytes`. Numbers divide the limits, which are multiples of 8; pairs need not: an element may
+/// have 3, 6 or 12 bytes.
+fn whole(bytes: u32, element: u32) -> u32 {
+    bytes - bytes % element
 }
 
 impl From<&trib_wire::control::job::Limits> for Limits {

@@ -14,16 +14,7 @@
 
 use core::ops::Range;
 
-use trib_wire::{Collective, RankList, ReduceOp, Signature};
-
-/// Whether the collective computes with this type and operator, or does not compute at all: bits of a floating-point
-/// number are no operands.
-pub fn is_computable(signature: &Signature) -> bool {
-    let computes =
-        matches!(signature.collective, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter);
-    let bitwise = matches!(signature.op, ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor);
-    !(computes && bitwise && signature.dtype.is_float())
-}
+use trib_wire::{Collective, RankList, Signature};
 
 /// Bytes of the vector; `None` if that is 2^63 or more.
 pub fn vector_len(signature: &Signature, size: u32) -> Option<u64> {

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use half::{bf16, f16};
-use trib_wire::{DataType, ReduceOp};
+use trib_wire::{DataType, ReduceOp, Scalar};
 
 use crate::{Path, cells, fold_into_on};
 
@@ -84,23 +84,26 @@ pub struct Options {
     pub budget: Duration,
     /// Paths to compare; those that this processor lacks are left out.
     pub paths: Vec<Path>,
+    /// Types of elements.
+    pub types: Vec<DataType>,
     /// Bytes of each of the three large vectors, at least a window of 2 MiB, best beyond the last cache.
     pub memory_bytes: usize,
 }
 
 impl Default for Options {
-    /// 8 seconds, the best path, 128 MiB.
+    /// 8 seconds, the best path, every type, 128 MiB.
     fn default() -> Options {
-        let paths = vec![Path::best()];
-        Options { budget: Duration::from_secs(8), paths, memory_bytes: 128 << 20 }
+        let (paths, types) = (vec![Path::best()], DataType::ALL.to_vec());
+        Options { budget: Duration::from_secs(8), paths, types, memory_bytes: 128 << 20 }
     }
 }
 
-/// Measures every cell of the table.
+/// Measures every cell of the types that the options name.
 pub fn measure(options: &Options) -> Report {
     let memory_bytes = options.memory_bytes.max(WINDOW_BYTES) / WINDOW_BYTES * WINDOW_BYTES;
     let paths: Vec<Path> = options.paths.iter().copied().filter(|path| path.is_available()).collect();
-    let each = options.budget / ((cells().count() * paths.len() + 2) * 2) as u32;
+    let count = cells().filter(|cell| options.types.contains(&cell.0)).count();
+    let each = options.budget / ((count * paths.len() + 2) * 2) as u32;
     let mut vectors = Vectors::new(memory_bytes);
     let baselines = Residence::ALL.map(|residence| Baseline {
         residence,
@@ -112,7 +115,7 @@ pub fn measure(options: &Options) -> Report {
         }),
     });
     let mut rows = Vec::new();
-    for &dtype in DataType::ALL {
+    for &dtype in &options.types {
         vectors.fill(dtype);
         for &path in &paths {
             for (at, residence) in Residence::ALL.into_iter().enumerate() {
@@ -134,40 +137,76 @@ pub fn measure(options: &Options) -> Report {
 struct Vectors {
     large: [Vec<u8>; 3],
     next: usize,
+    /// Bytes of one element: windows hold whole ones.
+    element: usize,
+    contents: Option<Contents>,
+}
+
+/// What the vectors are filled with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Ones(Scalar),
+    Mixed,
 }
 
 impl Vectors {
     fn new(bytes: usize) -> Vectors {
         // Not zero: zeroed pages would all be one page until they are written.
-        Vectors { large: [1, 2, 3].map(|value| vec![value; bytes]), next: 0 }
+        Vectors { large: [1, 2, 3].map(|value| vec![value; bytes]), next: 0, element: 1, contents: None }
     }
 
-    /// Ones: under no operator do they ever become denormals, which are slow and not what is measured.
+    /// Numbers are ones: under no operator do they ever become denormals, which are slow and not what is measured. Pairs are
+    /// any bits: nobody can foresee which of two wins.
     fn fill(&mut self, dtype: DataType) {
-        let one = match dtype {
-            DataType::F64 => 1_f64.to_le_bytes().to_vec(),
-            DataType::F32 => 1_f32.to_le_bytes().to_vec(),
-            DataType::F16 => f16::ONE.to_le_bytes().to_vec(),
-            DataType::BF16 => bf16::ONE.to_le_bytes().to_vec(),
-            integer => 1_u64.to_le_bytes()[..integer.size()].to_vec(),
+        self.element = dtype.size();
+        let contents = dtype.index().map_or(Contents::Ones(dtype.value()), |_| Contents::Mixed);
+        if self.contents == Some(contents) {
+            return;
+        }
+        self.contents = Some(contents);
+        let window = match contents {
+            Contents::Ones(number) => one(number).repeat(WINDOW_BYTES / number.size()),
+            Contents::Mixed => mixed(),
         };
-        let ones = one.repeat(WINDOW_BYTES / one.len());
         for vector in &mut self.large {
-            vector.chunks_exact_mut(WINDOW_BYTES).for_each(|window| window.copy_from_slice(&ones));
+            vector.chunks_exact_mut(WINDOW_BYTES).for_each(|target| target.copy_from_slice(&window));
         }
     }
 
     /// The next window of each vector: always the same bytes in cache, those unused for longest in memory.
     fn window(&mut self, residence: Residence) -> [&mut [u8]; 3] {
         let range = match residence {
-            Residence::Cache => 0..CACHE_BYTES,
+            Residence::Cache => 0..CACHE_BYTES - CACHE_BYTES % self.element,
             Residence::Memory => {
                 self.next = (self.next + WINDOW_BYTES) % self.large[0].len();
-                self.next..self.next + WINDOW_BYTES
+                self.next..self.next + WINDOW_BYTES - WINDOW_BYTES % self.element
             }
         };
         self.large.each_mut().map(|vector| &mut vector[range.clone()])
     }
+}
+
+/// The number 1 as it lies in a vector.
+fn one(scalar: Scalar) -> Vec<u8> {
+    match scalar {
+        Scalar::F64 => 1_f64.to_le_bytes().to_vec(),
+        Scalar::F32 => 1_f32.to_le_bytes().to_vec(),
+        Scalar::F16 => f16::ONE.to_le_bytes().to_vec(),
+        Scalar::BF16 => bf16::ONE.to_le_bytes().to_vec(),
+        integer => 1_u64.to_le_bytes()[..integer.size()].to_vec(),
+    }
+}
+
+/// A window of bits without a pattern (xorshift).
+fn mixed() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    core::iter::repeat_with(next).take(WINDOW_BYTES / 8).flatten().collect()
 }
 
 /// Best rate over rounds of `work`, which touches every byte of a window `touches` times.
@@ -223,7 +262,8 @@ mod tests {
 
     #[test]
     fn every_cell_gets_a_rate_in_both_places() {
-        let options = Options { budget: Duration::ZERO, paths: vec![Path::Portable, Path::best()], memory_bytes: 1 };
+        let paths = vec![Path::Portable, Path::best()];
+        let options = Options { budget: Duration::ZERO, paths, memory_bytes: 1, ..Options::default() };
         let report = measure(&options);
         assert_eq!(report.memory_bytes, WINDOW_BYTES);
         assert_eq!(report.rows.len(), 2 * 2 * cells().count());

@@ -1,5 +1,6 @@
 //! The entry points: check the vectors, choose the kernel, fold.
 
+use trib_wire::combination::Class;
 use trib_wire::{DataType, ReduceOp};
 
 use crate::environment::Environment;
@@ -37,12 +38,13 @@ pub fn fold_into_on(
     first: &mut [u8],
     rest: &[&[u8]],
 ) -> Result<(), FoldError> {
-    let kernels = table::kernels(dtype, op).ok_or(FoldError::Unsupported { dtype, op })?;
+    let cell = table::cell(dtype, op).ok_or(FoldError::Unsupported { dtype, op })?;
     check_lengths(dtype, first, rest)?;
     assert!(path.is_available(), "this processor has no {path}");
-    let _environment = dtype.is_float().then(Environment::enter);
+    // Pairs are compared as integers.
+    let _environment = (dtype.class() == Class::Float).then(Environment::enter);
     // SAFETY: the processor has the instructions of the path, checked in the line above.
-    unsafe { kernels.on(path)(first, rest) };
+    unsafe { cell.kernels.on(path)(first, rest, &cell.order) };
     Ok(())
 }
 
@@ -87,7 +89,7 @@ mod tests {
             |first: &mut [u8], dtype, op, rest: &[&[u8]]| fold_into(dtype, op, first, rest).unwrap_err().to_string();
         assert_eq!(
             fold(&mut first, DataType::F32, ReduceOp::BitXor, &[&[1; 8]]),
-            "operator bxor is not defined for float32"
+            "operator bxor is not defined for float32: the bits of a floating-point number are no operands"
         );
         assert_eq!(
             fold(&mut first, DataType::I32, ReduceOp::Sum, &[&[1; 8], &[1; 4]]),

@@ -5,8 +5,8 @@ use trib_wire::{DataType, ReduceOp};
 /// A fold that cannot be computed as asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FoldError {
-    /// The table has no such cell; ask [`supports`](crate::supports) first.
-    #[error("operator {op} is not defined for {dtype}")]
+    /// There is no such cell ([`trib_wire::combination`]).
+    #[error("operator {op} is not defined for {dtype}: {}", op.refusal(dtype.class()).unwrap_or("no kernel"))]
     Unsupported {
         /// Type of the elements.
         dtype: DataType,

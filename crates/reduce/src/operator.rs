@@ -1,33 +1,56 @@
 //! Operators on two accumulators.
 
+use crate::pair::Order;
+
 /// A reduction operator on the accumulator type `W`.
 ///
 /// Pure functions of their operands' bits: how many of them one instruction computes cannot show.
-pub(crate) trait Op<W>: 'static {
+pub(crate) trait Op<W>: Copy + 'static {
+    /// The operator of a cell; only that of pairs has something to know.
+    fn new(order: &Order) -> Self;
+
     /// One step of a fold.
-    fn apply(left: W, right: W) -> W;
+    fn apply(self, left: W, right: W) -> W;
 }
 
 /// Larger of two.
+#[derive(Clone, Copy)]
 pub(crate) struct Max;
 /// Smaller of two.
+#[derive(Clone, Copy)]
 pub(crate) struct Min;
 /// Addition.
+#[derive(Clone, Copy)]
 pub(crate) struct Sum;
 /// Multiplication.
+#[derive(Clone, Copy)]
 pub(crate) struct Prod;
+/// 1 where both operands are not 0, else 0.
+#[derive(Clone, Copy)]
+pub(crate) struct LogicalAnd;
+/// 1 where an operand is not 0, else 0.
+#[derive(Clone, Copy)]
+pub(crate) struct LogicalOr;
+/// 1 where one operand is 0 and the other is not, else 0.
+#[derive(Clone, Copy)]
+pub(crate) struct LogicalXor;
 /// Bitwise and.
+#[derive(Clone, Copy)]
 pub(crate) struct BitAnd;
 /// Bitwise or.
+#[derive(Clone, Copy)]
 pub(crate) struct BitOr;
 /// Bitwise exclusive or.
+#[derive(Clone, Copy)]
 pub(crate) struct BitXor;
 
 macro_rules! operators {
     ($type:ty: $($op:ident = |$left:ident, $right:ident| $value:expr;)*) => { $(
         impl Op<$type> for $op {
             #[inline(always)]
-            fn apply($left: $type, $right: $type) -> $type { $value }
+            fn new(_: &Order) -> $op { $op }
+            #[inline(always)]
+            fn apply(self, $left: $type, $right: $type) -> $type { $value }
         }
     )* };
 }
@@ -39,6 +62,9 @@ macro_rules! integer {
             Min = |left, right| if left < right { left } else { right };
             Sum = |left, right| left.wrapping_add(right);
             Prod = |left, right| left.wrapping_mul(right);
+            LogicalAnd = |left, right| <$type>::from((left != 0) & (right != 0));
+            LogicalOr = |left, right| <$type>::from((left | right) != 0);
+            LogicalXor = |left, right| <$type>::from((left != 0) ^ (right != 0));
             BitAnd = |left, right| left & right;
             BitOr = |left, right| left | right;
             BitXor = |left, right| left ^ right;

@@ -1,49 +1,52 @@
 //! What is supported: the one list of datatype, operators and the element type they are computed on.
 
-use std::fmt::Write;
-
-use trib_wire::{DataType, ReduceOp};
+use trib_wire::{DataType, ReduceOp, Scalar};
 
 use crate::element::{BF16, F16};
 use crate::operator;
+use crate::pair::{Bits, Order};
 use crate::simd::Kernels;
 
 /// One datatype with one operator.
-struct Cell {
+#[derive(Clone, Copy)]
+pub(crate) struct Cell {
     dtype: DataType,
     op: ReduceOp,
-    kernels: Kernels,
+    /// What its kernels have to know of it.
+    pub(crate) order: Order,
+    pub(crate) kernels: Kernels,
 }
 
 macro_rules! cells {
     ($($dtype:ident as $element:ty => $($op:ident)*;)*) => {
-        const CELLS: &[Cell] = &[$($(Cell {
+        const NUMBERS: &[Cell] = &[$($(Cell {
             dtype: DataType::$dtype,
             op: ReduceOp::$op,
+            order: Order::NONE,
             kernels: Kernels::of::<$element, operator::$op>(),
         },)*)*];
     };
 }
 
-// Wrapping sums and products do not see the sign, bitwise operators do not see the width.
+// Wrapping sums and products and logical operators do not see the sign, bitwise operators do not see the width.
 cells! {
-    U8   as u8   => Max Min Sum Prod BitAnd BitOr BitXor;
+    U8   as u8   => Max Min Sum Prod LogicalAnd LogicalOr LogicalXor BitAnd BitOr BitXor;
     I8   as i8   => Max Min;
-    I8   as u8   => Sum Prod BitAnd BitOr BitXor;
-    U16  as u16  => Max Min Sum Prod;
+    I8   as u8   => Sum Prod LogicalAnd LogicalOr LogicalXor BitAnd BitOr BitXor;
+    U16  as u16  => Max Min Sum Prod LogicalAnd LogicalOr LogicalXor;
     U16  as u8   => BitAnd BitOr BitXor;
     I16  as i16  => Max Min;
-    I16  as u16  => Sum Prod;
+    I16  as u16  => Sum Prod LogicalAnd LogicalOr LogicalXor;
     I16  as u8   => BitAnd BitOr BitXor;
-    U32  as u32  => Max Min Sum Prod;
+    U32  as u32  => Max Min Sum Prod LogicalAnd LogicalOr LogicalXor;
     U32  as u8   => BitAnd BitOr BitXor;
     I32  as i32  => Max Min;
-    I32  as u32  => Sum Prod;
+    I32  as u32  => Sum Prod LogicalAnd LogicalOr LogicalXor;
     I32  as u8   => BitAnd BitOr BitXor;
-    U64  as u64  => Max Min Sum Prod;
+    U64  as u64  => Max Min Sum Prod LogicalAnd LogicalOr LogicalXor;
     U64  as u8   => BitAnd BitOr BitXor;
     I64  as i64  => Max Min;
-    I64  as u64  => Sum Prod;
+    I64  as u64  => Sum Prod LogicalAnd LogicalOr LogicalXor;
     I64  as u8   => BitAnd BitOr BitXor;
     F16  as F16  => Max Min Sum Prod;
     BF16 as BF16 => Max Min Sum Prod;
@@ -51,83 +54,96 @@ cells! {
     F64  as f64  => Max Min Sum Prod;
 }
 
-/// Whether vectors of this type can be folded with this operator.
-pub fn supports(dtype: DataType, op: ReduceOp) -> bool {
-    kernels(dtype, op).is_some()
-}
+/// Every pair under both of its operators.
+const PAIRS: &[Cell] = &pairs();
 
-/// Every supported pair, types in the order of the list.
-pub fn cells() -> impl Iterator<Item = (DataType, ReduceOp)> {
-    CELLS.iter().map(|cell| (cell.dtype, cell.op))
-}
-
-/// The table as Markdown: a row per type, a column per operator.
-pub fn markdown() -> String {
-    let mut text = String::from("| type |");
-    let mut rule = String::from("\n| --- |");
-    for op in ReduceOp::ALL {
-        write!(text, " {op} |").expect("writing to a string");
-        rule.push_str(" --- |");
-    }
-    text.push_str(&rule);
-    for &dtype in DataType::ALL {
-        write!(text, "\n| {dtype} |").expect("writing to a string");
-        for &op in ReduceOp::ALL {
-            text.push_str(if supports(dtype, op) { " yes |" } else { " - |" });
-        }
-    }
-    text.push('\n');
-    text
-}
-
-/// The kernels of one cell.
-pub(crate) fn kernels(dtype: DataType, op: ReduceOp) -> Option<&'static Kernels> {
-    let place = PLACES[dtype.code() as usize][op.code() as usize];
-    CELLS.get(usize::from(place)).map(|cell| &cell.kernels)
-}
-
-/// Position in the list by the two codes, so that a lookup costs two loads.
-static PLACES: [[u8; CODES]; CODES] = places();
-
-const fn places() -> [[u8; CODES]; CODES] {
-    let mut places = [[NOWHERE; CODES]; CODES];
+const fn pairs() -> [Cell; 2 * DataType::PAIRS.len()] {
+    let mut cells = [NUMBERS[0]; 2 * DataType::PAIRS.len()];
     let mut at = 0;
-    while at < CELLS.len() {
-        let place = &mut places[CELLS[at].dtype.code() as usize][CELLS[at].op.code() as usize];
-        assert!(*place == NOWHERE, "one cell is listed twice");
-        *place = at as u8;
+    while at < cells.len() {
+        let dtype = DataType::PAIRS[at / 2];
+        let op = if at % 2 == 0 { ReduceOp::MaxLoc } else { ReduceOp::MinLoc };
+        let (value, index) = (dtype.value(), dtype.index().expect("a pair"));
+        cells[at] = Cell { dtype, op, order: Order::of(value, index, op), kernels: with_value(value, index) };
         at += 1;
     }
+    cells
+}
+
+/// Pairs share the kernels of their widths; floats have some of their own.
+const fn with_value(value: Scalar, index: Scalar) -> Kernels {
+    match (value.is_float(), value.size()) {
+        (false, 1) => with_index::<u8, false>(index),
+        (false, 2) => with_index::<u16, false>(index),
+        (false, 4) => with_index::<u32, false>(index),
+        (false, _) => with_index::<u64, false>(index),
+        (true, 2) => with_index::<u16, true>(index),
+        (true, 4) => with_index::<u32, true>(index),
+        (true, _) => with_index::<u64, true>(index),
+    }
+}
+
+const fn with_index<V: Bits, const FLOAT: bool>(index: Scalar) -> Kernels {
+    match index.size() {
+        1 => Kernels::of_pairs::<V, u8, FLOAT>(),
+        2 => Kernels::of_pairs::<V, u16, FLOAT>(),
+        4 => Kernels::of_pairs::<V, u32, FLOAT>(),
+        _ => Kernels::of_pairs::<V, u64, FLOAT>(),
+    }
+}
+
+/// Every type with every operator on it, types in the order of the list.
+pub fn cells() -> impl Iterator<Item = (DataType, ReduceOp)> {
+    all().map(|cell| (cell.dtype, cell.op))
+}
+
+fn all() -> impl Iterator<Item = &'static Cell> {
+    NUMBERS.iter().chain(PAIRS)
+}
+
+/// One cell.
+pub(crate) fn cell(dtype: DataType, op: ReduceOp) -> Option<&'static Cell> {
+    PLACES[usize::from(dtype.code())][usize::from(op.code())]
+}
+
+/// The cells by the two codes, so that a lookup costs one load.
+static PLACES: [[Option<&Cell>; OPERATORS]; TYPES] = places();
+
+const fn places() -> [[Option<&'static Cell>; OPERATORS]; TYPES] {
+    let mut places = [[None; OPERATORS]; TYPES];
+    enter(NUMBERS, &mut places);
+    enter(PAIRS, &mut places);
     places
 }
 
-/// Above every code of a type or operator; with one beyond it, evaluating [`PLACES`] fails the build.
-const CODES: usize = 16;
+const fn enter(cells: &'static [Cell], places: &mut [[Option<&'static Cell>; OPERATORS]; TYPES]) {
+    let mut at = 0;
+    while at < cells.len() {
+        let place = &mut places[cells[at].dtype.code() as usize][cells[at].op.code() as usize];
+        assert!(place.is_none(), "one cell is listed twice");
+        *place = Some(&cells[at]);
+        at += 1;
+    }
+}
 
-const NOWHERE: u8 = u8::MAX;
+/// Codes that a byte can hold; those of no type have no cells.
+const TYPES: usize = 256;
 
-const _: () = assert!(CELLS.len() < NOWHERE as usize);
+/// Codes of operators; with one beyond, evaluating [`PLACES`] fails the build.
+const OPERATORS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trib_wire::combination::combinations;
 
     #[test]
-    fn every_type_has_arithmetic_and_integers_have_bits() {
-        for &dtype in DataType::ALL {
-            for &op in ReduceOp::ALL {
-                let bitwise = matches!(op, ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor);
-                assert_eq!(supports(dtype, op), !(bitwise && dtype.is_float()), "{dtype} {op}");
-            }
-        }
-        assert_eq!(cells().count(), 12 * 4 + 8 * 3);
-    }
-
-    #[test]
-    fn the_text_shows_what_the_table_holds() {
-        let text = markdown();
-        assert_eq!(text.lines().count(), 2 + DataType::ALL.len());
-        assert_eq!(text.matches(" yes |").count(), cells().count());
-        assert!(text.contains("| bfloat16 | yes | yes | yes | yes | - | - | - |"), "{text}");
+    fn there_are_kernels_for_what_is_defined_and_for_nothing_else() {
+        let sorted = |mut cells: Vec<_>| {
+            cells.sort_unstable();
+            cells
+        };
+        let defined = combinations().collect::<Vec<_>>();
+        assert_eq!(sorted(cells().collect()), sorted(defined));
     }
 }

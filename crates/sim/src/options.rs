@@ -71,9 +71,9 @@ pub struct Options {
 impl Options {
     /// The options of a seed.
     pub fn draw(rng: &mut Rng) -> Options {
-        let payload = 8 * rng.between(1, 8) as u32;
+        let payload = 8 * rng.between(2, 8) as u32;
         let window = rng.pick(&[1, 1, 2, 2, 3, 4, 4, 8, 16]);
-        let segment = if rng.chance(100) { 8 * 1024 * rng.between(1, 4) as u32 } else { 8 * rng.scaled(1, 256) as u32 };
+        let segment = if rng.chance(100) { 8 * 1024 * rng.between(1, 4) as u32 } else { 8 * rng.scaled(2, 256) as u32 };
         let clean = rng.chance(200);
         let fault = |rng: &mut Rng, chance: u64, most: u64| {
             if !clean && rng.chance(chance) { rng.between(1, most) } else { 0 }

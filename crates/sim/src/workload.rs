@@ -274,7 +274,7 @@ fn random_group(rng: &mut Rng, ranks: u32, others: &[GroupPlan]) -> GroupPlan {
 
 fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
     let collective = rng.pick(Collective::ALL);
-    let computes = matches!(collective, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter);
+    let computes = collective.computes();
     let rooted = matches!(collective, Collective::Reduce | Collective::Bcast);
     let dtype = if computes { rng.pick(DataType::ALL) } else { DataType::U8 };
     let blocks = match collective {
@@ -293,7 +293,7 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
     Signature {
         collective,
         dtype,
-        op: if computes { rng.pick(operators(dtype)) } else { ReduceOp::BitOr },
+        op: if computes { rng.pick(&operators(dtype)) } else { ReduceOp::BitOr },
         root: if rooted { rng.below(size) as u32 } else { 0 },
         count: match collective {
             Collective::Barrier => 0,
@@ -302,10 +302,9 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
     }
 }
 
-/// The operators that are defined for a type.
-fn operators(dtype: DataType) -> &'static [ReduceOp] {
-    let arithmetic = 4;
-    if dtype.is_float() { &ReduceOp::ALL[..arithmetic] } else { ReduceOp::ALL }
+/// The operators that are defined on a type.
+fn operators(dtype: DataType) -> Vec<ReduceOp> {
+    ReduceOp::ALL.iter().copied().filter(|op| op.is_defined_on(dtype)).collect()
 }
 
 #[cfg(test)]

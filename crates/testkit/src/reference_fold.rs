@@ -1,16 +1,17 @@
 //! The arithmetic of one node, written down type by type.
 
 use half::{bf16, f16};
-use trib_wire::{DataType, ReduceOp};
+use trib_wire::{DataType, ReduceOp, Scalar};
 
 /// Folds equally long vectors of little-endian elements from the left; a single one is passed on as it is.
 ///
-/// Integers wrap. Half precision is computed in single and rounded at the end. `max` and `min` let NaN win
-/// and put -0 below +0. A result that is not a number has the one quiet, positive pattern without payload.
+/// Integers wrap. A logical result is 0 or 1. Half precision is computed in single and rounded at the end. `max` and `min` let
+/// NaN win and put -0 below +0; of pairs they decide about the value, and the smallest index of equal values wins. A result that is
+/// not a number has the one quiet, positive pattern without payload.
 ///
 /// # Panics
 ///
-/// Without operands, with lengths that differ or cut an element, or for bitwise operators on floats.
+/// Without operands, with lengths that differ or cut an element, or for operators that are not defined.
 pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     let lengths = operands.iter().map(|operand| operand.len());
     let length = operands.first().expect("a node has children").len();
@@ -19,28 +20,80 @@ pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     if let [only] = operands {
         return only.to_vec();
     }
+    match dtype.index() {
+        Some(index) => pairs(dtype.value(), index, op, operands),
+        None => numbers(dtype.value(), op, operands),
+    }
+}
+
+/// Pairs: the fold of the values, and for each the smallest index among those who gave it.
+fn pairs(value: Scalar, index: Scalar, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
+    let op = match op {
+        ReduceOp::MaxLoc => ReduceOp::Max,
+        ReduceOp::MinLoc => ReduceOp::Min,
+        _ => panic!("{op} is not defined for pairs"),
+    };
+    let (cut, stride) = (value.size(), value.size() + index.size());
+    let mut result = Vec::with_capacity(operands[0].len());
+    for at in (0..operands[0].len()).step_by(stride) {
+        let values: Vec<&[u8]> = operands.iter().map(|operand| &operand[at..at + cut]).collect();
+        let best = numbers(value, op, &values);
+        let indices = operands.iter().map(|operand| &operand[at + cut..at + stride]);
+        let winners = values.iter().zip(indices).filter(|(other, _)| equal(value, &best, other));
+        let smallest = winners.map(|(_, bytes)| bytes).min_by_key(|bytes| in_order(index, bytes));
+        result.extend(&best);
+        result.extend(smallest.expect("somebody gave the best value"));
+    }
+    result
+}
+
+/// Whether two values compare equal, or neither is a number.
+fn equal(value: Scalar, left: &[u8], right: &[u8]) -> bool {
+    let number = |bytes: &[u8]| match *bytes {
+        [a, b] if value == Scalar::F16 => f16::from_le_bytes([a, b]).to_f64(),
+        [a, b] => bf16::from_le_bytes([a, b]).to_f64(),
+        [a, b, c, d] => f32::from_le_bytes([a, b, c, d]).into(),
+        _ => f64::from_le_bytes(bytes.try_into().expect("8 bytes")),
+    };
+    if !value.is_float() {
+        return left == right;
+    }
+    let (left, right) = (number(left), number(right));
+    left == right || left.is_nan() && right.is_nan()
+}
+
+/// Bytes that compare as the integer does: the most significant first, and the sign turned round.
+fn in_order(index: Scalar, bytes: &[u8]) -> Vec<u8> {
+    let mut bytes: Vec<u8> = bytes.iter().rev().copied().collect();
+    if matches!(index, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64) {
+        bytes[0] ^= 0x80;
+    }
+    bytes
+}
+
+fn numbers(dtype: Scalar, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     match dtype {
-        DataType::U8 => run(operands, u8::from_le_bytes, unsigned8(op), u8::to_le_bytes),
-        DataType::I8 => run(operands, i8::from_le_bytes, signed8(op), i8::to_le_bytes),
-        DataType::U16 => run(operands, u16::from_le_bytes, unsigned16(op), u16::to_le_bytes),
-        DataType::I16 => run(operands, i16::from_le_bytes, signed16(op), i16::to_le_bytes),
-        DataType::U32 => run(operands, u32::from_le_bytes, unsigned32(op), u32::to_le_bytes),
-        DataType::I32 => run(operands, i32::from_le_bytes, signed32(op), i32::to_le_bytes),
-        DataType::U64 => run(operands, u64::from_le_bytes, unsigned64(op), u64::to_le_bytes),
-        DataType::I64 => run(operands, i64::from_le_bytes, signed64(op), i64::to_le_bytes),
-        DataType::F64 => run(operands, f64::from_le_bytes, double(op), |sum: f64| {
+        Scalar::U8 => run(operands, u8::from_le_bytes, unsigned8(op), u8::to_le_bytes),
+        Scalar::I8 => run(operands, i8::from_le_bytes, signed8(op), i8::to_le_bytes),
+        Scalar::U16 => run(operands, u16::from_le_bytes, unsigned16(op), u16::to_le_bytes),
+        Scalar::I16 => run(operands, i16::from_le_bytes, signed16(op), i16::to_le_bytes),
+        Scalar::U32 => run(operands, u32::from_le_bytes, unsigned32(op), u32::to_le_bytes),
+        Scalar::I32 => run(operands, i32::from_le_bytes, signed32(op), i32::to_le_bytes),
+        Scalar::U64 => run(operands, u64::from_le_bytes, unsigned64(op), u64::to_le_bytes),
+        Scalar::I64 => run(operands, i64::from_le_bytes, signed64(op), i64::to_le_bytes),
+        Scalar::F64 => run(operands, f64::from_le_bytes, double(op), |sum: f64| {
             if sum.is_nan() { 0x7ff8_0000_0000_0000 } else { sum.to_bits() }.to_le_bytes()
         }),
-        DataType::F32 => run(operands, f32::from_le_bytes, single(op), |sum: f32| {
+        Scalar::F32 => run(operands, f32::from_le_bytes, single(op), |sum: f32| {
             if sum.is_nan() { 0x7fc0_0000 } else { sum.to_bits() }.to_le_bytes()
         }),
-        DataType::F16 => run(
+        Scalar::F16 => run(
             operands,
             |bytes| f16::from_le_bytes(bytes).to_f32(),
             single(op),
             |sum: f32| if sum.is_nan() { 0x7e00 } else { f16::from_f32(sum).to_bits() }.to_le_bytes(),
         ),
-        DataType::BF16 => run(
+        Scalar::BF16 => run(
             operands,
             |bytes| bf16::from_le_bytes(bytes).to_f32(),
             single(op),
@@ -73,9 +126,13 @@ macro_rules! integer {
                 ReduceOp::Min => |left, right| left.min(right),
                 ReduceOp::Sum => <$type>::wrapping_add,
                 ReduceOp::Prod => <$type>::wrapping_mul,
+                ReduceOp::LogicalAnd => |left, right| <$type>::from(left != 0 && right != 0),
+                ReduceOp::LogicalOr => |left, right| <$type>::from(left != 0 || right != 0),
+                ReduceOp::LogicalXor => |left, right| <$type>::from((left != 0) != (right != 0)),
                 ReduceOp::BitAnd => |left, right| left & right,
                 ReduceOp::BitOr => |left, right| left | right,
                 ReduceOp::BitXor => |left, right| left ^ right,
+                ReduceOp::MaxLoc | ReduceOp::MinLoc => panic!("{op} is defined for pairs"),
             }
         }
     )* };
@@ -112,9 +169,7 @@ macro_rules! float {
                 },
                 ReduceOp::Sum => |left, right| left + right,
                 ReduceOp::Prod => |left, right| left * right,
-                ReduceOp::BitAnd | ReduceOp::BitOr | ReduceOp::BitXor => {
-                    panic!("{op} is not defined for floating point")
-                }
+                _ => panic!("{op} is not defined for floating point"),
             }
         }
     )* };
@@ -145,6 +200,16 @@ mod tests {
     }
 
     #[test]
+    fn logical_results_are_zero_or_one() {
+        let fold = |op, operands: &[&[u8]]| fold(DataType::U16, op, operands);
+        assert_eq!(fold(ReduceOp::LogicalAnd, &[&[0, 1], &[2, 0]]), [1, 0]);
+        assert_eq!(fold(ReduceOp::LogicalAnd, &[&[7, 7], &[0, 0], &[1, 0]]), [0, 0]);
+        assert_eq!(fold(ReduceOp::LogicalOr, &[&[0, 0], &[0, 2]]), [1, 0]);
+        assert_eq!(fold(ReduceOp::LogicalXor, &[&[3, 0], &[5, 0]]), [0, 0]);
+        assert_eq!(fold(ReduceOp::LogicalXor, &[&[3, 0], &[5, 0], &[0, 9]]), [1, 0]);
+    }
+
+    #[test]
     fn zeros_are_ordered_and_nan_has_one_pattern() {
         assert_eq!(single(ReduceOp::Max, &[-0.0, 0.0]), 0);
         assert_eq!(single(ReduceOp::Max, &[0.0, -0.0]), 0);
@@ -153,6 +218,18 @@ mod tests {
         assert_eq!(single(ReduceOp::Max, &[1.0, -f32::NAN, 2.0]), 0x7fc0_0000);
         assert_eq!(single(ReduceOp::Sum, &[f32::INFINITY, f32::NEG_INFINITY]), 0x7fc0_0000);
         assert_eq!(single(ReduceOp::Sum, &[-f32::NAN]), (-f32::NAN).to_bits());
+    }
+
+    #[test]
+    fn the_smallest_index_of_the_best_value_wins() {
+        let pair = DataType::from_name("bfloat16:int8").unwrap();
+        let fold = |op, operands: &[&[u8]]| fold(pair, op, operands);
+        let (one, two, minus_zero) = ([0x80, 0x3f], [0x00, 0x40], [0x00, 0x80]);
+        let with = |value: [u8; 2], index: i8| [value[0], value[1], index as u8];
+        assert_eq!(fold(ReduceOp::MaxLoc, &[&with(two, 3), &with(one, -5), &with(two, -1)]), with(two, -1));
+        assert_eq!(fold(ReduceOp::MinLoc, &[&with(two, 3), &with(one, 5), &with(one, 7)]), with(one, 5));
+        assert_eq!(fold(ReduceOp::MaxLoc, &[&with(minus_zero, 1), &with([0, 0], 2)]), with([0, 0], 1));
+        assert_eq!(fold(ReduceOp::MinLoc, &[&with([0xff, 0xff], 9), &with(one, 1)]), with([0xc0, 0x7f], 9));
     }
 
     #[test]

@@ -2,42 +2,70 @@
 //! their order, and nothing overflows or dies out on the way.
 
 use half::{bf16, f16};
-use trib_wire::{DataType, ReduceOp};
+use trib_wire::{DataType, ReduceOp, Scalar};
 
 /// The vector that `rank` gives: `count` little-endian elements, a pure function of the arguments.
 ///
 /// Integers are any bits for `max`, `min`, `sum` and `bxor`, odd for `prod` (an even factor per rank would
-/// soon leave zeros), mostly ones for `band` and mostly zeros for `bor`. Floats are finite, and so are
+/// soon leave zeros), mostly ones for `band` and mostly zeros for `bor`; rarely 0 for `land`, mostly for `lor`, half of the
+/// time for `lxor`. Floats are finite, and so are
 /// their sums and products over a hundred ranks: in a sum large numbers cancel between pairs of ranks and
-/// small ones are lost or kept depending on what came before; the factors of a product lie near 1.
+/// small ones are lost or kept depending on what came before; the factors of a product lie near 1. Pairs have any index; at every
+/// third place most ranks give one value, so that indices decide, and now and then one is not a number.
 pub fn input(dtype: DataType, op: ReduceOp, seed: u64, rank: u32, count: usize) -> Vec<u8> {
     let own = mix(seed ^ mix(1 + u64::from(rank)));
     let pair = mix(!seed ^ mix(1 + u64::from(rank / 2)));
     let mut vector = Vec::with_capacity(count * dtype.size());
     for index in 0..count as u64 {
         let bits = mix(own.wrapping_add(index));
-        if dtype.is_float() {
-            let shared = mix(pair.wrapping_add(index));
-            put(&mut vector, dtype, float(dtype, op, bits, shared, rank));
-        } else {
-            vector.extend_from_slice(&integer(op, bits).to_le_bytes()[..dtype.size()]);
+        let shared = mix(pair.wrapping_add(index));
+        match dtype.index() {
+            None => number(&mut vector, dtype.value(), op, bits, shared, rank),
+            Some(integer) => {
+                let common = mix(mix(seed).wrapping_add(index));
+                value(&mut vector, dtype.value(), op, bits, common);
+                vector.extend_from_slice(&mix(bits).to_le_bytes()[..integer.size()]);
+            }
         }
     }
     vector
+}
+
+fn number(vector: &mut Vec<u8>, scalar: Scalar, op: ReduceOp, bits: u64, shared: u64, rank: u32) {
+    if scalar.is_float() {
+        put(vector, scalar, float(scalar, op, bits, shared, rank));
+    } else {
+        vector.extend_from_slice(&integer(op, bits).to_le_bytes()[..scalar.size()]);
+    }
+}
+
+/// A pair's value; `bits` are this rank's own, `common` those of all ranks at this place.
+fn value(vector: &mut Vec<u8>, scalar: Scalar, op: ReduceOp, bits: u64, common: u64) {
+    match common % 12 {
+        0..=3 if !bits.is_multiple_of(8) => number(vector, scalar, op, common, common, 0),
+        4 if scalar.is_float() => put(vector, scalar, if bits.is_multiple_of(2) { 0.0 } else { -0.0 }),
+        5 if scalar.is_float() && bits.is_multiple_of(4) => put(vector, scalar, f64::NAN),
+        _ => number(vector, scalar, op, bits, common, 0),
+    }
 }
 
 fn integer(op: ReduceOp, bits: u64) -> u64 {
     let (second, third) = (mix(bits), mix(!bits));
     match op {
         ReduceOp::Prod => bits | 1,
+        // What is not 0 has a bit in the lowest byte: it is not 0 in any width.
+        ReduceOp::LogicalAnd if second.is_multiple_of(8) => 0,
+        ReduceOp::LogicalOr if !second.is_multiple_of(8) => 0,
+        ReduceOp::LogicalXor if second.is_multiple_of(2) => 0,
+        ReduceOp::LogicalAnd | ReduceOp::LogicalOr | ReduceOp::LogicalXor => bits | 1 << (third % 8),
         ReduceOp::BitAnd => bits | second | third,
         ReduceOp::BitOr => bits & second & third,
-        ReduceOp::Max | ReduceOp::Min | ReduceOp::Sum | ReduceOp::BitXor => bits,
+        _ => bits,
     }
 }
 
 /// `bits` are this rank's own, `shared` those of its pair.
-fn float(dtype: DataType, op: ReduceOp, bits: u64, shared: u64, rank: u32) -> f64 {
+fn float(dtype: Scalar, op: ReduceOp, bits: u64, shared: u64, rank: u32) -> f64 {
     let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
     // 52 random bits, in [0, 1).
     let fraction = (bits >> 12) as f64 / (1_u64 << 52) as f64;
@@ -56,25 +84,25 @@ fn float(dtype: DataType, op: ReduceOp, bits: u64, shared: u64, rank: u32) -> f6
 }
 
 /// So large that in the accumulator's precision it pushes out the low bits of the small.
-fn large(dtype: DataType) -> f64 {
+fn large(dtype: Scalar) -> f64 {
     2_f64.powi(match dtype {
-        DataType::F16 => 11,
-        DataType::BF16 => 28,
-        DataType::F64 => 50,
+        Scalar::F16 => 11,
+        Scalar::BF16 => 28,
+        Scalar::F64 => 50,
         _ => 22,
     })
 }
 
 /// Scale of what is summed between the large.
-fn small(dtype: DataType) -> f64 {
-    if dtype == DataType::F16 { 2_f64.powi(-10) } else { 1.0 }
+fn small(dtype: Scalar) -> f64 {
+    if dtype == Scalar::F16 { 2_f64.powi(-10) } else { 1.0 }
 }
 
-fn put(vector: &mut Vec<u8>, dtype: DataType, value: f64) {
+fn put(vector: &mut Vec<u8>, dtype: Scalar, value: f64) {
     match dtype {
-        DataType::F16 => vector.extend(f16::from_f64(value).to_le_bytes()),
-        DataType::BF16 => vector.extend(bf16::from_f64(value).to_le_bytes()),
-        DataType::F32 => vector.extend((value as f32).to_le_bytes()),
+        Scalar::F16 => vector.extend(f16::from_f64(value).to_le_bytes()),
+        Scalar::BF16 => vector.extend(bf16::from_f64(value).to_le_bytes()),
+        Scalar::F32 => vector.extend((value as f32).to_le_bytes()),
         _ => vector.extend(value.to_le_bytes()),
     }
 }
@@ -143,9 +171,37 @@ mod tests {
     }
 
     #[test]
+    fn logical_results_are_sometimes_true_and_sometimes_not() {
+        for op in [ReduceOp::LogicalAnd, ReduceOp::LogicalOr, ReduceOp::LogicalXor] {
+            for ranks in [2, 8] {
+                let result = folded(DataType::I32, op, inputs(DataType::I32, op, ranks).iter());
+                let truths = result.chunks(4).filter(|element| *element == [1, 0, 0, 0]).count();
+                let falsehoods = result.chunks(4).filter(|element| *element == [0; 4]).count();
+                assert!(truths > 40 && falsehoods > 40 && truths + falsehoods == 400, "{op}: {truths}, {falsehoods}");
+            }
+        }
+    }
+
+    #[test]
+    fn indices_decide_about_some_pairs_and_values_about_others() {
+        for name in ["uint8:int8", "float32:int64", "float16:uint16"] {
+            let dtype = DataType::from_name(name).unwrap();
+            let inputs = inputs(dtype, ReduceOp::MinLoc, 8);
+            let result = folded(dtype, ReduceOp::MinLoc, inputs.iter());
+            let size = dtype.size();
+            let givers = |at: usize| {
+                let values = inputs.iter().map(|input| &input[at..at + dtype.value().size()]);
+                values.filter(|value| **value == result[at..at + dtype.value().size()]).count()
+            };
+            let shared = (0..400).filter(|element| givers(element * size) > 1).count();
+            assert!((40..360).contains(&shared), "{name}: {shared} of 400 values were given by several");
+        }
+    }
+
+    #[test]
     fn ranks_and_seeds_have_their_own_vectors() {
         for &dtype in DataType::ALL {
-            let vector = |seed, rank| input(dtype, ReduceOp::Sum, seed, rank, 64);
+            let vector = |seed, rank| input(dtype, ReduceOp::Max, seed, rank, 64);
             assert_eq!(vector(1, 0), vector(1, 0));
             assert_ne!(vector(1, 0), vector(2, 0));
             assert_ne!(vector(1, 0), vector(1, 1));

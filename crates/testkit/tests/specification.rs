@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use trib_wire::combination::Class;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::hello::Status;
 use trib_wire::{
@@ -62,10 +63,32 @@ fn every_code_of_the_wire_stands_in_its_table() {
     let operators: Vec<_> = ReduceOp::ALL.iter().map(|o| (u64::from(o.code()), o.name().to_string())).collect();
     assert_eq!(codes("operators"), operators);
     let types: Vec<_> =
-        DataType::ALL.iter().map(|d| (u64::from(d.code()), d.name().to_string(), d.size().to_string())).collect();
+        DataType::NUMBERS.iter().map(|d| (u64::from(d.code()), d.to_string(), d.size().to_string())).collect();
     let told: Vec<_> =
         table("types").into_iter().map(|r| (r[0].parse().unwrap(), r[1].clone(), r[2].clone())).collect();
     assert_eq!(told, types);
+}
+
+#[test]
+fn every_combination_is_what_the_specification_says() {
+    let mut seen = Vec::new();
+    for row in table("combinations") {
+        for op in
+            row[0].split(' ').map(|name| ReduceOp::from_name(name).unwrap_or_else(|| panic!("no operator {name}")))
+        {
+            seen.push(op);
+            let told: Vec<_> = row[1..].iter().map(|cell| (cell != "yes").then_some(cell.as_str())).collect();
+            let known: Vec<_> = Class::ALL.iter().map(|class| op.refusal(*class)).collect();
+            assert_eq!(told, known, "{op}");
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, ReduceOp::ALL);
+    let head: String = Class::ALL.iter().map(|class| format!(" {} |", class.name())).collect();
+    assert!(
+        specification().contains(&format!("| operators |{head}\n")),
+        "the table has a column for every class of types"
+    );
 }
 
 /// A header in which the named field alone is not zero, all its bits set as far as its values go.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::PAYLOAD_MAX;
 
 use crate::error::Fault;
@@ -81,9 +82,9 @@ impl LimitTable {
             (&limits.groups, &mut table.groups, "groups", 1, MANY, 1),
             (&limits.window, &mut table.window, "window", 1, 64, 1),
             (&limits.osts, &mut table.osts, "osts", 1, MANY, 1),
-            (&limits.payload, &mut table.payload, "payload", 8, MAX_DATAGRAM, 8),
+            (&limits.payload, &mut table.payload, "payload", ELEMENT_MAX as u64, MAX_DATAGRAM, 8),
             (&limits.streams, &mut table.streams, "streams", 1, 1 << 16, 1),
-            (&limits.segment, &mut table.segment, "segment", 8, PAYLOAD_MAX as u64, 8),
+            (&limits.segment, &mut table.segment, "segment", ELEMENT_MAX as u64, PAYLOAD_MAX as u64, 8),
             (&limits.staging, &mut table.staging, "staging", 1, 1 << 16, 1),
             (&limits.flight, &mut table.flight, "flight", 1, 1 << 16, 1),
             (&limits.stream_threshold, &mut table.stream_threshold, "stream_threshold", 0, u64::MAX, 1),

@@ -91,6 +91,8 @@ fn nonsense_is_refused_before_any_rank_starts() {
     for options in [
         &["--min", "8", "--max", "4"][..],
         &["--dtype", "float32", "--op", "band"],
+        &["--dtype", "float64:int32", "--op", "sum"],
+        &["--dtype", "float64:float32", "--op", "maxloc"],
         &["--collective", "gather"],
         &["--max", "much"],
     ] {

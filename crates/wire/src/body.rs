@@ -20,10 +20,11 @@ use core::fmt;
 use smallvec::SmallVec;
 
 use crate::bytes::{Reader, Writer};
+use crate::datatype::DataType;
 use crate::error::ParseError;
 use crate::header::Kind;
 use crate::ids::{NodeId, Rank};
-use crate::operation::{Collective, DataType, ReduceOp, Signature};
+use crate::operation::{Collective, ReduceOp, Signature};
 use crate::ranks::RankList;
 
 /// What makes one creation of a group different from any other that runs at the same time: all members give

@@ -27,9 +27,10 @@ use core::fmt;
 
 use crate::VERSION;
 use crate::bytes::{Reader, Writer};
+use crate::datatype::DataType;
 use crate::error::ParseError;
 use crate::ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId};
-use crate::operation::{Collective, DataType, ReduceOp, Signature};
+use crate::operation::{Collective, ReduceOp, Signature};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 104;

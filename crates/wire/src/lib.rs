@@ -1,6 +1,7 @@
 //! Frames and control messages of Tributary: what travels, byte by byte.
 //!
-//! Map: `ids` (identifiers), `operation` (collectives, types, operators), `ranks` (lists of ranks),
+//! Map: `ids` (identifiers), `operation` (collectives, operators), `datatype` (types of elements), `combination` (which operators are
+//! defined on which types), `ranks` (lists of ranks),
 //! `header` (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads of control frames), `auth` (the
 //! keyed tag), `hello` (opening of a stream connection), `control` (messages between manager, nodes and clients over TLS).
 //!
@@ -13,7 +14,11 @@ extern crate alloc;
 pub mod auth;
 pub mod body;
 mod bytes;
+#[macro_use]
+mod code;
+pub mod combination;
 pub mod control;
+pub mod datatype;
 pub mod error;
 pub mod header;
 pub mod hello;
@@ -24,10 +29,11 @@ pub mod short;
 
 pub use body::Body;
 pub use body::{Fault, GroupKey, Reason};
+pub use datatype::{DataType, Scalar};
 pub use error::ParseError;
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
-pub use operation::{Collective, DataType, ReduceOp, Signature};
+pub use operation::{Collective, ReduceOp, Signature};
 pub use ranks::RankList;
 pub use short::ShortHeader;
 

@@ -1,42 +1,8 @@
-//! What an operation is: collective, datatype, operator, and the signature all ranks must share.
+//! What an operation is: collective, operator, and the signature all ranks must share.
 
 use core::fmt;
 
-macro_rules! code {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $value:literal, $text:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$vdoc])* $variant = $value,)* }
-
-        impl $name {
-            /// Every value, in the order of the codes.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The value with this code on the wire.
-            pub const fn from_code(code: u8) -> Option<Self> {
-                match code { $($value => Some($name::$variant),)* _ => None }
-            }
-
-            /// The code on the wire.
-            pub const fn code(self) -> u8 { self as u8 }
-
-            /// The name used in tables, options and messages.
-            pub const fn name(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
-            }
-
-            /// The value with this name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|v| v.name() == name)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.pad(self.name()) }
-        }
-    };
-}
+use crate::datatype::DataType;
 
 code! {
     /// A collective operation as the tree sees it.
@@ -57,53 +23,6 @@ code! {
 }
 
 code! {
-    /// Type of one element.
-    DataType {
-        /// Unsigned, 4 bytes.
-        U32 = 0, "uint32";
-        /// Signed, 4 bytes.
-        I32 = 1, "int32";
-        /// Unsigned, 8 bytes.
-        U64 = 2, "uint64";
-        /// Signed, 8 bytes.
-        I64 = 3, "int64";
-        /// IEEE 754 binary32.
-        F32 = 4, "float32";
-        /// IEEE 754 binary64.
-        F64 = 5, "float64";
-        /// Unsigned, 2 bytes.
-        U16 = 6, "uint16";
-        /// Signed, 2 bytes.
-        I16 = 7, "int16";
-        /// IEEE 754 binary16.
-        F16 = 8, "float16";
-        /// Upper half of a binary32.
-        BF16 = 9, "bfloat16";
-        /// Unsigned byte.
-        U8 = 10, "uint8";
-        /// Signed byte.
-        I8 = 11, "int8";
-    }
-}
-
-impl DataType {
-    /// Bytes of one element.
-    pub const fn size(self) -> usize {
-        match self {
-            DataType::U8 | DataType::I8 => 1,
-            DataType::U16 | DataType::I16 | DataType::F16 | DataType::BF16 => 2,
-            DataType::U32 | DataType::I32 | DataType::F32 => 4,
-            DataType::U64 | DataType::I64 | DataType::F64 => 8,
-        }
-    }
-
-    /// Whether elements are floating-point numbers.
-    pub const fn is_float(self) -> bool {
-        matches!(self, DataType::F16 | DataType::BF16 | DataType::F32 | DataType::F64)
-    }
-}
-
-code! {
     /// Reduction operator.
     ReduceOp {
         /// Larger of two.
@@ -114,12 +33,22 @@ code! {
         Sum = 2, "sum";
         /// Multiplication; integers wrap.
         Prod = 3, "prod";
+        /// Logical and: 1 where no operand is 0, else 0.
+        LogicalAnd = 4, "land";
         /// Bitwise and.
         BitAnd = 5, "band";
+        /// Logical or: 1 where some operand is not 0, else 0.
+        LogicalOr = 6, "lor";
         /// Bitwise or.
         BitOr = 7, "bor";
+        /// Logical exclusive or: 1 where an odd number of operands are not 0, else 0.
+        LogicalXor = 8, "lxor";
         /// Bitwise exclusive or.
         BitXor = 9, "bxor";
+        /// Of pairs: the largest value, with the smallest of its indices.
+        MaxLoc = 10, "maxloc";
+        /// Of pairs: the smallest value, with the smallest of its indices.
+        MinLoc = 11, "minloc";
     }
 }
 

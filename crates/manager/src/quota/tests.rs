@@ -80,7 +80,8 @@ fn too_much_is_refused_with_both_amounts() {
         (ask(|a| a.groups = Some(65_537)), Resource::Groups, 65_537, 65_536),
         (ask(|a| a.osts = Some(u32::MAX)), Resource::Osts, u64::from(u32::MAX), 1 << 20),
         (ask(|a| a.payload = Some(1376)), Resource::Payload, 1376, 1368),
-        (ask(|a| a.payload = Some(12)), Resource::Payload, 12, 1368),
+        (ask(|a| a.payload = Some(20)), Resource::Payload, 20, 1368),
+        (ask(|a| a.segment = Some(8)), Resource::Segment, 8, 1 << 20),
         (ask(|a| a.streams = Some(0)), Resource::Streams, 0, 64),
         (ask(|a| a.window = Some(65)), Resource::Window, 65, 64),
         (ask(|a| a.window = Some(64)), Resource::Window, 64, 46),
@@ -99,11 +100,11 @@ fn what_is_asked_within_bounds_is_given() {
         groups: Some(7),
         window: Some(2),
         stream_threshold: Some(0),
-        segment: Some(8),
+        segment: Some(16),
         lease_operations: Some(3),
         ..QuotaAsk::default()
     };
     let limits = settled(ask, 1500, &sites(4, 425_984)).unwrap();
-    assert_eq!((limits.groups, limits.window, limits.stream_threshold, limits.segment), (7, 2, 0, 8));
+    assert_eq!((limits.groups, limits.window, limits.stream_threshold, limits.segment), (7, 2, 0, 16));
     assert_eq!(limits.lease_operations, 3);
 }

@@ -152,7 +152,7 @@ impl LeafCore {
         if signature.root >= state.size {
             return Err(LeafError::BadRoot);
         }
-        if !window::is_computable(&signature) {
+        if !signature.is_defined() {
             return Err(LeafError::Unsupported);
         }
         let total = window::vector_len(&signature, state.size).ok_or(LeafError::TooLong)?;
@@ -160,7 +160,8 @@ impl LeafCore {
         self.next_op += 1;
         let limits = &self.edge.config.limits;
         let streamed = total > limits.stream_threshold;
-        let piece = if streamed { limits.segment_for(total) } else { limits.payload };
+        let element = signature.dtype.size() as u32;
+        let piece = if streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
         let operation = Operation::new(id, signature, state.size, state.me, state.take_op_seq(), total, piece);
         if streamed {
             out.note(Note::Stream);

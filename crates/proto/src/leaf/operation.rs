@@ -127,3 +127,6 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,9 +75,10 @@ impl GroupInfo {
         let Some(vector) = window::vector_len(s, self.size) else { return false };
         header.extent <= extent_max
             && header.extent.is_multiple_of(element)
+            && header.offset.is_multiple_of(u64::from(element))
             && header.offset + u64::from(header.extent) <= vector
             && s.root < self.size
-            && window::is_computable(s)
+            && s.is_defined()
     }
 
     /// Whether the payload is exactly what this child has to give.
@@ -114,12 +115,6 @@ impl GroupInfo {
 /// Bytes of the vector that a data frame is about.
 pub(super) fn fragment(header: &Header) -> Range<u64> {
     header.offset..header.offset + u64::from(header.extent)
-}
-
-/// Whether the collective reduces (rather than gathering pieces).
-pub(super) fn computes(signature: &Signature) -> bool {
-    use trib_wire::Collective::*;
-    matches!(signature.collective, Allreduce | Reduce | ReduceScatter)
 }
 
 /// A streaming operation that a child has announced and that is not folded yet.

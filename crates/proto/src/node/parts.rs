@@ -2,7 +2,6 @@
 
 use trib_wire::Header;
 
-use super::group::computes;
 use super::output::{Fold, NodeOutput, Part};
 use trib_wire::ids::CHILDREN_MAX;
 
@@ -24,7 +23,8 @@ pub(super) fn fold(
     }
     let window = parts.iter().map(|p| p.window).min()?;
     let end = parts.iter().map(|p| p.window + p.len).max()?;
-    let fold = Fold { signature: header.signature, window, len: end - window, reduce: computes(&header.signature) };
+    let fold =
+        Fold { signature: header.signature, window, len: end - window, reduce: header.signature.collective.computes() };
     let token = out.fold(&fold, parts);
     Some(Part { token, window, len: end - window })
 }

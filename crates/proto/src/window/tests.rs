@@ -10,7 +10,8 @@ use super::{given, given_by, gotten, gotten_by, vector_len};
 
 /// An operation of a group of this many ranks.
 fn operation() -> impl Strategy<Value = (Signature, u32)> {
-    let dtype = select(vec![DataType::U8, DataType::F32, DataType::I64]);
+    let pair = DataType::from_name("float64:int32").expect("a pair of 12 bytes");
+    let dtype = select(vec![DataType::U8, DataType::F32, DataType::I64, pair]);
     (select(Collective::ALL), dtype, 0u64..40, 1u32..48).prop_flat_map(|(collective, dtype, count, size)| {
         (0..size).prop_map(move |root| {
             (Signature { collective, dtype, op: ReduceOp::Max, root, count: count * u64::from(size % 3 + 1) }, size)

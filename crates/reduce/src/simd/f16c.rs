@@ -5,16 +5,19 @@
 
 use core::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm256_cvtph_ps, _mm256_cvtps_ph};
 use core::arch::x86_64::{_mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_ps, _mm256_storeu_ps};
-use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::Kernel;
 use super::plain::Plain;
 use crate::element::{Element, F16, Unaligned};
 use crate::operator::Op;
+use crate::pair::Order;
 
 /// Loops over float16 with operator `O`; needs AVX and F16C.
-pub(crate) struct F16c<O>(PhantomData<O>);
+#[derive(Clone, Copy)]
+pub(crate) struct F16c<O> {
+    op: O,
+}
 
 type Halves = [Unaligned<F16>; LANES];
 type Singles = [f32; LANES];
@@ -24,60 +27,65 @@ impl<O: Op<f32>> Kernel for F16c<O> {
     type Wide = f32;
 
     #[inline(always)]
-    unsafe fn only(first: &mut [Unaligned<F16>], source: &[Unaligned<F16>]) {
+    fn new(order: &Order) -> Self {
+        F16c { op: O::new(order) }
+    }
+
+    #[inline(always)]
+    unsafe fn only(self, first: &mut [Unaligned<F16>], source: &[Unaligned<F16>]) {
         let (firsts, first_tail) = first.as_chunks_mut();
         let (sources, source_tail) = source.as_chunks();
         for (first, source) in firsts.iter_mut().zip(sources) {
             // SAFETY: F16C is there, as the caller promises.
-            unsafe { *first = narrow(apply::<O>(widen(first), widen(source))) };
+            unsafe { *first = narrow(apply(self.op, widen(first), widen(source))) };
         }
         // SAFETY: plain loops need nothing.
-        unsafe { Plain::<F16, O>::only(first_tail, source_tail) };
+        unsafe { Plain::<F16, O>::with(self.op).only(first_tail, source_tail) };
     }
 
     #[inline(always)]
-    unsafe fn open(sums: &mut [MaybeUninit<f32>], first: &[Unaligned<F16>], source: &[Unaligned<F16>]) {
+    unsafe fn open(self, sums: &mut [MaybeUninit<f32>], first: &[Unaligned<F16>], source: &[Unaligned<F16>]) {
         let (all_sums, sum_tail) = sums.as_chunks_mut::<LANES>();
         let (firsts, first_tail) = first.as_chunks();
         let (sources, source_tail) = source.as_chunks();
         for ((sums, first), source) in all_sums.iter_mut().zip(firsts).zip(sources) {
             // SAFETY: F16C is there, as the caller promises.
-            *sums = unsafe { apply::<O>(widen(first), widen(source)) }.map(MaybeUninit::new);
+            *sums = unsafe { apply(self.op, widen(first), widen(source)) }.map(MaybeUninit::new);
         }
         // SAFETY: plain loops need nothing.
-        unsafe { Plain::<F16, O>::open(sum_tail, first_tail, source_tail) };
+        unsafe { Plain::<F16, O>::with(self.op).open(sum_tail, first_tail, source_tail) };
     }
 
     #[inline(always)]
-    unsafe fn step(sums: &mut [f32], source: &[Unaligned<F16>]) {
+    unsafe fn step(self, sums: &mut [f32], source: &[Unaligned<F16>]) {
         let (all_sums, sum_tail) = sums.as_chunks_mut();
         let (sources, source_tail) = source.as_chunks();
         for (sums, source) in all_sums.iter_mut().zip(sources) {
             // SAFETY: F16C is there, as the caller promises.
-            *sums = unsafe { apply::<O>(*sums, widen(source)) };
+            *sums = unsafe { apply(self.op, *sums, widen(source)) };
         }
         // SAFETY: plain loops need nothing.
-        unsafe { Plain::<F16, O>::step(sum_tail, source_tail) };
+        unsafe { Plain::<F16, O>::with(self.op).step(sum_tail, source_tail) };
     }
 
     #[inline(always)]
-    unsafe fn close(first: &mut [Unaligned<F16>], sums: &[f32], source: &[Unaligned<F16>]) {
+    unsafe fn close(self, first: &mut [Unaligned<F16>], sums: &[f32], source: &[Unaligned<F16>]) {
         let (firsts, first_tail) = first.as_chunks_mut();
         let (all_sums, sum_tail) = sums.as_chunks();
         let (sources, source_tail) = source.as_chunks();
         for ((first, sums), source) in firsts.iter_mut().zip(all_sums).zip(sources) {
             // SAFETY: F16C is there, as the caller promises.
-            unsafe { *first = narrow(apply::<O>(*sums, widen(source))) };
+            unsafe { *first = narrow(apply(self.op, *sums, widen(source))) };
         }
         // SAFETY: plain loops need nothing.
-        unsafe { Plain::<F16, O>::close(first_tail, sum_tail, source_tail) };
+        unsafe { Plain::<F16, O>::with(self.op).close(first_tail, sum_tail, source_tail) };
     }
 }
 
 #[inline(always)]
-fn apply<O: Op<f32>>(mut left: Singles, right: Singles) -> Singles {
+fn apply<O: Op<f32>>(op: O, mut left: Singles, right: Singles) -> Singles {
     for (left, right) in left.iter_mut().zip(right) {
-        *left = O::apply(*left, right);
+        *left = op.apply(*left, right);
     }
     left
 }

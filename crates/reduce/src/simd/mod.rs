@@ -1,7 +1,8 @@
 //! Kernels: one source text, compiled once per instruction set.
 //!
 //! The compiler vectorises the plain loops of `plain` inside functions that enable more instructions;
-//! hand-written code is left to where it was measured to pay: `f16c`, the conversion of float16.
+//! something else is left to where it was measured to pay: `f16c`, the conversion of float16, and `lanes`, pairs of sizes that
+//! keep the compiler from it.
 //!
 //! ```text
 //!             block of 4 KiB            block            block
@@ -13,6 +14,7 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod f16c;
+mod lanes;
 mod path;
 pub(crate) mod plain;
 
@@ -21,25 +23,34 @@ use core::ptr;
 
 use crate::element::{Element, Unaligned, elements, elements_mut};
 use crate::operator::Op;
+use crate::pair::{Bits, Located, Order, Pair};
+use lanes::Lanes;
 pub use path::Path;
+use plain::Plain;
 
 /// The loops of one element type and operator; the slices of one call have equal lengths.
 ///
 /// # Safety of the methods
 ///
 /// The processor must have the instructions that the implementing type names.
-pub(crate) trait Kernel {
+pub(crate) trait Kernel: Copy {
     /// What lies in the vectors.
     type Stored: Element<Wide = Self::Wide>;
     /// What a fold accumulates in.
     type Wide: Copy;
+
+    /// Elements that are best computed together: blocks are whole multiples.
+    const CHUNK: usize = 1;
+
+    /// The loops of a cell.
+    fn new(order: &Order) -> Self;
 
     /// A whole fold of two: `first = first op source`, rounded.
     ///
     /// # Safety
     ///
     /// See the trait.
-    unsafe fn only(first: &mut [Unaligned<Self::Stored>], source: &[Unaligned<Self::Stored>]);
+    unsafe fn only(self, first: &mut [Unaligned<Self::Stored>], source: &[Unaligned<Self::Stored>]);
 
     /// The start of a longer fold: `sums = first op source`, every element written.
     ///
@@ -47,6 +58,7 @@ pub(crate) trait Kernel {
     ///
     /// See the trait.
     unsafe fn open(
+        self,
         sums: &mut [MaybeUninit<Self::Wide>],
         first: &[Unaligned<Self::Stored>],
         source: &[Unaligned<Self::Stored>],
@@ -57,20 +69,26 @@ pub(crate) trait Kernel {
     /// # Safety
     ///
     /// See the trait.
-    unsafe fn step(sums: &mut [Self::Wide], source: &[Unaligned<Self::Stored>]);
+    unsafe fn step(self, sums: &mut [Self::Wide], source: &[Unaligned<Self::Stored>]);
 
     /// The end: `first = sums op source`, rounded.
     ///
     /// # Safety
     ///
     /// See the trait.
-    unsafe fn close(first: &mut [Unaligned<Self::Stored>], sums: &[Self::Wide], source: &[Unaligned<Self::Stored>]);
+    unsafe fn close(
+        self,
+        first: &mut [Unaligned<Self::Stored>],
+        sums: &[Self::Wide],
+        source: &[Unaligned<Self::Stored>],
+    );
 }
 
 /// A fold of byte vectors of one length; the processor must have the instructions of its path.
-pub(crate) type Fold = unsafe fn(first: &mut [u8], rest: &[&[u8]]);
+pub(crate) type Fold = unsafe fn(first: &mut [u8], rest: &[&[u8]], order: &Order);
 
-/// The compiled folds of one cell of the table.
+/// The compiled folds of one cell of the table, or of several with an order of their own each.
+#[derive(Clone, Copy)]
 pub(crate) struct Kernels {
     portable: Fold,
     #[cfg(target_arch = "x86_64")]
@@ -80,13 +98,36 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
+    /// Those of numbers.
     pub(crate) const fn of<E: Element, O: Op<E::Wide>>() -> Kernels {
+        Kernels::on_each::<Plain<E, O>, E::Avx<O>>()
+    }
+
+    /// Those of pairs of numbers with these bits, the value a float or not. Pairs of 16 bytes the compiler vectorises better by itself,
+    /// and those of 9 bytes nothing does.
+    pub(crate) const fn of_pairs<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
+        match size_of::<Pair<V, I>>() {
+            2 | 4 => Kernels::in_groups::<1, V, I, FLOAT>(),
+            8 => Kernels::in_groups::<2, V, I, FLOAT>(),
+            3 | 6 | 12 => Kernels::in_groups::<3, V, I, FLOAT>(),
+            5 | 10 => Kernels::in_groups::<5, V, I, FLOAT>(),
+            _ => Kernels::of::<Pair<V, I>, Located<V, I, FLOAT>>(),
+        }
+    }
+
+    /// Without AVX, taking groups apart costs more than it saves.
+    const fn in_groups<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
+        Kernels::on_each::<Plain<Pair<V, I>, Located<V, I, FLOAT>>, Lanes<W, V, I, Located<V, I, FLOAT>>>()
+    }
+
+    /// One kernel for what every processor has, one for AVX2 and AVX-512.
+    const fn on_each<Portable: Kernel, Avx: Kernel>() -> Kernels {
         Kernels {
-            portable: fold_portable::<plain::Plain<E, O>>,
+            portable: fold_portable::<Portable>,
             #[cfg(target_arch = "x86_64")]
-            avx2: fold_avx2::<E::Avx<O>>,
+            avx2: fold_avx2::<Avx>,
             #[cfg(target_arch = "x86_64")]
-            avx512: fold_avx512::<E::Avx<O>>,
+            avx512: fold_avx512::<Avx>,
         }
     }
 
@@ -101,23 +142,23 @@ impl Kernels {
     }
 }
 
-fn fold_portable<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+fn fold_portable<K: Kernel>(first: &mut [u8], rest: &[&[u8]], order: &Order) {
     // SAFETY: instantiated with plain kernels only, which name no instructions.
-    unsafe { fold::<K>(first, rest) }
+    unsafe { fold(K::new(order), first, rest) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c,bmi1,bmi2,lzcnt")]
-fn fold_avx2<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+fn fold_avx2<K: Kernel>(first: &mut [u8], rest: &[&[u8]], order: &Order) {
     // SAFETY: kernels of this path name AVX2 and F16C at most, which this function enables.
-    unsafe { fold::<K>(first, rest) }
+    unsafe { fold(K::new(order), first, rest) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl")]
-fn fold_avx512<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+fn fold_avx512<K: Kernel>(first: &mut [u8], rest: &[&[u8]], order: &Order) {
     // SAFETY: as in `fold_avx2`, whose instructions this function enables too.
-    unsafe { fold::<K>(first, rest) }
+    unsafe { fold(K::new(order), first, rest) }
 }
 
 /// Folds block by block, so that the accumulator stays in the first cache while the sources stream by.
@@ -126,15 +167,17 @@ fn fold_avx512<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
 ///
 /// See [`Kernel`].
 #[inline(always)]
-unsafe fn fold<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
+unsafe fn fold<K: Kernel>(kernel: K, first: &mut [u8], rest: &[&[u8]]) {
     let (head, middle, last) = match rest {
         [] => return,
         // SAFETY: passed on to the caller.
-        [source] => return unsafe { K::only(elements_mut(first), elements(source)) },
+        [source] => return unsafe { kernel.only(elements_mut(first), elements(source)) },
         [head, middle @ .., last] => (head, middle, last),
     };
     let mut scratch = Scratch::new();
     let sums = scratch.elements::<K::Wide>();
+    let room = sums.len();
+    let sums = &mut sums[..room - room % K::CHUNK];
     let block_bytes = sums.len() * size_of::<K::Stored>();
     for (index, first) in first.chunks_mut(block_bytes).enumerate() {
         let start = index * block_bytes;
@@ -144,12 +187,12 @@ unsafe fn fold<K: Kernel>(first: &mut [u8], rest: &[&[u8]]) {
         // SAFETY: instructions as the caller promises; `open` initialises every element of the equally
         // long `sums` before they are read.
         unsafe {
-            K::open(sums, first, elements(&head[block.clone()]));
+            kernel.open(sums, first, elements(&head[block.clone()]));
             let sums = &mut *(ptr::from_mut(sums) as *mut [K::Wide]);
             for source in middle {
-                K::step(sums, elements(&source[block.clone()]));
+                kernel.step(sums, elements(&source[block.clone()]));
             }
-            K::close(first, sums, elements(&last[block]));
+            kernel.close(first, sums, elements(&last[block]));
         }
     }
 }

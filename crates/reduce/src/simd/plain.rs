@@ -6,39 +6,57 @@ use core::mem::MaybeUninit;
 use super::Kernel;
 use crate::element::{Element, Unaligned};
 use crate::operator::Op;
+use crate::pair::Order;
 
 /// Loops over elements of type `E` with operator `O`; needs no particular instructions.
-pub(crate) struct Plain<E, O>(PhantomData<(E, O)>);
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<E, O> {
+    op: O,
+    element: PhantomData<E>,
+}
+
+impl<E, O> Plain<E, O> {
+    /// Loops with this operator.
+    #[inline(always)]
+    pub(crate) fn with(op: O) -> Plain<E, O> {
+        Plain { op, element: PhantomData }
+    }
+}
 
 impl<E: Element, O: Op<E::Wide>> Kernel for Plain<E, O> {
     type Stored = E;
     type Wide = E::Wide;
 
     #[inline(always)]
-    unsafe fn only(first: &mut [Unaligned<E>], source: &[Unaligned<E>]) {
+    fn new(order: &Order) -> Self {
+        Plain::with(O::new(order))
+    }
+
+    #[inline(always)]
+    unsafe fn only(self, first: &mut [Unaligned<E>], source: &[Unaligned<E>]) {
         for (first, source) in first.iter_mut().zip(source) {
-            first.0 = E::narrow(O::apply(first.0.widen(), source.0.widen()));
+            first.0 = E::narrow(self.op.apply(first.0.widen(), source.0.widen()));
         }
     }
 
     #[inline(always)]
-    unsafe fn open(sums: &mut [MaybeUninit<E::Wide>], first: &[Unaligned<E>], source: &[Unaligned<E>]) {
+    unsafe fn open(self, sums: &mut [MaybeUninit<E::Wide>], first: &[Unaligned<E>], source: &[Unaligned<E>]) {
         for ((sum, first), source) in sums.iter_mut().zip(first).zip(source) {
-            sum.write(O::apply(first.0.widen(), source.0.widen()));
+            sum.write(self.op.apply(first.0.widen(), source.0.widen()));
         }
     }
 
     #[inline(always)]
-    unsafe fn step(sums: &mut [E::Wide], source: &[Unaligned<E>]) {
+    unsafe fn step(self, sums: &mut [E::Wide], source: &[Unaligned<E>]) {
         for (sum, source) in sums.iter_mut().zip(source) {
-            *sum = O::apply(*sum, source.0.widen());
+            *sum = self.op.apply(*sum, source.0.widen());
         }
     }
 
     #[inline(always)]
-    unsafe fn close(first: &mut [Unaligned<E>], sums: &[E::Wide], source: &[Unaligned<E>]) {
+    unsafe fn close(self, first: &mut [Unaligned<E>], sums: &[E::Wide], source: &[Unaligned<E>]) {
         for ((first, sum), source) in first.iter_mut().zip(sums).zip(source) {
-            first.0 = E::narrow(O::apply(*sum, source.0.widen()));
+            first.0 = E::narrow(self.op.apply(*sum, source.0.widen()));
         }
     }
 }

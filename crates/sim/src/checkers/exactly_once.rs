@@ -27,7 +27,7 @@ impl Checkers {
         let member = self.member(operation, rank);
         let over = member.outcome.is_some();
         let given = member.signature.map_or(0..0, |s| window::given(&s, size, position));
-        let computes = member.signature.is_some_and(|s| computes(s.collective));
+        let computes = member.signature.is_some_and(|s| s.collective.computes());
         let overwritten = computes && member.delivered.meets(&range);
         let wrong = if over {
             "after the operation is complete"
@@ -132,8 +132,4 @@ impl Checkers {
             self.fail(NAME, what);
         }
     }
-}
-
-fn computes(collective: Collective) -> bool {
-    matches!(collective, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter)
 }

@@ -84,7 +84,7 @@ fn every_fault_names_file_line_and_remedy() {
         ),
         (with("[fabric]\nmtu = 100\n"), Some(7), "mtu 100"),
         (with("[limits]\nwindow = 65\n"), Some(7), "1..=64"),
-        (with("[limits]\npayload = 12\n"), Some(7), "multiple of 8"),
+        (with("[limits]\npayload = 20\n"), Some(7), "multiple of 8"),
         (with("[limits]\ngroups = { default = 9, maximum = 8 }\n"), Some(7), "above the maximum"),
         (with("[limits]\ngroups = \"many\"\n"), Some(7), "a number, or {"),
         (with("[limits]\nheartbeat_ms = 50000\n"), None, "three times"),

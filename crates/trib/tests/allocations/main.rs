@@ -2,6 +2,7 @@
 //! in one process, manager and all, under an allocator that counts.
 
 mod counted;
+#[path = "../support/fabric.rs"]
 mod fabric;
 
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -31,7 +32,7 @@ const ROUNDS: [Round; 4] = [
 fn operations_allocate_nothing_at_the_nodes_and_once_at_the_ranks() {
     // SAFETY: nothing else runs yet in this process, whose only test this is.
     unsafe { std::env::set_var(RENDEZVOUS_ENV, "allocations") };
-    let fabric = Fabric::up();
+    let fabric = Fabric::up("allocations", TOPOLOGY, &["root", "leaf0", "leaf1"]);
     counted::begin();
     let ranks: Vec<_> = (0..RANKS).map(|rank| start(rank, fabric.url.clone())).collect();
     await_all(&ranks);
@@ -114,3 +115,27 @@ const RANKS: u32 = 4;
 /// One piece per operation, and a little for what goes on beside them.
 const PER_RANK_MAX: f64 = 1.05;
 const LIMIT: Duration = Duration::from_secs(120);
+const TOPOLOGY: &str = r#"
+[fabric]
+name = "allocations"
+[[node]]
+name = "root"
+[[node]]
+name = "leaf0"
+parent = "root"
+[[node]]
+name = "leaf1"
+parent = "root"
+[[host]]
+name = "h0"
+leaf = "leaf0"
+[[host]]
+name = "h1"
+leaf = "leaf0"
+[[host]]
+name = "h2"
+leaf = "leaf1"
+[[host]]
+name = "h3"
+leaf = "leaf1"
+"#;

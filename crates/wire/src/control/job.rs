@@ -26,11 +26,11 @@ pub struct Limits {
     pub window: u32,
     /// LLT slots of all groups together at one node.
     pub osts: u32,
-    /// Bytes of vector in one LLT fragment: a multiple of 8.
+    /// Bytes of vector in one LLT fragment, at most: a multiple of 8, 16 or more.
     pub payload: u32,
     /// Stream contexts at one node: groups that may stream at once.
     pub streams: u32,
-    /// Bytes of vector in one SAT segment: a multiple of 8.
+    /// Bytes of vector in one SAT segment, at most: a multiple of 8, 16 or more.
     pub segment: u32,
     /// SAT segments that a child may be ahead of the fold, per child.
     pub staging: u32,

@@ -17,11 +17,11 @@ pub struct QuotaAsk {
     pub window: Option<u32>,
     /// Slots of all groups together at one node.
     pub osts: Option<u32>,
-    /// Bytes of vector in one datagram fragment: a multiple of 8.
+    /// Bytes of vector in one datagram fragment, at most: a multiple of 8, 16 or more.
     pub payload: Option<u32>,
     /// Groups that may stream at once at one node.
     pub streams: Option<u32>,
-    /// Bytes of vector in one stream segment: a multiple of 8.
+    /// Bytes of vector in one stream segment, at most: a multiple of 8, 16 or more.
     pub segment: Option<u32>,
     /// Segments that a child may be ahead of the fold.
     pub staging: Option<u32>,

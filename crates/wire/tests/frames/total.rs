@@ -137,7 +137,10 @@ fn values_outside_their_range_are_named() {
     assert_eq!(with(14, &[64, 0]), Err(ParseError::BadField("child")));
     assert_eq!(with(28, &[6]), Err(ParseError::BadField("collective")));
     assert_eq!(with(29, &[12]), Err(ParseError::BadField("dtype")));
-    assert_eq!(with(30, &[4]), Err(ParseError::BadField("op")));
+    assert_eq!(with(29, &[0x25]), Ok(()), "a value with its index");
+    assert_eq!(with(29, &[0x55]), Err(ParseError::BadField("dtype")), "an index that is no integer");
+    assert_eq!(with(29, &[0xd0]), Err(ParseError::BadField("dtype")), "an index of no type");
+    assert_eq!(with(30, &[12]), Err(ParseError::BadField("op")));
     assert_eq!(with(31, &[1]), Err(ParseError::BadField("wire format")));
     assert_eq!(with(80, &[0, 0, 0x11, 0]), Err(ParseError::BadField("payload length")));
     assert_eq!(with(80, &[1]), Err(ParseError::BadField("window")), "a payload outside its fragment");

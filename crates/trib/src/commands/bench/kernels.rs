@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use trib_client::{DataType, Scalar};
 use trib_reduce::Path;
-use trib_reduce::bandwidth::{Options, Report, measure};
+use trib_reduce::bandwidth::{Options, Report, Residence, Row, measure};
 
 use crate::failure::Failure;
 
@@ -18,6 +19,9 @@ pub(super) struct Arguments {
     /// Time for all measurements together, seconds
     #[arg(long, value_name = "SECONDS", default_value = "8", value_parser = super::seconds)]
     budget: Duration,
+    /// Types of elements: numbers, pairs as VALUE:INDEX; without it all
+    #[arg(long, value_name = "TYPE,...", value_delimiter = ',', value_parser = super::dtype)]
+    dtype: Vec<DataType>,
     /// Compare every instruction set that this processor has, not just the best
     #[arg(long)]
     all_paths: bool,
@@ -33,6 +37,9 @@ impl Arguments {
         if self.all_paths {
             options.paths = Path::ALL.to_vec();
         }
+        if !self.dtype.is_empty() {
+            options.types = self.dtype;
+        }
         let report = table(&measure(&options));
         match self.output {
             None => print!("{report}"),
@@ -43,12 +50,13 @@ impl Arguments {
     }
 }
 
-/// The table of the best instruction set, measured within `budget`.
+/// The table of the best instruction set, measured within `budget`: all numbers, and each with an index of 32 bits.
 pub(super) fn measured(budget: Duration) -> String {
-    table(&measure(&Options { budget, ..Options::default() }))
+    let types = DataType::ALL.iter().copied().filter(|dtype| matches!(dtype.index(), None | Some(Scalar::I32)));
+    table(&measure(&Options { budget, types: types.collect(), ..Options::default() }))
 }
 
-/// The report as a Markdown table: one row per type, operator and path.
+/// The report as Markdown tables: one row per type, operator and path, with both places side by side.
 fn table(report: &Report) -> String {
     let mut text =
         format!("Rates in 10^9 bytes read and written per second; {} MiB vectors.\n\n", report.memory_bytes >> 20);
@@ -56,14 +64,16 @@ fn table(report: &Report) -> String {
     for base in &report.baselines {
         let _ = writeln!(text, "| {} | {:.1} | {:.1} |", base.residence, base.copy_gb_per_s, base.read_gb_per_s);
     }
-    text.push_str("\n| type | operator | instructions | where | rate | share of copy |\n|---|---|---|---|---:|---:|\n");
-    for row in &report.rows {
-        let share = 100.0 * row.share_of_memcpy;
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {:.1} | {share:.0} % |",
-            row.dtype, row.op, row.path, row.residence, row.gb_per_s
-        );
+    text.push_str("\n| type | operator | instructions |");
+    Residence::ALL.iter().for_each(|place| text.push_str(&format!(" {place} | of copy |")));
+    text.push_str("\n|---|---|---|---:|---:|---:|---:|\n");
+    for row in report.rows.iter().filter(|row| row.residence == Residence::ALL[0]) {
+        let _ = write!(text, "| {} | {} | {} |", row.dtype, row.op, row.path);
+        let same = |other: &&Row| (other.dtype, other.op, other.path) == (row.dtype, row.op, row.path);
+        for rate in report.rows.iter().filter(same) {
+            let _ = write!(text, " {:.1} | {:.0} % |", rate.gb_per_s, 100.0 * rate.share_of_memcpy);
+        }
+        text.push('\n');
     }
     text
 }
@@ -71,4 +81,5 @@ fn table(report: &Report) -> String {
 const EXAMPLES: &str = "\
 Examples:
   trib bench kernels
+  trib bench kernels --dtype float64,float64:int32
   trib bench kernels --all-paths --budget 30 --output kernels.md";

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use trib_client::{Collective, Context, DataType, Params, RankList, ReduceOp};
+use trib_client::{Collective, Context, DataType, Params, RankList, ReduceOp, Scalar};
 
 use super::manager_option::ManagerOption;
 use crate::failure::Failure;
@@ -88,7 +88,7 @@ struct Collectives {
     /// Time for the timed operations of one size, seconds
     #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
     budget: Duration,
-    /// Type of the elements
+    /// Type of the elements; for maxloc and minloc VALUE:INDEX, as float64:int32
     #[arg(long, value_name = "TYPE", default_value = "float32", value_parser = dtype)]
     dtype: DataType,
     /// Operator
@@ -132,8 +132,8 @@ impl Collectives {
         if self.min > self.max {
             return Err(Failure::Usage(format!("--min {} is more than --max {}", self.min, self.max)));
         }
-        if !trib_client::operation::supports(self.dtype, self.op) {
-            return Err(Failure::Usage(format!("the tree does not reduce {} with {}", self.dtype, self.op)));
+        if let Some(reason) = self.op.refusal(self.dtype.class()) {
+            return Err(Failure::Usage(format!("the tree does not reduce {} with {}: {reason}", self.dtype, self.op)));
         }
         match self.ranks {
             Some(ranks) => self.start(ranks),
@@ -233,7 +233,10 @@ fn collective(text: &str) -> Result<Which, String> {
 }
 
 fn dtype(text: &str) -> Result<DataType, String> {
-    DataType::from_name(text).ok_or_else(|| one_of(DataType::ALL.iter().map(|t| t.name())))
+    DataType::from_name(text).ok_or_else(|| {
+        let numbers = one_of(Scalar::ALL.iter().map(|number| number.name()));
+        format!("{numbers}, or two of them with a colon between: a value and its index, an integer")
+    })
 }
 
 fn operator(text: &str) -> Result<ReduceOp, String> {
@@ -271,6 +274,7 @@ Examples:
   trib bench --ranks 8
   trib bench --ranks 8 --collective all --max 1M --json
   trib run -n 8 --hosts h0,h1 -- trib bench --collective reduce --dtype float64 --op max
+  trib bench --ranks 8 --dtype float64:int32 --op maxloc
   trib bench --ranks 4 --wait-late 120
   trib bench kernels";
 
@@ -294,5 +298,7 @@ mod tests {
         assert_eq!(collective("all"), Ok(Which::All));
         assert!(collective("gather").unwrap_err().contains("allgather"));
         assert!(dtype("float").unwrap_err().contains("float32"));
+        assert_eq!(dtype("float64:int32").map(|pair| pair.size()), Ok(12));
+        assert!(dtype("float64:float32").unwrap_err().contains("an integer"));
     }
 }

@@ -82,7 +82,7 @@ impl Report {
         if let Some(rows) = json
             && writes
         {
-            say!("{:#}", json!({ "ranks": ranks, "dtype": dtype.name(), "op": op.name(), "rows": rows }));
+            say!("{:#}", json!({ "ranks": ranks, "dtype": dtype.to_string(), "op": op.name(), "rows": rows }));
         }
     }
 }

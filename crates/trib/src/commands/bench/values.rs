@@ -2,10 +2,10 @@
 //!
 //! For every element one rank, its owner, gives a value drawn from position and round, and all others give a filler. Owners
 //! change from element to element, so that a missing, doubled or misplaced contribution shows. Values are small enough
-//! that no partial result is ever rounded.
+//! that no partial result is ever rounded. Of pairs the owner's wins, at every fourth element by its index alone.
 
 use half::{bf16, f16};
-use trib_client::{DataType, ReduceOp};
+use trib_client::{DataType, ReduceOp, Scalar};
 
 /// The values of one reduction over `ranks` ranks.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ impl Values {
     pub(super) fn given(&self, rank: u32, round: u64, from: u64, count: u64) -> Vec<u8> {
         self.fill(from, count, |at| {
             let (owner, value, filler) = self.draw(at, round);
-            if owner == rank { value } else { filler }
+            if owner == rank { (value, index(at)) } else { (filler, INDICES + i64::from(rank) % INDICES) }
         })
     }
 
@@ -28,7 +28,7 @@ impl Values {
     pub(super) fn expected(&self, round: u64, from: u64, count: u64) -> Vec<u8> {
         self.fill(from, count, |at| {
             let (_, value, filler) = self.draw(at, round);
-            self.fold(value, filler)
+            (self.fold(value, filler), index(at))
         })
     }
 
@@ -37,7 +37,7 @@ impl Values {
         let hash = mix(at ^ (round << 56));
         let owner = (((hash >> 32) * u64::from(self.ranks)) >> 32) as u32;
         let drawn = (hash & 0xffff_ffff) as i64;
-        let float = self.dtype.is_float();
+        let float = self.dtype.value().is_float();
         let (value, filler) = match self.op {
             ReduceOp::Sum if float => {
                 let others = i64::from(self.ranks) - 1;
@@ -48,51 +48,81 @@ impl Values {
             ReduceOp::Sum | ReduceOp::Prod => (drawn, 3),
             ReduceOp::Max => (drawn % self.largest() + 1, drawn % self.largest()),
             ReduceOp::Min => (drawn % self.largest(), drawn % self.largest() + 1),
+            // What is not 0 is not 0 in any width.
+            ReduceOp::LogicalAnd => (drawn & 0x0a, 0x55),
+            ReduceOp::LogicalOr => (drawn & 0x0a, 0),
+            ReduceOp::LogicalXor => (drawn & 0x0a, 0x55),
             ReduceOp::BitAnd => (drawn, -1),
             ReduceOp::BitOr => (drawn, 0),
             ReduceOp::BitXor => (drawn, 0x5a5a_5a5a_5a5a_5a5a),
+            ReduceOp::MaxLoc | ReduceOp::MinLoc if at.is_multiple_of(4) => {
+                (drawn % self.largest(), drawn % self.largest())
+            }
+            ReduceOp::MaxLoc => (drawn % self.largest() + 1, drawn % self.largest()),
+            ReduceOp::MinLoc => (drawn % self.largest(), drawn % self.largest() + 1),
         };
         (owner, value, filler)
     }
 
     fn fold(&self, value: i64, filler: i64) -> i64 {
         let others = i64::from(self.ranks) - 1;
+        if others == 0 {
+            return value;
+        }
         match self.op {
             ReduceOp::Sum => value.wrapping_add(others.wrapping_mul(filler)),
             ReduceOp::Prod => value.wrapping_mul(filler.wrapping_pow(self.ranks - 1)),
             ReduceOp::BitXor if others % 2 == 1 => value ^ filler,
+            ReduceOp::LogicalXor if others % 2 == 1 => i64::from(value == 0),
+            ReduceOp::LogicalAnd | ReduceOp::LogicalOr | ReduceOp::LogicalXor => i64::from(value != 0),
             // The owner's value decides against any number of fillers.
             ReduceOp::BitXor | ReduceOp::Max | ReduceOp::Min | ReduceOp::BitAnd | ReduceOp::BitOr => value,
+            ReduceOp::MaxLoc | ReduceOp::MinLoc => value,
         }
     }
 
     /// The type and one more hold all whole numbers from zero to this exactly.
     fn largest(&self) -> i64 {
-        match self.dtype {
-            DataType::I8 => 126,
-            DataType::U8 | DataType::BF16 => 254,
-            DataType::F16 => 2046,
-            DataType::U16 | DataType::I16 => 32_766,
-            DataType::F32 => (1 << 24) - 2,
+        match self.dtype.value() {
+            Scalar::I8 => 126,
+            Scalar::U8 | Scalar::BF16 => 254,
+            Scalar::F16 => 2046,
+            Scalar::U16 | Scalar::I16 => 32_766,
+            Scalar::F32 => (1 << 24) - 2,
             _ => (1 << 31) - 2,
         }
     }
 
-    fn fill(&self, from: u64, count: u64, value: impl Fn(u64) -> i64) -> Vec<u8> {
-        let values = (from..from + count).map(value);
-        // Integers wrap as the tree's do: the low bytes are what counts.
-        match self.dtype {
-            DataType::U8 | DataType::I8 => values.map(|v| v as u8).collect(),
-            DataType::U16 | DataType::I16 => values.flat_map(|v| (v as u16).to_le_bytes()).collect(),
-            DataType::U32 | DataType::I32 => values.flat_map(|v| (v as u32).to_le_bytes()).collect(),
-            DataType::U64 | DataType::I64 => values.flat_map(i64::to_le_bytes).collect(),
-            DataType::F16 => values.flat_map(|v| f16::from_f32(v as f32).to_le_bytes()).collect(),
-            DataType::BF16 => values.flat_map(|v| bf16::from_f32(v as f32).to_le_bytes()).collect(),
-            DataType::F32 => values.flat_map(|v| (v as f32).to_le_bytes()).collect(),
-            DataType::F64 => values.flat_map(|v| (v as f64).to_le_bytes()).collect(),
+    /// Elements of a value and, for pairs, an index.
+    fn fill(&self, from: u64, count: u64, element: impl Fn(u64) -> (i64, i64)) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count as usize * self.dtype.size());
+        for (value, index) in (from..from + count).map(element) {
+            put(&mut bytes, self.dtype.value(), value);
+            if let Some(integer) = self.dtype.index() {
+                put(&mut bytes, integer, index);
+            }
         }
+        bytes
     }
 }
+
+/// Appends a number. Integers wrap as the tree's do: the low bytes are what counts.
+fn put(bytes: &mut Vec<u8>, scalar: Scalar, value: i64) {
+    match scalar {
+        Scalar::F16 => bytes.extend(f16::from_f32(value as f32).to_le_bytes()),
+        Scalar::BF16 => bytes.extend(bf16::from_f32(value as f32).to_le_bytes()),
+        Scalar::F32 => bytes.extend((value as f32).to_le_bytes()),
+        Scalar::F64 => bytes.extend((value as f64).to_le_bytes()),
+        integer => bytes.extend(&value.to_le_bytes()[..integer.size()]),
+    }
+}
+
+/// The index that an owner gives, below all others': any type of index holds twice as many.
+fn index(at: u64) -> i64 {
+    (at % INDICES as u64) as i64
+}
+
+const INDICES: i64 = 64;
 
 /// Bytes that are not computed with.
 pub(super) fn raw(round: u64, from: u64, count: u64) -> Vec<u8> {
@@ -115,7 +145,7 @@ mod tests {
     fn any_order_of_the_fold_gives_the_expected_bits() {
         for &dtype in DataType::ALL {
             for &op in ReduceOp::ALL {
-                if !trib_client::operation::supports(dtype, op) {
+                if !op.is_defined_on(dtype) {
                     continue;
                 }
                 for ranks in [1, 2, 5, 8] {

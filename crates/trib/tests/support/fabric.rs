@@ -8,7 +8,7 @@ use trib_control::{Credentials, ManagerUrl};
 use trib_manager::{Manager, Options};
 use trib_node::Node;
 
-/// A root and two leaves.
+/// A manager and its nodes.
 pub struct Fabric {
     folder: PathBuf,
     nodes: Vec<Node>,
@@ -18,22 +18,23 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Starts manager and nodes, each node with one worker.
-    pub fn up() -> Fabric {
-        let folder = std::env::temp_dir().join(format!("trib-allocations-{}", std::process::id()));
+    /// Starts the manager of a topology and these nodes of it, each with one worker.
+    pub fn up(name: &str, topology_text: &str, nodes: &[&str]) -> Fabric {
+        let folder = std::env::temp_dir().join(format!("trib-{name}-{}", std::process::id()));
         Credentials::create(&folder).unwrap();
         let topology = folder.join("topology.toml");
-        fs::write(&topology, TOPOLOGY).unwrap();
+        fs::write(&topology, topology_text).unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
         let manager = Manager::bind(&Options { listen, topology, credentials: folder.clone(), state: None }).unwrap();
         let url = ManagerUrl::new("127.0.0.1", manager.address().port(), &folder);
-        let nodes = ["root", "leaf0", "leaf1"].map(|name| {
-            let options = trib_node::Options { name: name.into(), manager: url.clone(), listen, workers: 1 };
+        let start = |name: &&str| {
+            let options = trib_node::Options { name: (*name).into(), manager: url.clone(), listen, workers: 1 };
             let node = Node::start(options).unwrap();
             assert!(node.wait_registered(Duration::from_secs(20)).unwrap(), "{name} is not taken in");
             node
-        });
-        Fabric { folder, nodes: nodes.into(), manager: Some(manager), url: url.to_string() }
+        };
+        let nodes = nodes.iter().map(start).collect();
+        Fabric { folder, nodes, manager: Some(manager), url: url.to_string() }
     }
 }
 
@@ -44,28 +45,3 @@ impl Drop for Fabric {
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
-
-const TOPOLOGY: &str = r#"
-[fabric]
-name = "allocations"
-[[node]]
-name = "root"
-[[node]]
-name = "leaf0"
-parent = "root"
-[[node]]
-name = "leaf1"
-parent = "root"
-[[host]]
-name = "h0"
-leaf = "leaf0"
-[[host]]
-name = "h1"
-leaf = "leaf0"
-[[host]]
-name = "h2"
-leaf = "leaf1"
-[[host]]
-name = "h3"
-leaf = "leaf1"
-"#;

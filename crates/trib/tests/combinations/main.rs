@@ -1,0 +1,155 @@
+//! Every operator on every type it is defined on, through the whole protocol: allreduce, reduce and reduce-scatter of each cell,
+//! broadcast and allgather of each type, over datagrams and over streams, on 1 to 33 ranks. Manager, nodes and ranks are
+//! threads of this process. Every byte is compared with the plain reference of `trib-testkit`, which is given the tree.
+//!
+//! Fragments and segments are of 64 bytes, so that vectors of any type are cut often, and elements of 3, 6, 9, 10 and 12 bytes leave a
+//! rest in each.
+
+mod cases;
+#[path = "../support/fabric.rs"]
+mod fabric;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cases::{Case, cases};
+use fabric::Fabric;
+use trib_client::params::RENDEZVOUS_ENV;
+use trib_client::{Context, Group, Input, Params, RankList, Request};
+use trib_testkit::Tree;
+use trib_wire::control::request::QuotaAsk;
+
+/// The two protocols.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Protocol {
+    Datagrams,
+    Streams,
+}
+
+#[test]
+fn every_cell_gives_the_reference_on_any_number_of_ranks() {
+    // SAFETY: nothing else runs yet in this process, whose only test this is.
+    unsafe { std::env::set_var(RENDEZVOUS_ENV, "combinations") };
+    let fabric = Fabric::up("combinations", TOPOLOGY, &["root", "spine", "leaf0", "leaf1", "leaf2"]);
+    for ranks in [1, 2, 3, 8, 33] {
+        let cases = Arc::new(cases(ranks, &tree(ranks)));
+        for protocol in [Protocol::Datagrams, Protocol::Streams] {
+            let begun = Instant::now();
+            run(&fabric, ranks, protocol, &cases);
+            println!("{ranks} ranks, {protocol:?}: {} operations in {:.2?}", cases.len(), begun.elapsed());
+        }
+    }
+}
+
+/// Rank r is on leaf r mod 3; children stand in the order of the topology, then of the ranks.
+fn tree(ranks: u32) -> Tree {
+    let leaf = |first: u32| Tree::Node((first..ranks).step_by(LEAVES as usize).map(Tree::Rank).collect());
+    let without_idle =
+        |nodes: Vec<Tree>| Tree::Node(nodes.into_iter().filter(|node| !node.ranks().is_empty()).collect());
+    without_idle(vec![without_idle(vec![leaf(0), leaf(1)]), leaf(2)])
+}
+
+/// A job of its own: all ranks, all cases, in batches that are in flight together.
+fn run(fabric: &Fabric, ranks: u32, protocol: Protocol, cases: &Arc<Vec<Case>>) {
+    let running: Vec<_> = (0..ranks)
+        .map(|rank| {
+            let (url, cases) = (fabric.url.clone(), cases.clone());
+            thread::spawn(move || be_a_rank(rank, ranks, url, protocol, &cases))
+        })
+        .collect();
+    for thread in running {
+        thread.join().unwrap();
+    }
+}
+
+fn be_a_rank(rank: u32, ranks: u32, manager: String, protocol: Protocol, cases: &[Case]) {
+    let threshold = if protocol == Protocol::Streams { 0 } else { 1 << 40 };
+    let ask = QuotaAsk {
+        payload: Some(PIECE),
+        segment: Some(PIECE),
+        stream_threshold: Some(threshold),
+        ..QuotaAsk::default()
+    };
+    let host = Some(format!("h{}", rank % LEAVES));
+    let context = Context::join(Params { manager: Some(manager), host, ask, ..Params::new(rank, ranks) }).unwrap();
+    let world = context.create_group(RankList::world(ranks), 0).unwrap();
+    for batch in cases.chunks(BATCH) {
+        let posted: Vec<_> = batch.iter().map(|case| Posted::start(&world, case, rank)).collect();
+        posted.into_iter().for_each(|posted| posted.finish(protocol));
+    }
+    let counters = context.counters().unwrap();
+    let (used, unused) = match protocol {
+        Protocol::Datagrams => (counters.operations_llt, counters.operations_sat),
+        Protocol::Streams => (counters.operations_sat, counters.operations_llt),
+    };
+    assert_eq!((used, unused), (cases.len() as u64, 0), "all over {protocol:?}");
+    drop(world);
+    context.finalize().unwrap();
+}
+
+/// One operation in flight at one rank.
+struct Posted<'a> {
+    case: &'a Case,
+    rank: u32,
+    output: Vec<u8>,
+    request: Request,
+}
+
+impl Posted<'_> {
+    fn start<'a>(group: &Group, case: &'a Case, rank: u32) -> Posted<'a> {
+        let input = &case.inputs[rank as usize];
+        let expected = &case.expected[rank as usize];
+        // A broadcast has one buffer: at the root it is the input.
+        let mut output = expected.as_ref().map_or_else(|| input.clone(), |result| vec![0xa5; result.len()]);
+        let from = if expected.is_some() { input.as_ptr() } else { output.as_ptr() };
+        // SAFETY: input and output have the lengths that the signature says; the case outlives the request, and the
+        // output's heap memory stays where it is, untouched until `finish` has waited.
+        let request = unsafe { group.start(case.signature, Input::At(from), output.as_mut_ptr()) };
+        Posted { case, rank, output, request: request.unwrap() }
+    }
+
+    fn finish(self, protocol: Protocol) {
+        let Posted { case, rank, output, request } = self;
+        let what = || format!("{} over {protocol:?}, rank {rank}", case.signature);
+        request.wait(Some(LIMIT)).unwrap_or_else(|error| panic!("{}: {error}", what()));
+        let expected = case.expected[rank as usize].as_ref().unwrap_or(&case.inputs[rank as usize]);
+        if output != *expected {
+            let at = output.iter().zip(expected).position(|(a, b)| a != b);
+            panic!("{}: byte {at:?}\n{output:02x?} is not\n{expected:02x?}", what());
+        }
+    }
+}
+
+/// Bytes of a fragment and of a segment, at most.
+const PIECE: u32 = 64;
+const BATCH: usize = 64;
+const LEAVES: u32 = 3;
+const LIMIT: Duration = Duration::from_secs(60);
+const TOPOLOGY: &str = r#"
+[fabric]
+name = "combinations"
+[[node]]
+name = "root"
+[[node]]
+name = "spine"
+parent = "root"
+[[node]]
+name = "leaf2"
+parent = "root"
+[[node]]
+name = "leaf0"
+parent = "spine"
+[[node]]
+name = "leaf1"
+parent = "spine"
+[[host]]
+name = "h0"
+leaf = "leaf0"
+[[host]]
+name = "h1"
+leaf = "leaf1"
+[[host]]
+name = "h2"
+leaf = "leaf2"
+"#;
