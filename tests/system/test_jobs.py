@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import unittest
 
-from harness import TRIB, Fabric, wait_until
+from harness import TRIB, Fabric, resident_bytes, wait_until
 
 
 def start(manager, *words):
@@ -25,10 +25,8 @@ def outcome(process, timeout=120):
 
 def held(pid):
     """Memory in bytes, descriptors and threads of a daemon."""
-    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    number = {words[0]: words[1] for words in map(str.split, status) if len(words) > 1}
-    descriptors = len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir()))
-    return int(number["VmRSS:"]) * 1024, descriptors, int(number["Threads:"])
+    process = pathlib.Path(f"/proc/{pid}")
+    return resident_bytes(pid), len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
 
 
 class Jobs(unittest.TestCase):

@@ -7,89 +7,53 @@ import tempfile
 import time
 import unittest
 
+from daemons import TWO_LEVELS, Watched
 from harness import TRIB, Ranks, wait_until
 from test_jobs import outcome, start
 
-TOPOLOGY = """
-[fabric]
-name = "restart"
-[[node]]
-name = "root"
-[[node]]
-name = "leaf0"
-parent = "root"
-[[node]]
-name = "leaf1"
-parent = "root"
-[[host]]
-name = "*"
-leaves = ["leaf0", "leaf1"]
-"""
 
-
-class Daemons:
-    """A manager that keeps its jobs, and three nodes, on loopback."""
+class Kept(Watched):
+    """A manager that keeps its jobs in a file, and three nodes."""
 
     def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="trib-restart-")
-        self.path = pathlib.Path(self.folder.name)
-        (self.path / "topology.toml").write_text(TOPOLOGY, encoding="ascii")
-        subprocess.run([TRIB, "credentials", self.path / "keys"], check=True, capture_output=True, timeout=30)
-        self.running = {}
-        self.port = 0
+        self.kept = tempfile.TemporaryDirectory(prefix="trib-restart-")
+        super().__init__(manager=["--state", pathlib.Path(self.kept.name) / "jobs"], topology=TWO_LEVELS)
+        self.manager = self.url
+        self.managers = 1
 
-    def __enter__(self):
-        self.start_manager()
-        for name in ("root", "leaf0", "leaf1"):
-            self.start(name, "an", "--name", name, "--manager", self.manager, "--listen", "127.0.0.1:0")
-        wait_until(lambda: all(node["connected"] for node in self.status()["nodes"]), 30, "all nodes are registered")
-        return self
+    def __exit__(self, *words):
+        super().__exit__(*words)
+        self.kept.cleanup()
 
-    def __exit__(self, *_):
-        for process in self.running.values():
-            process.terminate()
-        for process in self.running.values():
-            process.wait(20)
-        self.folder.cleanup()
-
-    def start(self, name, *words):
-        with open(self.path / f"{name}.log", "a", encoding="utf-8") as log:
-            self.running[name] = subprocess.Popen([TRIB, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    def kill_manager(self):
+        self.am.process.kill()
+        self.am.process.wait(20)
 
     def start_manager(self):
-        keys = self.path / "keys"
-        options = ["--topology", self.path / "topology.toml", "--credentials", keys, "--state", self.path / "jobs"]
-        self.start("manager", "am", *options, "--listen", f"127.0.0.1:{self.port}")
-        if self.port == 0:
-            wait_until(lambda: self.listening() is not None, 20, "the manager listens")
-            self.port = self.listening()
-        self.manager = f"tls://127.0.0.1:{self.port}?credentials={keys}"
-
-    def listening(self):
-        words = (self.path / "manager.log").read_text(encoding="utf-8").replace("=", " ").split()
-        ports = [word.rsplit(":", 1)[1] for word in words if word.startswith("127.0.0.1:")]
-        return int(ports[0]) if ports and ports[0].isdigit() else None
+        """Another one at the address of the first."""
+        self.managers += 1
+        options = ["--topology", self.folder / "topology.toml", "--credentials", self.folder / "keys"]
+        options += ["--state", pathlib.Path(self.kept.name) / "jobs", "--listen", self.am.said["X_TRIB_ADDRESS"]]
+        self.am = self.start(f"am{self.managers}", ["am", *options], None)
+        self.am.wait_for("X_TRIB_ADDRESS")
 
     def status(self):
         command = [TRIB, "status", "--json", "--manager", self.manager]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-        return json.loads(done.stdout) if done.returncode == 0 else {"nodes": [{"connected": False}], "jobs": None}
+        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
 
     def jobs(self):
-        found = self.status()["jobs"]
-        return None if found is None else [(job["id"], job["adopted"]) for job in found]
+        return [(job["id"], job["adopted"]) for job in self.status()["jobs"]]
 
 
 class Restart(unittest.TestCase):
     def test_a_job_outlives_its_manager_and_is_remembered(self):
-        with Daemons() as fabric:
+        with Kept() as fabric:
             argument = {"counts": [3, 700, 60_000], "iterations": 500, "pause": 0.02}
             with Ranks(fabric, 4, "loop_worker", "loop", argument) as ranks:
                 wait_until(lambda: all(ranks.progress(r) > 20 for r in range(4)), 30, "operations")
                 ((job, adopted),) = fabric.jobs()
                 self.assertFalse(adopted)
-                fabric.running["manager"].kill()
-                fabric.running["manager"].wait(20)
+                fabric.kill_manager()
                 before = [ranks.progress(r) for r in range(4)]
                 wait_until(lambda: all(ranks.progress(r) > before[r] + 5 for r in range(4)), 30, "operations without a manager")
                 fabric.start_manager()
@@ -103,11 +67,10 @@ class Restart(unittest.TestCase):
                 self.assertEqual(len(ranks.results(60)), 4)
 
     def test_a_manager_that_dies_loses_no_job(self):
-        with Daemons() as fabric:
+        with Kept() as fabric:
             process = start(fabric.manager, "--jobs", "600", "--at-once", "32")
-            wait_until(lambda: len(fabric.status()["jobs"] or []) > 8, 30, "jobs run")
-            fabric.running["manager"].kill()
-            fabric.running["manager"].wait(20)
+            wait_until(lambda: len(fabric.jobs()) > 8, 30, "jobs run")
+            fabric.kill_manager()
             time.sleep(0.5)
             fabric.start_manager()
             found = outcome(process)

@@ -1,6 +1,6 @@
 //! One job in detail: what its aggregation nodes say about it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trib_wire::control::explanation::{Explanation, HostedPart};
 use trib_wire::control::reply::{Refusal, Resource};
@@ -8,6 +8,7 @@ use trib_wire::ids::JobId;
 
 use crate::fabric::Fabric;
 use crate::refuse::refuse;
+use crate::status::PATIENCE;
 
 /// Asks every node of the job at once and waits at most a second for the slowest.
 pub(crate) fn explain(fabric: &Fabric, job: JobId) -> Result<Explanation, Refusal> {
@@ -33,5 +34,3 @@ pub(crate) fn explain(fabric: &Fabric, job: JobId) -> Result<Explanation, Refusa
     parts.sort_by_key(|hosted| hosted.part.node);
     Ok(Explanation { job: status, parts, silent })
 }
-
-const PATIENCE: Duration = Duration::from_secs(1);

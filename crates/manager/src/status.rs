@@ -34,4 +34,5 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
     StatusReport { fabric: fabric.topology.name().into(), time_ms, nodes, jobs: fabric.jobs.list() }
 }
 
-const PATIENCE: Duration = Duration::from_secs(1);
+/// What a tool waits for the slowest node.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);

@@ -134,9 +134,7 @@ impl Manager {
             worker.mailbox.post(Command::Explain(job, reply.clone()));
         }
         drop(reply);
-        let deadline = Instant::now() + COUNT;
-        let next = || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
-        std::iter::from_fn(next).flatten().collect()
+        gather(answers, COUNT).flatten().collect()
     }
 
     fn count(&self) -> Counters {
@@ -177,6 +175,11 @@ pub(crate) fn answers(
         worker.mailbox.post(Command::Count(reply.clone()));
     }
     drop(reply);
+    gather(answers, patience)
+}
+
+/// What threads answer, as it comes, for as long as `patience` lasts.
+fn gather<T>(answers: Receiver<T>, patience: Duration) -> impl Iterator<Item = T> {
     let deadline = Instant::now() + patience;
     std::iter::from_fn(move || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok())
 }

@@ -24,9 +24,8 @@ impl NodeCore {
             held: arbiter.held().map(|group| group.0).collect(),
             line: arbiter.line().map(|group| group.0).collect(),
         });
-        let folding = || self.table.iter().filter(|group| group.info.duty != Duty::Relay);
-        let busy = folding().filter(|group| group.is_busy());
-        let idle = folding().filter(|group| !group.is_busy());
+        let folding = self.table.iter().filter(|group| group.info.duty != Duty::Relay);
+        let (busy, idle): (Vec<&Group>, Vec<&Group>) = folding.partition(|group| group.is_busy());
         NodePart {
             node: config.node,
             parent: config.parent.map(|(parent, _)| parent),
@@ -35,7 +34,7 @@ impl NodeCore {
             buffers_held: 0,
             payload_bytes_folded: 0,
             contexts,
-            groups: busy.chain(idle).take(most).map(Group::explain).collect(),
+            groups: busy.into_iter().chain(idle).take(most).map(Group::explain).collect(),
         }
     }
 }
@@ -45,7 +44,7 @@ impl Group {
     fn is_busy(&self) -> bool {
         self.lease.holds_context()
             || self.lease.waiting() != 0
-            || self.info.members.iter().any(|m| self.is_late(m.child))
+            || self.info.members.iter().any(|m| self.missing(m.child).is_some())
     }
 
     fn explain(&self) -> GroupPart {
@@ -71,10 +70,6 @@ impl Group {
             Phase::Idle if self.lease.waiting() == self.info.all => LeaseState::Waiting,
             Phase::Idle => LeaseState::Gathering,
         }
-    }
-
-    fn is_late(&self, child: ChildIndex) -> bool {
-        self.missing(child).is_some()
     }
 
     /// The operation to which others have contributed and this child has not, and whether it is streamed.

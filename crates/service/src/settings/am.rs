@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::common::{LOG, log_file, metrics};
 use super::{Default, Kind, Setting, Values};
 
 /// How a manager is run.
@@ -79,34 +80,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         meaning: "Where to keep the admitted jobs: a manager that is killed and started again knows them",
         example: "/var/lib/tributary/am.jobs",
     },
-    Setting {
-        name: "metrics",
-        option: "metrics",
-        variable: "TRIB_AM_METRICS",
-        kind: Kind::Address,
-        default: Default::Off,
-        unit: "",
-        meaning: "Where to serve metrics for Prometheus, at /metrics over plain HTTP; port 0 takes a free one",
-        example: "10.0.0.1:9101",
-    },
-    Setting {
-        name: "log",
-        option: "log",
-        variable: "TRIB_LOG",
-        kind: Kind::Filter,
-        default: Default::Is("info"),
-        unit: "",
-        meaning: "What is logged",
-        example: "warn",
-    },
-    Setting {
-        name: "log_file",
-        option: "log-file",
-        variable: "TRIB_AM_LOG_FILE",
-        kind: Kind::File,
-        default: Default::Off,
-        unit: "",
-        meaning: "A file to log to, besides stderr; it is opened again when it was moved away",
-        example: "/var/log/tributary/am.log",
-    },
+    metrics("TRIB_AM_METRICS", "10.0.0.1:9101"),
+    LOG,
+    log_file("TRIB_AM_LOG_FILE", "/var/log/tributary/am.log"),
 ];

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use trib_control::ManagerUrl;
 
+use super::common::{LOG, log_file, metrics};
 use super::{Default, Kind, Setting, Values};
 
 /// How a node is run.
@@ -81,34 +82,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         meaning: "Worker threads; a connection belongs to one of them for good",
         example: "4",
     },
-    Setting {
-        name: "metrics",
-        option: "metrics",
-        variable: "TRIB_AN_METRICS",
-        kind: Kind::Address,
-        default: Default::Off,
-        unit: "",
-        meaning: "Where to serve metrics for Prometheus, at /metrics over plain HTTP; port 0 takes a free one",
-        example: "10.0.0.2:9102",
-    },
-    Setting {
-        name: "log",
-        option: "log",
-        variable: "TRIB_LOG",
-        kind: Kind::Filter,
-        default: Default::Is("info"),
-        unit: "",
-        meaning: "What is logged",
-        example: "warn",
-    },
-    Setting {
-        name: "log_file",
-        option: "log-file",
-        variable: "TRIB_AN_LOG_FILE",
-        kind: Kind::File,
-        default: Default::Off,
-        unit: "",
-        meaning: "A file to log to, besides stderr; it is opened again when it was moved away",
-        example: "/var/log/tributary/an.log",
-    },
+    metrics("TRIB_AN_METRICS", "10.0.0.2:9102"),
+    LOG,
+    log_file("TRIB_AN_LOG_FILE", "/var/log/tributary/an.log"),
 ];

@@ -6,12 +6,13 @@
 //!   the command line  over the environment      over the file         over the default
 //! ```
 //!
-//! Map: `am`, `an` (the tables and what they become), `kind` (what a value may be), `file` (TOML to values), `values` (which
+//! Map: `am`, `an` (the tables and what they become), `common` (rows of both), `kind` (what a value may be), `file` (TOML to values), `values` (which
 //! source wins), `origin` (where a value came from), `contradiction` (values that cannot hold together), `document` (the tables
 //! in words), `error`.
 
 mod am;
 mod an;
+mod common;
 mod contradiction;
 mod document;
 mod error;

@@ -6,15 +6,13 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use trib_control::Channel;
 use trib_wire::control::explanation::{Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart};
-use trib_wire::control::hello::Role;
 use trib_wire::control::job::{ChildKind, Limits};
 use trib_wire::control::reply::{JobStatus, Reply};
 use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
 
-use super::manager_option::ManagerOption;
+use super::manager_option::{ManagerOption, unexpected};
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
@@ -44,11 +42,9 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let limit = Duration::from_secs(self.timeout);
-        let channel = Channel::connect(&self.manager.url()?, Role::User, limit)?;
-        let explanation = match channel.ask(&Request::Explain { job: JobId(self.job) }, limit)? {
+        let explanation = match self.manager.ask(&Request::Explain { job: JobId(self.job) }, limit)? {
             Reply::Explanation(explanation) => explanation,
-            Reply::Refused(refusal) => return Err(trib_control::Error::Refused(refusal).into()),
-            other => return Err(Failure::Operation(format!("the manager answered something else: {other:?}"))),
+            other => return Err(unexpected(other)),
         };
         let text = if self.json {
             let json = serde_json::to_string_pretty(&explanation).expect("an explanation has string keys only");

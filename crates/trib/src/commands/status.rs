@@ -6,12 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use trib_control::Channel;
-use trib_wire::control::hello::Role;
 use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
 
-use super::manager_option::ManagerOption;
+use super::manager_option::{ManagerOption, unexpected};
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
@@ -40,11 +38,9 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let limit = Duration::from_secs(self.timeout);
-        let channel = Channel::connect(&self.manager.url()?, Role::User, limit)?;
-        let report = match channel.ask(&Request::Status, limit)? {
+        let report = match self.manager.ask(&Request::Status, limit)? {
             Reply::Status(report) => report,
-            Reply::Refused(refusal) => return Err(trib_control::Error::Refused(refusal).into()),
-            other => return Err(Failure::Operation(format!("the manager answered something else: {other:?}"))),
+            other => return Err(unexpected(other)),
         };
         let text = if self.json { json(&report) } else { tables(&report, self.all) };
         std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;

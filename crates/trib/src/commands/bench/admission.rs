@@ -7,12 +7,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
-use trib_control::Channel;
-use trib_wire::control::hello::Role;
 use trib_wire::control::reply::Reply;
 use trib_wire::control::request::{JobRequest, QuotaAsk, Request};
 
-use crate::commands::manager_option::ManagerOption;
+use crate::commands::manager_option::{ManagerOption, unexpected};
 use crate::failure::Failure;
 
 /// Admit jobs whose ranks never come
@@ -41,7 +39,7 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Measures.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let channel = Channel::connect(&self.manager.url()?, Role::User, LIMIT)?;
+        let channel = self.manager.connect(LIMIT)?;
         let ranks = self.ranks as usize;
         let request = Request::RequestJob(JobRequest {
             hosts: self.hosts.iter().cycle().take(ranks).cloned().collect(),
@@ -78,13 +76,6 @@ impl Arguments {
             );
         }
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-fn unexpected(reply: Reply) -> Failure {
-    match reply {
-        Reply::Refused(refusal) => trib_control::Error::Refused(refusal).into(),
-        other => Failure::Operation(format!("the manager answered something else: {other:?}")),
     }
 }
 

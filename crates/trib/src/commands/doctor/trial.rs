@@ -6,14 +6,16 @@
 
 use std::time::{Duration, Instant};
 
-use trib_client::{Context, DataType, Error, Group, Input, OutOfBand, Params, RankList, ReduceOp, operation};
+use trib_client::{Context, DataType, Error, Group, Input, Params, RankList, ReduceOp, operation};
 
 use super::check::Report;
+use crate::exchange::Exchange;
 
 /// Runs it.
 pub(super) fn run(manager: Option<String>, host: Option<String>, limit: Duration, report: &mut Report) {
     let patience = Some(limit + VERDICT);
-    let params = Params { manager, host, oob: Some(Box::new(Alone)), timeout: patience, ..Params::new(0, 1) };
+    let oob = Exchange::among(1).pop().map(|alone| Box::new(alone) as _);
+    let params = Params { manager, host, oob, timeout: patience, ..Params::new(0, 1) };
     let start = Instant::now();
     let (context, group) = match join(params, limit) {
         Ok(both) => both,
@@ -66,22 +68,6 @@ fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> 
     }
     outcome?;
     if output == input { Ok(()) } else { Err(Error::Internal("the result is not the contribution".into())) }
-}
-
-/// The exchange of a rank that is alone.
-struct Alone;
-
-impl OutOfBand for Alone {
-    fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32> {
-        if let Some(all) = all {
-            all.copy_from_slice(mine);
-        }
-        Ok(())
-    }
-
-    fn bcast(&mut self, _: &mut [u8]) -> Result<(), i32> {
-        Ok(())
-    }
 }
 
 /// The manager waits five seconds for a node before it refuses the job and says which it was.

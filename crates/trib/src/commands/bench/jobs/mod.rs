@@ -1,9 +1,7 @@
 //! `trib bench jobs`: many jobs, one after the other and at once, as a cluster runs them.
 //!
-//! Map: `program` (one job: its ranks are threads of this process), `exchange` (what they join with), `outcome` (what the
-//! jobs together come to). The daemons are the real ones: a job is admitted, its tree installed and its sums checked.
+//! Map: `program` (one job: its ranks are threads of this process), `outcome` (what the jobs together come to). The daemons are the real ones: a job is admitted, its tree installed and its sums checked.
 
-mod exchange;
 mod outcome;
 mod program;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use trib_client::{Context, DataType, Error, Group, Params, RankList, ReduceOp};
 
-use super::exchange::Exchange;
+use crate::exchange::Exchange;
 
 /// What every job does.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use trib_client::OutOfBand;
 
 /// One rank's end of the exchange.
-pub(super) enum Exchange {
+pub(crate) enum Exchange {
     /// Rank 0's: to every other rank, in rank order.
     Root(Vec<Line>),
     /// Another's: to rank 0.
@@ -13,14 +13,14 @@ pub(super) enum Exchange {
 }
 
 /// One end of a line between two ranks.
-pub(super) struct Line {
+pub(crate) struct Line {
     from: Receiver<Vec<u8>>,
     to: Sender<Vec<u8>>,
 }
 
 impl Exchange {
     /// The ends of all ranks, in rank order.
-    pub(super) fn among(ranks: u32) -> Vec<Exchange> {
+    pub(crate) fn among(ranks: u32) -> Vec<Exchange> {
         let mut root = Vec::new();
         let mut others = Vec::new();
         for _ in 1..ranks {
