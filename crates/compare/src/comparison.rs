@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::machine::Machine;
 use crate::network::Network;
+use crate::pace::Pace;
 use crate::report::Comparison;
 use crate::result::rows;
 use crate::scenario::{Scenario, Wishes, wanted};
@@ -31,6 +32,7 @@ pub fn compare(
             "something else keeps this machine {busy:.0} % busy: times will be too long, those of peers that spin most"
         ));
     }
+    let mut pace = Pace::new(limits.patience);
     let mut fabric: Option<(Shape, Box<dyn Network>)> = None;
     for scenario in wanted(wishes)? {
         let shape = scenario.shape();
@@ -48,16 +50,17 @@ pub fn compare(
         };
         match &scenario {
             Scenario::Study(study) => {
-                let measurements = study.run(&*network, programs, limits, progress);
+                let measurements = study.run(&*network, programs, limits, &mut pace, progress);
                 comparison.rows.extend(rows(study, &measurements));
             }
             Scenario::Sharing(sharing) => {
-                comparison.rows.extend(sharing.run(&*network, programs, limits, progress));
+                comparison.rows.extend(sharing.run(&*network, programs, limits, &mut pace, progress));
             }
         }
         fabric = Some((shape, network));
     }
     comparison.targets = targets(&comparison.rows);
+    comparison.spent = pace.spent;
     comparison.seconds = start.elapsed().as_secs_f64();
     Ok(comparison)
 }
@@ -124,7 +127,8 @@ mod tests {
             shape: Some(Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, uplink: None, pinned: false }),
             budget: Some(Duration::from_millis(1)),
         };
-        let limits = Limits { start: Duration::from_millis(300), cell: Duration::from_millis(200) };
+        let limits =
+            Limits { start: Duration::from_millis(300), cell: Duration::from_millis(200), patience: Duration::ZERO };
         let mut fabrics = 0;
         let mut up = |_: Shape| -> Result<Box<dyn Network>, String> {
             fabrics += 1;

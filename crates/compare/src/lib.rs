@@ -3,7 +3,7 @@
 //! Map: `cell` (what is measured at once), `line` (what measuring programs print), `system` (how each peer is started),
 //! `network` (what is needed of a fabric), `lab` (the laboratory as one), `launch` (processes of one launch), `study` and `schedule` (who measures what and
 //! when), `counters` (what is free of the machine's noise), `result` and `statistics` (rows), `scenario` (what the
-//! comparison consists of), `comparison` (all of it), `machine` (where it ran), `targets` (what is required and what came out), `report` (JSON,
+//! comparison consists of), `comparison` (all of it), `machine` and `pace` (where it ran, and how fast that was just then), `targets` (what is required and what came out), `report` (JSON,
 //! tables, CSV, plots).
 //!
 //! Invariant: whatever a system does, hang, fail, or give a wrong result, becomes a row; nothing is left out.
@@ -16,6 +16,7 @@ mod launch;
 mod line;
 pub mod machine;
 pub mod network;
+pub mod pace;
 pub mod report;
 pub mod result;
 pub mod scenario;

@@ -63,6 +63,8 @@ pub struct ResultRow {
     pub share_of_link: Option<f64>,
     /// Longest less shortest round, as a share of the median.
     pub spread: f64,
+    /// How much slower than at its best the machine was meanwhile: median over the rounds.
+    pub slowdown: f64,
     /// Median of the single calls' times, microseconds.
     pub call_median_us: Option<f64>,
     /// 99th percentile of the single calls' times, microseconds.
@@ -117,6 +119,7 @@ impl ResultRow {
             mbit_s: None,
             share_of_link: None,
             spread: 0.0,
+            slowdown: 1.0,
             call_median_us: None,
             call_p99_us: None,
             cpu_us: None,
@@ -170,6 +173,7 @@ pub fn rows(study: &Study, measurements: &[Measurement]) -> Vec<ResultRow> {
             if !own.is_empty() {
                 let outcomes: Vec<&Outcome> = own.iter().map(|one| &one.outcome).collect();
                 let mut row = row(study, &part.system.name, cell, &outcomes);
+                row.slowdown = median(&own.iter().map(|one| one.slowdown).collect::<Vec<_>>());
                 row.each_round = own.iter().filter_map(|one| round(&part.system.name, one)).collect();
                 rows.push(row);
             }
@@ -326,7 +330,7 @@ pub(crate) mod tests {
     }
 
     fn measured(system: &str, cell: Cell, outcome: Outcome) -> Measurement {
-        Measurement { system: system.to_owned(), cell, round: 0, outcome }
+        Measurement { system: system.to_owned(), cell, round: 0, outcome, slowdown: 1.0 }
     }
 
     #[test]

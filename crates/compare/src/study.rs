@@ -10,6 +10,7 @@ use crate::counters::{Observed, Reading, processes};
 use crate::launch::{Launch, Silence};
 use crate::line::{Event, Line, WorkerRow};
 use crate::network::{Map, Network};
+use crate::pace::{Again, Pace};
 use crate::schedule;
 use crate::system::{Job, Programs, System};
 
@@ -85,6 +86,8 @@ pub struct Measurement {
     pub round: u32,
     /// How it went.
     pub outcome: Outcome,
+    /// How much slower than at its best the machine was around it.
+    pub slowdown: f64,
 }
 
 /// Time limits of a launch.
@@ -94,6 +97,8 @@ pub struct Limits {
     pub start: Duration,
     /// From one cell's end to the next one's, on top of its time budget.
     pub cell: Duration,
+    /// Of the whole comparison: for waiting until the machine is steady, and for measuring again what was disturbed.
+    pub patience: Duration,
 }
 
 impl Study {
@@ -103,6 +108,7 @@ impl Study {
         network: &dyn Network,
         programs: &Programs,
         limits: Limits,
+        pace: &mut Pace,
         progress: &mut dyn FnMut(&str),
     ) -> Vec<Measurement> {
         let mut all = Vec::new();
@@ -115,11 +121,16 @@ impl Study {
             }
             let missing = system.missing(programs);
             progress(&format!("{}: round {} {}", self.name, round + 1, system.name));
-            let outcomes = match missing {
+            let (outcomes, slowdown) = match missing {
                 // Once is enough.
                 Some(_) if round > 0 => continue,
-                Some(what) => vec![Outcome::Failed(what); cells.len()],
-                None => self.launch(system, &cells, round, network, programs, limits),
+                Some(what) => (vec![Outcome::Failed(what); cells.len()], 1.0),
+                None => pace.steadily(|| {
+                    let outcomes = self.launch(system, &cells, round, network, programs, limits);
+                    let is_lost = |one: &Outcome| matches!(one, Outcome::Failed(_) | Outcome::Timeout(_));
+                    let again = if outcomes.iter().any(is_lost) { Again::Never } else { Again::Allowed };
+                    (outcomes, again)
+                }),
             };
             for (cell, outcome) in cells.into_iter().zip(outcomes) {
                 if let Outcome::Failed(why) = &outcome {
@@ -128,7 +139,7 @@ impl Study {
                 if let Outcome::Timeout(limit) = &outcome {
                     progress(&format!("{}: {} {cell} gave no result in {} s", self.name, system.name, limit.as_secs()));
                 }
-                all.push(Measurement { system: system.name.clone(), cell, round, outcome });
+                all.push(Measurement { system: system.name.clone(), cell, round, outcome, slowdown });
             }
         }
         all

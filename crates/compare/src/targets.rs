@@ -19,6 +19,8 @@ pub struct Target {
     pub met: Option<bool>,
     /// The scenario that shows it.
     pub scenario: String,
+    /// How much slower than at its best the machine was while this scenario was measured: median over its rows.
+    pub slowdown: Option<f64>,
 }
 
 /// All targets, with what these rows say about them.
@@ -76,6 +78,10 @@ pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
         all.push(rows.share_of(what, "jobs", 0.47, |row| row.system.starts_with(&prefix)));
     }
     all.push(rows.share("8 x 1 MiB in flight, non-blocking", "flight", 0.97, |row| row.mode == Mode::Flight));
+    for target in &mut all {
+        let slowdowns: Vec<f64> = rows.of(&target.scenario).map(|row| row.slowdown).collect();
+        target.slowdown = (!slowdowns.is_empty()).then(|| median(&slowdowns));
+    }
     all
 }
 
@@ -233,7 +239,14 @@ fn name(row: &ResultRow) -> String {
 fn target(what: &str, required: &str, scenario: &str, measured: Option<(String, bool)>) -> Target {
     let met = measured.as_ref().map(|(_, met)| *met);
     let measured = measured.map_or_else(|| "not measured".to_owned(), |(text, _)| text);
-    Target { what: what.to_owned(), required: required.to_owned(), measured, met, scenario: scenario.to_owned() }
+    Target {
+        what: what.to_owned(),
+        required: required.to_owned(),
+        measured,
+        met,
+        scenario: scenario.to_owned(),
+        slowdown: None,
+    }
 }
 
 const KIB: u64 = 1 << 10;
@@ -266,7 +279,10 @@ mod tests {
         let mut rows = vec![row("allreduce", "tributary", Cell::sustained(Allreduce, MIB), wire / 0.98)];
         assert_eq!(find(&targets(&rows), "from 1 MiB").met, Some(true));
         rows.push(row("allreduce", "tributary", Cell::sustained(Allreduce, 16 * MIB), 16.0 * wire / 0.96));
+        rows[1].slowdown = 1.5;
         let all = targets(&rows);
+        assert_eq!(find(&all, "from 1 MiB").slowdown, Some(1.25));
+        assert_eq!(find(&all, "1 Gbit/s").slowdown, None);
         assert_eq!((find(&all, "from 1 MiB").met, find(&all, "at 16 MiB").met), (Some(false), Some(false)));
         assert!(find(&all, "from 1 MiB").measured.contains("16 MiB"));
         assert_eq!(find(&all, "1 Gbit/s").met, None);

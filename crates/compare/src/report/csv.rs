@@ -22,6 +22,7 @@ pub(super) fn csv(rows: &[ResultRow]) -> String {
             number(row.mbit_s),
             number(row.share_of_link),
             number(Some(row.spread)),
+            number(Some(row.slowdown)),
             number(row.call_median_us),
             number(row.call_p99_us),
             number(row.cpu_us),
@@ -42,7 +43,7 @@ fn quoted(field: &str) -> String {
 }
 
 const HEAD: &str = "scenario,system,collective,bytes,mode,map,ranks,hosts,rate_mbit,rounds,latency_us,mbit_s,share_of_link,\
-                    spread,call_median_us,call_p99_us,cpu_us,context_switches,system_calls,status\n";
+                    spread,slowdown,call_median_us,call_p99_us,cpu_us,context_switches,system_calls,status\n";
 
 #[cfg(test)]
 mod tests {

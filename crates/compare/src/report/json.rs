@@ -6,7 +6,7 @@ use super::Comparison;
 
 /// `fabric`: what it ran on; `results`: one row per scenario, system and cell; `targets`: what was required.
 pub fn json(comparison: &Comparison) -> Value {
-    let Comparison { rows, targets, machine, command, seconds, .. } = comparison;
+    let Comparison { rows, targets, machine, command, spent, seconds, .. } = comparison;
     let mut fabrics: Vec<Value> = Vec::new();
     for row in rows {
         let fabric =
@@ -24,6 +24,8 @@ pub fn json(comparison: &Comparison) -> Value {
             "busy_before": machine.busy,
             "command": command,
             "seconds": seconds,
+            "waited_s": spent.waited.as_secs_f64(),
+            "repeated": spent.repeated,
             "scenarios": fabrics,
         },
         "results": rows,
@@ -57,6 +59,7 @@ mod tests {
             "mbit_s",
             "share_of_link",
             "spread",
+            "slowdown",
             "status",
         ] {
             assert!(!row[name].is_null(), "{name}: {row}");

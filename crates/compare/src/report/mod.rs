@@ -12,6 +12,7 @@ use std::path::Path;
 pub use json::json;
 
 use crate::machine::Machine;
+use crate::pace::Spent;
 use crate::result::ResultRow;
 use crate::targets::Target;
 
@@ -26,6 +27,8 @@ pub struct Comparison {
     pub machine: Machine,
     /// The command that was run.
     pub command: String,
+    /// What was done for steadier figures.
+    pub spent: Spent,
     /// How long it took, seconds.
     pub seconds: f64,
     /// Table of the reduction kernels, if they were measured.

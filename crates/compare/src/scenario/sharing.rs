@@ -12,7 +12,9 @@ use crate::cell::{Cell, Mode};
 use crate::launch::{Launch, Silence};
 use crate::line::{Event, Line};
 use crate::network::{Map, Network};
+use crate::pace::{Again, Pace};
 use crate::result::ResultRow;
+use crate::statistics::median;
 use crate::study::{Limits, Shape, Study, stop_a_rank};
 use crate::system::{Job, Programs, System};
 
@@ -51,6 +53,7 @@ impl Sharing {
         network: &dyn Network,
         programs: &Programs,
         limits: Limits,
+        pace: &mut Pace,
         progress: &mut dyn FnMut(&str),
     ) -> Vec<ResultRow> {
         let study = Study { name: NAME, ..super::plain(NAME, self.shape, Vec::new()) };
@@ -67,10 +70,17 @@ impl Sharing {
         let mut rows = Vec::new();
         for (case, beside, runners) in cases {
             let mut latencies: [Vec<f64>; 2] = Default::default();
+            let mut slowdowns = Vec::new();
             let mut failure = None;
             for round in 0..self.rounds {
                 progress(&format!("{NAME}: round {} {case}", round + 1));
-                match self.together(&study, beside, &runners, round, network, programs, limits) {
+                let (outcome, slowdown) = pace.steadily(|| {
+                    let outcome = self.together(&study, beside, &runners, round, network, programs, limits);
+                    let again = if outcome.is_ok() { Again::Allowed } else { Again::Never };
+                    (outcome, again)
+                });
+                slowdowns.push(slowdown);
+                match outcome {
                     Ok(calls) => calls.into_iter().zip(&mut latencies).for_each(|(call, all)| all.push(call)),
                     Err(why) => failure = Some(why),
                 }
@@ -79,6 +89,7 @@ impl Sharing {
                 let name = format!("tributary-{case}-{}", ["a", "b"][at]);
                 let mut row = ResultRow::new(&study, &name, &runner.cell);
                 row.set_latencies(latencies);
+                row.slowdown = median(&slowdowns);
                 row.failures = self.rounds as usize - latencies.len();
                 if let Some(why) = &failure {
                     let some = if latencies.is_empty() { "failed" } else { "ok, but not in all rounds" };

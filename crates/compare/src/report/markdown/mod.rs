@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use super::Comparison;
 use super::plot::Plot;
 use crate::cell::human;
+use crate::pace::STEADY;
 use crate::result::ResultRow;
 use crate::targets::Target;
 
@@ -47,7 +48,7 @@ impl<'a> Page<'a> {
     }
 
     fn head(&mut self, comparison: &Comparison) {
-        let Comparison { machine, command, seconds, .. } = comparison;
+        let Comparison { machine, command, spent, seconds, .. } = comparison;
         let minutes = seconds / 60.0;
         self.add(&format!(
             "# Performance\n\n\
@@ -57,6 +58,10 @@ impl<'a> Page<'a> {
              numbers of children). Vectors are float32, summed; every result is compared with the exact one before and after\n\
              the timed operations. Before it began, other work kept the cores {:.0} % busy. One rank per host. Figures are medians over rounds; in each round every system runs once.\n\
              The targets' ratios between systems are medians of the ratios inside the rounds.\n\n\
+             A virtual machine shares its cores with strangers. Before and after every launch fixed work on all cores tells how many\n\
+             times longer than at its best this machine takes: the column *machine* of the targets, `slowdown` in JSON and CSV. Above\n\
+             {STEADY:.2} a launch waits, or is measured again and the steadier attempt kept, as long as `--patience` lasts; the figures\n\
+             themselves decide nothing. In this run {:.0} s of waiting and {} repeated launches.\n\n\
              *Sustained*: operations back to back, no barrier between; the slowest rank counts. *Single*: each call after a pause that\n\
              refills the links' token buckets, and a barrier. A share is of the host link's rate: 8 x bytes / time / rate. An idle link\n\
              lets its first 70 KB through at once, so that single calls, and ping-pong, below about 1 MB look faster than it is.\n\n",
@@ -64,20 +69,25 @@ impl<'a> Page<'a> {
             machine.processor,
             machine.cores,
             machine.kernel,
-            100.0 * machine.busy
+            100.0 * machine.busy,
+            spent.waited.as_secs_f64(),
+            spent.repeated
         ));
     }
 
     fn targets(&mut self, targets: &[Target]) {
-        self.add("## Targets\n\n| what | required | measured | met | shown by |\n| --- | --- | --- | --- | --- |\n");
-        for Target { what, required, measured, met, scenario } in targets {
+        self.add(
+            "## Targets\n\n| what | required | measured | met | machine | shown by |\n| --- | --- | --- | --- | ---: | --- |\n",
+        );
+        for Target { what, required, measured, met, scenario, slowdown } in targets {
             let met = match met {
                 Some(true) => "yes",
                 Some(false) => "**no**",
                 None => "-",
             };
             self.add(&format!(
-                "| {what} | {required} | {measured} | {met} | `trib bench compare --only {scenario}` |\n"
+                "| {what} | {required} | {measured} | {met} | {} | `trib bench compare --only {scenario}` |\n",
+                figure(*slowdown, 2)
             ));
         }
         self.add("\n");

@@ -66,6 +66,10 @@ pub(super) struct Arguments {
     /// Longest time from one result to the next, seconds
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = super::seconds)]
     cell_limit: Duration,
+    /// Time to wait until other tenants of this machine leave its cores alone, and to measure again what they disturbed,
+    /// seconds in all [default: 0 with --quick, else 1200]
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
+    patience: Option<Duration>,
     /// One JSON object with `fabric`, `results` and `targets` instead of the table of targets
     #[arg(long)]
     json: bool,
@@ -87,7 +91,8 @@ impl Arguments {
         let start = Instant::now();
         let program = crate::commands::own_program()?;
         let programs = Programs::beside(&program);
-        let limits = Limits { start: self.start_limit, cell: self.cell_limit };
+        let patience = self.patience.unwrap_or(if self.quick { Duration::ZERO } else { PATIENCE });
+        let limits = Limits { start: self.start_limit, cell: self.cell_limit, patience };
         let mut up = |shape| {
             let network = LabNetwork::up(shape, &program).map_err(|error| error.to_string())?;
             Ok(Box::new(network) as Box<dyn Network>)
@@ -146,6 +151,7 @@ fn command_line() -> String {
     format!("trib {}", arguments.join(" "))
 }
 
+const PATIENCE: Duration = Duration::from_secs(1200);
 const KERNEL_BUDGET: Duration = Duration::from_secs(8);
 const EXAMPLES: &str = "\
 Examples:

@@ -1,0 +1,218 @@
+//! How fast this machine is just now, against itself at its best.
+//!
+//! A virtual machine shares its cores with strangers: at times a core does half of what it can, and nothing in the guest
+//! says so, not even stolen time, if it is the other thread of the same physical core that is busy. What it says is fixed
+//! work that takes longer. The figures of a comparison are worth what the machine was worth while they were taken, so the
+//! comparison looks before and after every launch, waits for a steady moment as long as it has patience, and measures again
+//! what was disturbed. What decides is the fixed work alone, never the figures themselves.
+
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// A machine that is slower than at its best by no more than this is steady: clocks alone move by a few percent.
+pub const STEADY: f64 = 1.2;
+
+/// What tells how fast the machine is, and how long to wait for better.
+#[derive(Debug)]
+pub struct Pace {
+    /// Cores that this process may use.
+    cores: Vec<usize>,
+    /// Shortest time of one piece of work seen so far.
+    best: Duration,
+    /// Up to which slow-down the machine counts as steady.
+    steady: f64,
+    /// Time left for waiting and for measuring again.
+    patience: Duration,
+    /// What patience was spent on.
+    pub spent: Spent,
+}
+
+/// What was done for steadier figures.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Spent {
+    /// Time in which nothing was measured, for the machine to become steady.
+    pub waited: Duration,
+    /// Launches that were measured again.
+    pub repeated: u32,
+}
+
+/// Whether a measurement may be made again. One that shows a hang or a failure stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Again {
+    /// It may.
+    Allowed,
+    /// What was seen must not be lost.
+    Never,
+}
+
+impl Pace {
+    /// With this much time to wait and to measure again.
+    pub fn new(patience: Duration) -> Pace {
+        let allowed = sched_getaffinity(None).unwrap_or_default();
+        let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+        let mut pace = Pace { cores, best: Duration::MAX, steady: STEADY, patience, spent: Spent::default() };
+        // The first moments wake the cores up; what they show is not kept.
+        pace.slowdown();
+        pace
+    }
+
+    /// How many times longer than at its best the slowest core takes for its work, all cores at work together; 1 is as fast
+    /// as it was ever seen.
+    pub fn slowdown(&mut self) -> f64 {
+        let times: Vec<Times> = std::thread::scope(|scope| {
+            let all: Vec<_> = self.cores.iter().map(|core| scope.spawn(|| work_on(*core))).collect();
+            all.into_iter().filter_map(|one| one.join().ok()).collect()
+        });
+        self.best = times.iter().map(|one| one.shortest).fold(self.best, Duration::min);
+        let longest = times.iter().map(|one| one.mean).max().unwrap_or(self.best);
+        longest.as_secs_f64() / self.best.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// Measures when the machine is steady, and again when it turns out that it was not; keeps the steadiest attempt. Returns
+    /// the slow-down around it.
+    pub fn steadily<T>(&mut self, mut measure: impl FnMut() -> (T, Again)) -> (T, f64) {
+        let mut kept = self.attempt(&mut measure);
+        let mut attempts = 1;
+        while kept.again == Again::Allowed
+            && kept.slowdown > self.steady
+            && attempts < ATTEMPTS
+            && self.patience >= kept.cost
+        {
+            self.patience -= kept.cost;
+            self.spent.repeated += 1;
+            attempts += 1;
+            let next = self.attempt(&mut measure);
+            if next.again == Again::Never || next.slowdown < kept.slowdown {
+                kept = next;
+            }
+        }
+        (kept.value, kept.slowdown)
+    }
+
+    fn attempt<T>(&mut self, measure: &mut impl FnMut() -> (T, Again)) -> Attempt<T> {
+        let before = self.wait();
+        let start = Instant::now();
+        let (value, again) = measure();
+        let cost = start.elapsed();
+        Attempt { value, again, slowdown: before.max(self.slowdown()), cost }
+    }
+
+    /// Waits until the machine is steady, as long as patience lasts but not for ever at one place; the slow-down at the end.
+    fn wait(&mut self) -> f64 {
+        let start = Instant::now();
+        let most = self.patience.min(WAIT_MOST);
+        let mut slowdown = self.slowdown();
+        while slowdown > self.steady && start.elapsed() < most {
+            std::thread::sleep(LOOK_AGAIN);
+            slowdown = self.slowdown();
+        }
+        if !most.is_zero() {
+            let waited = start.elapsed();
+            self.patience = self.patience.saturating_sub(waited);
+            self.spent.waited += waited;
+        }
+        slowdown
+    }
+}
+
+struct Attempt<T> {
+    value: T,
+    again: Again,
+    slowdown: f64,
+    cost: Duration,
+}
+
+/// Times of one core for its pieces of work.
+struct Times {
+    mean: Duration,
+    shortest: Duration,
+}
+
+fn work_on(core: usize) -> Times {
+    let mut only = CpuSet::new();
+    only.set(core);
+    // A core that may not be used is measured wherever the thread runs.
+    let _ = sched_setaffinity(None, &only);
+    let start = Instant::now();
+    let mut shortest = Duration::MAX;
+    for _ in 0..PIECES {
+        let piece = Instant::now();
+        let mut number = 1_u64;
+        for _ in 0..STEPS {
+            number = std::hint::black_box(number.wrapping_mul(3) + 1);
+        }
+        shortest = shortest.min(piece.elapsed());
+    }
+    Times { mean: start.elapsed() / PIECES, shortest }
+}
+
+/// Pieces of work of one look, some 200 us each: long enough to meet what comes and goes within milliseconds.
+const PIECES: u32 = 50;
+/// Multiplications of one piece.
+const STEPS: u32 = 100_000;
+/// How often one launch is measured at most.
+const ATTEMPTS: u32 = 3;
+/// Longest wait before one launch.
+const WAIT_MOST: Duration = Duration::from_secs(30);
+/// Pause between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To which nothing is ever steady.
+    fn never_steady(patience: Duration) -> Pace {
+        Pace { steady: 0.0, ..Pace::new(patience) }
+    }
+
+    #[test]
+    fn slow_downs_are_relative_to_the_best() {
+        let mut pace = Pace::new(Duration::ZERO);
+        assert!(pace.slowdown() >= 1.0);
+        pace.best = Duration::from_nanos(1);
+        assert!(pace.slowdown() > 100.0);
+    }
+
+    #[test]
+    fn without_patience_everything_is_measured_once() {
+        let mut times = 0;
+        let (value, slowdown) = never_steady(Duration::ZERO).steadily(|| {
+            times += 1;
+            (times, Again::Allowed)
+        });
+        assert_eq!(value, 1);
+        assert!(slowdown >= 1.0);
+    }
+
+    #[test]
+    fn what_is_disturbed_is_measured_again_but_not_for_ever() {
+        let mut pace = never_steady(Duration::from_millis(500));
+        let mut times = 0;
+        pace.steadily(|| {
+            times += 1;
+            ((), Again::Allowed)
+        });
+        // The first wait spends all of the patience, so that only attempts which cost next to nothing could follow.
+        assert!((1..=ATTEMPTS).contains(&times), "{times}");
+        assert!(pace.spent.waited >= Duration::from_millis(500), "{:?}", pace.spent);
+        let mut steady = Pace { steady: f64::INFINITY, ..Pace::new(Duration::from_secs(60)) };
+        let mut times = 0;
+        steady.steadily(|| {
+            times += 1;
+            ((), Again::Allowed)
+        });
+        assert_eq!((times, steady.spent.repeated), (1, 0));
+    }
+
+    #[test]
+    fn a_failure_is_kept() {
+        let mut times = 0;
+        let (value, _) = never_steady(Duration::from_millis(300)).steadily(|| {
+            times += 1;
+            (times, if times == 1 { Again::Never } else { Again::Allowed })
+        });
+        assert_eq!((value, times), (1, 1));
+    }
+}
