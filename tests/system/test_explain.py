@@ -40,9 +40,12 @@ class Explain(unittest.TestCase):
 
     def test_a_job_that_is_not_there(self):
         with Fabric() as fabric:
-            done = explain(fabric, 4_000_000_000, check=False)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("trib status", done.stderr)
+            for which in (4_000_000_000, "no-such-program"):
+                done = explain(fabric, which, check=False)
+                self.assertEqual(done.returncode, 1)
+                # What never asked cannot be known, and that is said.
+                self.assertIn("started without TRIB_MANAGER", done.stderr)
+                self.assertIn("trib jobs --all", done.stderr)
 
 
 if __name__ == "__main__":

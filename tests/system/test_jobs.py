@@ -1,11 +1,13 @@
-"""Many jobs: all are admitted, run and end, and nothing of them stays."""
+"""Many jobs: all are admitted, run and end, and nothing of them stays but a line that says how each ended, or why it was refused."""
 
 import json
 import pathlib
+import signal
 import subprocess
+import time
 import unittest
 
-from harness import TRIB, Fabric, resident_bytes, wait_until
+from harness import TRIB, Fabric, Ranks, resident_bytes, send, wait_until
 
 
 def start(manager, *words):
@@ -63,6 +65,63 @@ class Jobs(unittest.TestCase):
             outcome(process)
             wait_until(lambda: groups(fabric) == 0, 30, "all groups are gone")
             print(f"{64 * 160} groups of 64 jobs: {memory}")
+
+
+def trib(fabric, *words):
+    command = [TRIB, *words, "--manager", fabric.manager]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+
+
+def listed(fabric, *words):
+    return json.loads(trib(fabric, "jobs", "--json", *words))
+
+
+class Lists(unittest.TestCase):
+    def test_a_job_stands_in_the_list_while_it_runs_and_how_it_ended_afterwards(self):
+        with Fabric() as fabric:
+            self.assertIn("no such jobs on", trib(fabric, "jobs"))
+            loop = {"counts": [5], "iterations": 100_000, "pause": 0.001}
+            with Ranks(fabric, 4, "loop_worker", "loop", loop) as ranks:
+                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                (job,) = listed(fabric)["live"]
+                self.assertEqual((job["state"], job["ranks"], job["root"], job["nodes"]["count"]), ("running", 4, "root", 3))
+                self.assertEqual((job["activity"]["ranks"], job["hosts"]["count"]), (4, 1))
+                self.assertLess(job["activity"]["idle_ms"], 3_000)
+                line = trib(fabric, "jobs").splitlines()[1].split()
+                self.assertEqual(line[:3], [str(job["id"]), "running", job["name"]])
+                send(ranks.pids()[2], signal.SIGSTOP)
+                wait_until(lambda: listed(fabric)["live"][0]["activity"]["idle_ms"] > 1_500, 30, "the job is idle")
+                send(ranks.pids()[2], signal.SIGCONT)
+                send(ranks.pids()[0], signal.SIGKILL)
+                wait_until(lambda: listed(fabric, "--ended")["past"], 30, "the job has ended")
+            (lost,) = listed(fabric, "--ended")["past"]
+            self.assertEqual((lost["id"], lost["state"], lost["root"]), (job["id"], "lost", "root"))
+            self.assertIn("closed without a word", trib(fabric, "explain", str(job["id"])))
+
+    def test_a_refused_job_is_listed_and_explained_with_all_that_is_known(self):
+        with Fabric() as fabric:
+            send(fabric.processes()["leaf1"], signal.SIGKILL)
+            wait_until(lambda: any(not node["connected"] for node in fabric.status()["nodes"]), 30, "leaf1 is away")
+            time.sleep(1.2)
+            for _ in range(2):
+                with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "iterations": 1}) as ranks:
+                    with self.assertRaisesRegex(AssertionError, "leaf1 of the job's tree is not connected"):
+                        ranks.results(60)
+            report = listed(fabric, "--refused")
+            (job,) = report["past"]
+            refusal = job["outcome"]["refused"]
+            self.assertEqual((job["state"], job["times"], job["ranks"]), ("refused", 2, 2))
+            self.assertEqual((refusal["resource"], refusal["asked"], refusal["available"]), ("node", 3, 2))
+            self.assertEqual(refusal["holder"], "leaf1")
+            self.assertGreater(report["time_ms"] - refusal["since_ms"], 1_000, "since it went away")
+            self.assertLess(report["time_ms"] - refusal["since_ms"], 60_000)
+            (line,) = [line for line in trib(fabric, "jobs", "--refused").splitlines() if "leaf1" in line]
+            self.assertEqual(line.split()[:2], [str(job["id"]), "refused"])
+            for which in (str(job["id"]), job["name"]):
+                text = trib(fabric, "explain", which)
+                self.assertIn("refused 2 times", text)
+                self.assertIn("resource node: asked 3, available 2, holder leaf1, so for", text)
+            self.assertEqual(json.loads(trib(fabric, "explain", job["name"], "--json")), {k: v for k, v in job.items() if k != "state"})
 
 
 def groups(fabric):

@@ -65,6 +65,7 @@ fn wrong_role(certified: Role, claimed: Role) -> Refusal {
         asked: 1,
         available: 0,
         holder: Some(certified.word().into()),
+        since_ms: None,
         text: format!("a {certified} certificate cannot speak as {claimed}: use the fabric's {claimed} credentials"),
     }
 }

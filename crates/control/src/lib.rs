@@ -2,8 +2,8 @@
 //!
 //! Map: `url` (where the manager is), `credentials` (who may speak), `channel` (messages over mutual
 //! TLS 1.3), `listener` (the manager's end), `notify` (telling a supervisor that a daemon is ready),
-//! `watchdog` (and that it is still well), `histogram` (and how long its work takes), `error` (what went wrong, and whose fault
-//! it is).
+//! `watchdog` (and that it is still well), `histogram` (and how long its work takes), `clock` (the time of day), `error` (what
+//! went wrong, and whose fault it is).
 //!
 //! ```text
 //!   user, node                                      manager
@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod channel;
+pub mod clock;
 mod credentials;
 mod error;
 mod frame;

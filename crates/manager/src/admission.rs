@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use trib_control::clock::unix_ms;
 use trib_topology::{Plan, PlanError, PlanNode};
 use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
+use trib_wire::control::jobs::JobEnd;
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::control::request::{JobRequest, QuotaAsk};
 use trib_wire::ids::{Epoch, JobId, NodeId};
 
 use crate::fabric::Fabric;
+use crate::names::names;
 use crate::quota::{Ground, Site, settle};
-use crate::refuse::{refuse, too_much};
+use crate::refuse::{lasting, refuse, since_start, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
 use crate::trees::Claim;
@@ -23,22 +26,31 @@ pub(crate) const RANKS_MAX: usize = 1 << 18;
 /// The aggregation nodes of one job, by their place in the topology.
 type Sessions = BTreeMap<usize, Arc<Session>>;
 
-/// Plans the job, takes its quota and installs it at every node of its tree.
+/// Plans the job, takes its quota and installs it at every node of its tree. What is refused is remembered.
 pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
+    let job = fabric.jobs.number();
+    let decision = try_admit(fabric, job, request);
+    if let Err(refusal) = &decision {
+        let known = fabric.past.refused(job, request, refusal);
+        tracing::warn!(job = known.0, name = request.name, user = request.user, %refusal, "job refused");
+    }
+    decision
+}
+
+fn try_admit(fabric: &Fabric, job: JobId, request: &JobRequest) -> Result<JobTicket, Refusal> {
     let (plan, claim) = make_plan(fabric, request)?;
     let sessions = find_nodes(fabric, &plan)?;
     let limits = make_limits(fabric, &plan, &sessions, &request.ask)?;
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
-    let job = fabric.jobs.enter(status_of(request, &limits, &sessions))?;
+    fabric.jobs.enter(status_of(job, request, &limits, &plan, &sessions))?;
     fabric.trees.hold(job, claim);
     let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
     for session in sessions.values() {
         session.forget(job);
     }
     if let Err(refusal) = installed {
-        tracing::warn!(job = job.0, name = request.name, %refusal, "job not installed");
-        end(fabric, job);
+        forget(fabric, job);
         return Err(refusal);
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
@@ -48,19 +60,26 @@ pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, 
     Ok(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, leaves: plan.leaves })
 }
 
-/// Ends a job: its number is free again, its nodes drain.
-pub(crate) fn end(fabric: &Fabric, job: JobId) {
-    if let Some(status) = fabric.jobs.leave(job) {
-        fabric.trees.release(job);
-        fabric.registry.end_job(job, &status.nodes);
-        tracing::info!(job = job.0, name = status.name, "job ended");
+/// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.
+pub(crate) fn end(fabric: &Fabric, job: JobId, how: JobEnd) {
+    if let Some(status) = forget(fabric, job) {
+        tracing::info!(job = job.0, name = status.name, how = how.word(), "job ended");
+        fabric.past.ended(status, how);
     }
+}
+
+/// The job is no more, here and at its nodes; gives what it was.
+fn forget(fabric: &Fabric, job: JobId) -> Option<JobStatus> {
+    let status = fabric.jobs.leave(job)?;
+    fabric.trees.release(job);
+    fabric.registry.end_job(job, &status.nodes);
+    Some(status)
 }
 
 /// Ends jobs of an earlier manager that are at no node any more.
 pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
     for job in jobs {
-        end(fabric, job);
+        end(fabric, job, JobEnd::Left);
     }
 }
 
@@ -70,9 +89,10 @@ fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<(Plan, Option<Clai
         let text = format!("the program has {ranks} ranks, at most {RANKS_MAX} are possible: use fewer");
         return Err(too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, text));
     }
+    let as_read = |refusal| since_start(refusal, fabric.started_ms);
     fabric.trees.plan(&fabric.topology, &request.hosts).map_err(|error| match &error {
-        PlanError::UnknownHost { host, .. } => refuse(Resource::Host, Some(host), error.to_string()),
-        PlanError::NoTree(_) | PlanError::TooDeep(_) => refuse(Resource::Node, None, error.to_string()),
+        PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
+        PlanError::NoTree(_) | PlanError::TooDeep(_) => as_read(refuse(Resource::Node, None, error.to_string())),
         PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
             too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, error.to_string())
         }
@@ -82,6 +102,7 @@ fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<(Plan, Option<Clai
 fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
     let mut sessions = Sessions::new();
     let mut missing: Vec<&str> = Vec::new();
+    let mut since_ms = unix_ms();
     for node in &plan.nodes {
         match fabric.registry.connected(&node.name) {
             _ if sessions.contains_key(&node.place) => {}
@@ -89,7 +110,11 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
                 sessions.insert(node.place, session);
             }
             None if missing.contains(&node.name.as_str()) => {}
-            None => missing.push(&node.name),
+            None => {
+                let lost = fabric.registry.known(&node.name).and_then(|session| session.lost_ms());
+                since_ms = since_ms.min(lost.unwrap_or(fabric.started_ms));
+                missing.push(&node.name);
+            }
         }
     }
     if missing.is_empty() {
@@ -99,11 +124,12 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
     let text = format!(
         "aggregation node {names} of the job's tree is not connected to the manager: start or restart `trib an` there"
     );
-    Err(Refusal {
+    let refusal = Refusal {
         asked: sessions.len() as u64 + count,
         available: sessions.len() as u64,
         ..refuse(Resource::Node, Some(&names), text)
-    })
+    };
+    Err(lasting(refusal, since_ms))
 }
 
 fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk) -> Result<Limits, Refusal> {
@@ -115,18 +141,32 @@ fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk
     let sites: Vec<Site> = sessions.iter().map(site).collect();
     let topology = &fabric.topology;
     let ipv6 = sessions.values().any(|session| session.stream.is_ipv6());
-    settle(ask, &Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, sites: &sites })
+    let ground = Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, sites: &sites };
+    settle(ask, &ground).map_err(|refusal| {
+        let here = |session: &&Arc<Session>| refusal.holder.as_ref() == Some(&session.name);
+        match sessions.values().find(here) {
+            // It registered with the memory and the buffers that it has.
+            Some(session) => lasting(refusal, session.since_ms),
+            None if refusal.asked > refusal.available && refusal.resource != Resource::DeadAfter => {
+                since_start(refusal, fabric.started_ms)
+            }
+            None => refusal,
+        }
+    })
 }
 
-fn status_of(request: &JobRequest, limits: &Limits, sessions: &Sessions) -> JobStatus {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
+fn status_of(id: JobId, request: &JobRequest, limits: &Limits, plan: &Plan, sessions: &Sessions) -> JobStatus {
     JobStatus {
-        id: JobId(0),
+        id,
         name: request.name.clone(),
         user: request.user.clone(),
         ranks: request.hosts.len() as u32,
         nodes: sessions.values().map(|session| session.name.clone()).collect(),
-        since,
+        since: unix_ms() / 1000,
+        hosts: names(&request.hosts),
+        root: plan.nodes.first().map_or_else(String::new, |root| root.name.clone()),
+        around: Vec::new(),
+        fallback: None,
         limits: Some(limits.clone()),
         adopted: false,
     }
@@ -159,11 +199,11 @@ fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions) -> Result<(),
         let place = plan.nodes[usize::from(grant.node.0)].place;
         sessions[&place].install(grant.clone(), sender.clone());
     }
-    let end = Instant::now() + INSTALL;
+    let (asked_ms, end) = (unix_ms(), Instant::now() + INSTALL);
     let mut waiting: BTreeMap<NodeId, &str> = plan.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
     while !waiting.is_empty() {
         let left = end.saturating_duration_since(Instant::now());
-        let Ok(answer) = answers.recv_timeout(left) else { return Err(silent(&waiting)) };
+        let Ok(answer) = answers.recv_timeout(left) else { return Err(silent(&waiting, asked_ms)) };
         judge(answer, &mut waiting)?;
     }
     Ok(())
@@ -175,18 +215,22 @@ fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &str>) -> Resul
         Outcome::Installed => Ok(()),
         Outcome::Rejected(refusal) => {
             let text = format!("aggregation node {name} refuses the job: {}", refusal.text);
-            Err(Refusal { holder: Some(name.into()), text, ..refusal })
+            let refusal = Refusal { holder: Some(name.into()), text, ..refusal };
+            Err(match refusal.since_ms {
+                Some(since_ms) => lasting(refusal, since_ms),
+                None => refusal,
+            })
         }
         Outcome::Lost => {
             let text = format!(
                 "aggregation node {name} lost its connection to the manager while the job was installed: try again"
             );
-            Err(refuse(Resource::Node, Some(name), text))
+            Err(lasting(refuse(Resource::Node, Some(name), text), unix_ms()))
         }
     }
 }
 
-fn silent(waiting: &BTreeMap<NodeId, &str>) -> Refusal {
+fn silent(waiting: &BTreeMap<NodeId, &str>, asked_ms: u64) -> Refusal {
     let mut names: Vec<&str> = waiting.values().copied().collect();
     names.sort_unstable();
     names.dedup();
@@ -195,7 +239,7 @@ fn silent(waiting: &BTreeMap<NodeId, &str>) -> Refusal {
         "aggregation node {names} did not install the job within {} s: it is stopped or overloaded; restart it or try again",
         INSTALL.as_secs()
     );
-    refuse(Resource::Node, Some(&names), text)
+    lasting(refuse(Resource::Node, Some(&names), text), asked_ms)
 }
 
 const INSTALL: Duration = Duration::from_secs(5);

@@ -1,10 +1,12 @@
 //! All that the manager knows, shared by its threads.
 
+use trib_control::clock::unix_ms;
 use trib_topology::Topology;
 
 use crate::Error;
 use crate::jobs::{Jobs, JobsError};
 use crate::ledger::Ledger;
+use crate::past::Past;
 use crate::registry::Registry;
 use crate::rendezvous::Rendezvous;
 use crate::store::Store;
@@ -18,6 +20,9 @@ pub(crate) struct Fabric {
     pub trees: Trees,
     pub rendezvous: Rendezvous,
     pub ledger: Ledger,
+    pub past: Past,
+    /// When the manager started, milliseconds since 1970-01-01 UTC: what the topology says is so since then.
+    pub started_ms: u64,
 }
 
 impl Fabric {
@@ -28,7 +33,8 @@ impl Fabric {
         })?;
         let trees = Trees::new(&topology);
         let (registry, rendezvous, ledger) = (Registry::default(), Rendezvous::default(), Ledger::default());
-        Ok(Fabric { topology, registry, jobs, trees, rendezvous, ledger })
+        let (past, started_ms) = (Past::default(), unix_ms());
+        Ok(Fabric { topology, registry, jobs, trees, rendezvous, ledger, past, started_ms })
     }
 
     /// Takes every lock once.
@@ -38,5 +44,6 @@ impl Fabric {
         self.trees.touch();
         self.rendezvous.touch();
         self.ledger.touch();
+        self.past.touch();
     }
 }

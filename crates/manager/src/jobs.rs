@@ -12,12 +12,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use trib_control::clock::unix_ms;
+use trib_wire::control::jobs::Fallback;
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::JobId;
 
-use crate::refuse::{refuse, too_much};
+use crate::names::cut;
+use crate::past::STORY_MAX;
+use crate::refuse::{lasting, refuse, too_much};
 use crate::secret;
 use crate::store::{Kept, Store, StoreError};
 
@@ -28,6 +33,8 @@ pub(crate) const JOBS_MAX: usize = 4096;
 pub(crate) struct Jobs {
     table: Mutex<Table>,
     store: Option<Store>,
+    /// Since when the store cannot be written, milliseconds since 1970-01-01 UTC; 0: it can.
+    failing_ms: AtomicU64,
 }
 
 struct Table {
@@ -57,28 +64,43 @@ impl Jobs {
             table.live.insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, maybe_at });
         }
         table.order.sort_by_key(|id| (table.live[id].status.since, *id));
-        Ok(Jobs { table: Mutex::new(table), store })
+        Ok(Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) })
     }
 
-    /// Takes a free number for a job and keeps the job; `status.id` is filled in.
-    pub(crate) fn enter(&self, status: JobStatus) -> Result<JobId, Refusal> {
-        let status = {
+    /// A number that no job has: for a request, whether it is granted or not.
+    pub(crate) fn number(&self) -> JobId {
+        self.lock().next()
+    }
+
+    /// Keeps a job under its number.
+    pub(crate) fn enter(&self, status: JobStatus) -> Result<(), Refusal> {
+        let (id, last) = {
             let mut table = self.lock();
             if table.live.len() >= JOBS_MAX {
-                let text = format!("{JOBS_MAX} jobs are running, the most a manager admits: wait until one ends");
-                return Err(too_much(Resource::Jobs, table.live.len() as u64 + 1, JOBS_MAX as u64, text));
+                return Err(table.full());
             }
-            let status = JobStatus { id: table.next(), ..status };
             table.live.insert(status.id, Entry { status: status.clone(), maybe_at: BTreeSet::new() });
             table.order.push(status.id);
-            status
+            (status.id, table.last)
         };
-        if let Some(Err(error)) = self.store.as_ref().map(|store| store.keep(&status)) {
-            self.lock().remove(status.id);
-            let text = format!("{error}: free space there, or start the manager with another --state");
-            return Err(refuse(Resource::State, None, text));
-        }
-        Ok(status.id)
+        let Some(store) = &self.store else { return Ok(()) };
+        let Err(error) = store.keep(&status, last) else {
+            self.failing_ms.store(0, Ordering::Relaxed);
+            return Ok(());
+        };
+        self.lock().remove(id);
+        let now = unix_ms();
+        let first = self.failing_ms.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        let text = format!("{error}: free space there, or start the manager with another --state");
+        Err(lasting(refuse(Resource::State, None, text), first.err().unwrap_or(now)))
+    }
+
+    /// Its program goes on without the tree; gives whether there is such a job.
+    pub(crate) fn note(&self, id: JobId, why: &str) -> bool {
+        let mut table = self.lock();
+        let entry = table.live.get_mut(&id);
+        let fallback = Fallback { text: cut(why, STORY_MAX), since_ms: unix_ms() };
+        entry.map(|entry| entry.status.fallback = Some(fallback)).is_some()
     }
 
     /// Forgets a job; gives what it was.
@@ -119,6 +141,13 @@ impl Jobs {
         self.lock().live.values().any(|entry| entry.status.adopted)
     }
 
+    /// Those of this program that are admitted, oldest first.
+    pub(crate) fn of_program(&self, name: &str) -> Vec<JobId> {
+        let table = self.lock();
+        let is_named = |id: &&JobId| table.live.get(id).is_some_and(|entry| entry.status.name == name);
+        table.order.iter().filter(is_named).copied().collect()
+    }
+
     /// The job, if it is admitted and has not ended.
     pub(crate) fn get(&self, id: JobId) -> Option<JobStatus> {
         self.lock().live.get(&id).map(|entry| entry.status.clone())
@@ -151,6 +180,19 @@ impl Table {
         }
     }
 
+    /// Why there is no room: who has most of it, and since when.
+    fn full(&self) -> Refusal {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in self.live.values() {
+            *counts.entry(&entry.status.user).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        let text = format!("{JOBS_MAX} jobs are running, the most a manager admits: wait until one ends");
+        let refusal = too_much(Resource::Jobs, self.live.len() as u64 + 1, JOBS_MAX as u64, text);
+        let newest = self.order.last().and_then(|id| self.live.get(id)).map_or(0, |entry| entry.status.since);
+        lasting(Refusal { holder: most.map(|(user, _)| user.to_owned()), ..refusal }, newest * 1000)
+    }
+
     fn remove(&mut self, id: JobId) -> Option<JobStatus> {
         self.order.retain(|job| *job != id);
         self.live.remove(&id).map(|entry| entry.status)
@@ -180,6 +222,8 @@ pub(crate) enum JobsError {
 
 #[cfg(test)]
 mod tests {
+    use trib_wire::control::jobs::Names;
+
     use super::*;
 
     fn job(name: &str) -> JobStatus {
@@ -189,17 +233,26 @@ mod tests {
             user: "u".into(),
             ranks: 1,
             nodes: vec!["a".into(), "b".into()],
-            since: 0,
+            since: 1_700_000_000,
+            hosts: Names { count: 1, list: "h0".into() },
+            root: "a".into(),
+            around: Vec::new(),
+            fallback: None,
             limits: None,
             adopted: false,
         }
+    }
+
+    fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
+        let id = jobs.number();
+        jobs.enter(JobStatus { id, ..job(name) }).map(|()| id)
     }
 
     #[test]
     fn numbers_differ_are_never_zero_and_wrap() {
         let jobs = Jobs::new(None).unwrap();
         jobs.lock().last = u32::MAX - 1;
-        let ids: Vec<u32> = (0..3).map(|_| jobs.enter(job("a")).unwrap().0).collect();
+        let ids: Vec<u32> = (0..3).map(|_| enter(&jobs, "a").unwrap().0).collect();
         assert_eq!(ids, [u32::MAX, 1, 2]);
         let order: Vec<u32> = jobs.list().iter().map(|job| job.id.0).collect();
         assert_eq!(order, ids);
@@ -212,10 +265,12 @@ mod tests {
     fn there_is_an_end_to_jobs() {
         let jobs = Jobs::new(None).unwrap();
         for _ in 0..JOBS_MAX {
-            jobs.enter(job("a")).unwrap();
+            enter(&jobs, "a").unwrap();
         }
-        let refusal = jobs.enter(job("b")).unwrap_err();
+        let refusal = enter(&jobs, "b").unwrap_err();
         assert_eq!((refusal.resource, refusal.available), (Resource::Jobs, JOBS_MAX as u64));
+        assert_eq!((refusal.holder.as_deref(), refusal.since_ms), (Some("u"), Some(1_700_000_000_000)));
+        assert_eq!(jobs.list().len(), JOBS_MAX);
     }
 
     #[test]
@@ -224,11 +279,11 @@ mod tests {
         let open = || Jobs::new(Some(Store::open(&path).unwrap())).unwrap();
         let ids: Vec<JobId> = {
             let jobs = open();
-            (0..3).map(|_| jobs.enter(job("a")).unwrap()).collect()
+            (0..3).map(|_| enter(&jobs, "a").unwrap()).collect()
         };
         let jobs = open();
         assert!(jobs.list().iter().all(|job| job.adopted) && jobs.has_adopted());
-        let own = jobs.enter(job("b")).unwrap();
+        let own = enter(&jobs, "b").unwrap();
         assert_eq!(own.0, ids[2].0.wrapping_add(1));
         assert_eq!(jobs.hosted("a", &ids[..2]), []);
         assert_eq!(jobs.hosted("b", &ids[..1]), [ids[2]]);

@@ -10,11 +10,14 @@
 //!     quota     what the job asked for against what the fabric has
 //!     rendezvous  ranks that find each other here, for programs without an MPI
 //!   explain     one job in detail, as its nodes tell it
+//!   survey      every job that is or was, a line each
 //!   registry    which nodes are connected
 //!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
+//!   past        the newest of those that ended, and of the requests that were refused
+//!     names     names that strangers give, made fit to be kept
 //!   ledger      how many requests were granted and refused, and how long that took
 //!   report      figures for who watches over the manager
 //! ```
@@ -30,7 +33,9 @@ mod explain;
 mod fabric;
 mod jobs;
 mod ledger;
+mod names;
 mod node;
+mod past;
 mod quota;
 mod refuse;
 mod registry;
@@ -40,6 +45,7 @@ mod secret;
 mod server;
 mod status;
 mod store;
+mod survey;
 mod trees;
 mod user;
 

@@ -12,7 +12,7 @@ use trib_wire::control::reply::{Refusal, Resource};
 
 use crate::admission::end_adopted;
 use crate::fabric::Fabric;
-use crate::refuse::{refuse, too_much};
+use crate::refuse::{lasting, refuse, since_start, too_much};
 use crate::registry::{Outcome, Session};
 
 /// Serves one node until its connection ends.
@@ -52,7 +52,7 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
     if fabric.topology.node(&name).is_none() {
         let text =
             format!("the topology has no node `{name}`: correct the name, or add the node and restart the manager");
-        return Err(refuse(Resource::Node, Some(&name), text));
+        return Err(since_start(refuse(Resource::Node, Some(&name), text), fabric.started_ms));
     }
     if stream.port() == 0 || datagram_buffer_bytes == 0 || workers == 0 {
         let text = format!(
@@ -81,7 +81,7 @@ fn replace(fabric: &Fabric, session: &Arc<Session>) -> Result<(), Refusal> {
         "node `{}` is already connected, with streams at {}: stop that one, or give this one its own name",
         session.name, other.stream
     );
-    Err(refuse(Resource::Node, Some(&session.name), text))
+    Err(lasting(refuse(Resource::Node, Some(&session.name), text), other.since_ms))
 }
 
 fn reachable(stream: SocketAddr, peer: SocketAddr) -> SocketAddr {
@@ -107,6 +107,10 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
             Ok(NodeMessage::Rejected { job, node, refusal }) => (job, node, Outcome::Rejected(refusal)),
             Ok(NodeMessage::Counters(counters)) => {
                 session.counted(&counters);
+                continue;
+            }
+            Ok(NodeMessage::Activity(jobs)) => {
+                session.active(&jobs);
                 continue;
             }
             Ok(NodeMessage::Explained { job, parts }) => {

@@ -1,13 +1,28 @@
 //! Refusals that several places give.
 
+use trib_control::clock::{span, unix_ms};
 use trib_wire::control::reply::{Refusal, Resource};
 
 /// Something that is not a matter of amounts.
 pub(crate) fn refuse(resource: Resource, holder: Option<&str>, text: impl Into<String>) -> Refusal {
-    Refusal { resource, asked: 1, available: 0, holder: holder.map(String::from), text: text.into() }
+    let holder = holder.map(String::from);
+    Refusal { resource, asked: 1, available: 0, holder, since_ms: None, text: text.into() }
 }
 
 /// More than there is.
 pub(crate) fn too_much(resource: Resource, asked: u64, available: u64, text: impl Into<String>) -> Refusal {
-    Refusal { resource, asked, available, holder: None, text: text.into() }
+    Refusal { resource, asked, available, holder: None, since_ms: None, text: text.into() }
+}
+
+/// The same, and since when that is so.
+pub(crate) fn lasting(refusal: Refusal, since_ms: u64) -> Refusal {
+    let text = format!("{} (so for {})", refusal.text, span(unix_ms().saturating_sub(since_ms)));
+    Refusal { since_ms: Some(since_ms), text, ..refusal }
+}
+
+/// The same of something that is as it is since the manager has read the topology.
+pub(crate) fn since_start(refusal: Refusal, started_ms: u64) -> Refusal {
+    let age = span(unix_ms().saturating_sub(started_ms));
+    let text = format!("{} (so since the manager read its topology {age} ago)", refusal.text);
+    Refusal { since_ms: Some(started_ms), text, ..refusal }
 }

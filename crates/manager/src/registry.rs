@@ -6,8 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use trib_control::Channel;
+use trib_control::clock::unix_ms;
 use trib_wire::control::explanation::NodePart;
 use trib_wire::control::job::NodeGrant;
+use trib_wire::control::jobs::JobActivity;
 use trib_wire::control::node::ManagerMessage;
 use trib_wire::control::reply::Refusal;
 use trib_wire::ids::{JobId, NodeId};
@@ -88,6 +90,8 @@ pub(crate) struct Session {
     pub datagram_buffer_bytes: u64,
     /// Its software version.
     pub version: String,
+    /// When it registered, milliseconds since 1970-01-01 UTC.
+    pub since_ms: u64,
     channel: Arc<Channel>,
     outbox: SyncSender<ManagerMessage>,
     expected: Mutex<Expected>,
@@ -95,9 +99,11 @@ pub(crate) struct Session {
 
 #[derive(Default)]
 struct Expected {
-    lost: bool,
+    /// When the connection was lost.
+    lost_ms: Option<u64>,
     installs: BTreeMap<(JobId, NodeId), Sender<Answer>>,
     counters: Vec<Sender<Counters>>,
+    activities: Vec<Sender<Vec<JobActivity>>>,
     explanations: BTreeMap<JobId, Vec<Sender<Vec<NodePart>>>>,
 }
 
@@ -111,8 +117,8 @@ impl Session {
     ) -> (Arc<Self>, Receiver<ManagerMessage>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
         let version = channel.peer().software.clone();
-        let expected = Mutex::default();
-        let session = Session { name, stream, datagram_buffer_bytes, version, channel, outbox, expected };
+        let (since_ms, expected) = (unix_ms(), Mutex::default());
+        let session = Session { name, stream, datagram_buffer_bytes, version, since_ms, channel, outbox, expected };
         (Arc::new(session), messages)
     }
 
@@ -133,7 +139,7 @@ impl Session {
     pub(crate) fn install(&self, grant: NodeGrant, answers: Sender<Answer>) {
         {
             let mut expected = lock(&self.expected);
-            if expected.lost {
+            if expected.lost_ms.is_some() {
                 // Whoever gave up waiting does not mind.
                 let _ = answers.send((grant.node, Outcome::Lost));
                 return;
@@ -159,7 +165,7 @@ impl Session {
         let (sender, receiver) = mpsc::channel();
         let first = {
             let mut expected = lock(&self.expected);
-            if expected.lost || expected.counters.len() >= QUERIES {
+            if expected.lost_ms.is_some() || expected.counters.len() >= QUERIES {
                 return None;
             }
             expected.counters.push(sender);
@@ -180,13 +186,39 @@ impl Session {
         }
     }
 
+    /// Asks what all jobs do there; the same.
+    pub(crate) fn query_activity(&self) -> Option<Receiver<Vec<JobActivity>>> {
+        let (sender, receiver) = mpsc::channel();
+        let first = {
+            let mut expected = lock(&self.expected);
+            if expected.lost_ms.is_some() || expected.activities.len() >= QUERIES {
+                return None;
+            }
+            expected.activities.push(sender);
+            expected.activities.len() == 1
+        };
+        if first {
+            self.post(ManagerMessage::QueryActivity);
+        }
+        Some(receiver)
+    }
+
+    /// The node has told what its jobs do.
+    pub(crate) fn active(&self, jobs: &[JobActivity]) {
+        let waiting = std::mem::take(&mut lock(&self.expected).activities);
+        for sender in waiting {
+            // Whoever gave up waiting does not mind.
+            let _ = sender.send(jobs.to_vec());
+        }
+    }
+
     /// Asks what a job does there; at most one question about a job is under way, its answer serves all who ask.
     pub(crate) fn explain(&self, job: JobId) -> Option<Receiver<Vec<NodePart>>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
             let mut expected = lock(&self.expected);
             let asked: usize = expected.explanations.values().map(Vec::len).sum();
-            if expected.lost || asked >= QUERIES {
+            if expected.lost_ms.is_some() || asked >= QUERIES {
                 return None;
             }
             let waiting = expected.explanations.entry(job).or_default();
@@ -211,20 +243,24 @@ impl Session {
     /// Ends the session: all who wait are told.
     pub(crate) fn lose(&self) {
         self.channel.close();
-        let (installs, _, _) = {
+        let forgotten = {
             let mut expected = lock(&self.expected);
-            let Expected { installs, counters, explanations, .. } = std::mem::take(&mut *expected);
-            expected.lost = true;
-            (installs, counters, explanations)
+            let lost_ms = expected.lost_ms.or_else(|| Some(unix_ms()));
+            std::mem::replace(&mut *expected, Expected { lost_ms, ..Expected::default() })
         };
-        for ((_, node), answers) in installs {
+        for ((_, node), answers) in forgotten.installs {
             let _ = answers.send((node, Outcome::Lost));
         }
     }
 
     /// Whether the connection is gone.
     pub(crate) fn is_lost(&self) -> bool {
-        lock(&self.expected).lost
+        self.lost_ms().is_some()
+    }
+
+    /// Since when the connection is gone, milliseconds since 1970-01-01 UTC.
+    pub(crate) fn lost_ms(&self) -> Option<u64> {
+        lock(&self.expected).lost_ms
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use trib_control::clock::unix_ms;
 use trib_wire::control::job::JobTicket;
 use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk};
@@ -18,7 +19,7 @@ use trib_wire::ids::JobId;
 use trib_wire::ranks::RankList;
 
 use crate::admission::RANKS_MAX;
-use crate::refuse::{refuse, too_much};
+use crate::refuse::{lasting, refuse, too_much};
 
 /// What a program's ranks are told. The job ends with rank 0's connection.
 pub(crate) type Verdict = Arc<Result<JobTicket, Refusal>>;
@@ -37,6 +38,8 @@ struct Program {
 struct State {
     size: u32,
     present: BTreeMap<u32, Rank>,
+    /// When the first of them came, milliseconds since 1970-01-01 UTC.
+    began_ms: u64,
     end: Instant,
     admitting: bool,
     verdict: Option<Verdict>,
@@ -53,26 +56,32 @@ impl Rendezvous {
     /// Waits until all ranks are here and `admit` has decided, or until it is clear that it cannot.
     ///
     /// `is_gone` tells whether this rank's connection has ended; then it no longer counts as present
-    /// and the answer is `None`. `abandon` ends a job that rank 0 did not live to receive.
+    /// and the answer is `None`. `abandon` ends a job that rank 0 did not live to receive. `refused` is told once of what was
+    /// refused before there was a request to admit, and the hosts of the ranks that it is about.
     pub(crate) fn attach(
         &self,
-        rank: Attachment,
+        rank: &Attachment,
         admit: impl FnOnce(&JobRequest) -> Result<JobTicket, Refusal>,
         abandon: impl FnOnce(JobId),
+        refused: impl Fn(&Refusal, &[String]),
         is_gone: impl Fn() -> bool,
     ) -> Option<Verdict> {
-        if let Err(refusal) = check(&rank) {
+        if let Err(refusal) = check(rank) {
+            refused(&refusal, std::slice::from_ref(&rank.host));
             return Some(Arc::new(Err(refusal)));
         }
-        let (key, number) = (rank.rendezvous.clone(), rank.rank);
+        let (key, number) = (rank.rendezvous.as_str(), rank.rank);
         let program = match self.join(rank) {
             Ok(program) => program,
-            Err(verdict) => return Some(verdict),
+            Err(refusal) => {
+                refused(&refusal, std::slice::from_ref(&rank.host));
+                return Some(Arc::new(Err(refusal)));
+            }
         };
         if let Some(request) = program.complete() {
-            self.settle(&key, &program, admit(&request));
+            self.settle(key, &program, admit(&request));
         }
-        let verdict = self.wait(&key, &program, number, &is_gone);
+        let verdict = self.wait(key, &program, number, &is_gone, &refused);
         if let (Some(verdict), 0, true) = (&verdict, number, is_gone()) {
             if let Ok(ticket) = &**verdict {
                 abandon(ticket.job);
@@ -87,28 +96,28 @@ impl Rendezvous {
         drop(lock(&self.programs));
     }
 
-    fn join(&self, rank: Attachment) -> Result<Arc<Program>, Verdict> {
+    fn join(&self, rank: &Attachment) -> Result<Arc<Program>, Refusal> {
         let mut programs = lock(&self.programs);
         let patience =
             Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
         let end = Instant::now() + patience;
         let program = programs.entry(rank.rendezvous.clone()).or_insert_with(|| {
-            let state = State { size: rank.size, present: BTreeMap::new(), end, admitting: false, verdict: None };
+            let (size, present, began_ms) = (rank.size, BTreeMap::new(), unix_ms());
+            let state = State { size, present, began_ms, end, admitting: false, verdict: None };
             Arc::new(Program { state: Mutex::new(state), settled: Condvar::new() })
         });
         let program = program.clone();
         let mut state = lock(&program.state);
-        if let Some(refusal) = state.contradiction(&rank) {
-            let verdict: Verdict = Arc::new(Err(refusal));
+        if let Some(refusal) = state.contradiction(rank) {
             // Ranks of a program that is being admitted are not to blame for one that came too late.
             if !state.admitting {
-                state.verdict = Some(verdict.clone());
+                state.verdict = Some(Arc::new(Err(refusal.clone())));
                 program.settled.notify_all();
                 programs.remove(&rank.rendezvous);
             }
-            return Err(verdict);
+            return Err(refusal);
         }
-        let Attachment { rank: number, host, ask, name, user, .. } = rank;
+        let Attachment { rank: number, host, ask, name, user, .. } = rank.clone();
         state.present.insert(number, Rank { host, ask, name, user });
         state.end = state.end.max(end);
         drop(state);
@@ -121,7 +130,14 @@ impl Rendezvous {
         program.settled.notify_all();
     }
 
-    fn wait(&self, key: &str, program: &Arc<Program>, number: u32, is_gone: &impl Fn() -> bool) -> Option<Verdict> {
+    fn wait(
+        &self,
+        key: &str,
+        program: &Arc<Program>,
+        number: u32,
+        is_gone: &impl Fn() -> bool,
+        refused: &impl Fn(&Refusal, &[String]),
+    ) -> Option<Verdict> {
         loop {
             let state = lock(&program.state);
             let waits = |state: &mut State| state.verdict.is_none();
@@ -136,11 +152,13 @@ impl Rendezvous {
                 continue;
             }
             if Instant::now() >= state.end {
-                let outcome = Err(state.incomplete(key));
+                let refusal = state.incomplete(key);
+                let hosts: Vec<String> = state.present.values().map(|rank| rank.host.clone()).collect();
                 // From here on nobody can join or complete it.
                 state.admitting = true;
                 drop(state);
-                self.settle(key, program, outcome);
+                refused(&refusal, &hosts);
+                self.settle(key, program, Err(refusal));
             } else if is_gone() {
                 state.present.remove(&number);
                 let empty = state.present.is_empty();
@@ -196,7 +214,8 @@ impl State {
             return None;
         };
         let (asked, available) = (u64::from(*size), u64::from(self.size));
-        Some(Refusal { asked, available, ..refuse(Resource::Rendezvous, Some(&format!("rank {number}")), text) })
+        let refusal = refuse(Resource::Rendezvous, Some(&format!("rank {number}")), text);
+        Some(lasting(Refusal { asked, available, ..refusal }, self.began_ms))
     }
 
     fn incomplete(&self, key: &str) -> Refusal {
@@ -207,7 +226,8 @@ impl State {
             self.size
         );
         let (asked, available) = (u64::from(self.size), self.present.len() as u64);
-        Refusal { asked, available, ..refuse(Resource::Rendezvous, Some(&format!("rank {missing}")), text) }
+        let refusal = refuse(Resource::Rendezvous, Some(&format!("rank {missing}")), text);
+        lasting(Refusal { asked, available, ..refusal }, self.began_ms)
     }
 }
 

@@ -6,13 +6,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use trib_control::clock::unix_ms;
 use trib_control::{Channel, Error as ControlError, Listener, Pending};
 use trib_wire::control::hello::Role;
+use trib_wire::control::jobs::JobEnd;
 use trib_wire::control::reply::{Reply, Resource};
 use trib_wire::ids::JobId;
 
 use crate::fabric::Fabric;
-use crate::refuse::too_much;
+use crate::refuse::{lasting, too_much};
 use crate::report::Observer;
 use crate::{Error, admission, node, user};
 
@@ -37,6 +39,8 @@ struct Door {
     strangers: usize,
     // Connections that are established; the threads hold the channels.
     guests: BTreeMap<u64, Weak<Channel>>,
+    // When the last of them came, milliseconds since 1970-01-01 UTC: since then they are as many.
+    last_came_ms: u64,
 }
 
 impl Server {
@@ -123,6 +127,7 @@ impl Shared {
         door.last += 1;
         let number = door.last;
         door.guests.insert(number, Arc::downgrade(channel));
+        door.last_came_ms = unix_ms();
         Some(Guest { shared: self, number })
     }
 
@@ -209,7 +214,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         // A manager that stops leaves the jobs running: they do without it.
         if !self.shared.is_stopping() {
-            self.jobs.drain(..).for_each(|job| admission::end(&self.shared.fabric, job));
+            self.jobs.drain(..).for_each(|job| admission::end(&self.shared.fabric, job, JobEnd::Lost));
         }
     }
 }
@@ -218,6 +223,7 @@ fn turn_away(shared: &Shared, channel: &Channel) {
     let text =
         format!("the manager serves {GUESTS_MAX} connections, the most it takes, or it is stopping: try again later");
     let refusal = too_much(Resource::Connections, GUESTS_MAX as u64 + 1, GUESTS_MAX as u64, text);
+    let refusal = lasting(refusal, shared.lock().last_came_ms);
     shared.fabric.ledger.refuse(&refusal);
     // `Refused` reads the same in both conversations. Whoever does not read it finds a closed channel.
     if channel.send(&Reply::Refused(refusal)).is_ok() {

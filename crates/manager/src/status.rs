@@ -1,7 +1,8 @@
 //! The fabric at one moment, for people and tools.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use trib_control::clock::unix_ms;
 use trib_wire::control::reply::{NodeStatus, StatusReport};
 
 use crate::fabric::Fabric;
@@ -30,7 +31,7 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
             NodeStatus { name, address, version, connected, datagram_buffer_bytes, counters }
         })
         .collect();
-    let time_ms = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|age| age.as_millis() as u64);
+    let time_ms = Some(unix_ms());
     StatusReport { fabric: fabric.topology.name().into(), time_ms, nodes, jobs: fabric.jobs.list() }
 }
 

@@ -63,12 +63,12 @@ impl Store {
         read().map_err(|error| self.wrong("read", &error.to_string()))
     }
 
-    /// Keeps a job, whose number is the last that was given.
-    pub(crate) fn keep(&self, job: &JobStatus) -> Result<(), StoreError> {
+    /// Keeps a job, and the last number that was given.
+    pub(crate) fn keep(&self, job: &JobStatus, last: u32) -> Result<(), StoreError> {
         let record = serde_json::to_vec(job).expect("a status has string keys only");
         self.write("write", |jobs, numbers| {
             jobs.insert(job.id.0, record.as_slice())?;
-            numbers.insert(LAST, job.id.0)?;
+            numbers.insert(LAST, last)?;
             Ok(())
         })
     }
@@ -107,11 +107,16 @@ const LAST: &str = "last job";
 
 #[cfg(test)]
 mod tests {
+    use trib_wire::control::jobs::Names;
+
     use super::*;
 
     fn job(id: u32) -> JobStatus {
         let (name, user, nodes) = ("prog".into(), "ann".into(), vec!["root".into()]);
-        JobStatus { id: JobId(id), name, user, ranks: 3, nodes, since: 5, limits: None, adopted: false }
+        let hosts = Names { count: 2, list: "h[0-1]".into() };
+        let (root, around) = ("root".into(), Vec::new());
+        let (since, limits, fallback, adopted) = (5, None, None, false);
+        JobStatus { id: JobId(id), name, user, ranks: 3, nodes, since, hosts, root, around, limits, fallback, adopted }
     }
 
     #[test]
@@ -122,7 +127,8 @@ mod tests {
         {
             let store = Store::open(&path).unwrap();
             assert_eq!((store.load().unwrap().last, store.load().unwrap().jobs.len()), (0, 0));
-            [7, 8, 9].map(job).iter().for_each(|job| store.keep(job).unwrap());
+            // A number may be given before another and kept after it.
+            [7, 9, 8].map(job).iter().for_each(|job| store.keep(job, 9).unwrap());
             store.forget(JobId(8)).unwrap();
             let second = Store::open(&path).map(drop).unwrap_err().to_string();
             assert!(second.contains(path.to_str().unwrap()), "{second}");

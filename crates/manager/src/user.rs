@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use trib_control::{Channel, Error};
 use trib_wire::control::job::JobTicket;
+use trib_wire::control::jobs::JobEnd;
 use trib_wire::control::reply::{Refusal, Reply, Resource};
 use trib_wire::control::request::{Attachment, JobRequest, Request};
 use trib_wire::ids::JobId;
 
 use crate::admission::{admit, end};
-use crate::explain::explain;
+use crate::explain::{explain, explain_program};
 use crate::fabric::Fabric;
-use crate::refuse::{refuse, too_much};
+use crate::refuse::{lasting, refuse, too_much};
 use crate::status;
+use crate::survey::survey;
 
 /// Serves one user until its connection ends. The jobs it still holds stay with the caller.
 pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -> Result<(), Error> {
@@ -25,9 +27,12 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
                 Some(reply) => reply,
                 None => return Ok(()),
             },
-            Ok(Request::EndJob { job }) => end_held(fabric, job, held),
+            Ok(Request::EndJob { job, why }) => end_held(fabric, job, why, held),
+            Ok(Request::Fallback { job, why }) => note(fabric, job, &why, held),
             Ok(Request::Status) => Reply::Status(status::report(fabric)),
-            Ok(Request::Explain { job }) => explain(fabric, job).map_or_else(Reply::Refused, Reply::Explanation),
+            Ok(Request::Explain { job }) => explain(fabric, job).unwrap_or_else(Reply::Refused),
+            Ok(Request::ExplainProgram { name }) => explain_program(fabric, &name).unwrap_or_else(Reply::Refused),
+            Ok(Request::Jobs) => Reply::Jobs(survey(fabric)),
             Err(Error::Closed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -39,9 +44,11 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
 }
 
 fn job(fabric: &Fabric, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
-    let granted =
-        check_text(&request.name, &request.user).and_then(|()| room(held)).and_then(|()| timed(fabric, request));
-    match granted {
+    if let Err(refusal) = check_text(&request.name, &request.user).and_then(|()| room(fabric, held)) {
+        fabric.past.refused(fabric.jobs.number(), request, &refusal);
+        return Reply::Refused(refusal);
+    }
+    match timed(fabric, request) {
         Ok(ticket) => grant(ticket, held),
         Err(refusal) => Reply::Refused(refusal),
     }
@@ -52,14 +59,18 @@ fn timed(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
 }
 
 fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<JobId>) -> Option<Reply> {
-    if let Err(refusal) = check_text(&rank.name, &rank.user).and_then(|()| room(held)) {
+    if let Err(refusal) = check_text(&rank.name, &rank.user).and_then(|()| room(fabric, held)) {
+        fabric.past.refused_ranks(fabric.jobs.number(), &rank, std::slice::from_ref(&rank.host), &refusal);
         return Some(Reply::Refused(refusal));
     }
     let first = rank.rank == 0;
     let verdict = fabric.rendezvous.attach(
-        rank,
+        &rank,
         |request| timed(fabric, request),
-        |job| end(fabric, job),
+        |job| end(fabric, job, JobEnd::Lost),
+        |refusal, hosts| {
+            fabric.past.refused_ranks(fabric.jobs.number(), &rank, hosts, refusal);
+        },
         || channel.is_closed(),
     )?;
     Some(match &*verdict {
@@ -74,22 +85,39 @@ fn grant(ticket: JobTicket, held: &mut Vec<JobId>) -> Reply {
     Reply::Granted(ticket)
 }
 
-fn end_held(fabric: &Fabric, job: JobId, held: &mut Vec<JobId>) -> Reply {
+fn end_held(fabric: &Fabric, job: JobId, why: Option<String>, held: &mut Vec<JobId>) -> Reply {
     if !held.contains(&job) {
-        let text = format!("{job} is not held by this connection: only the one that asked for a job can end it");
-        return Reply::Refused(refuse(Resource::Job, Some(&job.to_string()), text));
+        return Reply::Refused(not_held(fabric, job, "end it"));
     }
     held.retain(|other| *other != job);
-    end(fabric, job);
+    end(fabric, job, why.map_or(JobEnd::Ended, |why| JobEnd::GivenUp { why }));
     Reply::Ended { job }
 }
 
-fn room(held: &[JobId]) -> Result<(), Refusal> {
+fn note(fabric: &Fabric, job: JobId, why: &str, held: &[JobId]) -> Reply {
+    if held.contains(&job) && fabric.jobs.note(job, why) {
+        return Reply::Noted { job };
+    }
+    Reply::Refused(not_held(fabric, job, "speak for it"))
+}
+
+fn not_held(fabric: &Fabric, job: JobId, what: &str) -> Refusal {
+    let text = format!("{job} is not held by this connection: only the one that asked for a job can {what}");
+    let refusal = refuse(Resource::Job, Some(&job.to_string()), text);
+    match fabric.jobs.get(job) {
+        Some(status) => lasting(refusal, status.since * 1000),
+        None => refusal,
+    }
+}
+
+fn room(fabric: &Fabric, held: &[JobId]) -> Result<(), Refusal> {
     if held.len() < HELD_MAX {
         return Ok(());
     }
     let text = format!("this connection holds {HELD_MAX} jobs, the most it may: end one first");
-    Err(too_much(Resource::Jobs, held.len() as u64 + 1, HELD_MAX as u64, text))
+    let refusal = too_much(Resource::Jobs, held.len() as u64 + 1, HELD_MAX as u64, text);
+    let newest = held.last().and_then(|job| fabric.jobs.get(*job)).map_or(fabric.started_ms, |job| job.since * 1000);
+    Err(lasting(Refusal { holder: Some("this connection".into()), ..refusal }, newest))
 }
 
 fn check_text(name: &str, user: &str) -> Result<(), Refusal> {

@@ -5,6 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Fabric, Manner};
+use trib_control::clock::unix_ms;
 use trib_wire::control::job::{ChildKind, Placement};
 use trib_wire::control::node::ManagerMessage;
 use trib_wire::control::reply::{Refusal, Reply, Resource};
@@ -51,9 +52,9 @@ fn a_job_ends_on_request_and_with_its_connection() {
     let leaf = &nodes["leaf0"];
     assert_eq!((leaf.grant().job, leaf.grant().job), (first, second));
 
-    let foreign = other.ask(&Request::EndJob { job: first });
+    let foreign = other.ask(&Request::EndJob { job: first, why: None });
     assert!(matches!(foreign, Reply::Refused(refusal) if refusal.resource == Resource::Job));
-    assert_eq!(user.ask(&Request::EndJob { job: first }), Reply::Ended { job: first });
+    assert_eq!(user.ask(&Request::EndJob { job: first, why: None }), Reply::Ended { job: first });
     assert_eq!(leaf.next(), ManagerMessage::End { job: first });
     assert_eq!(ids(&other.status().jobs), [second]);
     drop(user);
@@ -72,6 +73,7 @@ fn over_quota_is_refused_before_any_node_hears_of_it() {
     let refusal = fabric.user().job(&["x"], QuotaAsk { groups: Some(21), ..QuotaAsk::default() }).unwrap_err();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Groups, 21, 20));
     assert!(refusal.text.contains("groups = 21"), "{refusal}");
+    assert!(refusal.text.contains("so since the manager read its topology"), "{refusal}");
     assert!(nodes.values().all(|node| node.is_quiet()));
     assert!(fabric.user().status().jobs.is_empty());
 }
@@ -85,13 +87,17 @@ fn a_missing_node_is_named() {
     let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();
     assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf1")));
     assert_eq!((refusal.asked, refusal.available), (3, 2));
+    assert!(refusal.since_ms.is_some_and(|since| since <= unix_ms()) && refusal.text.contains("(so for "), "{refusal}");
     // A job that does not need the missing one is none the worse for it.
     user.job(&["h0"], QuotaAsk::default()).unwrap();
 
     drop(leaf0);
     common::eventually("the manager sees that leaf0 is gone", || !user.status().nodes[1].connected);
+    let before = unix_ms();
+    std::thread::sleep(Duration::from_millis(5));
     let refusal = user.job(&["h0"], QuotaAsk::default()).unwrap_err();
     assert_eq!(refusal.holder.as_deref(), Some("leaf0"));
+    assert!(refusal.since_ms.is_some_and(|since| since <= before), "since it was lost, not since it is asked for");
     let _back = fabric.node("leaf0", Manner::Installs);
     user.job(&["h0"], QuotaAsk::default()).unwrap();
 }
@@ -101,8 +107,14 @@ fn a_node_that_rejects_undoes_the_job_everywhere() {
     let fabric = Fabric::start();
     let root = fabric.node("root", Manner::Installs);
     let _leaf0 = fabric.node("leaf0", Manner::Installs);
-    let full =
-        Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, text: "memory is full".into() };
+    let full = Refusal {
+        resource: Resource::Memory,
+        asked: 9,
+        available: 3,
+        holder: None,
+        since_ms: None,
+        text: "memory is full".into(),
+    };
     let _leaf1 = fabric.node("leaf1", Manner::Rejects(full));
     let user = fabric.user();
     let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();

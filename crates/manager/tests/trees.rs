@@ -28,7 +28,7 @@ fn concurrent_jobs_take_different_spines_and_leave_them_when_they_end() {
     assert_eq!(names, ["spine0", "leaf0", "leaf1"]);
     let (_, names) = job(&["a1", "b1"]);
     assert_eq!(names, ["spine1", "leaf0", "leaf1"]);
-    user.ask(&Request::EndJob { job: first });
+    user.ask(&Request::EndJob { job: first, why: None });
     assert_eq!(job(&["a1", "b0"]).1, ["spine0", "leaf0", "leaf1"]);
     // What is refused takes nothing: both spines have one job each, and the first in the file is taken.
     let too_much = QuotaAsk { window: Some(65), ..QuotaAsk::default() };

@@ -1,6 +1,7 @@
 //! The conversation with the manager. Nothing of a running job waits for it: when the manager is gone or stopped, this thread
 //! alone notices, and calls again until it is back.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use trib_wire::JobId;
 use trib_wire::control::explanation::NodePart;
 use trib_wire::control::hello::Role;
 use trib_wire::control::job::NodeGrant;
+use trib_wire::control::jobs::{Activity, JobActivity};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
 
 use crate::Error;
@@ -100,6 +102,7 @@ impl Manager {
                 Ok(())
             }
             ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
+            ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
             ManagerMessage::Explain { job } => channel.send(&NodeMessage::Explained { job, parts: self.explain(job) }),
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
@@ -135,6 +138,20 @@ impl Manager {
         }
         drop(reply);
         gather(answers, COUNT).flatten().collect()
+    }
+
+    /// What the jobs do here, each told once.
+    fn activity(&self) -> Vec<JobActivity> {
+        let (reply, answers) = mpsc::channel();
+        for worker in &self.workers {
+            worker.mailbox.post(Command::Activity(reply.clone()));
+        }
+        drop(reply);
+        let mut jobs: BTreeMap<JobId, Activity> = BTreeMap::new();
+        for JobActivity { job, activity } in gather(answers, COUNT).flatten() {
+            jobs.entry(job).and_modify(|known| *known = known.and(activity)).or_insert(activity);
+        }
+        jobs.into_iter().map(|(job, activity)| JobActivity { job, activity }).collect()
     }
 
     fn count(&self) -> Counters {

@@ -23,6 +23,8 @@ struct World {
     wires: VecDeque<Frame>,
     /// The nodes' clock.
     now: Nanos,
+    /// A rank that is stopped: nothing reaches it.
+    deaf: Option<u32>,
 }
 
 struct Frame {
@@ -240,7 +242,7 @@ impl World {
                 Leaf { core, memory: LeafMemory { rank: r, ..LeafMemory::default() } }
             })
             .collect();
-        World { leaves, nodes, wires: VecDeque::new(), now: Nanos(0) }
+        World { leaves, nodes, wires: VecDeque::new(), now: Nanos(0), deaf: None }
     }
 
     fn create(&mut self, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {
@@ -290,6 +292,7 @@ impl World {
                 continue;
             };
             match frame.to {
+                End::Leaf(rank) if self.deaf == Some(rank) => {}
                 End::Leaf(rank) => {
                     let Leaf { core, memory } = &mut self.leaves[rank as usize];
                     let place = core.place(&frame.header);
@@ -500,6 +503,30 @@ fn a_node_tells_how_far_its_children_were_apart_and_how_long_the_answer_took() {
         assert_eq!(after.bytes - before.bytes, count, "{path:?}");
         assert!(after.count > before.count && after.gathering.0 >= before.gathering.0 + 30, "{path:?}");
     }
+}
+
+#[test]
+fn the_root_tells_since_when_a_group_holds_the_lock_and_another_is_in_line() {
+    let mut world = World::new(1);
+    let a = world.create(&[0, 3], 7);
+    let b = world.create(&[1, 4], 8);
+    let s = signature(Collective::Allreduce, 999, 0);
+    world.now = Nanos::from_millis(5);
+    check(&mut world, &a, s, 0);
+    // The holder is asked to stop, and a rank of it does not hear that.
+    world.deaf = Some(3);
+    world.now = Nanos::from_millis(20);
+    for &(rank, id) in &b {
+        world.post(rank, id, s, vector(rank, 999, 1));
+    }
+    world.run();
+    let part = world.nodes[0].core.explain(Nanos::from_millis(50), 64);
+    let contexts = part.contexts.expect("the root decides");
+    let tag = |index: u32| part.groups.iter().find(|group| group.index == index).map(|group| group.tag);
+    let held: Vec<_> = contexts.held.iter().map(|index| tag(*index)).zip(contexts.held_ms).collect();
+    let line: Vec<_> = contexts.line.iter().map(|index| tag(*index)).zip(contexts.line_ms).collect();
+    assert_eq!((held, line), (vec![(Some(7), 45)], vec![(Some(8), 30)]));
+    assert!(world.nodes[1].core.explain(Nanos::from_millis(50), 64).contexts.is_none());
 }
 
 #[test]

@@ -17,7 +17,7 @@ impl Table {
 
     /// Adds a row, which has a cell for every head.
     pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+        let cells: Vec<String> = cells.into_iter().map(|cell| on_one_line(cell.into())).collect();
         debug_assert_eq!(cells.len(), self.rows[0].len());
         self.rows.push(cells);
     }
@@ -28,6 +28,11 @@ impl Table {
         let is_number = |cell: &str| !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
         (width, cells().any(is_number) && cells().all(|cell| cell == "-" || is_number(cell)))
     }
+}
+
+/// Programs call themselves what they like: nothing of it may move the cursor.
+fn on_one_line(cell: String) -> String {
+    if cell.contains(char::is_control) { cell.replace(char::is_control, "\u{fffd}") } else { cell }
 }
 
 impl fmt::Display for Table {
@@ -53,7 +58,7 @@ mod tests {
         let mut table = Table::new(["NODE", "SENT", "STATE"]);
         table.row(["leaf0", "7", "up"]);
         table.row(["x", "1234", "-"]);
-        table.row(["y", "-", "-"]);
-        assert_eq!(table.to_string(), "NODE   SENT  STATE\nleaf0     7  up\nx      1234  -\ny         -  -\n");
+        table.row(["y\u{1b}", "-", "-"]);
+        assert_eq!(table.to_string(), "NODE   SENT  STATE\nleaf0     7  up\nx      1234  -\ny\u{fffd}        -  -\n");
     }
 }

@@ -1,7 +1,7 @@
 //! A manager on loopback, nodes that answer as told, and users.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +14,7 @@ use trib_control::{Channel, Credentials, ManagerUrl};
 use trib_manager::{Manager, Options};
 use trib_wire::control::hello::Role;
 use trib_wire::control::job::{JobTicket, NodeGrant};
+use trib_wire::control::jobs::{Activity, JobActivity, JobsReport};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
 use trib_wire::control::reply::{Refusal, Reply, StatusReport};
 use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
@@ -142,7 +143,13 @@ impl Node {
         let (sender, heard) = mpsc::channel();
         let inner = channel.clone();
         let thread = thread::spawn(move || {
+            let mut installed = BTreeSet::new();
             while let Ok(message) = inner.recv::<ManagerMessage>(None) {
+                match &message {
+                    ManagerMessage::Install(grant) => drop(installed.insert(grant.job)),
+                    ManagerMessage::End { job } => drop(installed.remove(job)),
+                    _ => {}
+                }
                 let answer = match (&message, &manner) {
                     (ManagerMessage::Install(grant), Manner::Installs) => {
                         Some(NodeMessage::Installed { job: grant.job, node: grant.node })
@@ -154,13 +161,18 @@ impl Node {
                     (ManagerMessage::QueryCounters, Manner::Installs) => {
                         Some(NodeMessage::Counters(BTreeMap::from([("frames".into(), 7)])))
                     }
+                    (ManagerMessage::QueryActivity, Manner::Installs) => {
+                        let activity = Activity { groups: 2, ranks: 1, idle_ms: 5 };
+                        let told = installed.iter().map(|job| JobActivity { job: *job, activity });
+                        Some(NodeMessage::Activity(told.collect()))
+                    }
                     _ => None,
                 };
                 if let Some(answer) = answer {
                     let _ = inner.send(&answer);
                 }
-                // Anyone may ask for the status at any time.
-                if message != ManagerMessage::QueryCounters {
+                // Anyone may ask for the status and the jobs at any time.
+                if !matches!(message, ManagerMessage::QueryCounters | ManagerMessage::QueryActivity) {
                     let _ = sender.send(message);
                 }
             }
@@ -205,6 +217,13 @@ impl User {
     pub fn job(&self, hosts: &[&str], ask: QuotaAsk) -> Result<JobTicket, Refusal> {
         let hosts = hosts.iter().map(|host| host.to_string()).collect();
         verdict(self.ask(&Request::RequestJob(JobRequest { hosts, ask, name: "prog".into(), user: "ann".into() })))
+    }
+
+    pub fn jobs(&self) -> JobsReport {
+        match self.ask(&Request::Jobs) {
+            Reply::Jobs(report) => report,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn attach(&self, rank: Attachment) -> Result<JobTicket, Refusal> {

@@ -1,5 +1,6 @@
 //! Whether a grant can be kept.
 
+use trib_control::clock::unix_ms;
 use trib_proto::Limits;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::reply::{Refusal, Resource};
@@ -12,9 +13,9 @@ use crate::job::{Buffers, memory_for};
 pub(super) fn prepare(registry: &Registry, grant: &NodeGrant) -> Result<Option<Buffers>, Refusal> {
     match registry.knows(grant) {
         Known::Same => return Ok(None),
-        Known::Other => {
+        Known::Other { since_ms } => {
             let text = format!("{} of {} is installed here with another grant", grant.node, grant.job);
-            return Err(refusal(Resource::Job, 1, 0, text));
+            return Err(Refusal { since_ms: Some(since_ms), ..refusal(Resource::Job, 1, 0, text) });
         }
         Known::No => {}
     }
@@ -30,10 +31,14 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant) -> Result<Option<B
     Buffers::for_grant(grant).map(Some).ok_or_else(|| {
         let asked = memory_for(grant);
         let text = format!("{asked} bytes of buffers for {} cannot be had: ask for a smaller quota", grant.job);
-        refusal(Resource::Memory, asked, 0, text)
+        // Who came last took what is lacking.
+        Refusal {
+            since_ms: Some(registry.last_came_ms().unwrap_or_else(unix_ms)),
+            ..refusal(Resource::Memory, asked, 0, text)
+        }
     })
 }
 
 fn refusal(resource: Resource, asked: u64, available: u64, text: String) -> Refusal {
-    Refusal { resource, asked, available, holder: None, text }
+    Refusal { resource, asked, available, holder: None, since_ms: None, text }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
+use trib_control::clock::unix_ms;
 use trib_transport::edge_keys;
 use trib_transport::tcp::{Admission, Admitted};
 use trib_wire::control::job::{JobKey, NodeGrant};
@@ -22,6 +23,8 @@ struct Entry {
     children: Vec<Seat>,
     worker: usize,
     udp_port: u16,
+    /// When it was installed, milliseconds since 1970-01-01 UTC.
+    since_ms: u64,
     /// The manager has ended the job: who is here finishes, nobody else comes.
     ended: bool,
 }
@@ -42,7 +45,10 @@ pub(crate) enum Known {
     /// Installed as it is.
     Same,
     /// Something else is installed under its name.
-    Other,
+    Other {
+        /// Since when, milliseconds since 1970-01-01 UTC.
+        since_ms: u64,
+    },
 }
 
 impl Registry {
@@ -51,7 +57,7 @@ impl Registry {
         match self.nodes.get(&(grant.job, grant.node)) {
             None => Known::No,
             Some(entry) if entry.grant == *grant => Known::Same,
-            Some(_) => Known::Other,
+            Some(entry) => Known::Other { since_ms: entry.since_ms },
         }
     }
 
@@ -60,7 +66,13 @@ impl Registry {
         let seat = |address: Option<IpAddr>| Seat { address, taken: false };
         let children = grant.children.iter().map(|c| seat(c.address)).collect();
         let key = (grant.job, grant.node);
-        self.nodes.insert(key, Entry { grant, children, worker, udp_port, ended: false });
+        let since_ms = unix_ms();
+        self.nodes.insert(key, Entry { grant, children, worker, udp_port, since_ms, ended: false });
+    }
+
+    /// When the newest of the logical nodes was installed.
+    pub(crate) fn last_came_ms(&self) -> Option<u64> {
+        self.nodes.values().map(|entry| entry.since_ms).max()
     }
 
     /// Forgets a logical node; true if it was the last one of its job.
@@ -207,7 +219,8 @@ mod tests {
         assert!(matches!(registry.knows(&grant()), Known::No));
         registry.insert(grant(), 1, 4000);
         assert!(matches!(registry.knows(&grant()), Known::Same));
-        assert!(matches!(registry.knows(&NodeGrant { epoch: Epoch(4), ..grant() }), Known::Other));
+        assert!(matches!(registry.knows(&NodeGrant { epoch: Epoch(4), ..grant() }), Known::Other { .. }));
+        assert!(registry.last_came_ms().is_some());
         assert_eq!((registry.load_of(0), registry.load_of(1)), (0, 1));
         registry.remove((JobId(1), NodeId(0)));
         assert!(matches!(registry.knows(&grant()), Known::No));

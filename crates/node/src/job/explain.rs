@@ -1,14 +1,15 @@
 //! A logical node in detail: what its core says, and what only its driver knows.
 
+use trib_proto::Nanos;
 use trib_wire::control::explanation::{GROUPS_MAX, NodePart};
 
 use super::Job;
 
 impl Job {
-    /// The whole of it.
-    pub(crate) fn explain(&self) -> NodePart {
+    /// The whole of it now.
+    pub(crate) fn explain(&self, now: Nanos) -> NodePart {
         let Job { core, io, .. } = self;
-        let mut part = core.explain(GROUPS_MAX);
+        let mut part = core.explain(now, GROUPS_MAX);
         for (number, child) in part.children.iter_mut().enumerate() {
             if let Some(traffic) = io.links.traffic(number) {
                 child.connected = true;

@@ -1,9 +1,10 @@
 //! One logical node of one job: its protocol core, and what the core's wishes need in the real world.
 //!
-//! Map: `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
+//! Map: `activity` (whether it has work), `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
 //! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `latencies` (how long what
 //! came stayed), `explain` (what it waits for), `lifetime` (when it is over).
 
+mod activity;
 mod buffers;
 mod explain;
 mod fold;
@@ -13,14 +14,15 @@ mod links;
 mod output;
 mod sink;
 
+pub(crate) use activity::Pulse;
 pub(crate) use buffers::{Buffers, memory_for};
 pub use latencies::{Latencies, Stages};
-pub(crate) use lifetime::Lifetime;
+use lifetime::Lifetime;
 pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
 pub(crate) use output::Output;
 pub(crate) use sink::{Sink, belongs};
 
-use trib_proto::{NodeConfig, NodeCore};
+use trib_proto::{Nanos, NodeConfig, NodeCore};
 use trib_transport::edge_keys;
 use trib_wire::auth::FrameKey;
 use trib_wire::control::job::NodeGrant;
@@ -31,6 +33,7 @@ pub(crate) struct Job {
     pub core: NodeCore,
     pub io: JobIo,
     pub lifetime: Lifetime,
+    pub pulse: Pulse,
 }
 
 /// Everything of a logical node but its core, so that the core can be called with it.
@@ -61,7 +64,7 @@ pub(crate) struct Place {
 }
 
 impl Job {
-    pub(crate) fn new(grant: &NodeGrant, buffers: Buffers, lifetime: Lifetime) -> Job {
+    pub(crate) fn new(grant: &NodeGrant, buffers: Buffers, now: Nanos) -> Job {
         let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
         let place = Place { job: grant.job, epoch: grant.epoch, node: grant.node, parent };
         let keys = |node, child| edge_keys(&grant.key, grant.job, grant.epoch, node, child);
@@ -75,7 +78,8 @@ impl Job {
         Job {
             core: NodeCore::new(NodeConfig::from(grant)),
             io: JobIo { place, links, buffers, down: own.down, up: above.up, bytes_folded: 0, latencies, broken: None },
-            lifetime,
+            lifetime: Lifetime::new(now),
+            pulse: Pulse::new(grant, now),
         }
     }
 }

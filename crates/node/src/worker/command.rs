@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 use trib_transport::tcp::{HandshakeError, StreamSocket};
 use trib_wire::control::explanation::NodePart;
 use trib_wire::control::job::NodeGrant;
+use trib_wire::control::jobs::JobActivity;
 use trib_wire::{JobId, NodeId};
 
 use crate::counters::Counters;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Count(Sender<Counters>),
     /// Count, and tell about every logical node.
     Report(Sender<NodeReport>),
+    /// Tell what every logical node is doing.
+    Activity(Sender<Vec<JobActivity>>),
     /// Tell about the logical nodes of one job.
     Explain(JobId, Sender<Vec<NodePart>>),
     /// End the thread.

@@ -35,9 +35,10 @@ use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_wire::JobId;
 use trib_wire::control::explanation::NodePart;
 use trib_wire::control::job::NodeGrant;
+use trib_wire::control::jobs::JobActivity;
 
 use crate::counters::{self, Counters, Tally};
-use crate::job::{Buffers, Job, Latencies, Lifetime, LinkNumber, Output};
+use crate::job::{Buffers, Job, Latencies, LinkNumber, Output};
 use crate::mailbox::Mailbox;
 use crate::report::{JobReport, NodeReport};
 
@@ -203,6 +204,7 @@ impl Worker {
                 // Whoever asked may have given up.
                 Command::Count(reply) => drop(reply.send(self.count())),
                 Command::Report(reply) => drop(reply.send(self.report())),
+                Command::Activity(reply) => drop(reply.send(self.activity())),
                 Command::Explain(job, reply) => drop(reply.send(self.explain(job))),
                 Command::Stop => self.stopping = true,
             }
@@ -210,10 +212,9 @@ impl Worker {
     }
 
     fn install(&mut self, grant: &NodeGrant, buffers: Buffers) {
-        let now = self.now();
         tracing::info!(job = grant.job.0, node = grant.node.0, children = grant.children.len(), "job installed");
         self.tally.jobs_installed += 1;
-        self.hosted.insert(Job::new(grant, buffers, Lifetime::new(now)));
+        self.hosted.insert(Job::new(grant, buffers, self.now()));
     }
 
     fn end(&mut self, job: JobId) {
@@ -251,8 +252,14 @@ impl Worker {
         NodeReport { counters, latencies, jobs }
     }
 
+    fn activity(&self) -> Vec<JobActivity> {
+        let now = self.now();
+        self.hosted.jobs().map(|job| JobActivity { job: job.io.place.job, activity: job.activity(now) }).collect()
+    }
+
     fn explain(&self, job: JobId) -> Vec<NodePart> {
-        self.hosted.jobs().filter(|hosted| hosted.io.place.job == job).map(Job::explain).collect()
+        let now = self.now();
+        self.hosted.jobs().filter(|hosted| hosted.io.place.job == job).map(|hosted| hosted.explain(now)).collect()
     }
 
     /// Heartbeats of the cores, lifetimes of the jobs.
@@ -267,7 +274,9 @@ impl Worker {
         if now >= self.next_housekeeping {
             self.next_housekeeping = now + HOUSEKEEPING;
             for slot in self.hosted.slots() {
-                if self.hosted.get_mut(slot).is_some_and(|job| job.lifetime.is_over(now)) {
+                let Some(job) = self.hosted.get_mut(slot) else { continue };
+                job.feel_pulse(now);
+                if job.lifetime.is_over(now) {
                     self.remove(slot);
                 }
             }

@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use trib_wire::{GroupIndex, Rank, RankList};
 
+use crate::Nanos;
+
 /// What the arbiter decided; in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
@@ -40,14 +42,16 @@ pub struct Arbiter {
     held: BTreeMap<GroupIndex, Holder>,
     line: VecDeque<Waiting>,
     used: BTreeMap<u32, u32>,
-    clock: u64,
+    granted: u64,
 }
 
 #[derive(Debug)]
 struct Holder {
     nodes: RankList,
     spokesman: Rank,
-    since: u64,
+    /// Its number in the order of grants.
+    number: u64,
+    since: Nanos,
     revoked: bool,
 }
 
@@ -56,12 +60,13 @@ struct Waiting {
     group: GroupIndex,
     nodes: RankList,
     spokesman: Rank,
+    since: Nanos,
 }
 
 impl Arbiter {
     /// An arbiter over nodes with this many contexts each.
     pub fn new(capacity: u32) -> Arbiter {
-        Arbiter { capacity, held: BTreeMap::new(), line: VecDeque::new(), used: BTreeMap::new(), clock: 0 }
+        Arbiter { capacity, held: BTreeMap::new(), line: VecDeque::new(), used: BTreeMap::new(), granted: 0 }
     }
 
     /// A group wants to stream over these nodes. `at_once`: rather be denied than wait. `spokesman` names it to others.
@@ -71,10 +76,11 @@ impl Arbiter {
         nodes: RankList,
         spokesman: Rank,
         at_once: bool,
+        now: Nanos,
         decisions: &mut Vec<Decision>,
     ) {
-        self.line.push_back(Waiting { group, nodes, spokesman });
-        self.decide(decisions);
+        self.line.push_back(Waiting { group, nodes, spokesman, since: now });
+        self.decide(now, decisions);
         if at_once && let Some(at) = self.line.iter().position(|w| w.group == group) {
             self.line.remove(at);
             let holder = self.held.values().next().map_or(spokesman, |h| h.spokesman);
@@ -86,7 +92,7 @@ impl Arbiter {
     }
 
     /// The group's lease has ended at every node.
-    pub fn released(&mut self, group: GroupIndex, decisions: &mut Vec<Decision>) {
+    pub fn released(&mut self, group: GroupIndex, now: Nanos, decisions: &mut Vec<Decision>) {
         if let Some(holder) = self.held.remove(&group) {
             for node in holder.nodes.iter() {
                 if let Some(used) = self.used.get_mut(&node.0) {
@@ -94,14 +100,14 @@ impl Arbiter {
                 }
             }
         }
-        self.decide(decisions);
+        self.decide(now, decisions);
         self.revoke(decisions);
     }
 
     /// The group is gone or has failed: it neither holds nor waits any more.
-    pub fn forget(&mut self, group: GroupIndex, decisions: &mut Vec<Decision>) {
+    pub fn forget(&mut self, group: GroupIndex, now: Nanos, decisions: &mut Vec<Decision>) {
         self.line.retain(|w| w.group != group);
-        self.released(group, decisions);
+        self.released(group, now, decisions);
     }
 
     /// Groups that hold a context.
@@ -109,14 +115,14 @@ impl Arbiter {
         self.held.len()
     }
 
-    /// Groups that hold a context, by their indices.
-    pub fn held(&self) -> impl Iterator<Item = GroupIndex> {
-        self.held.keys().copied()
+    /// Groups that hold a context, by their indices, and since when.
+    pub fn held(&self) -> impl Iterator<Item = (GroupIndex, Nanos)> {
+        self.held.iter().map(|(group, holder)| (*group, holder.since))
     }
 
-    /// Groups that wait, first come first.
-    pub fn line(&self) -> impl Iterator<Item = GroupIndex> {
-        self.line.iter().map(|waiting| waiting.group)
+    /// Groups that wait, first come first, and since when.
+    pub fn line(&self) -> impl Iterator<Item = (GroupIndex, Nanos)> {
+        self.line.iter().map(|waiting| (waiting.group, waiting.since))
     }
 
     /// How many groups wait.
@@ -131,18 +137,19 @@ impl Arbiter {
         })
     }
 
-    fn decide(&mut self, decisions: &mut Vec<Decision>) {
+    fn decide(&mut self, now: Nanos, decisions: &mut Vec<Decision>) {
         let mut claimed: BTreeMap<u32, u32> = BTreeMap::new();
         let mut still = VecDeque::with_capacity(self.line.len());
         for waiting in core::mem::take(&mut self.line) {
             if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &claimed) {
-                self.clock += 1;
+                self.granted += 1;
                 for node in waiting.nodes.iter() {
                     *self.used.entry(node.0).or_insert(0) += 1;
                 }
                 decisions.push(Decision::Grant(waiting.group));
-                let Waiting { group, nodes, spokesman } = waiting;
-                self.held.insert(group, Holder { nodes, spokesman, since: self.clock, revoked: false });
+                let Waiting { group, nodes, spokesman, .. } = waiting;
+                let holder = Holder { nodes, spokesman, number: self.granted, since: now, revoked: false };
+                self.held.insert(group, holder);
             } else {
                 for node in waiting.nodes.iter() {
                     *claimed.entry(node.0).or_insert(0) += 1;
@@ -165,7 +172,7 @@ impl Arbiter {
                 if staying + *claimed <= self.capacity {
                     continue;
                 }
-                let oldest = self.held.iter_mut().filter(|(_, h)| here(h) && !h.revoked).min_by_key(|(_, h)| h.since);
+                let oldest = self.held.iter_mut().filter(|(_, h)| here(h) && !h.revoked).min_by_key(|(_, h)| h.number);
                 if let Some((group, holder)) = oldest {
                     holder.revoked = true;
                     decisions.push(Decision::Revoke(*group));
@@ -189,7 +196,7 @@ mod tests {
 
     fn ask(arbiter: &mut Arbiter, group: GroupIndex, at: &[u32], at_once: bool) -> Vec<Decision> {
         let mut decisions = Vec::new();
-        arbiter.request(group, nodes(at), Rank(group.0), at_once, &mut decisions);
+        arbiter.request(group, nodes(at), Rank(group.0), at_once, Nanos(0), &mut decisions);
         decisions
     }
 
@@ -200,7 +207,7 @@ mod tests {
         assert_eq!(ask(&mut arbiter, B, &[1, 2], false), [Decision::Revoke(A)]);
         assert_eq!(ask(&mut arbiter, C, &[3], false), [Decision::Grant(C)]);
         let mut decisions = Vec::new();
-        arbiter.released(A, &mut decisions);
+        arbiter.released(A, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(B)]);
     }
 
@@ -221,10 +228,10 @@ mod tests {
         ask(&mut arbiter, B, &[0, 1], false);
         assert_eq!(ask(&mut arbiter, C, &[1], false), []);
         let mut decisions = Vec::new();
-        arbiter.released(A, &mut decisions);
+        arbiter.released(A, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(B), Decision::Revoke(B)]);
         decisions.clear();
-        arbiter.released(B, &mut decisions);
+        arbiter.released(B, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(C)]);
     }
 
@@ -242,8 +249,22 @@ mod tests {
         ask(&mut arbiter, A, &[0], false);
         assert_eq!(ask(&mut arbiter, A, &[0], false), []);
         let mut decisions = Vec::new();
-        arbiter.released(A, &mut decisions);
+        arbiter.released(A, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(A)]);
+    }
+
+    #[test]
+    fn who_holds_and_who_waits_has_done_so_since_it_was_granted_or_asked() {
+        let mut arbiter = Arbiter::new(1);
+        let mut decisions = Vec::new();
+        for (now, group) in [(10, A), (20, B), (30, C)] {
+            arbiter.request(group, nodes(&[0]), Rank(0), false, Nanos(now), &mut decisions);
+        }
+        assert_eq!(arbiter.held().collect::<Vec<_>>(), [(A, Nanos(10))]);
+        assert_eq!(arbiter.line().collect::<Vec<_>>(), [(B, Nanos(20)), (C, Nanos(30))]);
+        arbiter.released(A, Nanos(40), &mut decisions);
+        assert_eq!(arbiter.held().collect::<Vec<_>>(), [(B, Nanos(40))]);
+        assert_eq!(arbiter.line().collect::<Vec<_>>(), [(C, Nanos(30))]);
     }
 
     #[test]
@@ -252,8 +273,8 @@ mod tests {
         ask(&mut arbiter, A, &[0], false);
         ask(&mut arbiter, B, &[0], false);
         let mut decisions = Vec::new();
-        arbiter.forget(B, &mut decisions);
-        arbiter.forget(A, &mut decisions);
+        arbiter.forget(B, Nanos(0), &mut decisions);
+        arbiter.forget(A, Nanos(0), &mut decisions);
         assert_eq!((arbiter.holders(), arbiter.waiting(), decisions.len()), (0, 0, 0));
     }
 }

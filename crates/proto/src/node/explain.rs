@@ -5,11 +5,12 @@ use trib_wire::control::explanation::{ChildPart, ContextsPart, GroupPart, LatePa
 
 use super::group::{Duty, Group};
 use super::{NodeCore, Phase};
+use crate::Nanos;
 
 impl NodeCore {
-    /// This node, with its first `most` groups: those that wait for something before those that do not. What only the driver
-    /// knows (connections, buffers, bytes) is zero.
-    pub fn explain(&self, most: usize) -> NodePart {
+    /// This node now, with its first `most` groups: those that wait for something before those that do not. What only the
+    /// driver knows (connections, buffers, bytes) is zero.
+    pub fn explain(&self, now: Nanos, most: usize) -> NodePart {
         let config = &self.place.config;
         let child = |child: &super::NodeChild| ChildPart {
             kind: child.kind,
@@ -19,10 +20,13 @@ impl NodeCore {
             bytes_out: 0,
             queued_bytes: 0,
         };
+        let age_ms = |since: Nanos| now.since(since).0 / 1_000_000;
         let contexts = self.arbiter.as_ref().map(|arbiter| ContextsPart {
             capacity: config.limits.streams,
-            held: arbiter.held().map(|group| group.0).collect(),
-            line: arbiter.line().map(|group| group.0).collect(),
+            held: arbiter.held().map(|(group, _)| group.0).collect(),
+            line: arbiter.line().map(|(group, _)| group.0).collect(),
+            held_ms: arbiter.held().map(|(_, since)| age_ms(since)).collect(),
+            line_ms: arbiter.line().map(|(_, since)| age_ms(since)).collect(),
         });
         let folding = self.table.iter().filter(|group| group.info.duty != Duty::Relay);
         let (busy, idle): (Vec<&Group>, Vec<&Group>) = folding.partition(|group| group.is_busy());

@@ -11,6 +11,7 @@ use crate::lock::Decision;
 impl NodeCore {
     /// Passes a completed gathering on, or decides it at the root of the tree.
     pub(super) fn take_step(&mut self, index: GroupIndex, step: Step, about: &Header, out: &mut impl NodeOutput) {
+        let now = self.now;
         let Some(group) = self.table.get_mut(index) else { return };
         let (place, info, lease) = (&self.place, &group.info, &mut group.lease);
         let mut decisions = Vec::new();
@@ -18,7 +19,7 @@ impl NodeCore {
             (Step::Nothing, _) => {}
             (Step::Ask { .. }, None) => lease.ask_up(place, info, about, out),
             (Step::Ask { at_once }, Some(arbiter)) => {
-                arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, &mut decisions);
+                arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, now, &mut decisions);
             }
             (Step::Stop { .. }, None) => {
                 lease.send_stop_up(place, info, out);
@@ -28,7 +29,7 @@ impl NodeCore {
             }
             (Step::Stop { at }, Some(_)) => self.end_lease(index, at, out),
             (Step::Released, None) => lease.send_released_up(place, info, out),
-            (Step::Released, Some(arbiter)) => arbiter.released(index, &mut decisions),
+            (Step::Released, Some(arbiter)) => arbiter.released(index, now, &mut decisions),
         }
         for decision in decisions {
             self.apply(decision, out);
@@ -86,9 +87,10 @@ impl NodeCore {
     }
 
     pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+        let now = self.now;
         let Some(arbiter) = self.arbiter.as_mut() else { return };
         let mut decisions = Vec::new();
-        arbiter.forget(index, &mut decisions);
+        arbiter.forget(index, now, &mut decisions);
         for decision in decisions {
             self.apply(decision, out);
         }

@@ -68,6 +68,8 @@ pub struct NodeCore {
     parent: Option<Liveness>,
     children: Vec<Option<Liveness>>,
     next_tick: Nanos,
+    /// The clock at the last event.
+    now: Nanos,
     /// Links given up, for the driver to close.
     dead: Vec<Link>,
     /// Ranks below that are gone: their own connection, or that of a node between.
@@ -96,6 +98,7 @@ impl NodeCore {
             parent: None,
             children,
             next_tick: Nanos::NEVER,
+            now: Nanos(0),
             dead: Vec::new(),
             lost: BTreeSet::new(),
             orphaned: None,
@@ -113,7 +116,8 @@ impl NodeCore {
     }
 
     /// The stream connection of a link is closed; it will not come back in this epoch. Groups that still need it fail.
-    pub fn on_link_down(&mut self, _now: Nanos, link: Link, out: &mut impl NodeOutput) {
+    pub fn on_link_down(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
+        self.now = now;
         if let Some(slot) = self.liveness(link) {
             *slot = None;
         }
@@ -135,6 +139,7 @@ impl NodeCore {
         data: Option<Token>,
         out: &mut impl NodeOutput,
     ) {
+        self.now = now;
         if let Some(Some(liveness)) = self.liveness(link) {
             liveness.heard(now);
         }
@@ -156,6 +161,7 @@ impl NodeCore {
 
     /// A `Kind::Result` stream frame is in the socket of `child`.
     pub fn on_written(&mut self, now: Nanos, child: ChildIndex, header: &Header, out: &mut impl NodeOutput) {
+        self.now = now;
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
         let Some(group) = self.table.get_mut(index) else { return };
         let Some(streams) = group.streams.as_mut() else { return };

@@ -59,6 +59,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
     use trib_control::Histogram;
+    use trib_wire::control::jobs::Names;
     use trib_wire::control::reply::{JobStatus, Resource};
     use trib_wire::ids::JobId;
 
@@ -76,6 +77,10 @@ mod tests {
                 ranks: 8,
                 nodes: vec!["spine".into()],
                 since: 1_700_000_000,
+                hosts: Names { count: 2, list: "h[0-1]".into() },
+                root: "spine".into(),
+                around: Vec::new(),
+                fallback: None,
                 limits: None,
                 adopted: true,
             }],

@@ -1,13 +1,15 @@
-//! `trib explain`: what a job does, and what it waits for.
+//! `trib explain`: what a job does and what it waits for, how it ended, or why it was refused.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
+use trib_control::clock::{span, unix_ms};
 use trib_wire::control::explanation::{Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart};
 use trib_wire::control::job::{ChildKind, Limits};
+use trib_wire::control::jobs::Fallback;
 use trib_wire::control::reply::{JobStatus, Reply};
 use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
@@ -17,16 +19,19 @@ use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
 
-/// Show a job's tree, groups and locks, and what it waits for
+mod past;
+
+/// Show a job's tree, groups and locks and what it waits for, or why it was refused
 ///
 /// Asks the manager, which asks the job's aggregation nodes. The last lines say in words which ranks others wait for, at
-/// which operation, and which groups wait for the right to stream and who has it.
+/// which operation, and which groups wait for the right to stream, since when, and who has it. Of a job that has ended or was refused it
+/// says how and why, as long as the manager remembers it. A program that never asked the manager is not known there.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The job's number, as `trib status` shows it
+    /// The job's number, as `trib jobs` shows it, or the name of its program: of the one that runs, or else the last that did not
     #[arg(value_name = "JOB")]
-    job: u32,
+    job: String,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -42,25 +47,30 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let limit = Duration::from_secs(self.timeout);
-        let explanation = match self.manager.ask(&Request::Explain { job: JobId(self.job) }, limit)? {
-            Reply::Explanation(explanation) => explanation,
-            other => return Err(unexpected(other)),
+        let question = match self.job.parse() {
+            Ok(number) => Request::Explain { job: JobId(number) },
+            Err(_) => Request::ExplainProgram { name: self.job },
         };
-        let text = if self.json {
-            let json = serde_json::to_string_pretty(&explanation).expect("an explanation has string keys only");
-            json + "\n"
-        } else {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
-            text(&explanation, now)
+        let now_ms = unix_ms();
+        let text = match self.manager.ask(&question, limit)? {
+            Reply::Explanation(explanation) if self.json => json(serde_json::to_string_pretty(&explanation)),
+            Reply::Explanation(explanation) => text(&explanation, now_ms),
+            Reply::Past(job) if self.json => json(serde_json::to_string_pretty(&job)),
+            Reply::Past(job) => past::text(&job, now_ms),
+            other => return Err(unexpected(other)),
         };
         std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn text(explanation: &Explanation, now: u64) -> String {
+fn json(written: serde_json::Result<String>) -> String {
+    written.expect("an answer has string keys only") + "\n"
+}
+
+fn text(explanation: &Explanation, now_ms: u64) -> String {
     let Explanation { job, parts, silent } = explanation;
-    let mut text = head(job, now);
+    let mut text = head(job, now_ms);
     let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
     if !parts.is_empty() {
         line(format_args!("\n{}", tree(parts)));
@@ -79,12 +89,17 @@ fn text(explanation: &Explanation, now: u64) -> String {
     text
 }
 
-fn head(job: &JobStatus, now: u64) -> String {
-    let JobStatus { id, name, user, ranks, since, limits, adopted, .. } = job;
-    let age = now.saturating_sub(*since);
+fn head(job: &JobStatus, now_ms: u64) -> String {
+    let JobStatus { id, name, user, ranks, since, hosts, limits, fallback, adopted, .. } = job;
+    let age = span(now_ms.saturating_sub(*since * 1000));
     let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
     let adopted = if *adopted { ", by an earlier manager" } else { "" };
-    let mut text = format!("{id}: {name}{by}, {ranks} ranks, admitted {age} s ago{adopted}\n");
+    let on = if hosts.list.is_empty() { String::new() } else { format!(" on {}", hosts.list) };
+    let mut text = format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}\n");
+    if let Some(Fallback { text: why, since_ms }) = fallback {
+        let age = span(now_ms.saturating_sub(*since_ms));
+        writeln!(text, "It has not used its tree for {age}: {why}").expect("writing to memory cannot fail");
+    }
     if let Some(Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. }) =
         limits
     {
@@ -151,18 +166,20 @@ fn waits<'a>(at: &'a str, part: &'a NodePart, parts: &'a [HostedPart]) -> impl I
         group.late.iter().filter(|late| !is_told_below(part, group, late, parts)).map(sentence).collect()
     };
     let locks = part.contexts.iter().filter(|contexts| !contexts.line.is_empty()).map(move |contexts| {
-        let named = |indices: &[u32]| {
-            let tag = |index: &u32| {
+        let named = |indices: &[u32], ages: &[u64]| {
+            let tag = |(at, index): (usize, &u32)| {
                 let known = part.groups.iter().find(|group| group.index == *index);
-                known.map_or_else(|| format!("group {index}"), |group| format!("group {index} (tag {})", group.tag))
+                let tag = known.map_or_else(String::new, |group| format!(" (tag {})", group.tag));
+                let age = ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
+                format!("group {index}{tag}{age}")
             };
-            indices.iter().map(tag).collect::<Vec<_>>().join(", ")
+            indices.iter().enumerate().map(tag).collect::<Vec<_>>().join(", ")
         };
         format!(
             "{at}: in line for one of {} stream contexts: {}; they are held by {} (more at once: TRIB_QUOTA=streams=N)",
             contexts.capacity,
-            named(&contexts.line),
-            named(&contexts.held)
+            named(&contexts.line, &contexts.line_ms),
+            named(&contexts.held, &contexts.held_ms)
         )
     });
     let ending = part.groups.iter().filter(|group| group.lease == LeaseState::Ending);
@@ -184,6 +201,7 @@ fn is_told_below(part: &NodePart, group: &GroupPart, late: &LatePart, parts: &[H
 const EXAMPLES: &str = "\
 Examples:
   trib explain 17
+  trib explain train.py
   trib explain 17 --json | jq '.parts[].part.groups[] | select(.late != [])'";
 
 #[cfg(test)]
@@ -205,14 +223,22 @@ mod tests {
             groups_alive: 2,
             buffers_held: 0,
             payload_bytes_folded: 0,
-            contexts: Some(ContextsPart { capacity: 1, held: vec![0], line: vec![1, 9] }),
+            contexts: Some(ContextsPart {
+                capacity: 1,
+                held: vec![0],
+                line: vec![1, 9],
+                held_ms: vec![7_000],
+                line_ms: vec![65_000, 300],
+            }),
             groups: vec![group(0, LeaseState::Streams, vec![late]), group(1, LeaseState::Waiting, Vec::new())],
         };
         let said: Vec<String> = waits("leaf0", &part, &[]).collect();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].ends_with("(tag 7) waits for rank 3 to come to its operation 57"), "{said:?}");
         assert!(
-            said[1].contains("of 1 stream contexts: group 1 (tag 7), group 9; they are held by group 0"),
+            said[1].contains(
+                "of 1 stream contexts: group 1 (tag 7) for 1 min 5 s, group 9 for 300 ms; they are held by group 0 (tag 7) for 7 s"
+            ),
             "{said:?}"
         );
     }

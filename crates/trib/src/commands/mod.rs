@@ -10,6 +10,7 @@ mod daemon_options;
 mod doctor;
 mod explain;
 mod fabric;
+mod jobs;
 mod lab;
 mod manager_option;
 mod metrics;
@@ -38,6 +39,7 @@ pub enum Command {
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
     Fabric(fabric::Arguments),
+    Jobs(jobs::Arguments),
     Lab(lab::Arguments),
     Plan(plan::Arguments),
     Run(run::Arguments),
@@ -58,6 +60,7 @@ impl Command {
             Self::Doctor(arguments) => arguments.run(),
             Self::Explain(arguments) => arguments.run(),
             Self::Fabric(arguments) => arguments.run(),
+            Self::Jobs(arguments) => arguments.run(),
             Self::Lab(arguments) => arguments.run(),
             Self::Plan(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),

@@ -78,6 +78,12 @@ pub struct ContextsPart {
     pub held: Vec<u32>,
     /// Groups that wait for one, first come first.
     pub line: Vec<u32>,
+    /// How long each of `held` has had it, milliseconds.
+    #[serde(default)]
+    pub held_ms: Vec<u64>,
+    /// How long each of `line` has waited, milliseconds.
+    #[serde(default)]
+    pub line_ms: Vec<u64>,
 }
 
 /// One group at one logical node.

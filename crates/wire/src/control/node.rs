@@ -28,6 +28,7 @@ use core::net::SocketAddr;
 
 use super::explanation::NodePart;
 use super::job::NodeGrant;
+use super::jobs::JobActivity;
 use super::reply::Refusal;
 use crate::ids::{JobId, NodeId};
 
@@ -71,6 +72,8 @@ pub enum NodeMessage {
         /// Its logical nodes here; none if it is not here.
         parts: Vec<NodePart>,
     },
+    /// The answer to `QueryActivity`: every job that is here, once.
+    Activity(Vec<JobActivity>),
     /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one than admitted them.
     Hosts {
         /// The jobs, each once.
@@ -99,6 +102,8 @@ pub enum ManagerMessage {
     },
     /// Send `Counters`.
     QueryCounters,
+    /// Send `Activity`.
+    QueryActivity,
     /// Send `Explained`.
     Explain {
         /// The job.

@@ -8,6 +8,7 @@ use core::net::SocketAddr;
 
 use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
+use super::jobs::{Fallback, JobsReport, Names, PastJob};
 use crate::ids::JobId;
 
 /// What a refused request wanted too much of, or what is missing for it.
@@ -73,6 +74,10 @@ pub struct Refusal {
     pub available: u64,
     /// Who holds the rest, or which node, host or rank it is about.
     pub holder: Option<String>,
+    /// Since when that is so, milliseconds since 1970-01-01 UTC by the clock of who refuses: since when the holder has it, or
+    /// lacks it. `None` where the request itself is wrong, and always was.
+    #[serde(default)]
+    pub since_ms: Option<u64>,
     /// The whole story in one sentence, with the remedy.
     pub text: String,
 }
@@ -119,6 +124,18 @@ pub struct JobStatus {
     /// Its quota.
     #[serde(default)]
     pub limits: Option<Limits>,
+    /// The hosts that its ranks run on.
+    #[serde(default)]
+    pub hosts: Names,
+    /// The aggregation node at the root of its tree.
+    #[serde(default)]
+    pub root: String,
+    /// Nodes that its best tree has and that were away when it was admitted, so that it got this one.
+    #[serde(default)]
+    pub around: Vec<String>,
+    /// Why its program does not use the tree, if it has said so.
+    #[serde(default)]
+    pub fallback: Option<Fallback>,
     /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its ranks are at its nodes.
     #[serde(default)]
     pub adopted: bool,
@@ -154,4 +171,13 @@ pub enum Reply {
     Status(StatusReport),
     /// One job in detail.
     Explanation(Explanation),
+    /// The job asked about is no more, or never was.
+    Past(PastJob),
+    /// All jobs.
+    Jobs(JobsReport),
+    /// What was told is kept.
+    Noted {
+        /// The job.
+        job: JobId,
+    },
 }

@@ -85,12 +85,29 @@ pub enum Request {
     EndJob {
         /// The job.
         job: JobId,
+        /// Why the program could not use it; `None`: it is done.
+        #[serde(default)]
+        why: Option<String>,
+    },
+    /// A job that this connection holds goes on without its tree. Answer: `Noted` or `Refused`.
+    Fallback {
+        /// The job.
+        job: JobId,
+        /// Why, for people.
+        why: String,
     },
     /// Tell about nodes and jobs. Answer: `Status`.
     Status,
-    /// Tell what a job does and what it waits for. Answer: `Explanation` or `Refused`.
+    /// Tell what a job does and what it waits for. Answer: `Explanation`, `Past` if it has ended or was refused, or `Refused`.
     Explain {
         /// The job.
         job: JobId,
     },
+    /// The same of the job of this program: of the one that runs, or else the last that ended or was refused.
+    ExplainProgram {
+        /// The program's name.
+        name: String,
+    },
+    /// Tell about every job, also those that ended and those that were refused. Answer: `Jobs`.
+    Jobs,
 }

@@ -56,7 +56,7 @@ impl Arguments {
             };
             admitted.push(start.elapsed().as_secs_f64() * 1e3);
             nodes = ticket.nodes.len();
-            match channel.ask(&Request::EndJob { job: ticket.job }, LIMIT)? {
+            match channel.ask(&Request::EndJob { job: ticket.job, why: None }, LIMIT)? {
                 Reply::Ended { .. } => {}
                 other => return Err(unexpected(other)),
             }

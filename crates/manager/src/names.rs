@@ -1,0 +1,64 @@
+//! What strangers call things, made fit to be kept and shown: short, on one line, nothing that moves a cursor.
+
+use std::collections::HashSet;
+
+use trib_topology::hostlist::compress;
+use trib_wire::control::jobs::Names;
+
+/// The text, at most `max` bytes of it. A control character becomes a replacement character; what is cut ends in `...`.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    let mut kept = String::new();
+    for c in text.chars() {
+        let c = if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        if kept.len() + c.len_utf8() > max {
+            let fits = |len: &usize| kept.is_char_boundary(*len);
+            kept.truncate((0..=max.saturating_sub(CUT.len())).rev().find(fits).unwrap_or(0));
+            kept.push_str(CUT);
+            break;
+        }
+        kept.push(c);
+    }
+    kept
+}
+
+/// These names, each counted once, in their order.
+pub(crate) fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> Names {
+    let mut seen = HashSet::new();
+    let each: Vec<&str> = all.into_iter().map(String::as_str).filter(|name| seen.insert(*name)).collect();
+    let first = each.iter().take(COMPRESSED_MAX).copied();
+    let mut list = compress(first);
+    if each.len() > COMPRESSED_MAX {
+        list.push_str(CUT);
+    }
+    Names { count: u32::try_from(each.len()).unwrap_or(u32::MAX), list: cut(&list, LIST_MAX) }
+}
+
+const CUT: &str = "...";
+/// Bytes of a list of names.
+pub(crate) const LIST_MAX: usize = 256;
+/// Names beyond this are counted and not looked at: the list would be cut before them.
+const COMPRESSED_MAX: usize = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters_and_lose_what_is_not_to_be_shown() {
+        assert_eq!(cut("train.py", 8), "train.py");
+        assert_eq!(cut("train.pyc", 8), "train...");
+        assert_eq!(cut("äääää", 8), "ää...");
+        assert_eq!(cut("a\u{1b}[2J\nb", 20), "a\u{fffd}[2J\u{fffd}b");
+    }
+
+    #[test]
+    fn names_are_counted_once_and_listed_as_people_write_them() {
+        let list = |words: &[&str]| names(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>());
+        assert_eq!(list(&[]), Names::default());
+        assert_eq!(list(&["h1", "h0", "h1", "h2", "login"]), Names { count: 4, list: "h[1,0,2],login".into() });
+        let many: Vec<String> = (0..20_000).map(|n| format!("h{}", n * 2)).collect();
+        let many = names(&many);
+        assert_eq!((many.count, many.list.len()), (20_000, LIST_MAX));
+        assert!(many.list.ends_with("..."), "{}", many.list);
+    }
+}

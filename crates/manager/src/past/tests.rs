@@ -1,0 +1,131 @@
+use proptest::prelude::*;
+use trib_wire::control::reply::{Reply, Resource};
+use trib_wire::control::request::QuotaAsk;
+
+use super::*;
+use crate::refuse::{lasting, refuse};
+
+fn request(name: &str, hosts: usize) -> JobRequest {
+    let hosts = (0..hosts).map(|n| format!("h{n}")).collect();
+    JobRequest { hosts, ask: QuotaAsk::default(), name: name.into(), user: "ann".into() }
+}
+
+fn status(id: u32, name: &str) -> JobStatus {
+    JobStatus {
+        id: JobId(id),
+        name: name.into(),
+        user: "ann".into(),
+        ranks: 2,
+        nodes: vec!["a".into()],
+        since: 1_700_000_000,
+        hosts: Names { count: 2, list: "h[0-1]".into() },
+        root: "a".into(),
+        around: Vec::new(),
+        fallback: None,
+        limits: None,
+        adopted: false,
+    }
+}
+
+#[test]
+fn a_request_that_is_refused_again_counts_on_under_its_first_number() {
+    let past = Past::default();
+    let (away, full) = (refuse(Resource::Node, Some("spine0"), "away"), refuse(Resource::Memory, Some("a"), "full"));
+    assert_eq!(past.refused(JobId(7), &request("train", 3), &lasting(away.clone(), 5)), JobId(7));
+    assert_eq!(past.refused(JobId(8), &request("train", 3), &lasting(away.clone(), 5)), JobId(7));
+    assert_eq!(past.refused(JobId(9), &request("train", 3), &full), JobId(9));
+    assert_eq!(past.refused(JobId(10), &request("train", 4), &away), JobId(10));
+    let times: Vec<(u32, u32)> = past.list().0.iter().map(|job| (job.id.0, job.times)).collect();
+    assert_eq!(times, [(7, 2), (9, 1), (10, 1)]);
+    assert_eq!(past.get(JobId(8)), None);
+    assert_eq!(past.get(JobId(7)).unwrap().hosts, Names { count: 3, list: "h[0-2]".into() });
+}
+
+#[test]
+fn the_last_of_a_program_is_found_whether_it_ended_or_was_refused() {
+    let past = Past::default();
+    past.ended(status(1, "train"), JobEnd::Ended);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    past.refused(JobId(2), &request("train", 1), &refuse(Resource::Host, None, "no"));
+    past.refused(JobId(3), &request("other", 1), &refuse(Resource::Host, None, "no"));
+    assert_eq!(past.last_of("train").unwrap().id, JobId(2));
+    assert_eq!(past.last_of("trai"), None);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    past.ended(status(4, "train"), JobEnd::Lost);
+    assert_eq!(past.last_of("train").unwrap().outcome, JobEnd::Lost);
+}
+
+#[test]
+fn the_longest_answer_fits_a_message() {
+    let past = Past::default();
+    // Quotes grow when they are written, control characters are replaced by longer ones.
+    let wild: String = "\"\\\u{1}".repeat(5_000);
+    for n in 0..2 * RING as u32 {
+        let text = format!("{n}{wild}");
+        let refusal = Refusal { holder: Some(text.clone()), ..refuse(Resource::Node, None, text.clone()) };
+        let JobRequest { hosts, ask, .. } = request("", 1);
+        let hosts = hosts.into_iter().chain([text.clone()]).collect();
+        past.refused(JobId(n), &JobRequest { hosts, ask, name: text.clone(), user: text.clone() }, &refusal);
+        let fallback = Some(trib_wire::control::jobs::Fallback { text: cut(&text, STORY_MAX), since_ms: 1 });
+        past.ended(JobStatus { user: text.clone(), fallback, ..status(n, &text) }, JobEnd::GivenUp { why: text });
+    }
+    let (list, forgotten) = past.list();
+    assert_eq!((list.len(), forgotten), (2 * RING, 2 * RING as u64));
+    let report = trib_wire::control::jobs::JobsReport { past: list, ..Default::default() };
+    let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();
+    // The rest is for the jobs that are admitted.
+    assert!(bytes < trib_control::MESSAGE_MAX / 8 * 3, "{bytes}");
+}
+
+/// What may happen to a ring.
+#[derive(Clone, Debug)]
+enum Event {
+    Ended(u8),
+    Refused(u8, u8),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        (0u8..3).prop_map(Event::Ended),
+        (0u8..4, 0u8..3).prop_map(|(name, asked)| Event::Refused(name, asked)),
+    ];
+    proptest::collection::vec(event, 0..2_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    // The plain reference: all that ever happened, in a list, read from its end.
+    #[test]
+    fn the_newest_of_each_kind_are_known_and_no_more(events in events()) {
+        let past = Past::default();
+        let mut ended: Vec<u32> = Vec::new();
+        // Name, amount, first number, times.
+        let mut refused: Vec<(u8, u8, u32, u32)> = Vec::new();
+        for (n, event) in events.iter().enumerate() {
+            let id = n as u32 + 1;
+            match event {
+                Event::Ended(name) => {
+                    past.ended(status(id, &name.to_string()), JobEnd::Ended);
+                    ended.push(id);
+                }
+                Event::Refused(name, asked) => {
+                    let refusal = crate::refuse::too_much(Resource::Groups, u64::from(*asked), 0, format!("try {n}"));
+                    let known = past.refused(JobId(id), &request(&name.to_string(), 1), &refusal);
+                    let same = refused.iter().position(|(other, what, ..)| (other, what) == (name, asked));
+                    let (first, times) = same.map_or((id, 0), |at| { let (.., first, times) = refused.remove(at); (first, times) });
+                    prop_assert_eq!(known, JobId(first));
+                    refused.push((*name, *asked, first, times + 1));
+                }
+            }
+        }
+        let newest = &ended[ended.len().saturating_sub(RING)..];
+        let (list, forgotten) = past.list();
+        let mut told: Vec<u32> = list.iter().filter(|job| job.outcome == JobEnd::Ended).map(|job| job.id.0).collect();
+        told.sort_unstable();
+        prop_assert_eq!(told, newest.to_vec());
+        let counted: u32 = list.iter().filter(|job| job.outcome != JobEnd::Ended).map(|job| job.times).sum();
+        prop_assert_eq!(counted as usize, events.iter().filter(|event| matches!(event, Event::Refused(..))).count());
+        prop_assert_eq!(forgotten as usize, ended.len() - newest.len());
+    }
+}

@@ -1,0 +1,94 @@
+//! All jobs, a line each: those that are, with what their nodes say of them, and those that were.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use trib_control::clock::unix_ms;
+use trib_wire::control::jobs::{Activity, Fallback, JobActivity, JobsReport, LiveJob};
+use trib_wire::control::reply::JobStatus;
+use trib_wire::ids::JobId;
+
+use crate::fabric::Fabric;
+use crate::names::{LIST_MAX, cut, names};
+use crate::past::NAME_MAX;
+use crate::status::PATIENCE;
+
+/// Asks every connected node at once and waits at most a second for the slowest.
+pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
+    // Before the nodes are asked, so that a job that ends meanwhile stands in one of the lists.
+    let live = fabric.jobs.list();
+    let activities = if live.is_empty() { BTreeMap::new() } else { activities(fabric) };
+    let (past, forgotten) = fabric.past.list();
+    let past = past.into_iter().filter(|job| live.iter().all(|other| other.id != job.id)).collect();
+    let live = live.into_iter().map(|job| line(job, &activities)).collect();
+    let (fabric, started_ms) = (fabric.topology.name().into(), fabric.started_ms);
+    JobsReport { fabric, time_ms: unix_ms(), started_ms, live, past, forgotten }
+}
+
+fn activities(fabric: &Fabric) -> BTreeMap<JobId, Activity> {
+    let nodes = fabric.topology.nodes().iter();
+    let sessions: Vec<_> = nodes.filter_map(|node| fabric.registry.connected(&node.name)).collect();
+    let asked: Vec<_> = sessions.iter().filter_map(|session| session.query_activity()).collect();
+    let end = Instant::now() + PATIENCE;
+    let mut activities: BTreeMap<JobId, Activity> = BTreeMap::new();
+    for answer in asked {
+        let left = end.saturating_duration_since(Instant::now());
+        for JobActivity { job, activity } in answer.recv_timeout(left).unwrap_or_default() {
+            activities.entry(job).and_modify(|known| *known = known.and(activity)).or_insert(activity);
+        }
+    }
+    activities
+}
+
+fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
+    let JobStatus { id, name, user, ranks, nodes, since, hosts, root, fallback, adopted, .. } = job;
+    LiveJob {
+        id,
+        name: cut(&name, NAME_MAX),
+        user: cut(&user, NAME_MAX),
+        ranks,
+        hosts,
+        root,
+        nodes: names(&nodes),
+        since_ms: since * 1000,
+        adopted,
+        activity: activities.get(&id).copied(),
+        fallback: fallback.map(|known| Fallback { text: cut(&known.text, LIST_MAX), ..known }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::control::jobs::Names;
+    use trib_wire::control::reply::Reply;
+
+    use super::*;
+    use crate::jobs::JOBS_MAX;
+
+    #[test]
+    fn as_many_jobs_as_there_may_be_fit_a_message() {
+        // Quotes grow when they are written, control characters are replaced by longer ones.
+        let wild = "\"\\\u{1}".repeat(2_000);
+        let job = JobStatus {
+            id: JobId(u32::MAX),
+            name: wild.clone(),
+            user: wild.clone(),
+            ranks: u32::MAX,
+            nodes: (0..1_000).map(|n| format!("leaf-{n}-of-a-fabric")).collect(),
+            since: 1_700_000_000,
+            hosts: names(&vec![wild.clone(); 3]),
+            root: "leaf-1-of-a-fabric".into(),
+            around: Vec::new(),
+            fallback: Some(Fallback { text: wild, since_ms: u64::MAX }),
+            limits: None,
+            adopted: false,
+        };
+        let activity = Activity { groups: u64::MAX, ranks: u32::MAX, idle_ms: u64::MAX };
+        let line = line(job, &BTreeMap::from([(JobId(u32::MAX), activity)]));
+        assert_ne!((&line.hosts, &line.nodes), (&Names::default(), &Names::default()));
+        let report = JobsReport { live: vec![line; JOBS_MAX], ..JobsReport::default() };
+        let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();
+        // The rest is for what was; see there.
+        assert!(bytes < trib_control::MESSAGE_MAX / 8 * 5, "{bytes}");
+    }
+}

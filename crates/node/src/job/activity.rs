@@ -1,0 +1,102 @@
+//! Whether a logical node has work: how many ranks are here, and how long nothing has been folded.
+//!
+//! Nothing is recorded for it while frames are handled: from time to time the worker compares the counts of the folds with
+//! those of the time before.
+
+use trib_proto::Nanos;
+use trib_wire::control::job::{ChildKind, NodeGrant};
+use trib_wire::control::jobs::Activity;
+
+use super::{Job, JobIo};
+
+/// When the counts last moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pulse {
+    /// Children that are ranks, by their positions.
+    ranks: u64,
+    folds: u64,
+    moved: Nanos,
+}
+
+impl Pulse {
+    pub(crate) fn new(grant: &NodeGrant, now: Nanos) -> Pulse {
+        let is_rank = |child: &trib_wire::control::job::GrantChild| matches!(child.kind, ChildKind::Rank(_));
+        let bits = grant.children.iter().enumerate().filter(|(_, child)| is_rank(child));
+        Pulse { ranks: bits.fold(0, |bits, (position, _)| bits | 1 << position), folds: 0, moved: now }
+    }
+
+    fn feel(&mut self, folds: u64, now: Nanos) {
+        if self.folds != folds {
+            (self.folds, self.moved) = (folds, now);
+        }
+    }
+}
+
+impl Job {
+    /// To be called now and then.
+    pub(crate) fn feel_pulse(&mut self, now: Nanos) {
+        self.pulse.feel(folds(&self.io), now);
+    }
+
+    /// What the job does here.
+    pub(crate) fn activity(&self, now: Nanos) -> Activity {
+        let Job { core, io, pulse, .. } = self;
+        let idle = if folds(io) == pulse.folds { now.since(pulse.moved) } else { Nanos(0) };
+        let connected = io.links.open_links().filter(|link| *link < 64 && pulse.ranks & (1 << link) != 0);
+        Activity { groups: core.groups() as u64, ranks: connected.count() as u32, idle_ms: idle.0 / 1_000_000 }
+    }
+}
+
+/// Fragments and segments that were folded here, or whose result came.
+fn folds(io: &JobIo) -> u64 {
+    let stages = [&io.latencies.datagrams, &io.latencies.streams];
+    stages.into_iter().map(|stages| stages.gather.count() + stages.answer.count()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::control::job::{GrantChild, JobKey, Limits};
+    use trib_wire::{Epoch, JobId, NodeId, Rank, RankList};
+
+    use super::*;
+
+    #[test]
+    fn a_pulse_knows_ranks_from_nodes_and_when_the_counts_last_moved() {
+        let child = |kind| GrantChild { kind, ranks: RankList::from_ranks([0]), address: None };
+        let limits = Limits {
+            groups: 1,
+            window: 1,
+            osts: 1,
+            payload: 16,
+            streams: 1,
+            segment: 16,
+            staging: 1,
+            flight: 1,
+            stream_threshold: 0,
+            lease_operations: 0,
+            heartbeat_ms: 1,
+            dead_after_ms: 3,
+        };
+        let grant = NodeGrant {
+            job: JobId(1),
+            epoch: Epoch(1),
+            key: JobKey([0; 32]),
+            limits,
+            world_size: 3,
+            node: NodeId(0),
+            parent: None,
+            children: vec![
+                child(ChildKind::Node(NodeId(1))),
+                child(ChildKind::Rank(Rank(1))),
+                child(ChildKind::Rank(Rank(2))),
+            ],
+        };
+        let mut pulse = Pulse::new(&grant, Nanos(5));
+        assert_eq!((pulse.ranks, pulse.moved), (0b110, Nanos(5)));
+        pulse.feel(0, Nanos(7));
+        assert_eq!(pulse.moved, Nanos(5), "nothing was folded");
+        pulse.feel(3, Nanos(9));
+        pulse.feel(3, Nanos(11));
+        assert_eq!(pulse.moved, Nanos(9));
+    }
+}

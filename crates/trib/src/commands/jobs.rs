@@ -1,0 +1,260 @@
+//! `trib jobs`: every job, a line each; also those that ended and those that were refused.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use trib_control::clock::span;
+use trib_wire::control::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
+use trib_wire::control::reply::{Refusal, Reply, Resource};
+use trib_wire::control::request::Request;
+
+use super::manager_option::{ManagerOption, unexpected};
+use crate::failure::Failure;
+use crate::log;
+use crate::table::Table;
+
+/// List the jobs: those that run, and on demand those that ended or were refused, with the reason
+///
+/// States: `running`; `idle`, nothing was folded for ten seconds; `waiting`, no rank is connected; `fallback`, its program says
+/// that it goes on without the tree; `unknown`, none of its nodes answers. Of the past: `ended`; `lost`, rank 0's connection closed
+/// without a word; `left`, an earlier manager's that its nodes have no more; `given_up`, admitted but its ranks could not use it; and
+/// `refused`. The manager remembers the last 512 that ended and the last 512 that were refused, as long as it runs. A program
+/// that never asked it is in no list.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Also list those that ended and those that were refused
+    #[arg(short, long, conflicts_with_all = ["ended", "refused"])]
+    all: bool,
+    /// List those that ended instead
+    #[arg(long)]
+    ended: bool,
+    /// List those that were refused instead, with the reason
+    #[arg(long)]
+    refused: bool,
+    /// Only jobs of this user
+    #[arg(short, long, value_name = "NAME")]
+    user: Option<String>,
+    /// Only jobs of this program
+    #[arg(short, long, value_name = "PROGRAM")]
+    name: Option<String>,
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+    /// How long the manager may take, seconds
+    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    #[command(flatten)]
+    manager: ManagerOption,
+}
+
+impl Arguments {
+    /// Asks and prints.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        log::init_tool();
+        let limit = Duration::from_secs(self.timeout);
+        let mut report = match self.manager.ask(&Request::Jobs, limit)? {
+            Reply::Jobs(report) => report,
+            other => return Err(unexpected(other)),
+        };
+        let left_out = self.select(&mut report);
+        let text = if self.json { json(&report) } else { tables(&report, left_out) };
+        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Keeps what was asked for; gives how many of the past were not, as they are not by default.
+    fn select(&self, report: &mut JobsReport) -> usize {
+        let is_wanted = |name: &str, user: &str| {
+            self.name.as_deref().is_none_or(|wanted| wanted == name)
+                && self.user.as_deref().is_none_or(|wanted| wanted == user)
+        };
+        report.live.retain(|job| is_wanted(&job.name, &job.user));
+        report.past.retain(|job| is_wanted(&job.name, &job.user));
+        if self.all {
+            return 0;
+        }
+        if !self.ended && !self.refused {
+            let count = report.past.len();
+            report.past.clear();
+            return count;
+        }
+        report.live.clear();
+        report.past.retain(|job| if is_refused(job) { self.refused } else { self.ended });
+        0
+    }
+}
+
+fn is_refused(job: &PastJob) -> bool {
+    matches!(job.outcome, JobEnd::Refused(_))
+}
+
+/// What a job does, in a word.
+fn state(job: &LiveJob) -> &'static str {
+    match &job.activity {
+        _ if job.fallback.is_some() => "fallback",
+        None => "unknown",
+        Some(activity) if activity.ranks == 0 => "waiting",
+        Some(activity) if activity.idle_ms >= IDLE_MS => "idle",
+        Some(_) => "running",
+    }
+}
+
+fn json(report: &JobsReport) -> String {
+    let mut value = serde_json::to_value(report).expect("a report has string keys only");
+    let mut say = |list: &str, words: Vec<&'static str>| {
+        for (job, word) in value[list].as_array_mut().into_iter().flatten().zip(words) {
+            job["state"] = Value::from(word);
+        }
+    };
+    say("live", report.live.iter().map(state).collect());
+    say("past", report.past.iter().map(|job| job.outcome.word()).collect());
+    let mut text = serde_json::to_string_pretty(&value).expect("a value has string keys only");
+    text.push('\n');
+    text
+}
+
+fn tables(report: &JobsReport, left_out: usize) -> String {
+    let JobsReport { fabric, time_ms, started_ms, live, past, forgotten } = report;
+    let ago = |ms: u64| span(time_ms.saturating_sub(ms));
+    let mut text = String::new();
+    if !live.is_empty() {
+        write!(text, "{}", running(live, &ago)).expect("writing to memory cannot fail");
+    }
+    let (refused, ended): (Vec<&PastJob>, Vec<&PastJob>) = past.iter().partition(|job| is_refused(job));
+    for (jobs, table) in [(&ended, over(&ended, &ago)), (&refused, turned_away(&refused, &ago))] {
+        if !jobs.is_empty() {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            write!(text, "{gap}{table}").expect("writing to memory cannot fail");
+        }
+    }
+    if text.is_empty() {
+        writeln!(text, "no such jobs on {fabric}; its manager has run for {}", ago(*started_ms))
+            .expect("writing to memory cannot fail");
+    }
+    if left_out > 0 {
+        writeln!(text, "({left_out} more ended or were refused; --all shows them)")
+            .expect("writing to memory cannot fail");
+    }
+    if *forgotten > 0 && left_out == 0 && !past.is_empty() {
+        writeln!(text, "({forgotten} that are longer ago are forgotten)").expect("writing to memory cannot fail");
+    }
+    text
+}
+
+fn running(jobs: &[LiveJob], ago: &impl Fn(u64) -> String) -> Table {
+    let heads = ["JOB", "STATE", "PROGRAM", "USER", "RANKS", "HOSTS", "ROOT", "NODES", "GROUPS", "AGE", "IDLE"];
+    let mut table = Table::new(heads);
+    for job in jobs {
+        let LiveJob { id, name, user, ranks, hosts, root, nodes, since_ms, activity, .. } = job;
+        let connected = match activity {
+            Some(activity) if activity.ranks < *ranks => format!("{}/{ranks}", activity.ranks),
+            _ => ranks.to_string(),
+        };
+        let groups = activity.map_or_else(|| "-".to_owned(), |activity| activity.groups.to_string());
+        let idle = activity.map_or_else(|| "-".to_owned(), |activity| span(activity.idle_ms));
+        table.row([
+            id.0.to_string(),
+            state(job).to_owned(),
+            name.clone(),
+            user.clone(),
+            connected,
+            hosts.list.clone(),
+            root.clone(),
+            nodes.list.clone(),
+            groups,
+            ago(*since_ms),
+            idle,
+        ]);
+    }
+    table
+}
+
+fn over(jobs: &[&PastJob], ago: &impl Fn(u64) -> String) -> Table {
+    let mut table = Table::new(["JOB", "STATE", "PROGRAM", "USER", "RANKS", "HOSTS", "ROOT", "RAN", "ENDED", "WHY"]);
+    for job in jobs {
+        let PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, outcome, fallback, .. } = job;
+        let why = match (outcome, fallback) {
+            (JobEnd::GivenUp { why }, _) => why.clone(),
+            (_, Some(Fallback { text, .. })) => text.clone(),
+            _ => "-".to_owned(),
+        };
+        table.row([
+            id.0.to_string(),
+            outcome.word().to_owned(),
+            name.clone(),
+            user.clone(),
+            ranks.to_string(),
+            hosts.list.clone(),
+            root.clone(),
+            span(ended_ms.saturating_sub(*began_ms)),
+            format!("{} ago", ago(*ended_ms)),
+            why,
+        ]);
+    }
+    table
+}
+
+fn turned_away(jobs: &[&PastJob], ago: &impl Fn(u64) -> String) -> Table {
+    let mut table = Table::new([
+        "JOB",
+        "STATE",
+        "PROGRAM",
+        "USER",
+        "RANKS",
+        "HOSTS",
+        "REFUSED",
+        "TIMES",
+        "RESOURCE",
+        "ASKED",
+        "AVAILABLE",
+        "HOLDER",
+        "SINCE",
+    ]);
+    for job in jobs {
+        let PastJob { id, name, user, ranks, hosts, ended_ms, times, outcome, .. } = job;
+        let JobEnd::Refused(refusal) = outcome else { continue };
+        let Refusal { resource, asked, available, holder, since_ms, .. } = refusal;
+        table.row([
+            id.0.to_string(),
+            outcome.word().to_owned(),
+            name.clone(),
+            user.clone(),
+            ranks.to_string(),
+            hosts.list.clone(),
+            format!("{} ago", ago(*ended_ms)),
+            times.to_string(),
+            word(*resource),
+            asked.to_string(),
+            available.to_string(),
+            holder.clone().unwrap_or_else(|| "-".to_owned()),
+            since_ms.map_or_else(|| "-".to_owned(), |since| format!("{} ago", ago(since))),
+        ]);
+    }
+    table
+}
+
+/// The resource as control messages name it.
+pub(super) fn word(resource: Resource) -> String {
+    match serde_json::to_value(resource) {
+        Ok(Value::String(word)) => word,
+        other => unreachable!("a resource is a word, not {other:?}"),
+    }
+}
+
+/// A job that has folded nothing for so long is idle.
+const IDLE_MS: u64 = 10_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  trib jobs
+  trib jobs --all --user ann
+  trib jobs --refused
+  trib jobs --all --json | jq '.past[] | select(.state == \"refused\") | .outcome.refused'";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use trib_wire::control::jobs::{Activity, Names};
+use trib_wire::ids::JobId;
+
+use super::*;
+
+fn arguments(all: bool, ended: bool, refused: bool, user: Option<&str>) -> Arguments {
+    let (user, name, manager) = (user.map(str::to_owned), None, ManagerOption { manager: None });
+    Arguments { all, ended, refused, user, name, json: false, timeout: 5, manager }
+}
+
+fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
+    LiveJob {
+        id: JobId(id),
+        name: "train".into(),
+        user: user.into(),
+        ranks: 8,
+        hosts: Names { count: 8, list: "h[0-7]".into() },
+        root: "spine".into(),
+        nodes: Names { count: 2, list: "spine,leaf".into() },
+        since_ms: 1_000,
+        adopted: false,
+        activity,
+        fallback: None,
+    }
+}
+
+fn past(id: u32, outcome: JobEnd) -> PastJob {
+    PastJob {
+        id: JobId(id),
+        name: "train".into(),
+        user: "ann".into(),
+        ranks: 8,
+        hosts: Names { count: 8, list: "h[0-7]".into() },
+        root: String::new(),
+        began_ms: 1_000,
+        ended_ms: 61_000,
+        times: 3,
+        outcome,
+        fallback: None,
+    }
+}
+
+fn report() -> JobsReport {
+    let refusal = Refusal {
+        resource: Resource::StreamThreshold,
+        asked: 9,
+        available: 7,
+        holder: Some("bob".into()),
+        since_ms: Some(31_000),
+        text: "no".into(),
+    };
+    JobsReport {
+        fabric: "f".into(),
+        time_ms: 91_000,
+        started_ms: 0,
+        live: vec![
+            live(1, "ann", Some(Activity { groups: 2, ranks: 8, idle_ms: 0 })),
+            live(2, "bob", Some(Activity { groups: 0, ranks: 6, idle_ms: 10_000 })),
+        ],
+        past: vec![past(3, JobEnd::Ended), past(4, JobEnd::Refused(refusal))],
+        forgotten: 0,
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_listed_and_what_was_left_out_counted() {
+    let select = |all, ended, refused, user| {
+        let mut report = report();
+        let left_out = arguments(all, ended, refused, user).select(&mut report);
+        let live: Vec<u32> = report.live.iter().map(|job| job.id.0).collect();
+        let past: Vec<u32> = report.past.iter().map(|job| job.id.0).collect();
+        (live, past, left_out)
+    };
+    assert_eq!(select(false, false, false, None), (vec![1, 2], vec![], 2));
+    assert_eq!(select(true, false, false, None), (vec![1, 2], vec![3, 4], 0));
+    assert_eq!(select(false, true, false, None), (vec![], vec![3], 0));
+    assert_eq!(select(false, false, true, None), (vec![], vec![4], 0));
+    assert_eq!(select(false, true, true, None), (vec![], vec![3, 4], 0));
+    assert_eq!(select(true, false, false, Some("bob")), (vec![2], vec![], 0));
+}
+
+#[test]
+fn states_follow_from_what_nodes_and_the_program_say() {
+    let doing = |ranks, idle_ms| Some(Activity { groups: 0, ranks, idle_ms });
+    assert_eq!(state(&live(1, "a", None)), "unknown");
+    assert_eq!(state(&live(1, "a", doing(0, 0))), "waiting");
+    assert_eq!(state(&live(1, "a", doing(1, 9_999))), "running");
+    assert_eq!(state(&live(1, "a", doing(1, 10_000))), "idle");
+    let fallback = Some(Fallback { text: "its node died".into(), since_ms: 0 });
+    assert_eq!(state(&LiveJob { fallback, ..live(1, "a", doing(1, 0)) }), "fallback");
+}
+
+#[test]
+fn tables_say_who_does_what_and_why_not() {
+    let text = tables(&report(), 0);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let line = |id: &str| lines.iter().find(|line| line.first() == Some(&id)).unwrap_or_else(|| panic!("{text}")).join(" ");
+    assert_eq!(line("1"), "1 running train ann 8 h[0-7] spine spine,leaf 2 1 min 30 s 0 ms");
+    assert_eq!(line("2"), "2 idle train bob 6/8 h[0-7] spine spine,leaf 0 1 min 30 s 10 s");
+    assert_eq!(line("3"), "3 ended train ann 8 h[0-7] 1 min 30 s ago -");
+    assert_eq!(line("4"), "4 refused train ann 8 h[0-7] 30 s ago 3 stream_threshold 9 7 bob 1 min ago");
+    let empty = tables(&JobsReport { fabric: "f".into(), time_ms: 5_000, ..JobsReport::default() }, 7);
+    assert!(empty.starts_with("no such jobs on f; its manager has run for 5 s\n(7 more"), "{empty}");
+}
+
+#[test]
+fn json_tells_the_state_too() {
+    let value: Value = serde_json::from_str(&json(&report())).unwrap();
+    assert_eq!(value["live"][1]["state"], "idle");
+    assert_eq!(value["past"][1]["state"], "refused");
+    assert_eq!(value["past"][1]["outcome"]["refused"]["since_ms"], 31_000);
+}

@@ -1,0 +1,162 @@
+//! The jobs that are there and those that were, a line each: what `trib jobs` shows.
+//!
+//! A manager remembers a bounded number of the jobs that ended and of the requests that it refused, the newest of each, as
+//! long as it runs.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::reply::Refusal;
+use crate::ids::JobId;
+
+/// All jobs that a manager knows.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct JobsReport {
+    /// Name of the fabric.
+    pub fabric: String,
+    /// The manager's clock, milliseconds since 1970-01-01 UTC.
+    pub time_ms: u64,
+    /// When the manager started, by the same clock: it knows of nothing that ended before.
+    pub started_ms: u64,
+    /// Jobs that are admitted, oldest first.
+    pub live: Vec<LiveJob>,
+    /// Jobs that ended and requests that were refused, those whose end is longest ago first.
+    pub past: Vec<PastJob>,
+    /// How many more there were, which the manager has forgotten for newer ones.
+    pub forgotten: u64,
+}
+
+/// Names of hosts or nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Names {
+    /// How many there are, each counted once.
+    pub count: u32,
+    /// They themselves, as Slurm writes lists of hosts: `tux[0-3],login`. A long list is cut and ends in `...`.
+    pub list: String,
+}
+
+/// An admitted job.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct LiveJob {
+    /// Its number.
+    pub id: JobId,
+    /// The program's name.
+    pub name: String,
+    /// Who runs it, as the program said.
+    pub user: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// The hosts that they run on.
+    pub hosts: Names,
+    /// The aggregation node at the root of its tree; empty for a job of a manager that did not say.
+    pub root: String,
+    /// All aggregation nodes of its tree.
+    pub nodes: Names,
+    /// Admitted at, milliseconds since 1970-01-01 UTC.
+    pub since_ms: u64,
+    /// An earlier manager admitted it.
+    pub adopted: bool,
+    /// What its nodes say about it; `None` if none of them answered.
+    pub activity: Option<Activity>,
+    /// Why its program does not use the tree, or not for all that it could, if the program has said so.
+    pub fallback: Option<Fallback>,
+}
+
+/// What a job is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Activity {
+    /// Groups alive at the node of the tree that has most.
+    pub groups: u64,
+    /// Ranks that are connected.
+    pub ranks: u32,
+    /// How long no node of it has folded anything, milliseconds, to half a second.
+    pub idle_ms: u64,
+}
+
+/// One job's activity at one aggregation node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct JobActivity {
+    /// The job.
+    pub job: JobId,
+    /// The sum over its logical nodes there, the least for the idle time, the most for the groups.
+    pub activity: Activity,
+}
+
+impl Activity {
+    /// What two nodes say together.
+    pub fn and(self, other: Activity) -> Activity {
+        Activity {
+            groups: self.groups.max(other.groups),
+            ranks: self.ranks.saturating_add(other.ranks),
+            idle_ms: self.idle_ms.min(other.idle_ms),
+        }
+    }
+}
+
+/// Why a job's collectives go another way than its tree.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Fallback {
+    /// In the program's words.
+    pub text: String,
+    /// Since when, milliseconds since 1970-01-01 UTC by the manager's clock.
+    pub since_ms: u64,
+}
+
+/// A job that was, or that never came to be.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct PastJob {
+    /// Its number. Requests that are refused have one too.
+    pub id: JobId,
+    /// The program's name.
+    pub name: String,
+    /// Who ran it, as the program said.
+    pub user: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// The hosts that they ran on.
+    pub hosts: Names,
+    /// The aggregation node at the root of its tree; empty if it was refused.
+    pub root: String,
+    /// Admitted, or first refused, at: milliseconds since 1970-01-01 UTC.
+    pub began_ms: u64,
+    /// Ended, or last refused, at.
+    pub ended_ms: u64,
+    /// How often the same request was refused for the same reason; 1 for a job that ended.
+    pub times: u32,
+    /// How it ended.
+    pub outcome: JobEnd,
+    /// Why its program did not use the tree to the end, if it has said so.
+    pub fallback: Option<Fallback>,
+}
+
+/// How a job ended.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEnd {
+    /// Its program said that it is done.
+    Ended,
+    /// The connection that held it closed without a word: its rank 0 was killed, or lost its host or its network.
+    Lost,
+    /// An earlier manager admitted it, and its nodes have it no more.
+    Left,
+    /// It was admitted, and its program could not use it.
+    GivenUp {
+        /// In the program's words.
+        why: String,
+    },
+    /// It was not admitted.
+    Refused(Refusal),
+}
+
+impl JobEnd {
+    /// Its word, as in JSON.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            JobEnd::Ended => "ended",
+            JobEnd::Lost => "lost",
+            JobEnd::Left => "left",
+            JobEnd::GivenUp { .. } => "given_up",
+            JobEnd::Refused(_) => "refused",
+        }
+    }
+}
