@@ -109,6 +109,8 @@ void group_create(MPI_Comm comm)
     }
     report_group(GROUP_REFUSED);
     tell_refusal(rank, size, status, status_all);
+    job_tell_fallback("the collectives of a communicator of %d ranks stay with the MPI: it got no tree (%s)", size,
+                      trib_strerror(status_all));
     discard(group);
 }
 

@@ -7,6 +7,7 @@
 #include "report.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,6 +121,19 @@ void job_leave(void)
     }
     PMPI_Comm_free_keyval(&job.keyval);
     PMPI_Comm_free(&job.world);
+}
+
+void job_tell_fallback(const char *format, ...)
+{
+    char why[1024];
+    va_list arguments;
+
+    if (job.rank != 0 || !job_usable())
+        return;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    trib_fall_back(job.context, why);
 }
 
 bool job_usable(void)

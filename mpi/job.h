@@ -31,6 +31,9 @@ void job_join(void);
 /* Collective over MPI_COMM_WORLD, right before the MPI's own finalisation: writes the report, frees everything. */
 void job_leave(void);
 
+/* The manager learns why collectives of this program are left to the MPI; the first call on rank 0 of MPI_COMM_WORLD counts. */
+void job_tell_fallback(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* There is a job, and this process is the one that joined it, not a child made by fork(). */
 bool job_usable(void);
 

@@ -483,6 +483,9 @@ enum outcome recovery_settle(struct group *group, const struct operation *operat
     trib_group_free(group->tree);
     group->tree = NULL;
     wait_until(group, is_decided);
+    job_tell_fallback("the tree of a communicator of %u ranks failed (%s), and its collectives are done by the MPI",
+                      group->members.size,
+                      group->recovery->cause[0] != '\0' ? group->recovery->cause : "as another rank saw");
     if (group->completed == group->recovery->decision.completed)
         return OUTCOME_LEFT_TO_MPI;
     complete(group, operation, saved);

@@ -109,6 +109,10 @@ typedef struct trib_params {
  * and trib_last_error() has the whole story. */
 int trib_init(const trib_params *params, trib_context **ctx);
 
+/* Tells the manager that the program goes on without the tree, or part of it, and why, so that `trib jobs` and
+ * `trib explain` show it. Local; waits for no answer. Only rank 0's word counts, and only its first: other ranks may call it too. */
+int trib_fall_back(trib_context *ctx, const char *why);
+
 /* Leaves the job. Local; waits a bounded time for frames still in flight. NULL is allowed. */
 int trib_finalize(trib_context *ctx);
 

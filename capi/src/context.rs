@@ -93,6 +93,23 @@ pub unsafe extern "C" fn trib_progress(ctx: *mut TribContext) -> c_int {
     guard(|| unsafe { given(ctx, "ctx") }?.context.progress())
 }
 
+/// Tells the manager why the program goes on without the tree.
+///
+/// # Safety
+/// `ctx` came from `trib_init` and was not finalized; `why` is a terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trib_fall_back(ctx: *mut TribContext, why: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's contract.
+        let context = &unsafe { given(ctx, "ctx") }?.context;
+        if why.is_null() {
+            return Err(Error::Invalid("why is NULL".into()));
+        }
+        // SAFETY: the caller's contract. Words for people: what is not UTF-8 is replaced.
+        context.fall_back(&unsafe { CStr::from_ptr(why) }.to_string_lossy())
+    })
+}
+
 /// Whether the tree can do this combination.
 #[unsafe(no_mangle)]
 pub extern "C" fn trib_supports(t: c_int, op: c_int) -> c_int {

@@ -7,6 +7,7 @@ import subprocess
 import time
 import unittest
 
+from daemons import ONE_NODE, Watched
 from harness import TRIB, Fabric, Ranks, resident_bytes, send, wait_until
 
 
@@ -94,7 +95,11 @@ class Lists(unittest.TestCase):
                 send(ranks.pids()[2], signal.SIGCONT)
                 send(ranks.pids()[0], signal.SIGKILL)
                 wait_until(lambda: listed(fabric, "--ended")["past"], 30, "the job has ended")
-            (lost,) = listed(fabric, "--ended")["past"]
+            with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "iterations": 3}) as ranks:
+                ranks.results(60)
+            wait_until(lambda: len(listed(fabric, "--ended")["past"]) == 2, 30, "the second job has ended")
+            lost, ended = listed(fabric, "--ended")["past"]
+            self.assertEqual((ended["state"], ended["fallback"]), ("ended", None))
             self.assertEqual((lost["id"], lost["state"], lost["root"]), (job["id"], "lost", "root"))
             self.assertIn("closed without a word", trib(fabric, "explain", str(job["id"])))
 
@@ -122,6 +127,20 @@ class Lists(unittest.TestCase):
                 self.assertIn("refused 2 times", text)
                 self.assertIn("resource node: asked 3, available 2, holder leaf1, so for", text)
             self.assertEqual(json.loads(trib(fabric, "explain", job["name"], "--json")), {k: v for k, v in job.items() if k != "state"})
+
+    def test_a_job_that_was_admitted_and_could_not_be_used_says_why(self):
+        elsewhere = ONE_NODE.replace('name = "*"', 'name = "h0"\naddress = "192.0.2.1"')
+        with Watched(topology=elsewhere) as fabric:
+            fabric.manager = fabric.url
+            loop = {"counts": [5], "iterations": 1}
+            with Ranks(fabric, 2, "loop_worker", "loop", loop, env={"TRIB_HOST": "h0"}) as ranks:
+                with self.assertRaisesRegex(AssertionError, "leaf0"):
+                    ranks.results(60)
+            wait_until(lambda: listed(fabric, "--ended")["past"], 30, "the job has ended")
+            (job,) = listed(fabric, "--ended")["past"]
+            self.assertEqual(job["state"], "given_up")
+            self.assertIn("aggregation node leaf0", job["outcome"]["given_up"]["why"])
+            self.assertIn("could not use it: ", trib(fabric, "explain", job["name"]))
 
 
 def groups(fabric):

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from harness import BUILD, PYTHON, ROOT, Fabric, send, wait_until
+from harness import BUILD, PYTHON, ROOT, TRIB, Fabric, send, wait_until
 
 PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
@@ -116,8 +116,11 @@ class Interposer(unittest.TestCase):
         with Fabric() as fabric:
             mpi = Mpi(fabric, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_QUOTA": "streams=100000"})
             _, _, report = self.good(mpi, 60)
+            command = [TRIB, "explain", "comm_churn", "--manager", fabric.manager]
+            told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
         self.assertFalse(report["job"])
         self.assertIn("streams", report["reason"])
+        self.assertIn("resource streams: asked 100000, available", told)
 
     def test_a_killed_node_leaves_the_mpi_to_go_on(self):
         for victim in ("leaf0", "root"):
@@ -127,6 +130,17 @@ class Interposer(unittest.TestCase):
                 wait_until(lambda: fabric.node_counters()[victim].get("fragments_folded", 0) > 50, 60, "first sums")
                 send(fabric.processes()[victim], signal.SIGKILL)
                 out, err, report = self.good(mpi, 120)
+                command = [TRIB, "jobs", "--ended", "--json", "--manager", fabric.manager]
+
+                def past_jobs():
+                    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+                    return json.loads(done.stdout)["past"]
+
+                wait_until(past_jobs, 30, "the job has ended")
+                (past,) = past_jobs()
+                # It went on, said why without the tree, and said when it was done.
+                self.assertEqual(past["state"], "ended")
+                self.assertIn("failed", past["fallback"]["text"])
                 self.assertIn("node", err)
                 self.assertGreater(self.tree(report), 0, "sums before the kill")
                 by_mpi = sum(report["collectives"]["MPI_Allreduce"]["mpi"].values())

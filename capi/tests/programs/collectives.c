@@ -423,6 +423,10 @@ static void body(void)
     if (own_size > 1)
         check_mismatch();
 
+    CHECK(trib_fall_back(context, "for the test") == TRIB_OK && trib_fall_back(context, "again") == TRIB_OK);
+    CHECK(trib_fall_back(context, NULL) == TRIB_ERR_INVALID && trib_fall_back(NULL, "") == TRIB_ERR_INVALID);
+    CHECK(trib_barrier(world) == TRIB_OK);
+
     trib_counters counters;
     counters.struct_size = sizeof counters;
     CHECK(trib_get_counters(context, &counters) == TRIB_OK);

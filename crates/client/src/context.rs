@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use trib_control::Channel;
 use trib_wire::{Rank, RankList};
 
 use crate::counters::Counters;
 use crate::engine::Shared;
 use crate::error::Error;
 use crate::group::{Group, GroupState};
-use crate::join;
+use crate::join::{self, Hold};
 use crate::params::Params;
 use crate::request::Request;
 
@@ -29,9 +28,8 @@ pub struct Context {
 /// What binds the process to its job.
 pub(crate) struct Ties {
     pub(crate) helper: JoinHandle<()>,
-    /// Rank 0's connection to the manager: the job lives as long. Nothing is ever asked over it after joining, so that
-    /// a manager that hangs or dies is no affair of a running job.
-    pub(crate) manager: Option<Channel>,
+    /// Rank 0's connection to the manager: the job lives as long.
+    pub(crate) manager: Option<Hold>,
 }
 
 impl Context {
@@ -45,7 +43,7 @@ impl Context {
     }
 
     /// Keeps rank 0's connection to the manager.
-    pub(crate) fn hold(&mut self, manager: Channel) {
+    pub(crate) fn hold(&mut self, manager: Hold) {
         self.ties.manager = Some(manager);
     }
 
@@ -94,6 +92,16 @@ impl Context {
         self.shared.poll()
     }
 
+    /// Tells the manager that the program goes on without the tree, or a part of it, and why, so that `trib jobs` and
+    /// `trib explain` show it. Only rank 0's word counts, and only its first. Waits for no answer.
+    pub fn fall_back(&self, why: &str) -> Result<(), Error> {
+        self.shared.fork.check()?;
+        if let Some(hold) = &self.ties.manager {
+            hold.fall_back(why);
+        }
+        Ok(())
+    }
+
     /// Counts since the job was joined.
     pub fn counters(&self) -> Result<Counters, Error> {
         self.shared.counters()
@@ -114,7 +122,9 @@ impl Context {
         // SAFETY: `left` says that they are taken once.
         let Ties { helper, manager } = unsafe { ManuallyDrop::take(&mut self.ties) };
         let helped = helper.join();
-        drop(manager);
+        if let Some(hold) = manager {
+            hold.end();
+        }
         stopped?;
         helped.map_err(|_| Error::broken("the helper thread panicked"))
     }

@@ -27,23 +27,39 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, 
     let granted = exchange.gather(&own)?.and_then(|hosts| {
         let request =
             JobRequest { hosts, ask: params.quota()?, name: manager::program_name(), user: manager::user_name() };
-        let (channel, ticket) = manager::ask(params, &Request::RequestJob(request), deadline)?;
-        held = Some(channel);
+        let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline)?;
+        held = Some(hold);
         serde_json::to_vec(&ticket).map_err(|cause| Error::broken(&format!("a ticket cannot be written: {cause}")))
     });
-    let ticket = exchange.bcast(granted)??;
+    let joined = share(params, &mut exchange, granted, deadline);
+    match (joined, held) {
+        (Ok(mut context), Some(hold)) => {
+            context.hold(hold);
+            Ok(context)
+        }
+        (Err(error), Some(hold)) => {
+            hold.give_up(error.to_string());
+            Err(error)
+        }
+        (joined, None) => joined,
+    }
+}
 
+/// Brings rank 0's ticket to all, and the verdict on what each made of it.
+fn share(
+    params: &Params,
+    exchange: &mut Exchange,
+    granted: Result<Vec<u8>, Error>,
+    deadline: Deadline,
+) -> Result<Context, Error> {
+    let ticket = exchange.bcast(granted)??;
     let taken = serde_json::from_slice::<JobTicket>(&ticket)
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
         .and_then(|ticket| place::take(params, &ticket, deadline));
     let outcome = taken.as_ref().map(|_| String::new()).map_err(Clone::clone);
     let verdict = exchange.gather(&outcome)?.map(|_| Vec::new());
     exchange.bcast(verdict)??;
-    let mut context = taken?;
-    if let Some(channel) = held {
-        context.hold(channel);
-    }
-    Ok(context)
+    taken
 }
 
 /// The caller's exchange with outcomes instead of bytes.

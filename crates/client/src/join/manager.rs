@@ -6,19 +6,21 @@ use trib_wire::control::job::JobTicket;
 use trib_wire::control::reply::{Refusal, Reply, Resource};
 use trib_wire::control::request::Request;
 
-use super::Deadline;
+use super::{Deadline, Hold};
 use crate::error::Error;
 use crate::params::Params;
 
-/// Sends `request` and takes the ticket. The job lives as long as the channel, if this is rank 0.
-pub(super) fn ask(params: &Params, request: &Request, deadline: Deadline) -> Result<(Channel, JobTicket), Error> {
+/// Sends `request` and takes the ticket. The job lives as long as the hold, if this is rank 0.
+pub(super) fn ask(params: &Params, request: &Request, deadline: Deadline) -> Result<(Hold, JobTicket), Error> {
     let url = match &params.manager {
         Some(text) => text.parse::<ManagerUrl>()?,
         None => ManagerUrl::from_env()?,
     };
     let channel = Channel::connect(&url, Role::User, deadline.left_for_a_try())?;
     match channel.ask::<_, Reply>(request, deadline.left_for_a_try())? {
-        Reply::Granted(ticket) if ticket.leaves.len() == params.size as usize => Ok((channel, ticket)),
+        Reply::Granted(ticket) if ticket.leaves.len() == params.size as usize => {
+            Ok((Hold::new(channel, ticket.job), ticket))
+        }
         Reply::Granted(ticket) => {
             let got = ticket.leaves.len();
             Err(Error::Manager(format!(

@@ -10,11 +10,14 @@
 //! ```
 
 mod exchange;
+mod hold;
 mod manager;
 mod place;
 mod rendezvous;
 
 use std::time::{Duration, Instant};
+
+pub(crate) use hold::Hold;
 
 use crate::context::Context;
 use crate::error::Error;

@@ -27,13 +27,22 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
         user: manager::user_name(),
         patience_ms: Some(u32::try_from(deadline.whole.as_millis()).unwrap_or(u32::MAX).min(PATIENCE_MAX)),
     });
-    let (channel, ticket) = manager::ask(params, &request, deadline)?;
-    let mut context = place::take(params, &ticket, deadline)?;
-    if params.rank == 0 {
-        context.hold(channel);
+    let (hold, ticket) = manager::ask(params, &request, deadline)?;
+    let joined = place::take(params, &ticket, deadline).and_then(|context| {
+        await_all(&context, deadline)?;
+        Ok(context)
+    });
+    match joined {
+        Ok(mut context) if params.rank == 0 => {
+            context.hold(hold);
+            Ok(context)
+        }
+        Err(error) if params.rank == 0 => {
+            hold.give_up(error.to_string());
+            Err(error)
+        }
+        joined => joined,
     }
-    await_all(&context, deadline)?;
-    Ok(context)
 }
 
 /// A group of all ranks becomes ready only when everybody is connected.
