@@ -30,11 +30,12 @@ class Cluster:
     """A manager that serves a topology file, and a node for each of NODES, on loopback."""
 
     def __init__(self, folder, topology):
-        self.folder, self.running, self.manager = folder, [], None
+        self.folder, self.running, self.named, self.manager = folder, [], {}, None
         keys = folder / "keys"
         if not keys.exists():
             trib("credentials", keys)
-        log = self.start("am", "am", "--topology", topology, "--credentials", keys, "--listen", "127.0.0.1:0")
+        self.command = ["am", "--topology", topology, "--credentials", keys, "--state", folder / "jobs"]
+        log = self.start("am", *self.command, "--listen", "127.0.0.1:0")
         wait_until(lambda: self.port(log) is not None, 20, "the manager listens")
         self.manager = f"tls://127.0.0.1:{self.port(log)}?credentials={keys}"
 
@@ -54,7 +55,24 @@ class Cluster:
         log = self.folder / f"{name}.log"
         with open(log, "w", encoding="utf-8") as file:
             self.running.append(subprocess.Popen([TRIB, *words], stdout=file, stderr=file, stdin=subprocess.DEVNULL))
+        self.named[name] = self.running[-1]
         return log
+
+    def restart_manager(self):
+        self.named["am"].kill()
+        self.named["am"].wait(20)
+        address = self.manager.removeprefix("tls://").split("?")[0]
+        log = self.start("am", *self.command, "--listen", address)
+        wait_until(lambda: self.port(log) is not None, 20, "the new manager listens")
+        wait_until(lambda: sum(self.connected().values()) == len(NODES), 30, "the nodes are back")
+
+    def kill(self, name):
+        self.named[name].kill()
+        self.named[name].wait(20)
+        wait_until(lambda: not self.connected()[name], 20, f"the manager sees that {name} is away")
+
+    def connected(self):
+        return {node["name"]: node["connected"] for node in self.status()["nodes"]}
 
     @staticmethod
     def port(log):
@@ -104,6 +122,43 @@ class Topology(unittest.TestCase):
                     wait_until(lambda: ranks.progress(0) > 2, 30, "operations")
                     self.assertEqual([sorted(job["nodes"]) for job in cluster.status()["jobs"]], [expected])
                     ranks.results(60)
+
+    def test_a_job_goes_around_a_spine_that_is_away_until_there_is_no_way(self):
+        with Cluster(self.folder, self.slurm) as cluster:
+            loop = {"counts": [9, 60_000], "iterations": 20, "pause": 0.02}
+            expected = {"spine0": "spine1", "spine1": "leaf0"}
+            for victim, root in expected.items():
+                cluster.kill(victim)
+                with cluster.job("tux0,tux7", loop) as ranks:
+                    wait_until(lambda: ranks.progress(0) > 2, 30, "operations")
+                    (job,) = cluster.status()["jobs"]
+                    text = trib("explain", str(job["id"]), "--manager", cluster.manager)
+                    ranks.results(60)
+                self.assertEqual(job["root"], root)
+                self.assertIn(f"Its tree goes around {job['around'][0]}, away when it was admitted", text)
+                self.assertIn(job["around"][0], expected)
+            cluster.kill("leaf0")
+            cluster.kill("leaf1")
+            with cluster.job("tux0,tux7", loop) as ranks:
+                with self.assertRaisesRegex(AssertionError, "no tree around it would do"):
+                    ranks.results(60)
+            (refused,) = json.loads(trib("jobs", "--refused", "--json", "--manager", cluster.manager))["past"]
+            self.assertEqual(refused["outcome"]["refused"]["resource"], "node")
+
+    def test_trees_of_jobs_that_outlive_their_manager_are_avoided(self):
+        with Cluster(self.folder, self.slurm) as cluster:
+            stop = self.folder / "stop"
+            loop = {"counts": [9, 60_000], "pause": 0.02, "stop": str(stop)}
+            with cluster.job("tux0,tux4", loop) as one:
+                wait_until(lambda: one.progress(0) > 2, 30, "the first job's operations")
+                cluster.restart_manager()
+                with cluster.job("tux1,tux5", loop) as two:
+                    wait_until(lambda: two.progress(0) > 2, 30, "the second job's operations")
+                    jobs = [(job["adopted"], job["root"]) for job in cluster.status()["jobs"]]
+                    stop.touch()
+                    two.results(60)
+                one.results(60)
+            self.assertEqual(jobs, [(True, "spine0"), (False, "spine1")])
 
     def test_slurms_own_file_is_served_too(self):
         with Cluster(self.folder, self.slurm) as cluster:

@@ -18,7 +18,7 @@ use crate::quota::{Ground, Site, settle};
 use crate::refuse::{lasting, refuse, since_start, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
-use crate::trees::Claim;
+use crate::trees::Planned;
 
 /// Most ranks of a job: its ticket must fit one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;
@@ -38,12 +38,17 @@ pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, 
 }
 
 fn try_admit(fabric: &Fabric, job: JobId, request: &JobRequest) -> Result<JobTicket, Refusal> {
-    let (plan, claim) = make_plan(fabric, request)?;
+    let Planned { plan, claim, around } = make_plan(fabric, request)?;
     let sessions = find_nodes(fabric, &plan)?;
     let limits = make_limits(fabric, &plan, &sessions, &request.ask)?;
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
-    fabric.jobs.enter(status_of(job, request, &limits, &plan, &sessions))?;
+    let footprint = claim.as_ref().and_then(|claim| claim.footprint(&fabric.topology));
+    let status = JobStatus { around, ..status_of(job, request, &limits, &plan, &sessions) };
+    if !status.around.is_empty() {
+        tracing::warn!(job = job.0, away = status.around.join(","), "the job's tree goes around nodes that are away");
+    }
+    fabric.jobs.enter(status, footprint.as_ref())?;
     fabric.trees.hold(job, claim);
     let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
     for session in sessions.values() {
@@ -83,14 +88,15 @@ pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
     }
 }
 
-fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<(Plan, Option<Claim>), Refusal> {
+fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<Planned, Refusal> {
     let ranks = request.hosts.len();
     if ranks > RANKS_MAX {
         let text = format!("the program has {ranks} ranks, at most {RANKS_MAX} are possible: use fewer");
         return Err(too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, text));
     }
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
-    fabric.trees.plan(&fabric.topology, &request.hosts).map_err(|error| match &error {
+    let here = fabric.registry.all_connected();
+    fabric.trees.plan(&fabric.topology, &request.hosts, &here).map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
         PlanError::NoTree(_) | PlanError::TooDeep(_) => as_read(refuse(Resource::Node, None, error.to_string())),
         PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
@@ -121,8 +127,9 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
         return Ok(sessions);
     }
     let (count, names) = (missing.len() as u64, missing.join(", "));
+    let alone = if fabric.topology.graph().is_some() { ", and no tree around it would do" } else { "" };
     let text = format!(
-        "aggregation node {names} of the job's tree is not connected to the manager: start or restart `trib an` there"
+        "aggregation node {names} of the job's tree is not connected to the manager{alone}: start or restart `trib an` there"
     );
     let refusal = Refusal {
         asked: sessions.len() as u64 + count,

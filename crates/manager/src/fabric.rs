@@ -4,7 +4,7 @@ use trib_control::clock::unix_ms;
 use trib_topology::Topology;
 
 use crate::Error;
-use crate::jobs::{Jobs, JobsError};
+use crate::jobs::Jobs;
 use crate::ledger::Ledger;
 use crate::past::Past;
 use crate::registry::Registry;
@@ -27,11 +27,14 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(topology: Topology, store: Option<Store>) -> Result<Self, Error> {
-        let jobs = Jobs::new(store).map_err(|error| match error {
-            JobsError::Random(cause) => Error::Random(cause),
-            JobsError::Store(error) => Error::State(error),
-        })?;
+        let kept = store.as_ref().map(Store::load).transpose().map_err(Error::State)?.unwrap_or_default();
         let trees = Trees::new(&topology);
+        for job in &kept.jobs {
+            if let Some(footprint) = kept.footprints.get(&job.id) {
+                trees.adopt(&topology, job.id, footprint);
+            }
+        }
+        let jobs = Jobs::new(store, kept).map_err(Error::Random)?;
         let (registry, rendezvous, ledger) = (Registry::default(), Rendezvous::default(), Ledger::default());
         let (past, started_ms) = (Past::default(), unix_ms());
         Ok(Fabric { topology, registry, jobs, trees, rendezvous, ledger, past, started_ms })

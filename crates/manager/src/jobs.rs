@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
+use trib_topology::trees::Footprint;
 use trib_wire::control::jobs::Fallback;
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::JobId;
@@ -24,7 +25,7 @@ use crate::names::cut;
 use crate::past::STORY_MAX;
 use crate::refuse::{lasting, refuse, too_much};
 use crate::secret;
-use crate::store::{Kept, Store, StoreError};
+use crate::store::{Kept, Store};
 
 /// Most jobs at once.
 pub(crate) const JOBS_MAX: usize = 4096;
@@ -53,10 +54,9 @@ struct Entry {
 impl Jobs {
     /// The jobs that the store kept, adopted; without a store none. Numbers of the first manager start anywhere: without a
     /// store it must not give a number that nodes still know from its predecessor.
-    pub(crate) fn new(store: Option<Store>) -> Result<Self, JobsError> {
-        let kept = store.as_ref().map(Store::load).transpose()?.unwrap_or_default();
+    pub(crate) fn new(store: Option<Store>, kept: Kept) -> io::Result<Self> {
         let random = secret::random().map(u32::from_le_bytes)?;
-        let Kept { last, jobs } = kept;
+        let Kept { last, jobs, .. } = kept;
         let mut table = Table { last: if last == 0 { random } else { last }, live: BTreeMap::new(), order: Vec::new() };
         for job in jobs {
             table.order.push(job.id);
@@ -72,8 +72,8 @@ impl Jobs {
         self.lock().next()
     }
 
-    /// Keeps a job under its number.
-    pub(crate) fn enter(&self, status: JobStatus) -> Result<(), Refusal> {
+    /// Keeps a job under its number, with what its tree takes.
+    pub(crate) fn enter(&self, status: JobStatus, footprint: Option<&Footprint>) -> Result<(), Refusal> {
         let (id, last) = {
             let mut table = self.lock();
             if table.live.len() >= JOBS_MAX {
@@ -84,7 +84,7 @@ impl Jobs {
             (status.id, table.last)
         };
         let Some(store) = &self.store else { return Ok(()) };
-        let Err(error) = store.keep(&status, last) else {
+        let Err(error) = store.keep(&status, footprint, last) else {
             self.failing_ms.store(0, Ordering::Relaxed);
             return Ok(());
         };
@@ -209,17 +209,6 @@ impl Table {
     }
 }
 
-/// Why there is no table.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum JobsError {
-    /// The system gives no random numbers.
-    #[error(transparent)]
-    Random(#[from] io::Error),
-    /// The file cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 #[cfg(test)]
 mod tests {
     use trib_wire::control::jobs::Names;
@@ -245,12 +234,12 @@ mod tests {
 
     fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
         let id = jobs.number();
-        jobs.enter(JobStatus { id, ..job(name) }).map(|()| id)
+        jobs.enter(JobStatus { id, ..job(name) }, None).map(|()| id)
     }
 
     #[test]
     fn numbers_differ_are_never_zero_and_wrap() {
-        let jobs = Jobs::new(None).unwrap();
+        let jobs = Jobs::new(None, Kept::default()).unwrap();
         jobs.lock().last = u32::MAX - 1;
         let ids: Vec<u32> = (0..3).map(|_| enter(&jobs, "a").unwrap().0).collect();
         assert_eq!(ids, [u32::MAX, 1, 2]);
@@ -263,7 +252,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_jobs() {
-        let jobs = Jobs::new(None).unwrap();
+        let jobs = Jobs::new(None, Kept::default()).unwrap();
         for _ in 0..JOBS_MAX {
             enter(&jobs, "a").unwrap();
         }
@@ -276,7 +265,11 @@ mod tests {
     #[test]
     fn an_adopted_job_ends_when_no_node_has_it_and_others_do_not_mind() {
         let path = std::env::temp_dir().join(format!("trib-jobs-{}", std::process::id()));
-        let open = || Jobs::new(Some(Store::open(&path).unwrap())).unwrap();
+        let open = || {
+            let store = Store::open(&path).unwrap();
+            let kept = store.load().unwrap();
+            Jobs::new(Some(store), kept).unwrap()
+        };
         let ids: Vec<JobId> = {
             let jobs = open();
             (0..3).map(|_| enter(&jobs, "a").unwrap()).collect()

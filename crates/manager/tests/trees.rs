@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Fabric, Manner, Node};
+use trib_wire::control::node::NodeMessage;
 use trib_wire::control::reply::Resource;
 use trib_wire::control::request::{QuotaAsk, Request};
 
@@ -47,4 +48,70 @@ fn a_job_without_a_tree_or_a_node_is_refused_with_the_reason() {
     assert!(missing.text.contains("aggregation node lone of the job's tree is not connected"), "{missing}");
     let unknown = refused(&["x"]);
     assert_eq!((unknown.resource, unknown.holder.as_deref()), (Resource::Host, Some("x")));
+}
+
+#[test]
+fn a_job_goes_around_nodes_that_are_away_and_that_is_told() {
+    let (fabric, [leaf0, leaf1, spine0, spine1]) = slurm();
+    let (user, other) = (fabric.user(), fabric.user());
+    let away = |names: &[&str]| {
+        common::eventually("the manager sees who is away", || {
+            let nodes = other.status().nodes;
+            names.iter().all(|name| nodes.iter().any(|node| node.name == *name && !node.connected))
+        });
+    };
+    let job = |hosts: &[&str]| {
+        let ticket = user.job(hosts, QuotaAsk::default()).unwrap();
+        let names: Vec<String> = ticket.nodes.iter().map(|node| node.name.clone()).collect();
+        (names, other.status().jobs.pop().unwrap().around)
+    };
+    assert_eq!(job(&["a0", "b0"]), (["spine0", "leaf0", "leaf1"].map(String::from).to_vec(), vec![]));
+    drop(spine1);
+    away(&["spine1"]);
+    // The idle spine would be the better one.
+    assert_eq!(job(&["a1", "b1"]), (["spine0", "leaf0", "leaf1"].map(String::from).to_vec(), vec!["spine1".into()]));
+    drop(spine0);
+    away(&["spine0"]);
+    // Data passes through a spine whose node is away: a leaf's node is the root.
+    let (names, around) = job(&["a0", "b0"]);
+    assert_eq!((names, around.len()), (["leaf0", "leaf1"].map(String::from).to_vec(), 1));
+    // A job that needs none of them does not mind.
+    assert_eq!(job(&["a0", "a1"]), (vec!["leaf0".into()], vec![]));
+    drop((leaf0, leaf1));
+    away(&["leaf0", "leaf1"]);
+    let refusal = user.job(&["a0", "b0"], QuotaAsk::default()).unwrap_err();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Node, 3, 0));
+    assert!(refusal.text.contains("no tree around it would do"), "{refusal}");
+    assert!(refusal.holder.is_some_and(|holder| holder.contains("leaf0") && holder.contains("leaf1")));
+}
+
+#[test]
+fn trees_of_an_earlier_managers_jobs_count_until_they_end() {
+    let (mut fabric, nodes) = slurm();
+    let roots =
+        |fabric: &Fabric| -> Vec<String> { fabric.user().status().jobs.into_iter().map(|job| job.root).collect() };
+    let user = fabric.user();
+    let first = user.job(&["a0", "b0"], QuotaAsk::default()).unwrap().job;
+    assert_eq!(roots(&fabric), ["spine0"]);
+    drop(nodes);
+    fabric.stop_manager();
+    fabric.start_manager();
+    let nodes = ["leaf0", "leaf1", "spine0", "spine1"].map(|name| {
+        let node = fabric.node(name, Manner::Installs);
+        let jobs = if name == "spine1" { vec![] } else { vec![first] };
+        node.channel.send(&NodeMessage::Hosts { jobs }).unwrap();
+        node
+    });
+    // The first spine in the file is taken, by a job that this manager has never planned.
+    let user = fabric.user();
+    let second = user.job(&["a1", "b1"], QuotaAsk::default()).unwrap().job;
+    assert_eq!(roots(&fabric), ["spine0", "spine1"]);
+    for node in &nodes[..3] {
+        node.channel.send(&NodeMessage::Left { job: first }).unwrap();
+    }
+    common::eventually("the adopted job has ended", || roots(&fabric) == ["spine1"]);
+    user.job(&["a0", "b1"], QuotaAsk::default()).unwrap();
+    assert_eq!(roots(&fabric), ["spine1", "spine0"]);
+    user.ask(&Request::EndJob { job: second, why: None });
+    assert_eq!(fabric.user().jobs().past.len(), 2);
 }

@@ -17,6 +17,7 @@
 mod fit;
 mod host_based;
 mod report;
+mod stand_in;
 mod tree_cost;
 
 use serde::Serialize;
@@ -26,6 +27,7 @@ use crate::trees::{Loads, Tree, TreeError, find_stripes};
 
 pub use fit::{Fit, Stop, fit};
 pub use report::{BranchReport, TreeReport};
+pub use stand_in::stands_in;
 
 /// The constants.
 #[derive(Clone, Copy, PartialEq, Debug)]

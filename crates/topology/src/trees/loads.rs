@@ -1,6 +1,6 @@
 //! What the trees that are there already take of links and nodes.
 
-use super::Tree;
+use super::{Copies, Tree};
 use crate::graph::{Graph, LinkRate};
 
 /// Streams on each link and at each node.
@@ -9,34 +9,60 @@ pub struct Loads {
     links: Vec<u32>,
     // On the NIC of a server, the busier direction.
     nodes: Vec<u32>,
+    // Nodes that no new tree may use.
+    closed: Vec<bool>,
 }
 
 impl Loads {
     /// An idle fabric.
     pub fn idle(graph: &Graph) -> Self {
-        Self { links: vec![0; graph.links().len()], nodes: vec![0; graph.nodes().len()] }
+        let nodes = graph.nodes().len();
+        Self { links: vec![0; graph.links().len()], nodes: vec![0; nodes], closed: vec![false; nodes] }
     }
 
     /// One more tree.
     pub fn add(&mut self, tree: &Tree) {
-        let copies = tree.copies();
-        for (link, count) in copies.links {
-            self.links[link] += count;
+        self.add_copies(&tree.copies());
+    }
+
+    /// The same, of a tree of which only its streams are known.
+    pub fn add_copies(&mut self, copies: &Copies) {
+        for (link, count) in &copies.links {
+            self.links[*link] += count;
         }
-        for (node, below, above) in copies.nodes {
-            self.nodes[node] += below + above;
+        for (node, below, above) in &copies.nodes {
+            self.nodes[*node] += below + above;
         }
     }
 
     /// A tree has ended.
     pub fn remove(&mut self, tree: &Tree) {
-        let copies = tree.copies();
-        for (link, count) in copies.links {
-            self.links[link] -= count;
+        self.remove_copies(&tree.copies());
+    }
+
+    /// The same, of streams that were added.
+    pub fn remove_copies(&mut self, copies: &Copies) {
+        for (link, count) in &copies.links {
+            self.links[*link] -= count;
         }
-        for (node, below, above) in copies.nodes {
-            self.nodes[node] -= below + above;
+        for (node, below, above) in &copies.nodes {
+            self.nodes[*node] -= below + above;
         }
+    }
+
+    /// No new tree may use this node: data passes through its switch, unless that has another one.
+    pub fn close(&mut self, node: usize) {
+        self.closed[node] = true;
+    }
+
+    /// New trees may use all nodes again.
+    pub fn open(&mut self) {
+        self.closed.fill(false);
+    }
+
+    /// Whether new trees may use a node.
+    pub(super) fn is_open(&self, node: usize) -> bool {
+        !self.closed[node]
     }
 
     /// Streams on a link.

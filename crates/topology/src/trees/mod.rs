@@ -17,13 +17,16 @@
 //! concurrent jobs, spread over spines without a rule of their own.
 //!
 //! A switch without a node passes data through. Where several children of a node meet in such a switch, each of their
-//! streams takes the link above on its own: [`Tree::copies`] counts them, and the search avoids it where it can.
+//! streams takes the link above on its own: [`Tree::copies`] counts them, and the search avoids it where it can. A node that is
+//! closed ([`Loads::close`]) is as if its switch had none.
 
+mod footprint;
 mod loads;
 mod search;
 
 use crate::graph::Graph;
 
+pub use footprint::Footprint;
 pub use loads::Loads;
 pub use search::{TreeError, find_tree};
 

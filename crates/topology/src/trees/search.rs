@@ -307,7 +307,7 @@ impl<'a> Search<'a> {
 
     // The node of a switch that has the most to give.
     fn node_at(&self, switch: usize) -> Option<usize> {
-        let nodes = self.graph.nodes_at(switch).iter().copied();
+        let nodes = self.graph.nodes_at(switch).iter().copied().filter(|node| self.loads.is_open(*node));
         nodes.min_by_key(|node| {
             let nic = self.graph.nodes()[*node].nic;
             let rate = nic.map_or(u64::MAX, |rate| share(rate, self.loads.node(*node), 1));
@@ -316,7 +316,7 @@ impl<'a> Search<'a> {
     }
 
     fn has_node(&self, switch: usize) -> bool {
-        !self.graph.nodes_at(switch).is_empty()
+        self.graph.nodes_at(switch).iter().any(|node| self.loads.is_open(*node))
     }
 
     fn level(&self, switch: usize) -> u32 {

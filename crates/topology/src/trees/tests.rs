@@ -246,6 +246,62 @@ proptest! {
     }
 
     #[test]
+    fn a_closed_node_is_as_good_as_none(
+        shape in shapes(),
+        picks in proptest::collection::vec(any::<Index>(), 1..20),
+        away in proptest::collection::vec(any::<Index>(), 0..6),
+    ) {
+        let graph = made(shape);
+        let hosts = some_hosts(&graph, &picks);
+        let switches: Vec<usize> = graph.switches().collect();
+        let away: BTreeSet<usize> = away.iter().map(|pick| *pick.get(&switches)).collect();
+        let mut loads = Loads::idle(&graph);
+        for (node, known) in graph.nodes().iter().enumerate() {
+            if away.contains(&known.switch) {
+                loads.close(node);
+            }
+        }
+        let names = switches.iter().filter(|switch| !away.contains(switch));
+        let names: Vec<String> = names.map(|switch| graph.vertices()[*switch].name.clone()).collect();
+        let mut without = graph.clone();
+        without.keep_nodes(&names).unwrap();
+        let (found, expected) = (find_tree(&graph, &hosts, &loads), find_tree(&without, &hosts, &Loads::idle(&without)));
+        let way = |tree: &Tree| {
+            let branches: Vec<_> = tree.branches.iter().map(|b| (b.switch, b.node.is_some(), b.parent)).collect();
+            (branches, tree.leaves.clone())
+        };
+        prop_assert_eq!(found.as_ref().map(way), expected.as_ref().map(way));
+        if let Ok(tree) = found {
+            prop_assert!(tree.branches.iter().all(|branch| branch.node.is_none_or(|node| loads.is_open(node))));
+        }
+        loads.open();
+        prop_assert_eq!(find_tree(&graph, &hosts, &loads), find_tree(&graph, &hosts, &Loads::idle(&graph)));
+    }
+
+    #[test]
+    fn a_footprint_finds_its_streams_again_whatever_the_order_of_the_file(
+        text in irregular(),
+        picks in proptest::collection::vec(any::<Index>(), 1..9),
+    ) {
+        let graph = fabric(&text);
+        let Ok(tree) = find_tree(&graph, &some_hosts(&graph, &picks), &Loads::idle(&graph)) else { return Ok(()) };
+        let copies = tree.copies();
+        let footprint = Footprint::of(&graph, &copies);
+        prop_assert_eq!(footprint.in_graph(&graph), copies);
+        // As the same fabric stands in another file: other indices, the same names.
+        let other = fabric(&format!("[[switch]]\nname = \"new\"\n[[host]]\nname = \"newer\"\nswitch = \"new\"\n{text}"));
+        let moved = footprint.in_graph(&other);
+        prop_assert_eq!(Footprint::of(&other, &moved), footprint.clone());
+        let mut loads = Loads::idle(&other);
+        loads.add_copies(&moved);
+        loads.remove_copies(&moved);
+        prop_assert_eq!(loads, Loads::idle(&other));
+        // Of what is gone nothing is left.
+        let gone = fabric("[[switch]]\nname = \"new\"\n[[host]]\nname = \"newer\"\nswitch = \"new\"\n");
+        prop_assert_eq!(footprint.in_graph(&gone), Copies::default());
+    }
+
+    #[test]
     fn loads_end_with_their_trees(shape in shapes(), picks in proptest::collection::vec(any::<Index>(), 1..20)) {
         let graph = made(shape);
         let mut loads = Loads::idle(&graph);

@@ -90,12 +90,16 @@ fn text(explanation: &Explanation, now_ms: u64) -> String {
 }
 
 fn head(job: &JobStatus, now_ms: u64) -> String {
-    let JobStatus { id, name, user, ranks, since, hosts, limits, fallback, adopted, .. } = job;
+    let JobStatus { id, name, user, ranks, since, hosts, around, limits, fallback, adopted, .. } = job;
     let age = span(now_ms.saturating_sub(*since * 1000));
     let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
     let adopted = if *adopted { ", by an earlier manager" } else { "" };
     let on = if hosts.list.is_empty() { String::new() } else { format!(" on {}", hosts.list) };
     let mut text = format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}\n");
+    if !around.is_empty() {
+        writeln!(text, "Its tree goes around {}, away when it was admitted.", around.join(", "))
+            .expect("writing to memory cannot fail");
+    }
     if let Some(Fallback { text: why, since_ms }) = fallback {
         let age = span(now_ms.saturating_sub(*since_ms));
         writeln!(text, "It has not used its tree for {age}: {why}").expect("writing to memory cannot fail");

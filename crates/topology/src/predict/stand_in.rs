@@ -1,0 +1,55 @@
+//! Whether another tree will do where nodes of the best one are away.
+
+use super::{Model, host_based, tree_cost};
+use crate::graph::Graph;
+use crate::trees::Tree;
+
+/// A tree may stand in for a better one over the same hosts if a byte takes at most twice as long on it, or no longer than the hosts
+/// take alone. Around a missing leaf, every stream of its hosts crosses the trunk on its own: where that is slow, a job is better
+/// off without a tree than with such a one.
+pub fn stands_in(graph: &Graph, tree: &Tree, better: &Tree, model: &Model) -> bool {
+    let byte = |tree: &Tree| tree_cost::candidate(graph, std::slice::from_ref(tree), model).byte;
+    let (this, best) = (byte(tree), byte(better));
+    if this <= SLOWER_MAX * best {
+        return true;
+    }
+    let hosts: Vec<usize> = tree.leaves.iter().map(|leaf| leaf.host).collect();
+    let alone = [host_based::ring(graph, &hosts, model), host_based::doubling(graph, &hosts, model)];
+    alone.iter().all(|candidate| this <= candidate.byte)
+}
+
+const SLOWER_MAX: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::graph::LinkRate;
+    use crate::trees::{Loads, find_tree};
+
+    #[test]
+    fn a_spine_stands_in_for_another_and_a_crowded_trunk_for_nothing() {
+        let text = "SwitchName=leaf0 Nodes=a[0-7] LinkSpeed=1\nSwitchName=leaf1 Nodes=b[0-7] LinkSpeed=1\n\
+            SwitchName=spine0 Switches=leaf[0-1] LinkSpeed=1\nSwitchName=spine1 Switches=leaf[0-1] LinkSpeed=1\n";
+        let graph = Graph::parse(text, Path::new("topology.conf"), "1gbit".parse::<LinkRate>().unwrap()).unwrap();
+        let hosts: Vec<usize> = graph.hosts().collect();
+        let model = Model::default();
+        let without = |name: Option<&str>, hosts: &[usize]| {
+            let mut loads = Loads::idle(&graph);
+            let away = graph.nodes().iter().position(|node| Some(node.name.as_str()) == name);
+            away.into_iter().for_each(|node| loads.close(node));
+            find_tree(&graph, hosts, &loads).unwrap()
+        };
+        let best = without(None, &hosts);
+        let spine = without(Some("spine0"), &hosts);
+        assert_eq!(graph.vertices()[spine.root()].name, "spine1");
+        assert!(stands_in(&graph, &spine, &best, &model));
+        let crowded = without(Some("leaf0"), &hosts);
+        assert!(crowded.copies().links.iter().any(|(_, streams)| *streams == 8));
+        assert!(!stands_in(&graph, &crowded, &best, &model));
+        // Two streams on a trunk are no more than twice one.
+        let few = [hosts[0], hosts[1], hosts[8]];
+        assert!(stands_in(&graph, &without(Some("leaf0"), &few), &without(None, &few), &model));
+    }
+}
