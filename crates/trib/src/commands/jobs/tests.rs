@@ -94,7 +94,8 @@ fn states_follow_from_what_nodes_and_the_program_say() {
 fn tables_say_who_does_what_and_why_not() {
     let text = tables(&report(), 0);
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    let line = |id: &str| lines.iter().find(|line| line.first() == Some(&id)).unwrap_or_else(|| panic!("{text}")).join(" ");
+    let line =
+        |id: &str| lines.iter().find(|line| line.first() == Some(&id)).unwrap_or_else(|| panic!("{text}")).join(" ");
     assert_eq!(line("1"), "1 running train ann 8 h[0-7] spine spine,leaf 2 1 min 30 s 0 ms");
     assert_eq!(line("2"), "2 idle train bob 6/8 h[0-7] spine spine,leaf 0 1 min 30 s 10 s");
     assert_eq!(line("3"), "3 ended train ann 8 h[0-7] 1 min 30 s ago -");
@@ -109,4 +110,16 @@ fn json_tells_the_state_too() {
     assert_eq!(value["live"][1]["state"], "idle");
     assert_eq!(value["past"][1]["state"], "refused");
     assert_eq!(value["past"][1]["outcome"]["refused"]["since_ms"], 31_000);
+}
+
+#[test]
+fn every_state_is_documented() {
+    let page = include_str!("../../../../../docs/jobs.md");
+    let states = ["running", "idle", "waiting", "fallback", "unknown"].map(str::to_owned);
+    let given_up = JobEnd::GivenUp { why: String::new() };
+    let JobEnd::Refused(refusal) = report().past.remove(1).outcome else { panic!("it was refused") };
+    let ends = [JobEnd::Ended, JobEnd::Lost, JobEnd::Left, given_up, JobEnd::Refused(refusal)];
+    for word in states.into_iter().chain(ends.map(|end| end.word().to_owned())) {
+        assert!(page.contains(&format!("| `{word}` |")), "{word}");
+    }
 }
