@@ -17,6 +17,8 @@ use crate::{Credentials, Error, ManagerUrl, credentials, frame, handshake};
 pub struct Peer {
     /// Its role, proven by its certificate.
     pub role: Role,
+    /// The tenant that its certificate names, if it names one.
+    pub tenant: Option<String>,
     /// Its software version, as it says.
     pub software: String,
     /// Where it speaks from.
@@ -51,12 +53,13 @@ impl Channel {
             .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
         let secure = Secure::new(stream, Connection::Client(tls), name.clone())?;
         let theirs = handshake::introduce(&secure, &name, &hello, limit)?;
-        let peer = Peer { role: Role::Manager, software: theirs.software, address };
+        let peer = Peer { role: Role::Manager, tenant: None, software: theirs.software, address };
         Ok(Channel { secure, peer, name })
     }
 
     pub(crate) fn established(secure: Secure, theirs: Hello, address: SocketAddr) -> Self {
-        let peer = Peer { role: theirs.role, software: theirs.software, address };
+        let tenant = handshake::tenant(&secure);
+        let peer = Peer { role: theirs.role, tenant, software: theirs.software, address };
         Channel { secure, peer, name: address.to_string() }
     }
 

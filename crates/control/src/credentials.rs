@@ -42,10 +42,10 @@ impl Credentials {
     pub fn create(folder: &Path) -> Result<(), Error> {
         let cannot = |cause: rcgen::Error| Error::BadCredentials { path: folder.into(), cause: cause.to_string() };
         fs::create_dir_all(folder).map_err(|cause| Error::CannotWrite { path: folder.into(), cause })?;
-        let authority = authority().map_err(cannot)?;
+        let authority = authority("Tributary fabric authority").map_err(cannot)?;
         write_new(&folder.join("ca.pem"), &authority.as_ref().pem(), 0o644)?;
         for role in Role::ALL {
-            let (certificate, key) = issue(&authority, role).map_err(cannot)?;
+            let (certificate, key) = issue(&authority, role, vec![role_text(role)]).map_err(cannot)?;
             write_new(&certificate_file(folder, role), &certificate, 0o644)?;
             write_new(&key_file(folder, role), &key, 0o600)?;
         }
@@ -118,8 +118,12 @@ impl Credentials {
 
 /// The name in a certificate that stands for `role`.
 pub(crate) fn role_name(role: Role) -> ServerName<'static> {
-    let name = format!("{role}.tributary");
-    ServerName::try_from(name).expect("a role's word is a valid label")
+    ServerName::try_from(role_text(role)).expect("a role's word is a valid label")
+}
+
+/// The same as text.
+pub(crate) fn role_text(role: Role) -> String {
+    format!("{role}.tributary")
 }
 
 /// The role that a verified certificate is for.
@@ -132,26 +136,34 @@ pub(crate) fn role_of(certificate: &CertificateDer<'_>) -> Result<Role, Error> {
         .ok_or_else(|| Error::BadCertificate("it names no role".into()))
 }
 
-fn certificate_file(folder: &Path, role: Role) -> PathBuf {
+/// Where the certificate of a role stands.
+pub(crate) fn certificate_file(folder: &Path, role: Role) -> PathBuf {
     folder.join(format!("{role}.pem"))
 }
 
-fn key_file(folder: &Path, role: Role) -> PathBuf {
+/// Where its key stands.
+pub(crate) fn key_file(folder: &Path, role: Role) -> PathBuf {
     folder.join(format!("{role}.key"))
 }
 
+/// A new authority under this name, for people.
 // Validity is the library's default, centuries: switches and DPUs boot with wrong clocks, and a
 // credential is withdrawn by giving the fabric a new folder.
-fn authority() -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
+pub(crate) fn authority(name: &str) -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
     let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "Tributary fabric authority");
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     CertifiedIssuer::self_signed(params, KeyPair::generate()?)
 }
 
-fn issue(authority: &CertifiedIssuer<'_, KeyPair>, role: Role) -> Result<(String, String), rcgen::Error> {
-    let mut params = CertificateParams::new(vec![format!("{role}.tributary")])?;
+/// A certificate for these names, of which one is the role's, and its key.
+pub(crate) fn issue(
+    authority: &CertifiedIssuer<'_, KeyPair>,
+    role: Role,
+    names: Vec<String>,
+) -> Result<(String, String), rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
     params.distinguished_name.push(DnType::CommonName, format!("Tributary {role}"));
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![match role {
@@ -163,7 +175,8 @@ fn issue(authority: &CertifiedIssuer<'_, KeyPair>, role: Role) -> Result<(String
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
+/// Writes a file that must not be there yet.
+pub(crate) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let write = || -> io::Result<()> {
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
     };

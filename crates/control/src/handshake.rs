@@ -5,7 +5,7 @@ use trib_wire::control::reply::{Refusal, Reply, Resource};
 
 use crate::frame;
 use crate::secure::{Limit, Secure};
-use crate::{Error, credentials};
+use crate::{Error, credentials, tenant};
 
 /// This build's version, as it stands in `Hello`.
 pub fn software_version() -> &'static str {
@@ -38,6 +38,12 @@ pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) 
     // `Refused` reads the same in both conversations, so a node understands it as well as a user.
     secure.send(&frame::encode(&Reply::Refused(refusal.clone()))?, limit)?;
     Err(Error::Refused(refusal))
+}
+
+/// The tenant that the other side's certificate names, if it names one; after the handshake.
+pub(crate) fn tenant(secure: &Secure) -> Option<String> {
+    let tls = secure.tls();
+    tls.peer_certificates().and_then(|chain| chain.first()).and_then(tenant::tenant_of)
 }
 
 fn certified(secure: &Secure) -> Result<Role, Error> {

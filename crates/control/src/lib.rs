@@ -1,6 +1,6 @@
 //! The authenticated channel between the manager, aggregation nodes and users.
 //!
-//! Map: `url` (where the manager is), `credentials` (who may speak), `channel` (messages over mutual
+//! Map: `url` (where the manager is), `credentials` (who may speak), `tenant` (and for whom), `channel` (messages over mutual
 //! TLS 1.3), `listener` (the manager's end), `notify` (telling a supervisor that a daemon is ready),
 //! `watchdog` (and that it is still well), `histogram` (and how long its work takes), `clock` (the time of day), `error` (what
 //! went wrong, and whose fault it is).
@@ -13,7 +13,7 @@
 //!   channel.recv::<Reply>(timeout)                  channel.peer().role: from the certificate
 //! ```
 //!
-//! Invariants: a role comes from the certificate, never from what a peer says; a message's length is
+//! Invariants: a role and a tenant come from the certificate, never from what a peer says; a message's length is
 //! checked before memory is taken for it; nothing waits without a limit unless the caller says so.
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod histogram;
 mod listener;
 pub mod notify;
 mod secure;
+mod tenant;
 mod url;
 mod watchdog;
 
@@ -37,5 +38,6 @@ pub use frame::MESSAGE_MAX;
 pub use handshake::software_version;
 pub use histogram::Histogram;
 pub use listener::{Listener, Pending};
+pub use tenant::is_tenant_name;
 pub use url::{CREDENTIALS_ENV, MANAGER_ENV, ManagerUrl};
 pub use watchdog::Watchdog;

@@ -159,6 +159,30 @@ fn another_fabrics_credentials_do_not_open_the_door() {
 }
 
 #[test]
+fn a_tenant_is_known_by_its_certificate_once_the_manager_has_read_its_authority() {
+    let fabric = Folder::with_credentials();
+    let before = fabric.listener();
+    let astro = Credentials::add_tenant(&fabric.0, "astro").unwrap();
+    let connect = |at: SocketAddr, folder: &std::path::Path| {
+        Channel::connect(&ManagerUrl::new(at.ip().to_string(), at.port(), folder), Role::User, LIMIT)
+    };
+    let (server, client) = meet(&fabric, |at| connect(at, &astro));
+    let (server, _client) = (server.unwrap(), client.unwrap());
+    assert_eq!((server.peer().role, server.peer().tenant.as_deref()), (Role::User, Some("astro")));
+    let (server, client) = meet(&fabric, |at| connect(at, &fabric.0));
+    assert_eq!(server.unwrap().peer().tenant, None);
+    assert_eq!(client.unwrap().peer().tenant, None);
+    // One that started before knows nothing of it.
+    let (server, client) = thread::scope(|scope| {
+        let server = scope.spawn(|| before.accept().unwrap().establish(LIMIT));
+        let client = connect(before.address(), &astro);
+        (server.join().unwrap(), client)
+    });
+    assert!(matches!(server.map(drop), Err(Error::BadCertificate(_))));
+    assert!(matches!(client.map(drop), Err(Error::BadCertificate(_))));
+}
+
+#[test]
 fn a_version_mismatch_names_both_versions_on_both_sides() {
     let folder = Folder::with_credentials();
     let user = folder.load(Role::User);
