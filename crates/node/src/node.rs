@@ -31,6 +31,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Worker threads, at least 1. A logical node uses one of them.
     pub workers: usize,
+    /// Most bytes of buffers for all jobs together; without it only the system bounds them.
+    pub memory: Option<u64>,
 }
 
 /// A running aggregation node. Dropping it ends it.
@@ -71,7 +73,7 @@ impl Node {
             node.threads.push(thread);
         }
         let (left, jobs_left) = mpsc::channel();
-        node.threads.push(door.serve(node.workers.clone(), left).map_err(Error::Thread)?);
+        node.threads.push(door.serve(node.workers.clone(), options.memory, left).map_err(Error::Thread)?);
         let (registered, said) = mpsc::channel();
         node.registered = said;
         let manager = Manager {

@@ -9,8 +9,9 @@ use trib_wire::ids::CHILDREN_MAX;
 use super::registry::{Known, Registry};
 use crate::job::{Buffers, memory_for};
 
-/// Checks a grant and reserves its memory. `Ok(None)`: it is installed already.
-pub(super) fn prepare(registry: &Registry, grant: &NodeGrant) -> Result<Option<Buffers>, Refusal> {
+/// Checks a grant and reserves its memory, of which all jobs together have at most `memory` bytes. `Ok(None)`: it is
+/// installed already.
+pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64>) -> Result<Option<Buffers>, Refusal> {
     match registry.knows(grant) {
         Known::Same => return Ok(None),
         Known::Other { since_ms } => {
@@ -28,6 +29,9 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant) -> Result<Option<B
         let text = format!("the limits of {} are outside their ranges", grant.job);
         return Err(refusal(Resource::Request, 0, 0, text));
     }
+    if let Some(most) = memory {
+        check_room(registry, grant, most)?;
+    }
     Buffers::for_grant(grant).map(Some).ok_or_else(|| {
         let asked = memory_for(grant);
         let text = format!("{asked} bytes of buffers for {} cannot be had: ask for a smaller quota", grant.job);
@@ -39,6 +43,76 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant) -> Result<Option<B
     })
 }
 
+// What the manager counts for a job is the same; this holds where it counts less, or does not know this bound.
+fn check_room(registry: &Registry, grant: &NodeGrant, most: u64) -> Result<(), Refusal> {
+    let held = registry.memory();
+    let used = held.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    let (asked, left) = (memory_for(grant), most.saturating_sub(used));
+    if asked <= left {
+        return Ok(());
+    }
+    let holder = held.iter().max_by_key(|(_, bytes)| **bytes).map(|(job, bytes)| (job.to_string(), *bytes));
+    let holders = match &holder {
+        Some((job, bytes)) => format!("{} jobs have {used}, {job} alone {bytes}", held.len()),
+        None => "no job has any".to_owned(),
+    };
+    let text = format!(
+        "{} takes {asked} bytes of buffers, and {left} are left of the {most} that this node gives to jobs ({holders}): ask for a smaller quota, try again when others have ended, or raise memory in the node's settings",
+        grant.job
+    );
+    let holder = holder.map(|(job, _)| job);
+    Err(Refusal { holder, ..refusal(Resource::Memory, asked, left, text) })
+}
+
 fn refusal(resource: Resource, asked: u64, available: u64, text: String) -> Refusal {
     Refusal { resource, asked, available, holder: None, since_ms: None, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::control::job::{ChildKind, GrantChild, JobKey, Limits as Quota};
+    use trib_wire::{Epoch, JobId, NodeId, Rank, RankList};
+
+    use super::*;
+
+    fn grant(job: u32) -> NodeGrant {
+        let child = GrantChild { kind: ChildKind::Rank(Rank(0)), ranks: RankList::from_ranks([0]), address: None };
+        let limits = Quota {
+            groups: 1,
+            window: 1,
+            osts: 1,
+            payload: 64,
+            streams: 1,
+            segment: 64,
+            staging: 1,
+            flight: 1,
+            stream_threshold: 8,
+            lease_operations: 0,
+            heartbeat_ms: 1,
+            dead_after_ms: 3,
+        };
+        let (epoch, key, children) = (Epoch(1), JobKey([1; 32]), vec![child]);
+        NodeGrant { job: JobId(job), epoch, key, limits, world_size: 1, node: NodeId(0), parent: None, children }
+    }
+
+    #[test]
+    fn jobs_together_have_no_more_memory_than_the_node_gives_them() {
+        let each = memory_for(&grant(1));
+        let most = Some(2 * each + each / 2);
+        let mut registry = Registry::default();
+        for job in [1, 2] {
+            assert!(prepare(&registry, &grant(job), most).unwrap().is_some());
+            registry.insert(grant(job), 0, 4000);
+        }
+        let refusal = prepare(&registry, &grant(3), most).map(drop).unwrap_err();
+        assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Memory, each, each / 2));
+        for word in ["job3 takes", &format!("2 jobs have {}", 2 * each), "memory in the node's settings"] {
+            assert!(refusal.text.contains(word), "{word}: {refusal}");
+        }
+        assert!(refusal.holder.is_some_and(|holder| holder == "job1" || holder == "job2"));
+        assert!(prepare(&registry, &grant(3), None).unwrap().is_some(), "without a bound there is none");
+        registry.remove((JobId(1), NodeId(0)));
+        assert!(prepare(&registry, &grant(3), most).unwrap().is_some());
+        assert!(prepare(&registry, &grant(2), Some(1)).unwrap().is_none(), "it is there already");
+    }
 }

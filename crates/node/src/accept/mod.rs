@@ -70,12 +70,18 @@ impl Door {
     }
 
     /// Starts the thread; `left` hears of every job of which nothing is here any more.
-    pub(crate) fn serve(self, workers: Vec<WorkerHandle>, left: Sender<JobId>) -> io::Result<JoinHandle<()>> {
+    pub(crate) fn serve(
+        self,
+        workers: Vec<WorkerHandle>,
+        memory: Option<u64>,
+        left: Sender<JobId>,
+    ) -> io::Result<JoinHandle<()>> {
         let mut acceptor = Acceptor {
             door: self,
             registry: Registry::default(),
             callers: Callers::default(),
             workers,
+            memory,
             left,
             accept_again: false,
             stopping: false,
@@ -93,6 +99,8 @@ struct Acceptor {
     registry: Registry,
     callers: Callers,
     workers: Vec<WorkerHandle>,
+    /// Most bytes of buffers for all jobs together.
+    memory: Option<u64>,
     left: Sender<JobId>,
     /// Connections may wait that could not be accepted.
     accept_again: bool,
@@ -161,7 +169,7 @@ impl Acceptor {
     }
 
     fn install(&mut self, grant: NodeGrant) -> Result<(), Refusal> {
-        let Some(buffers) = install::prepare(&self.registry, &grant)? else { return Ok(()) };
+        let Some(buffers) = install::prepare(&self.registry, &grant, self.memory)? else { return Ok(()) };
         let chosen = (0..self.workers.len()).min_by_key(|w| self.registry.load_of(*w)).unwrap_or(0);
         let worker = self.workers[chosen].clone();
         worker.mailbox.post(Command::Install(Box::new(grant.clone()), Box::new(buffers)));

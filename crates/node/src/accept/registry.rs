@@ -1,6 +1,6 @@
 //! Which children may connect, and whose they are.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use trib_control::clock::unix_ms;
@@ -10,6 +10,7 @@ use trib_wire::control::job::{JobKey, NodeGrant};
 use trib_wire::hello::{Hello, Status};
 use trib_wire::{ChildIndex, Epoch, JobId};
 
+use crate::job::memory_for;
 use crate::worker::Key;
 
 /// The logical nodes of this process.
@@ -90,6 +91,16 @@ impl Registry {
         for (_, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
             entry.ended = true;
         }
+    }
+
+    /// Bytes of buffers that each job has here.
+    pub(crate) fn memory(&self) -> BTreeMap<JobId, u64> {
+        let mut memory = BTreeMap::new();
+        for (key, entry) in &self.nodes {
+            let bytes: &mut u64 = memory.entry(key.0).or_default();
+            *bytes = bytes.saturating_add(memory_for(&entry.grant));
+        }
+        memory
     }
 
     /// The worker of a logical node.

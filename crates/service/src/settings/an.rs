@@ -19,6 +19,8 @@ pub struct NodeSettings {
     pub listen: SocketAddr,
     /// Worker threads.
     pub workers: usize,
+    /// Most bytes of buffers for all jobs together.
+    pub memory: Option<u64>,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
     /// What is logged.
@@ -34,6 +36,7 @@ impl From<Values> for NodeSettings {
             manager: values.manager("manager"),
             listen: values.address("listen"),
             workers: usize::try_from(values.integer("workers")).expect("the table bounds it"),
+            memory: values.optional_integer("memory"),
             metrics: values.optional_address("metrics"),
             log: values.text("log"),
             log_file: values.optional_path("log_file"),
@@ -81,6 +84,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "threads",
         meaning: "Worker threads; a connection belongs to one of them for good",
         example: "4",
+    },
+    Setting {
+        name: "memory",
+        option: "memory",
+        variable: "TRIB_AN_MEMORY",
+        kind: Kind::Integer { least: 1 << 20, most: 1 << 50 },
+        default: Default::Off,
+        unit: "bytes",
+        meaning: "Most memory for the buffers of all jobs together; a job that does not fit is refused",
+        example: "68719476736",
     },
     metrics("TRIB_AN_METRICS", "10.0.0.2:9102"),
     LOG,

@@ -91,8 +91,13 @@ impl Values {
     }
 
     pub(super) fn integer(&mut self, name: &str) -> u64 {
+        self.optional_integer(name).unwrap_or_else(|| unfit(name, None))
+    }
+
+    pub(super) fn optional_integer(&mut self, name: &str) -> Option<u64> {
         match self.take(name) {
-            Some(Value::Integer(number)) => number,
+            None => None,
+            Some(Value::Integer(number)) => Some(number),
             other => unfit(name, other),
         }
     }

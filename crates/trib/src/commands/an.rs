@@ -40,12 +40,13 @@ impl Arguments {
         };
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
-        let NodeSettings { name, manager, listen, workers, .. } = settings;
+        let NodeSettings { name, manager, listen, workers, memory, .. } = settings;
         let began = SystemTime::now();
         let watch = |observer: trib_node::Observer| {
             metrics::serve(exporter, move || Some(node_page(&observer.report(ANSWER)?, began)))
         };
-        trib_node::run(trib_node::Options { name, manager, listen, workers }, watch).map_err(Failure::environment)?;
+        let options = trib_node::Options { name, manager, listen, workers, memory };
+        trib_node::run(options, watch).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
 }

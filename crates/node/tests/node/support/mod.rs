@@ -15,7 +15,7 @@ use trib_node::{Node, Options};
 pub fn node(workers: usize) -> Node {
     let manager = ManagerUrl::new("127.0.0.1", 9, "/nonexistent");
     let listen = "127.0.0.1:0".parse().unwrap();
-    Node::start(Options { name: "test".into(), manager, listen, workers }).unwrap()
+    Node::start(Options { name: "test".into(), manager, listen, workers, memory: None }).unwrap()
 }
 
 /// Polls the ranks until all are done with what they were given.
