@@ -98,7 +98,8 @@ typedef struct trib_params {
     const char *manager;     /* NULL: environment TRIB_MANAGER */
     const char *host;        /* NULL: environment TRIB_HOST, else gethostname() */
     const trib_oob *oob;     /* NULL: rendezvous at the manager under the name TRIB_RENDEZVOUS */
-    int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000 */
+    int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000. TRIB_WAIT_MS, how long
+                              * the job may wait for quota that others have, comes on top */
     /* Called about every millisecond while a call of ours blocks, so that the caller's runtime (an MPI)
      * makes progress; may be NULL. Runs without any lock of ours held, on the blocked thread. */
     void (*progress)(void *ctx);

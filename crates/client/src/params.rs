@@ -89,6 +89,15 @@ impl Params {
         }
     }
 
+    /// How long the manager may let the job wait for quota that others have, on top of the time limit.
+    pub(crate) fn queue_limit(&self) -> Result<Duration, Error> {
+        let Some(text) = setting(WAIT_ENV)? else { return Ok(Duration::ZERO) };
+        match text.parse::<u32>() {
+            Ok(ms) if ms <= WAIT_MAX => Ok(Duration::from_millis(u64::from(ms))),
+            _ => Err(Error::Invalid(format!("{WAIT_ENV}={text} is not a number of milliseconds up to {WAIT_MAX}"))),
+        }
+    }
+
     /// This host's name.
     pub(crate) fn host_name(&self) -> Result<String, Error> {
         let name = match &self.host {
@@ -178,9 +187,13 @@ pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 pub const HOST_ENV: &str = "TRIB_HOST";
 /// Time limit of joining, milliseconds.
 pub const TIMEOUT_ENV: &str = "TRIB_TIMEOUT_MS";
+/// How long the job may wait for quota that others have, milliseconds, on top of the time limit.
+pub const WAIT_ENV: &str = "TRIB_WAIT_MS";
 /// What the job asks for: `NAME=NUMBER` separated by commas, names as in `QuotaAsk`.
 pub const QUOTA_ENV: &str = "TRIB_QUOTA";
 
+/// The manager's own limit, milliseconds.
+const WAIT_MAX: u32 = 3_600_000;
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Longest host name: that of a domain name.
 pub(crate) const HOST_MAX: usize = 253;

@@ -59,7 +59,9 @@ pub enum Error {
         cause: io::Error,
     },
     /// This side's caller: no name for a tenant.
-    #[error("`{0}` is no name for a tenant: write 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or a digit")]
+    #[error(
+        "`{0}` is no name for a tenant: write 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or a digit"
+    )]
     BadTenant(String),
     /// One side's certificate was not accepted: another fabric's, or another role's.
     #[error("certificate not accepted: {0}; both sides need credentials of the same fabric, each of its own role")]

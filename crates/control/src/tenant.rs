@@ -64,7 +64,11 @@ pub fn is_tenant_name(name: &str) -> bool {
 /// The tenant that a verified certificate names, if any.
 pub(crate) fn tenant_of(certificate: &CertificateDer<'_>) -> Option<String> {
     let parsed = EndEntityCert::try_from(certificate).ok()?;
-    parsed.valid_dns_names().find_map(|name| name.strip_suffix(SUFFIX)).filter(|name| is_tenant_name(name)).map(Into::into)
+    parsed
+        .valid_dns_names()
+        .find_map(|name| name.strip_suffix(SUFFIX))
+        .filter(|name| is_tenant_name(name))
+        .map(Into::into)
 }
 
 /// The fabric's own authority stands first.

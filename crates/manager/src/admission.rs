@@ -10,14 +10,16 @@ use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits
 use trib_wire::control::jobs::JobEnd;
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::control::request::{JobRequest, QuotaAsk};
+use trib_wire::control::tenant::JobCharge;
 use trib_wire::ids::{Epoch, JobId, NodeId};
 
 use crate::fabric::Fabric;
 use crate::names::names;
-use crate::quota::{Ground, Site, settle};
+use crate::quota::{Ground, Site, bytes, settle};
 use crate::refuse::{lasting, refuse, since_start, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
+use crate::tenancy::Applicant;
 use crate::trees::Planned;
 
 /// Most ranks of a job: its ticket must fit one control message.
@@ -26,10 +28,18 @@ pub(crate) const RANKS_MAX: usize = 1 << 18;
 /// The aggregation nodes of one job, by their place in the topology.
 type Sessions = BTreeMap<usize, Arc<Session>>;
 
-/// Plans the job, takes its quota and installs it at every node of its tree. What is refused is remembered.
-pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
+/// Plans the job, takes its quota, for which it may have to wait, and installs it at every node of its tree. What is refused is
+/// remembered. `tenant` is that of the certificate, `is_gone` tells whether nobody waits for the job any more.
+pub(crate) fn admit(
+    fabric: &Fabric,
+    request: &JobRequest,
+    tenant: Option<&str>,
+    is_gone: &dyn Fn() -> bool,
+) -> Result<JobTicket, Refusal> {
     let job = fabric.jobs.number();
-    let decision = try_admit(fabric, job, request);
+    let ranks = request.hosts.len() as u32;
+    let applicant = Applicant { name: &request.name, user: &request.user, tenant, ranks, is_gone };
+    let decision = try_admit(fabric, job, request, &applicant);
     if let Err(refusal) = &decision {
         let known = fabric.past.refused(job, request, refusal);
         tracing::warn!(job = known.0, name = request.name, user = request.user, %refusal, "job refused");
@@ -37,25 +47,47 @@ pub(crate) fn admit(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, 
     decision
 }
 
-fn try_admit(fabric: &Fabric, job: JobId, request: &JobRequest) -> Result<JobTicket, Refusal> {
+fn try_admit(
+    fabric: &Fabric,
+    job: JobId,
+    request: &JobRequest,
+    applicant: &Applicant<'_>,
+) -> Result<JobTicket, Refusal> {
+    fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
     let Planned { plan, claim, around } = make_plan(fabric, request)?;
-    let sessions = find_nodes(fabric, &plan)?;
-    let limits = make_limits(fabric, &plan, &sessions, &request.ask)?;
+    let mut sessions = find_nodes(fabric, &plan)?;
+    let sites = sites(&plan, &sessions);
+    let limits = make_limits(fabric, &sites, &sessions, &request.ask, applicant.tenant)?;
+    let charge = JobCharge {
+        tenant: applicant.tenant.map(String::from),
+        root: plan.nodes.first().map_or_else(String::new, |root| root.name.clone()),
+        memory_bytes: sites.iter().map(|site| bytes(&limits, site)).collect(),
+    };
+    let nodes: Vec<String> = sites.into_iter().map(|site| site.name).collect();
+    let patience = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
+    let (taken, waited) = fabric.tenancy.enter(applicant, &charge, &limits, &nodes, patience)?;
+    if waited {
+        // Nodes may have been away and come back meanwhile.
+        sessions = find_nodes(fabric, &plan)?;
+    }
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
     let footprint = claim.as_ref().and_then(|claim| claim.footprint(&fabric.topology));
-    let status = JobStatus { around, ..status_of(job, request, &limits, &plan, &sessions) };
+    let status = JobStatus { around, ..status_of(job, request, &limits, nodes.clone(), charge) };
     if !status.around.is_empty() {
         tracing::warn!(job = job.0, away = status.around.join(","), "the job's tree goes around nodes that are away");
     }
     fabric.jobs.enter(status, footprint.as_ref())?;
     fabric.trees.hold(job, claim);
+    fabric.tenancy.hold(job, taken, &nodes);
     let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
     for session in sessions.values() {
         session.forget(job);
     }
     if let Err(refusal) = installed {
         forget(fabric, job);
+        // Nobody is connected there, and a node that did not install it will not say that it left.
+        fabric.tenancy.release(job);
         return Err(refusal);
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
@@ -77,6 +109,7 @@ pub(crate) fn end(fabric: &Fabric, job: JobId, how: JobEnd) {
 fn forget(fabric: &Fabric, job: JobId) -> Option<JobStatus> {
     let status = fabric.jobs.leave(job)?;
     fabric.trees.release(job);
+    fabric.tenancy.end(job);
     fabric.registry.end_job(job, &status.nodes);
     Some(status)
 }
@@ -85,6 +118,7 @@ fn forget(fabric: &Fabric, job: JobId) -> Option<JobStatus> {
 pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
     for job in jobs {
         end(fabric, job, JobEnd::Left);
+        fabric.tenancy.release(job);
     }
 }
 
@@ -139,16 +173,27 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
     Err(lasting(refusal, since_ms))
 }
 
-fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk) -> Result<Limits, Refusal> {
+/// The job at each of its aggregation nodes.
+fn sites(plan: &Plan, sessions: &Sessions) -> Vec<Site> {
     let site = |(place, session): (&usize, &Arc<Session>)| {
         let here = plan.nodes.iter().filter(|node| node.place == *place);
         let children = here.map(|node| node.children.len() as u64).collect();
         Site { name: session.name.clone(), children, receive_bytes: session.datagram_buffer_bytes }
     };
-    let sites: Vec<Site> = sessions.iter().map(site).collect();
+    sessions.iter().map(site).collect()
+}
+
+fn make_limits(
+    fabric: &Fabric,
+    sites: &[Site],
+    sessions: &Sessions,
+    ask: &QuotaAsk,
+    tenant: Option<&str>,
+) -> Result<Limits, Refusal> {
     let topology = &fabric.topology;
+    let table = fabric.tenancy.table(tenant, topology.limits());
     let ipv6 = sessions.values().any(|session| session.stream.is_ipv6());
-    let ground = Ground { table: topology.limits(), mtu: topology.mtu(), ipv6, sites: &sites };
+    let ground = Ground { table: &table, mtu: topology.mtu(), ipv6, sites };
     settle(ask, &ground).map_err(|refusal| {
         let here = |session: &&Arc<Session>| refusal.holder.as_ref() == Some(&session.name);
         match sessions.values().find(here) {
@@ -162,20 +207,21 @@ fn make_limits(fabric: &Fabric, plan: &Plan, sessions: &Sessions, ask: &QuotaAsk
     })
 }
 
-fn status_of(id: JobId, request: &JobRequest, limits: &Limits, plan: &Plan, sessions: &Sessions) -> JobStatus {
+fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String>, charge: JobCharge) -> JobStatus {
     JobStatus {
         id,
         name: request.name.clone(),
         user: request.user.clone(),
         ranks: request.hosts.len() as u32,
-        nodes: sessions.values().map(|session| session.name.clone()).collect(),
+        nodes,
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
-        root: plan.nodes.first().map_or_else(String::new, |root| root.name.clone()),
+        root: charge.root.clone(),
         around: Vec::new(),
         fallback: None,
         limits: Some(limits.clone()),
         adopted: false,
+        charge: Some(charge),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::store::StoreError;
+use crate::tenancy::PolicyError;
 
 /// A manager that could not start or tell that it did.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +11,9 @@ pub enum Error {
     /// The topology file.
     #[error(transparent)]
     Topology(#[from] trib_topology::TopologyError),
+    /// The tenants file.
+    #[error(transparent)]
+    Tenants(#[from] PolicyError),
     /// Credentials or the listening socket.
     #[error(transparent)]
     Control(#[from] trib_control::Error),

@@ -1,5 +1,7 @@
 //! All that the manager knows, shared by its threads.
 
+use std::path::Path;
+
 use trib_control::clock::unix_ms;
 use trib_topology::Topology;
 
@@ -10,6 +12,7 @@ use crate::past::Past;
 use crate::registry::Registry;
 use crate::rendezvous::Rendezvous;
 use crate::store::Store;
+use crate::tenancy::Tenancy;
 use crate::trees::Trees;
 
 /// The fabric. Each part has its own lock, none is held while another is taken.
@@ -17,6 +20,7 @@ pub(crate) struct Fabric {
     pub topology: Topology,
     pub registry: Registry,
     pub jobs: Jobs,
+    pub tenancy: Tenancy,
     pub trees: Trees,
     pub rendezvous: Rendezvous,
     pub ledger: Ledger,
@@ -26,7 +30,7 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    pub(crate) fn new(topology: Topology, store: Option<Store>) -> Result<Self, Error> {
+    pub(crate) fn new(topology: Topology, store: Option<Store>, tenants: Option<&Path>) -> Result<Self, Error> {
         let kept = store.as_ref().map(Store::load).transpose().map_err(Error::State)?.unwrap_or_default();
         let trees = Trees::new(&topology);
         for job in &kept.jobs {
@@ -35,15 +39,17 @@ impl Fabric {
             }
         }
         let jobs = Jobs::new(store, kept).map_err(Error::Random)?;
+        let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
         let (registry, rendezvous, ledger) = (Registry::default(), Rendezvous::default(), Ledger::default());
         let (past, started_ms) = (Past::default(), unix_ms());
-        Ok(Fabric { topology, registry, jobs, trees, rendezvous, ledger, past, started_ms })
+        Ok(Fabric { topology, registry, jobs, tenancy, trees, rendezvous, ledger, past, started_ms })
     }
 
     /// Takes every lock once.
     pub(crate) fn touch(&self) {
         self.registry.touch();
         self.jobs.touch();
+        self.tenancy.touch();
         self.trees.touch();
         self.rendezvous.touch();
         self.ledger.touch();

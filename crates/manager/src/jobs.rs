@@ -229,6 +229,7 @@ mod tests {
             fallback: None,
             limits: None,
             adopted: false,
+            charge: None,
         }
     }
 

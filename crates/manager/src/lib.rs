@@ -12,6 +12,7 @@
 //!   explain     one job in detail, as its nodes tell it
 //!   survey      every job that is or was, a line each
 //!   registry    which nodes are connected
+//!   tenancy     who may use how much, and the line of those that wait for it
 //!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
 //!     store     their file, for the next manager
@@ -46,6 +47,7 @@ mod server;
 mod status;
 mod store;
 mod survey;
+mod tenancy;
 mod trees;
 mod user;
 
@@ -69,6 +71,7 @@ pub use crate::report::{ManagerReport, Observer};
 use crate::server::Server;
 use crate::store::Store;
 pub use crate::store::StoreError;
+pub use crate::tenancy::PolicyError;
 
 /// How a manager is started.
 #[derive(Clone, Debug)]
@@ -81,6 +84,8 @@ pub struct Options {
     pub credentials: PathBuf,
     /// The file in which admitted jobs are kept for the next manager; without one they are forgotten with this one.
     pub state: Option<PathBuf>,
+    /// The file that says which tenant may use how much; without one all are alike.
+    pub tenants: Option<PathBuf>,
 }
 
 /// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where. `watch` is called once
@@ -139,7 +144,7 @@ impl Manager {
         let credentials = Credentials::load(&options.credentials, Role::Manager)?;
         let listener = Listener::bind(options.listen, &credentials)?;
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
-        let fabric = Arc::new(Fabric::new(topology, store)?);
+        let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref())?);
         adoption::watch(&fabric).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
         Ok(Manager { server })

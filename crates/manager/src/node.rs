@@ -39,6 +39,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error>
         session.lose();
         ended
     });
+    fabric.tenancy.lost(&session.name);
     tracing::warn!(node = session.name, "node disconnected");
     ended
 }
@@ -123,6 +124,7 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
             }
             Ok(NodeMessage::Left { job }) => {
                 end_adopted(fabric, fabric.jobs.left(&session.name, job));
+                fabric.tenancy.left(&session.name, job);
                 continue;
             }
             Ok(NodeMessage::Register { .. }) => {

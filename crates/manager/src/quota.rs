@@ -12,6 +12,7 @@ use trib_wire::header::HEADER_LEN;
 use crate::refuse::too_much;
 
 mod memory;
+pub(crate) use self::memory::bytes;
 
 /// What a job's tree stands on.
 pub(crate) struct Ground<'a> {

@@ -50,18 +50,21 @@ struct Rank {
     ask: QuotaAsk,
     name: String,
     user: String,
+    tenant: Option<String>,
+    wait_ms: Option<u32>,
 }
 
 impl Rendezvous {
     /// Waits until all ranks are here and `admit` has decided, or until it is clear that it cannot.
     ///
-    /// `is_gone` tells whether this rank's connection has ended; then it no longer counts as present
+    /// `tenant` is that of this rank's certificate; rank 0's counts. `is_gone` tells whether this rank's connection has ended; then it no longer counts as present
     /// and the answer is `None`. `abandon` ends a job that rank 0 did not live to receive. `refused` is told once of what was
     /// refused before there was a request to admit, and the hosts of the ranks that it is about.
     pub(crate) fn attach(
         &self,
         rank: &Attachment,
-        admit: impl FnOnce(&JobRequest) -> Result<JobTicket, Refusal>,
+        tenant: Option<String>,
+        admit: impl FnOnce(&JobRequest, Option<&str>) -> Result<JobTicket, Refusal>,
         abandon: impl FnOnce(JobId),
         refused: impl Fn(&Refusal, &[String]),
         is_gone: impl Fn() -> bool,
@@ -71,15 +74,15 @@ impl Rendezvous {
             return Some(Arc::new(Err(refusal)));
         }
         let (key, number) = (rank.rendezvous.as_str(), rank.rank);
-        let program = match self.join(rank) {
+        let program = match self.join(rank, tenant) {
             Ok(program) => program,
             Err(refusal) => {
                 refused(&refusal, std::slice::from_ref(&rank.host));
                 return Some(Arc::new(Err(refusal)));
             }
         };
-        if let Some(request) = program.complete() {
-            self.settle(key, &program, admit(&request));
+        if let Some((request, tenant)) = program.complete() {
+            self.settle(key, &program, admit(&request, tenant.as_deref()));
         }
         let verdict = self.wait(key, &program, number, &is_gone, &refused);
         if let (Some(verdict), 0, true) = (&verdict, number, is_gone()) {
@@ -96,7 +99,7 @@ impl Rendezvous {
         drop(lock(&self.programs));
     }
 
-    fn join(&self, rank: &Attachment) -> Result<Arc<Program>, Refusal> {
+    fn join(&self, rank: &Attachment, tenant: Option<String>) -> Result<Arc<Program>, Refusal> {
         let mut programs = lock(&self.programs);
         let patience =
             Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
@@ -117,8 +120,8 @@ impl Rendezvous {
             }
             return Err(refusal);
         }
-        let Attachment { rank: number, host, ask, name, user, .. } = rank.clone();
-        state.present.insert(number, Rank { host, ask, name, user });
+        let Attachment { rank: number, host, ask, name, user, wait_ms, .. } = rank.clone();
+        state.present.insert(number, Rank { host, ask, name, user, tenant, wait_ms });
         state.end = state.end.max(end);
         drop(state);
         Ok(program)
@@ -181,16 +184,17 @@ impl Rendezvous {
 }
 
 impl Program {
-    // The whole program's request, for the one rank that finds it complete.
-    fn complete(&self) -> Option<JobRequest> {
+    // The whole program's request and its tenant, for the one rank that finds it complete.
+    fn complete(&self) -> Option<(JobRequest, Option<String>)> {
         let mut state = lock(&self.state);
         if state.admitting || state.verdict.is_some() || state.present.len() < state.size as usize {
             return None;
         }
         state.admitting = true;
         let hosts = state.present.values().map(|rank| rank.host.clone()).collect();
-        let Rank { ask, name, user, .. } = state.present.get(&0)?;
-        Some(JobRequest { hosts, ask: ask.clone(), name: name.clone(), user: user.clone() })
+        let Rank { ask, name, user, tenant, wait_ms, .. } = state.present.get(&0)?;
+        let (ask, name, user) = (ask.clone(), name.clone(), user.clone());
+        Some((JobRequest { hosts, ask, name, user, wait_ms: *wait_ms }, tenant.clone()))
     }
 }
 

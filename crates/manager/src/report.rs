@@ -5,6 +5,7 @@ use std::sync::Weak;
 
 use trib_control::Histogram;
 use trib_wire::control::reply::{JobStatus, Resource};
+use trib_wire::control::tenant::TenantStatus;
 
 use crate::ledger::Counts;
 use crate::server::Shared;
@@ -18,6 +19,10 @@ pub struct ManagerReport {
     pub nodes: Vec<(String, bool)>,
     /// Every job, oldest first.
     pub jobs: Vec<JobStatus>,
+    /// Tenants by name, if there is a tenants file.
+    pub tenants: Vec<TenantStatus>,
+    /// Jobs that wait for their turn.
+    pub waiting: usize,
     /// Refusals told, by resource.
     pub refusals: BTreeMap<Resource, u64>,
     /// How long granted requests for a job took.
@@ -47,6 +52,8 @@ impl Observer {
             fabric: fabric.topology.name().to_owned(),
             nodes: fabric.topology.nodes().iter().map(|known| node(&known.name)).collect(),
             jobs: fabric.jobs.list(),
+            tenants: fabric.tenancy.tenants(),
+            waiting: fabric.tenancy.waiting(),
             refusals,
             admitted,
             refused,

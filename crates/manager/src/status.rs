@@ -32,7 +32,14 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
         })
         .collect();
     let time_ms = Some(unix_ms());
-    StatusReport { fabric: fabric.topology.name().into(), time_ms, nodes, jobs: fabric.jobs.list() }
+    StatusReport {
+        fabric: fabric.topology.name().into(),
+        time_ms,
+        nodes,
+        jobs: fabric.jobs.list(),
+        queue: fabric.tenancy.queue(),
+        tenants: fabric.tenancy.tenants(),
+    }
 }
 
 /// What a tool waits for the slowest node.

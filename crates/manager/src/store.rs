@@ -134,15 +134,18 @@ const LAST: &str = "last job";
 #[cfg(test)]
 mod tests {
     use trib_wire::control::jobs::Names;
+    use trib_wire::control::tenant::JobCharge;
 
     use super::*;
 
     fn job(id: u32) -> JobStatus {
         let (name, user, nodes) = ("prog".into(), "ann".into(), vec!["root".into()]);
         let hosts = Names { count: 2, list: "h[0-1]".into() };
-        let (root, around) = ("root".into(), Vec::new());
+        let (root, around): (String, _) = ("root".into(), Vec::new());
         let (since, limits, fallback, adopted) = (5, None, None, false);
-        JobStatus { id: JobId(id), name, user, ranks: 3, nodes, since, hosts, root, around, limits, fallback, adopted }
+        let charge = Some(JobCharge { tenant: Some("astro".into()), root: root.clone(), memory_bytes: vec![9] });
+        let (id, ranks) = (JobId(id), 3);
+        JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
         // Who holds a job may be silent for days; who holds none has no reason to stay.
         let patience = held.is_empty().then_some(IDLE);
         let reply = match channel.recv(patience) {
-            Ok(Request::RequestJob(request)) => job(fabric, &request, held),
+            Ok(Request::RequestJob(request)) => job(fabric, channel, &request, held),
             Ok(Request::Attach(rank)) => match attach(fabric, channel, rank, held) {
                 Some(reply) => reply,
                 None => return Ok(()),
@@ -43,19 +43,19 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
     }
 }
 
-fn job(fabric: &Fabric, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
+fn job(fabric: &Fabric, channel: &Channel, request: &JobRequest, held: &mut Vec<JobId>) -> Reply {
     if let Err(refusal) = check_text(&request.name, &request.user).and_then(|()| room(fabric, held)) {
         fabric.past.refused(fabric.jobs.number(), request, &refusal);
         return Reply::Refused(refusal);
     }
-    match timed(fabric, request) {
+    match timed(fabric, request, channel.peer().tenant.as_deref(), channel) {
         Ok(ticket) => grant(ticket, held),
         Err(refusal) => Reply::Refused(refusal),
     }
 }
 
-fn timed(fabric: &Fabric, request: &JobRequest) -> Result<JobTicket, Refusal> {
-    fabric.ledger.time(|| admit(fabric, request))
+fn timed(fabric: &Fabric, request: &JobRequest, tenant: Option<&str>, channel: &Channel) -> Result<JobTicket, Refusal> {
+    fabric.ledger.time(|| admit(fabric, request, tenant, &|| channel.is_closed()))
 }
 
 fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<JobId>) -> Option<Reply> {
@@ -66,7 +66,8 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<J
     let first = rank.rank == 0;
     let verdict = fabric.rendezvous.attach(
         &rank,
-        |request| timed(fabric, request),
+        channel.peer().tenant.clone(),
+        |request, tenant| timed(fabric, request, tenant, channel),
         |job| end(fabric, job, JobEnd::Lost),
         |refusal, hosts| {
             fabric.past.refused_ranks(fabric.jobs.number(), &rank, hosts, refusal);

@@ -47,9 +47,9 @@ impl From<trib_control::Error> for Failure {
     fn from(error: trib_control::Error) -> Self {
         match error {
             trib_control::Error::Refused(_) => Self::operation(error),
-            trib_control::Error::NoManager
-            | trib_control::Error::BadUrl { .. }
-            | trib_control::Error::BadTenant(_) => Self::Usage(error.to_string()),
+            trib_control::Error::NoManager | trib_control::Error::BadUrl { .. } | trib_control::Error::BadTenant(_) => {
+                Self::Usage(error.to_string())
+            }
             _ => Self::environment(error),
         }
     }

@@ -8,6 +8,8 @@
 //! verdict, broadcast   code i32 | 0 u32 | length u64, then as many bytes
 //! ```
 
+use std::time::Duration;
+
 use trib_wire::control::job::JobTicket;
 use trib_wire::control::request::{JobRequest, Request};
 
@@ -20,18 +22,20 @@ use crate::params::{HOST_MAX, OutOfBand, Params};
 pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, Error> {
     let mut exchange = Exchange { oob, rank: params.rank, size: params.size };
     let limit = params.time_limit();
+    let wait = params.queue_limit();
     let deadline = Deadline::after(limit.clone().unwrap_or_default());
-    let own = limit.and_then(|_| params.host_name());
+    let own = limit.and(wait.clone()).and_then(|_| params.host_name());
+    let wait = wait.unwrap_or_default();
 
     let mut held = None;
     let granted = exchange.gather(&own)?.and_then(|hosts| {
-        let request =
-            JobRequest { hosts, ask: params.quota()?, name: manager::program_name(), user: manager::user_name() };
-        let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline)?;
+        let (name, user) = (manager::program_name(), manager::user_name());
+        let request = JobRequest { hosts, ask: params.quota()?, name, user, wait_ms: manager::wait_ms(wait) };
+        let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline, wait)?;
         held = Some(hold);
         serde_json::to_vec(&ticket).map_err(|cause| Error::broken(&format!("a ticket cannot be written: {cause}")))
     });
-    let joined = share(params, &mut exchange, granted, deadline);
+    let joined = share(params, &mut exchange, granted, deadline, wait);
     match (joined, held) {
         (Ok(mut context), Some(hold)) => {
             context.hold(hold);
@@ -51,8 +55,10 @@ fn share(
     exchange: &mut Exchange,
     granted: Result<Vec<u8>, Error>,
     deadline: Deadline,
+    wait: Duration,
 ) -> Result<Context, Error> {
     let ticket = exchange.bcast(granted)??;
+    let deadline = deadline.after_waiting(wait);
     let taken = serde_json::from_slice::<JobTicket>(&ticket)
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
         .and_then(|ticket| place::take(params, &ticket, deadline));

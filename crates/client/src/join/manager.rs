@@ -1,5 +1,7 @@
 //! Asking the manager for a job.
 
+use std::time::Duration;
+
 use trib_control::{Channel, ManagerUrl};
 use trib_wire::control::hello::Role;
 use trib_wire::control::job::JobTicket;
@@ -10,14 +12,20 @@ use super::{Deadline, Hold};
 use crate::error::Error;
 use crate::params::Params;
 
-/// Sends `request` and takes the ticket. The job lives as long as the hold, if this is rank 0.
-pub(super) fn ask(params: &Params, request: &Request, deadline: Deadline) -> Result<(Hold, JobTicket), Error> {
+/// Sends `request` and takes the ticket, for which the job may `wait` beyond the deadline. The job lives as long as the
+/// hold, if this is rank 0.
+pub(super) fn ask(
+    params: &Params,
+    request: &Request,
+    deadline: Deadline,
+    wait: Duration,
+) -> Result<(Hold, JobTicket), Error> {
     let url = match &params.manager {
         Some(text) => text.parse::<ManagerUrl>()?,
         None => ManagerUrl::from_env()?,
     };
     let channel = Channel::connect(&url, Role::User, deadline.left_for_a_try())?;
-    match channel.ask::<_, Reply>(request, deadline.left_for_a_try())? {
+    match channel.ask::<_, Reply>(request, deadline.plus(wait).left_for_a_try())? {
         Reply::Granted(ticket) if ticket.leaves.len() == params.size as usize => {
             Ok((Hold::new(channel, ticket.job), ticket))
         }
@@ -31,6 +39,11 @@ pub(super) fn ask(params: &Params, request: &Request, deadline: Deadline) -> Res
         Reply::Refused(refusal) => Err(refused(&refusal)),
         other => Err(Error::Manager(format!("the manager answered a request for a job with {other:?}"))),
     }
+}
+
+/// What a request says about waiting.
+pub(super) fn wait_ms(wait: Duration) -> Option<u32> {
+    u32::try_from(wait.as_millis()).ok().filter(|ms| *ms > 0)
 }
 
 /// What a refusal means to the caller.

@@ -44,6 +44,16 @@ impl Deadline {
         Deadline { at: Instant::now() + whole, whole }
     }
 
+    /// The same with `more` before it ends.
+    fn plus(self, more: Duration) -> Deadline {
+        Deadline { at: self.at + more, whole: self.whole }
+    }
+
+    /// What the steps after the manager's answer may take: where the job may have waited for its turn, that does not count.
+    fn after_waiting(self, wait: Duration) -> Deadline {
+        if wait.is_zero() { self } else { Deadline::after(self.whole) }
+    }
+
     fn left(&self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }

@@ -11,6 +11,7 @@ use crate::params::{Params, RENDEZVOUS_ENV, setting};
 /// Joins the job.
 pub(super) fn join(params: &Params) -> Result<Context, Error> {
     let deadline = Deadline::after(params.time_limit()?);
+    let wait = params.queue_limit()?;
     let rendezvous = setting(RENDEZVOUS_ENV)?.ok_or_else(|| {
         Error::Invalid(format!(
             "no out-of-band exchange given and {RENDEZVOUS_ENV} is not set: start the program with `trib run`, or give an \
@@ -25,9 +26,11 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
         ask: params.quota()?,
         name: manager::program_name(),
         user: manager::user_name(),
+        wait_ms: manager::wait_ms(wait),
         patience_ms: Some(u32::try_from(deadline.whole.as_millis()).unwrap_or(u32::MAX).min(PATIENCE_MAX)),
     });
-    let (hold, ticket) = manager::ask(params, &request, deadline)?;
+    let (hold, ticket) = manager::ask(params, &request, deadline, wait)?;
+    let deadline = deadline.after_waiting(wait);
     let joined = place::take(params, &ticket, deadline).and_then(|context| {
         await_all(&context, deadline)?;
         Ok(context)

@@ -30,7 +30,7 @@ pub(super) fn fit(ask: &QuotaAsk, limits: Limits, ground: &Ground<'_>) -> Result
 }
 
 /// Bytes that the job reserves at one aggregation node.
-pub(super) fn bytes(limits: &Limits, site: &Site) -> u64 {
+pub(crate) fn bytes(limits: &Limits, site: &Site) -> u64 {
     let of = |children: &u64| Reservation::of(limits, *children).bytes(limits);
     site.children.iter().map(of).fold(0, u64::saturating_add)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -57,6 +57,22 @@ impl Fabric {
 
     /// With a topology file of this name and text.
     pub fn serving(file: &str, text: &str) -> Self {
+        Self::prepared(file, text, |_| None)
+    }
+
+    /// With a topology, a tenants file and credentials for these tenants.
+    pub fn with_tenants(topology: &str, tenants: &str, names: &[&str]) -> Self {
+        Self::prepared("topology.toml", topology, |folder| {
+            for name in names {
+                Credentials::add_tenant(folder, name).unwrap();
+            }
+            let file = folder.join("tenants.toml");
+            std::fs::write(&file, tenants).unwrap();
+            Some(file)
+        })
+    }
+
+    fn prepared(file: &str, text: &str, tenants: impl FnOnce(&Path) -> Option<PathBuf>) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let unique = format!("trib-manager-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(unique);
@@ -65,7 +81,8 @@ impl Fabric {
         std::fs::write(&topology, text).unwrap();
         let state = Some(folder.join("jobs"));
         let listen = "127.0.0.1:0".parse().unwrap();
-        let mut options = Options { listen, topology, credentials: folder.clone(), state };
+        let tenants = tenants(&folder);
+        let mut options = Options { listen, topology, credentials: folder.clone(), state, tenants };
         let manager = Manager::bind(&options).unwrap();
         let address = manager.address();
         options.listen = address;
@@ -95,6 +112,12 @@ impl Fabric {
         User(Channel::connect(&self.url(), Role::User, LIMIT).unwrap())
     }
 
+    /// A user with a tenant's certificate.
+    pub fn tenant(&self, name: &str) -> User {
+        let (host, folder) = (self.address.ip().to_string(), self.folder.join("tenants").join(name));
+        User(Channel::connect(&ManagerUrl::new(host, self.address.port(), folder), Role::User, LIMIT).unwrap())
+    }
+
     pub fn node(&self, name: &str, manner: Manner) -> Node {
         let node = Node::connect(self, name, manner);
         assert_eq!(node.next(), ManagerMessage::Registered);
@@ -122,6 +145,8 @@ impl Drop for Fabric {
 #[derive(Clone)]
 pub enum Manner {
     Installs,
+    /// The same, but its ranks never leave.
+    Drains,
     Rejects(Refusal),
     Ignores,
     HangsUp,
@@ -151,12 +176,13 @@ impl Node {
                     _ => {}
                 }
                 let answer = match (&message, &manner) {
-                    (ManagerMessage::Install(grant), Manner::Installs) => {
+                    (ManagerMessage::Install(grant), Manner::Installs | Manner::Drains) => {
                         Some(NodeMessage::Installed { job: grant.job, node: grant.node })
                     }
                     (ManagerMessage::Install(grant), Manner::Rejects(refusal)) => {
                         Some(NodeMessage::Rejected { job: grant.job, node: grant.node, refusal: refusal.clone() })
                     }
+                    (ManagerMessage::End { job }, Manner::Installs) => Some(NodeMessage::Left { job: *job }),
                     (ManagerMessage::Install(_), Manner::HangsUp) => return inner.close(),
                     (ManagerMessage::QueryCounters, Manner::Installs) => {
                         Some(NodeMessage::Counters(BTreeMap::from([("frames".into(), 7)])))
@@ -216,7 +242,13 @@ impl User {
 
     pub fn job(&self, hosts: &[&str], ask: QuotaAsk) -> Result<JobTicket, Refusal> {
         let hosts = hosts.iter().map(|host| host.to_string()).collect();
-        verdict(self.ask(&Request::RequestJob(JobRequest { hosts, ask, name: "prog".into(), user: "ann".into() })))
+        verdict(self.ask(&Request::RequestJob(JobRequest {
+            hosts,
+            ask,
+            name: "prog".into(),
+            user: "ann".into(),
+            wait_ms: None,
+        })))
     }
 
     pub fn jobs(&self) -> JobsReport {
@@ -248,6 +280,7 @@ pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> A
         name: "prog".into(),
         user: "ann".into(),
         patience_ms: Some(patience_ms),
+        wait_ms: None,
     }
 }
 

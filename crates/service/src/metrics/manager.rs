@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use trib_manager::ManagerReport;
+use trib_wire::control::tenant::{TenantAmount, TenantAt, TenantStatus};
 
 use super::page::Page;
 use super::process;
@@ -12,7 +13,8 @@ use crate::settings::Daemon;
 pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
     let mut page = Page::default();
     process::add_to(&mut page, Daemon::Manager, began);
-    let ManagerReport { fabric, nodes, jobs, refusals, admitted, refused, established, handshaking } = report;
+    let ManagerReport { fabric, nodes, jobs, tenants, waiting, refusals, admitted, refused, established, handshaking } =
+        report;
     page.metric("tributary_fabric_info").sample(&[fabric], 1);
     let mut up = page.metric("tributary_node_up");
     for (name, connected) in nodes {
@@ -36,6 +38,8 @@ pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
             used.sample(&[number, node], 1);
         }
     }
+    page.metric("tributary_jobs_waiting").sample(&[], waiting);
+    add_tenants(&mut page, tenants);
     page.metric("tributary_admission_seconds").histogram(&["admitted"], admitted).histogram(&["refused"], refused);
     let mut refusals_total = page.metric("tributary_refusals_total");
     for (resource, count) in refusals {
@@ -43,6 +47,34 @@ pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
     }
     page.metric("tributary_connections").sample(&["established"], established).sample(&["handshake"], handshaking);
     page.into_text()
+}
+
+fn add_tenants(page: &mut Page, tenants: &[TenantStatus]) {
+    let mut jobs = page.metric("tributary_tenant_jobs");
+    for tenant in tenants {
+        jobs.sample(&[&tenant.name, "running"], tenant.jobs.used).sample(&[&tenant.name, "waiting"], tenant.waiting);
+    }
+    let amounts = |tenant: &TenantStatus| -> Vec<(String, &'static str, TenantAmount)> {
+        let at = |at: &TenantAt| {
+            let rows = [("groups", at.groups), ("osts", at.osts), ("streams", at.streams), ("memory", at.memory_bytes)];
+            rows.map(|(resource, amount)| (at.node.clone(), resource, amount))
+        };
+        tenant.nodes.iter().flat_map(at).collect()
+    };
+    let mut used = page.metric("tributary_tenant_used");
+    for tenant in tenants {
+        for (node, resource, amount) in amounts(tenant) {
+            used.sample(&[&tenant.name, &node, resource], amount.used);
+        }
+    }
+    let mut limits = page.metric("tributary_tenant_limit");
+    for tenant in tenants {
+        for (node, resource, amount) in amounts(tenant) {
+            if let Some(limit) = amount.limit {
+                limits.sample(&[&tenant.name, &node, resource], limit);
+            }
+        }
+    }
 }
 
 /// The resource as control messages name it.
@@ -83,7 +115,23 @@ mod tests {
                 fallback: None,
                 limits: None,
                 adopted: true,
+                charge: None,
             }],
+            tenants: vec![TenantStatus {
+                name: "astro".into(),
+                priority: 0,
+                hosts: 0,
+                jobs: TenantAmount { used: 1, limit: Some(8), reserved: 0 },
+                waiting: 3,
+                nodes: vec![TenantAt {
+                    node: "spine".into(),
+                    groups: TenantAmount { used: 5, limit: None, reserved: 0 },
+                    osts: TenantAmount { used: 0, limit: None, reserved: 0 },
+                    streams: TenantAmount { used: 4, limit: Some(16), reserved: 2 },
+                    memory_bytes: TenantAmount { used: 1 << 30, limit: None, reserved: 0 },
+                }],
+            }],
+            waiting: 3,
             refusals: BTreeMap::from([(Resource::StreamThreshold, 2)]),
             admitted,
             refused: Histogram::default(),
@@ -101,6 +149,11 @@ mod tests {
             "tributary_job_admitted_timestamp_seconds{job_id=\"7\",program=\"train\",user=\"ann\"} 1700000000",
             "tributary_job_node_info{job_id=\"7\",node=\"spine\"} 1",
             "tributary_refusals_total{resource=\"stream_threshold\"} 2",
+            "tributary_jobs_waiting 3",
+            "tributary_tenant_jobs{tenant=\"astro\",state=\"running\"} 1",
+            "tributary_tenant_jobs{tenant=\"astro\",state=\"waiting\"} 3",
+            "tributary_tenant_used{tenant=\"astro\",node=\"spine\",resource=\"memory\"} 1073741824",
+            "tributary_tenant_limit{tenant=\"astro\",node=\"spine\",resource=\"streams\"} 16",
             "tributary_connections{state=\"established\"} 5",
             "tributary_admission_seconds_count{result=\"admitted\"} 1",
             "tributary_admission_seconds_count{result=\"refused\"} 0",

@@ -112,11 +112,30 @@ pub const METRICS: &[Metric] = &[
         &["job_id", "node"],
         "Always 1; an aggregation node that an admitted job uses",
     ),
+    of_manager("tributary_jobs_waiting", Type::Gauge, &[], "Jobs that wait for quota that others have"),
+    of_manager(
+        "tributary_tenant_jobs",
+        Type::Gauge,
+        &["tenant", "state"],
+        "Jobs of a tenant of the tenants file, `running` or `waiting`; `*` is all that the file does not name",
+    ),
+    of_manager(
+        "tributary_tenant_used",
+        Type::Gauge,
+        &["tenant", "node", "resource"],
+        "What a tenant's jobs have at an aggregation node: `groups`, `osts`, `streams`, or bytes of buffers (`memory`)",
+    ),
+    of_manager(
+        "tributary_tenant_limit",
+        Type::Gauge,
+        &["tenant", "node", "resource"],
+        "The most of it that the tenant could have there, where that is bounded",
+    ),
     of_manager(
         "tributary_admission_seconds",
         Type::Histogram,
         &["result"],
-        "How long a request for a job took from its plan to its last installation, by whether it was `admitted` or `refused`",
+        "How long a request for a job took from its plan to its last installation, with what it waited for quota, by whether it was `admitted` or `refused`",
     ),
     of_manager(
         "tributary_refusals_total",

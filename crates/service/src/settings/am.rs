@@ -17,6 +17,8 @@ pub struct ManagerSettings {
     pub listen: SocketAddr,
     /// Where its jobs are kept for the next manager.
     pub state: Option<PathBuf>,
+    /// Who may use how much.
+    pub tenants: Option<PathBuf>,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
     /// What is logged.
@@ -32,6 +34,7 @@ impl From<Values> for ManagerSettings {
             credentials: values.path("credentials"),
             listen: values.address("listen"),
             state: values.optional_path("state"),
+            tenants: values.optional_path("tenants"),
             metrics: values.optional_address("metrics"),
             log: values.text("log"),
             log_file: values.optional_path("log_file"),
@@ -79,6 +82,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         meaning: "Where to keep the admitted jobs: a manager that is killed and started again knows them",
         example: "/var/lib/tributary/am.jobs",
+    },
+    Setting {
+        name: "tenants",
+        option: "tenants",
+        variable: "TRIB_AM_TENANTS",
+        kind: Kind::File,
+        default: Default::Off,
+        unit: "",
+        meaning: "Who may use how much: tenants with limits, reservations and priorities, and what nodes have (tenants.md)",
+        example: "/etc/tributary/tenants.toml",
     },
     metrics("TRIB_AM_METRICS", "10.0.0.1:9101"),
     LOG,

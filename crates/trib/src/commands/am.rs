@@ -40,12 +40,12 @@ impl Arguments {
         };
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
-        let ManagerSettings { topology, credentials, listen, state, .. } = settings;
+        let ManagerSettings { topology, credentials, listen, state, tenants, .. } = settings;
         let began = SystemTime::now();
         let watch = |observer: trib_manager::Observer| {
             metrics::serve(exporter, move || Some(manager_page(&observer.report()?, began)))
         };
-        let options = trib_manager::Options { listen, topology, credentials, state };
+        let options = trib_manager::Options { listen, topology, credentials, state, tenants };
         trib_manager::run(&options, watch).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -56,5 +56,6 @@ Examples:
   trib credentials /etc/tributary
   trib am --topology /etc/tributary/topology.toml --credentials /etc/tributary --listen 10.0.0.1:7070
   trib am --topology /etc/slurm/topology.conf --credentials . --state /var/lib/tributary/jobs
+  trib am --topology fabric.toml --credentials . --tenants tenants.toml
   trib am --print-config > /etc/tributary/am.toml
   trib am --config /etc/tributary/am.toml";

@@ -20,6 +20,7 @@ mod service;
 mod shell;
 mod sim;
 mod status;
+mod tenants;
 mod topology;
 
 use std::path::PathBuf;

@@ -32,6 +32,10 @@ pub struct Arguments {
     /// Seconds from SIGTERM to SIGKILL, once the job is to end
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
     grace: f64,
+    /// Seconds that the job may wait for quota that others have, at most 3600; else it is refused at once [default: what
+    /// TRIB_WAIT_MS says]
+    #[arg(long, value_name = "SECONDS", value_parser = wait)]
+    wait: Option<Duration>,
     #[command(flatten)]
     manager: ManagerOption,
     /// The program and its arguments
@@ -43,9 +47,9 @@ impl Arguments {
     /// Starts the ranks and waits for them.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let Self { ranks, hosts, label, grace, manager, program } = self;
+        let Self { ranks, hosts, label, grace, wait, manager, program } = self;
         let grace = Duration::from_secs_f64(grace);
-        let job = Job { ranks, hosts, label, grace, manager: manager.manager, program };
+        let job = Job { ranks, hosts, label, grace, wait, manager: manager.manager, program };
         Ok(match job.run()? {
             Verdict::Succeeded => ExitCode::SUCCESS,
             Verdict::Failed(code) => ExitCode::from(code),
@@ -58,7 +62,17 @@ fn seconds(text: &str) -> Result<f64, String> {
     if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("0 to 86400 seconds".to_owned()) }
 }
 
+fn wait(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if (0.0..=3600.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("0 to 3600 seconds".to_owned())
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   trib run -n 8 -- ./program --its-own-option
+  trib run -n 8 --wait 600 -- ./program
   trib run -n 8 --label --hosts h0,h1,h2,h3 -- python3 train.py";

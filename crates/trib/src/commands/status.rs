@@ -10,11 +10,12 @@ use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
 
 use super::manager_option::{ManagerOption, unexpected};
+use super::tenants;
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
 
-/// Show the fabric's nodes, jobs and counters
+/// Show the fabric's nodes, jobs, tenants and counters
 ///
 /// Asks the manager, which asks its nodes; a node that does not answer within a second is shown without counters.
 #[derive(Args, Debug)]
@@ -74,6 +75,7 @@ fn tables(report: &StatusReport, all: bool) -> String {
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }
+    text += &tenants::tables(report);
     if let Some((table, hidden)) = counters(nodes, all) {
         write!(text, "\n{table}").expect("writing to memory cannot fail");
         if hidden > 0 {

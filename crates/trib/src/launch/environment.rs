@@ -14,17 +14,19 @@ pub(super) struct Environment<'a> {
     size: u32,
     hosts: &'a [String],
     manager: Option<&'a str>,
+    wait_ms: Option<u128>,
     rendezvous: String,
 }
 
 impl<'a> Environment<'a> {
     /// Draws the name under which the ranks meet.
     pub(super) fn new(job: &'a Job) -> Result<Self, Failure> {
-        let Job { ranks: size, hosts, manager, .. } = job;
+        let Job { ranks: size, hosts, manager, wait, .. } = job;
         if hosts.len() > *size as usize {
             return Err(Failure::Usage(format!("{} hosts but only {size} ranks: every host needs one", hosts.len())));
         }
-        Ok(Self { size: *size, hosts, manager: manager.as_deref(), rendezvous: random_name()? })
+        let wait_ms = wait.map(|wait| wait.as_millis());
+        Ok(Self { size: *size, hosts, manager: manager.as_deref(), wait_ms, rendezvous: random_name()? })
     }
 
     /// The command of one rank.
@@ -39,6 +41,9 @@ impl<'a> Environment<'a> {
             .env("TRIB_RENDEZVOUS", &self.rendezvous);
         if let Some(manager) = self.manager {
             command.env("TRIB_MANAGER", manager);
+        }
+        if let Some(ms) = self.wait_ms {
+            command.env("TRIB_WAIT_MS", ms.to_string());
         }
         if let Some(host) = host {
             command.env("TRIB_HOST", host);
@@ -73,7 +78,7 @@ mod tests {
 
     fn places(size: u32, hosts: &[&str]) -> Vec<(Option<String>, u32)> {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
-        let environment = Environment { size, hosts: &hosts, manager: None, rendezvous: String::new() };
+        let environment = Environment { size, hosts: &hosts, manager: None, wait_ms: None, rendezvous: String::new() };
         (0..size).map(|rank| environment.place(rank)).map(|(host, local)| (host.map(str::to_owned), local)).collect()
     }
 

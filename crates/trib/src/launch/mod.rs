@@ -35,6 +35,8 @@ pub struct Job {
     pub label: bool,
     /// From SIGTERM to SIGKILL.
     pub grace: Duration,
+    /// What the ranks get as `TRIB_WAIT_MS`; `None` to leave it as it is.
+    pub wait: Option<Duration>,
     /// What the ranks get as `TRIB_MANAGER`; `None` to leave it unset.
     pub manager: Option<String>,
     /// Program and arguments.

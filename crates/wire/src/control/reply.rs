@@ -9,6 +9,7 @@ use core::net::SocketAddr;
 use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
 use super::jobs::{Fallback, JobsReport, Names, PastJob};
+use super::tenant::{JobCharge, QueuedJob, TenantStatus};
 use crate::ids::JobId;
 
 /// What a refused request wanted too much of, or what is missing for it.
@@ -139,6 +140,9 @@ pub struct JobStatus {
     /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its ranks are at its nodes.
     #[serde(default)]
     pub adopted: bool,
+    /// Whom it counts for, and what it takes where.
+    #[serde(default)]
+    pub charge: Option<JobCharge>,
 }
 
 /// The fabric at one moment.
@@ -153,6 +157,12 @@ pub struct StatusReport {
     pub nodes: Vec<NodeStatus>,
     /// Every job, oldest first.
     pub jobs: Vec<JobStatus>,
+    /// Jobs that wait for their turn, the first to go first.
+    #[serde(default)]
+    pub queue: Vec<QueuedJob>,
+    /// Tenants by name, if the manager has a tenants file.
+    #[serde(default)]
+    pub tenants: Vec<TenantStatus>,
 }
 
 /// An answer.

@@ -48,6 +48,9 @@ pub struct JobRequest {
     pub name: String,
     /// Who runs it, as the program itself says; shown by the status, never used to decide.
     pub user: String,
+    /// How long it may wait for quota that others have, milliseconds, at most 3,600,000. Without it: it is refused at once.
+    #[serde(default)]
+    pub wait_ms: Option<u32>,
 }
 
 /// One rank of a program without an out-of-band exchange; the manager brings the ranks together.
@@ -71,6 +74,9 @@ pub struct Attachment {
     /// Without it: 60,000.
     #[serde(default)]
     pub patience_ms: Option<u32>,
+    /// How long the job may wait for quota that others have, once all ranks are here; rank 0's counts. As in [`JobRequest`].
+    #[serde(default)]
+    pub wait_ms: Option<u32>,
 }
 
 /// A request. A job lives until `EndJob`, or until the connection that got it (rank 0's, for a

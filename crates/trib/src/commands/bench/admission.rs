@@ -46,6 +46,7 @@ impl Arguments {
             ask: QuotaAsk::default(),
             name: "trib bench admission".into(),
             user: String::new(),
+            wait_ms: None,
         });
         let (mut admitted, mut nodes) = (Vec::new(), 0);
         for _ in 0..self.times {

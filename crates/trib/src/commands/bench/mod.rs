@@ -149,6 +149,7 @@ impl Collectives {
             label: false,
             grace: Duration::from_secs(5),
             program: std::iter::once(itself.into()).chain(self.rank_arguments()).collect(),
+            wait: None,
             manager: self.manager.manager,
             hosts: self.hosts,
         };

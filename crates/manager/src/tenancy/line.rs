@@ -1,0 +1,251 @@
+//! The book, shared by connections, and the line of those that wait.
+//!
+//! ```text
+//!   enter --fits, and nobody before lacks it--> charged --dropped--> given back, and the line moves up
+//!     `-------------> waits ------turn---------^
+//!                       `--- patience over, or the asker is gone --> refused, and the line moves up
+//! ```
+//! Who has the higher priority stands first, and among equals who came first. The first that does not fit keeps what it waits for, as far
+//! as others would take it: nobody behind gets that, so no job starves. Those behind that need something else pass. Whoever gives
+//! something back moves the line up for all; who waits sleeps until then, but for a look at its connection now and then.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use trib_wire::control::reply::Refusal;
+use trib_wire::ids::JobId;
+
+use super::book::{Book, Claim, Scope, Shortage};
+use super::policy::Policy;
+use super::refusal::{self, End};
+
+/// Who asks for a job.
+pub(crate) struct Applicant<'a> {
+    /// The program's name.
+    pub name: &'a str,
+    /// Who runs it, as it says.
+    pub user: &'a str,
+    /// The tenant of its certificate.
+    pub tenant: Option<&'a str>,
+    /// Ranks.
+    pub ranks: u32,
+    /// Whether nobody waits for the answer any more; asked with a lock held, so it must not wait.
+    pub is_gone: &'a dyn Fn() -> bool,
+}
+
+/// The book and the line.
+pub(crate) struct Line {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+pub(super) struct State {
+    pub book: Book,
+    policy: Arc<Policy>,
+    pub charged: BTreeMap<u64, Charged>,
+    /// In the order of their turns.
+    pub waiting: Vec<Waiting>,
+    last: u64,
+}
+
+/// A claim in the book.
+pub(super) struct Charged {
+    pub claim: Claim,
+    /// Not yet known while the job is installed.
+    pub job: Option<JobId>,
+    /// The job has ended, and is still at a node.
+    pub ended: bool,
+}
+
+/// A claim in the line.
+pub(super) struct Waiting {
+    number: u64,
+    pub priority: i32,
+    pub claim: Claim,
+    pub name: String,
+    pub user: String,
+    pub tenant: Option<String>,
+    pub ranks: u32,
+    pub since: SystemTime,
+    turn: bool,
+    /// What it lacked when the line last moved.
+    pub lacks: Option<Shortage>,
+}
+
+/// A claim that is in the book until this is dropped.
+pub(crate) struct Charge {
+    line: Arc<Line>,
+    number: u64,
+}
+
+impl Line {
+    /// With nobody in it.
+    pub(super) fn new(policy: Arc<Policy>) -> Self {
+        let book = Book::new(policy.clone());
+        let state = State { book, policy, charged: BTreeMap::new(), waiting: Vec::new(), last: 0 };
+        Line { state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    /// Enters what a job of an earlier manager has.
+    pub(super) fn adopt(self: &Arc<Self>, job: JobId, claim: Claim) -> Charge {
+        let mut state = self.lock();
+        state.last += 1;
+        let number = state.last;
+        state.charge(number, claim, Some(job));
+        Charge { line: self.clone(), number }
+    }
+
+    /// Takes a claim when it fits and it is its turn, and tells whether it had to wait for that.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        claim: Claim,
+        applicant: &Applicant<'_>,
+        patience: Duration,
+    ) -> Result<(Charge, bool), Refusal> {
+        let end = Instant::now() + patience;
+        let mut state = self.lock();
+        if let Err(shortage) = state.book.check_alone(&claim) {
+            return Err(refusal::never(&claim.tenant, &shortage));
+        }
+        let number = state.queue(claim, applicant);
+        self.advance(&mut state);
+        let mut waited = false;
+        loop {
+            let at = state.place_of(number);
+            if state.waiting[at].turn {
+                state.waiting.remove(at);
+                return Ok((Charge { line: self.clone(), number }, waited));
+            }
+            // Who does not wait stands in the line for this moment only, so as not to pass those before.
+            let full = !patience.is_zero() && !waited && state.waiting.len() > WAITING_MAX;
+            let why = match () {
+                () if full => Some(End::Full),
+                () if Instant::now() >= end => Some(End::Over(patience)),
+                () if (applicant.is_gone)() => Some(End::Gone),
+                () => None,
+            };
+            if let Some(why) = why {
+                let refusal = refusal::of_waiting(&state, at, why);
+                state.waiting.remove(at);
+                self.advance(&mut state);
+                return Err(refusal);
+            }
+            waited = true;
+            let turn = GLANCE.min(end.saturating_duration_since(Instant::now()));
+            state = self.moved.wait_timeout(state, turn).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Looks at everything.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.lock())
+    }
+
+    fn advance(&self, state: &mut State) {
+        if state.advance() {
+            self.moved.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn queue(&mut self, claim: Claim, applicant: &Applicant<'_>) -> u64 {
+        self.last += 1;
+        let (number, priority) = (self.last, self.policy.priority(&claim.tenant));
+        let at = self.waiting.partition_point(|other| other.priority >= priority);
+        let waiting = Waiting {
+            number,
+            priority,
+            claim,
+            name: applicant.name.into(),
+            user: applicant.user.into(),
+            tenant: applicant.tenant.map(Into::into),
+            ranks: applicant.ranks,
+            since: SystemTime::now(),
+            turn: false,
+            lacks: None,
+        };
+        self.waiting.insert(at, waiting);
+        number
+    }
+
+    fn place_of(&self, number: u64) -> usize {
+        self.waiting.iter().position(|waiting| waiting.number == number).expect("only its own thread takes it out")
+    }
+
+    fn charge(&mut self, number: u64, claim: Claim, job: Option<JobId>) {
+        self.book.take(&claim);
+        self.charged.insert(number, Charged { claim, job, ended: false });
+    }
+
+    /// Gives whoever can go its turn; tells whether anybody can.
+    fn advance(&mut self) -> bool {
+        let mut kept: Vec<(usize, Scope)> = Vec::new();
+        let mut moved = false;
+        for at in 0..self.waiting.len() {
+            if self.waiting[at].turn {
+                continue;
+            }
+            let claim = &self.waiting[at].claim;
+            let lacks = self.book.check(claim).err();
+            match &lacks {
+                Some(shortage) => {
+                    self.book.keep(claim, shortage.scope);
+                    kept.push((at, shortage.scope));
+                }
+                None => {
+                    let (number, claim) = (self.waiting[at].number, claim.clone());
+                    self.charge(number, claim, None);
+                    self.waiting[at].turn = true;
+                    moved = true;
+                }
+            }
+            self.waiting[at].lacks = lacks;
+        }
+        for (at, scope) in kept {
+            self.book.let_go(&self.waiting[at].claim, scope);
+        }
+        moved
+    }
+}
+
+impl Charge {
+    /// Says which job it is.
+    pub(super) fn attribute(&self, job: JobId) {
+        self.change(|charged| charged.job = Some(job));
+    }
+
+    /// Says that the job has ended and is still at a node.
+    pub(super) fn end(&self) {
+        self.change(|charged| charged.ended = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Charged)) {
+        if let Some(charged) = self.line.lock().charged.get_mut(&self.number) {
+            change(charged);
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let mut state = self.line.lock();
+        if let Some(Charged { claim, .. }) = state.charged.remove(&self.number) {
+            state.book.give_back(&claim);
+            self.line.advance(&mut state);
+        }
+    }
+}
+
+/// How often the connection of one who waits is looked at.
+const GLANCE: Duration = Duration::from_millis(250);
+/// Most that wait at once: each has a thread of the manager.
+const WAITING_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests;

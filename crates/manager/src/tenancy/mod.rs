@@ -1,0 +1,165 @@
+//! Who may use how much: tenants with their limits, what is kept for them, and the line in which jobs wait for their turn.
+//!
+//! ```text
+//!   file       the tenants file, with line, cause and remedy of every slip
+//!     policy   what it says, checked: capacities, limits, reservations, priorities, hosts
+//!   amounts    what is counted, and shares of it
+//!   book       who has how much where; whether a job's claim fits (no clock, no lock)
+//!     line     the book shared by connections: a claim is taken at once, waits for its turn, or is refused
+//!     refusal  a shortage in words
+//!   holdings   the claims of jobs that live, or have ended and are still at a node
+//!   report     tenants and the line, for the status
+//! ```
+//! What a job takes is counted at every aggregation node of its tree, by the limits that the nodes hold it to, so no
+//! job can use more than it is counted for. Invariants: while a policy stands, no limit and no capacity is exceeded, and what is kept for a
+//! tenant it can have at any time; a claim is given back when its job has ended and left its nodes, whatever ended it.
+
+mod amounts;
+mod book;
+mod file;
+mod holdings;
+mod line;
+mod policy;
+mod refusal;
+mod report;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trib_topology::{LimitTable, Topology};
+use trib_wire::control::job::Limits;
+use trib_wire::control::reply::{JobStatus, Refusal};
+use trib_wire::control::tenant::{JobCharge, QueuedJob, TenantStatus};
+use trib_wire::ids::JobId;
+
+use self::amounts::{Amounts, Kind};
+use self::book::{Claim, Place};
+pub use self::file::PolicyError;
+use self::holdings::Holdings;
+pub(crate) use self::line::Applicant;
+use self::line::{Charge, Line};
+use self::policy::Policy;
+
+/// Tenants, and what the jobs of each hold.
+pub(crate) struct Tenancy {
+    policy: Arc<Policy>,
+    line: Arc<Line>,
+    holdings: Holdings,
+}
+
+impl Tenancy {
+    /// By the file's policy, or without one; `jobs` are there already and count, whether they fit or not.
+    pub(crate) fn new(file: Option<&Path>, topology: &Topology, jobs: &[JobStatus]) -> Result<Self, PolicyError> {
+        let policy = Arc::new(file.map(|file| Policy::load(file, topology)).transpose()?.unwrap_or_default());
+        let line = Arc::new(Line::new(policy.clone()));
+        let holdings = Holdings::default();
+        for job in jobs {
+            if let (Some(charge), Some(limits)) = (&job.charge, &job.limits) {
+                let claim = claim(&policy, charge, limits, &job.nodes);
+                holdings.add(job.id, line.adopt(job.id, claim), &job.nodes);
+            }
+        }
+        Ok(Tenancy { policy, line, holdings })
+    }
+
+    /// The fabric's limits for a tenant's job: defaults are shares where the policy says so, and never more than the tenant
+    /// could ever have. Maxima stay: who asks for too much is told so by `enter`.
+    pub(crate) fn table(&self, tenant: Option<&str>, table: &LimitTable) -> LimitTable {
+        self.policy.lower(self.policy.key(tenant), table)
+    }
+
+    /// Refuses hosts that are kept for another tenant.
+    pub(crate) fn check_hosts(&self, tenant: Option<&str>, hosts: &[String]) -> Result<(), Refusal> {
+        let own = self.policy.key(tenant);
+        let foreign = |host: &String| self.policy.keeper_of(host).filter(|keeper| *keeper != own);
+        match hosts.iter().find_map(|host| Some((host, foreign(host)?))) {
+            Some((host, keeper)) => Err(refusal::kept_host(host, own, keeper)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what a job will use, as soon as it fits and it is the job's turn, within `patience`. Gives also whether it had
+    /// to wait.
+    pub(crate) fn enter(
+        &self,
+        applicant: &Applicant<'_>,
+        charge: &JobCharge,
+        limits: &Limits,
+        nodes: &[String],
+        patience: Duration,
+    ) -> Result<(Charge, bool), Refusal> {
+        self.line.enter(claim(&self.policy, charge, limits, nodes), applicant, patience.min(PATIENCE_MAX))
+    }
+
+    /// Keeps a charge as long as the job lives, and as long as it is at one of its nodes.
+    pub(crate) fn hold(&self, job: JobId, charge: Charge, nodes: &[String]) {
+        charge.attribute(job);
+        self.holdings.add(job, charge, nodes);
+    }
+
+    /// The job has ended: its charge is given back when its nodes say that its ranks have left.
+    pub(crate) fn end(&self, job: JobId) {
+        self.holdings.end(job);
+    }
+
+    /// The job is nowhere.
+    pub(crate) fn release(&self, job: JobId) {
+        self.holdings.release(job);
+    }
+
+    /// The job is not at this node any more.
+    pub(crate) fn left(&self, node: &str, job: JobId) {
+        self.holdings.left(node, job);
+    }
+
+    /// The node is gone, and with it all that was there.
+    pub(crate) fn lost(&self, node: &str) {
+        self.holdings.lost(node);
+    }
+
+    /// Every tenant of the policy, and the rest as one.
+    pub(crate) fn tenants(&self) -> Vec<TenantStatus> {
+        self.line.with(|state| report::tenants(&self.policy, state))
+    }
+
+    /// Jobs that wait, the first to go first.
+    pub(crate) fn queue(&self) -> Vec<QueuedJob> {
+        self.line.with(report::queue)
+    }
+
+    /// How many jobs wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.line.with(|state| state.waiting.len())
+    }
+
+    /// Takes every lock once.
+    pub(crate) fn touch(&self) {
+        self.holdings.touch();
+        self.line.with(|_| ());
+    }
+}
+
+/// What a job takes where.
+fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String]) -> Claim {
+    let streams = u64::from(limits.streams);
+    let job = Amounts::of(&[(Kind::Jobs, 1)]);
+    let at_node = |(node, memory): (&String, &u64)| {
+        let amounts = Amounts::of(&[
+            (Kind::Jobs, 1),
+            (Kind::Groups, u64::from(limits.groups)),
+            (Kind::Osts, u64::from(limits.osts)),
+            (Kind::Streams, streams),
+            (Kind::Memory, *memory),
+        ]);
+        (Place::Node(node.clone()), amounts)
+    };
+    let root = Amounts::of(&[(Kind::Jobs, 1), (Kind::Streams, streams)]);
+    let mut wants = vec![(Place::Fabric, job)];
+    wants.extend(nodes.iter().zip(&charge.memory_bytes).map(at_node));
+    wants.push((Place::Root(charge.root.clone()), root));
+    Claim { tenant: policy.key(charge.tenant.as_deref()).to_owned(), wants }
+}
+
+/// What a connection may keep a thread of the manager for.
+const PATIENCE_MAX: Duration = Duration::from_secs(3600);

@@ -1,0 +1,157 @@
+//! What the file says, checked.
+
+use std::collections::BTreeMap;
+
+use trib_topology::{Bound, LimitTable};
+
+use super::amounts::{Amounts, Caps, Kind, Share};
+use super::book::Place;
+
+/// The tenant that stands for all that the file does not name, and for programs whose certificate names none.
+pub(crate) const OTHERS: &str = "*";
+
+/// Who may use how much.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Policy {
+    /// What one aggregation node has for all jobs.
+    pub node: Caps,
+    /// What the jobs may have whose trees have their root at one aggregation node.
+    pub root: Caps,
+    /// Of a node: what a job gets that does not ask.
+    pub share: Option<Share>,
+    pub tenants: BTreeMap<String, Tenant>,
+    /// Hosts, and for whom they are kept.
+    pub hosts: BTreeMap<String, String>,
+}
+
+/// One tenant.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Tenant {
+    /// Whose is higher goes first.
+    pub priority: i32,
+    /// Of the fabric: jobs.
+    pub fabric: Caps,
+    /// Of one aggregation node: the rest.
+    pub node: Caps,
+    /// Of every capacity: what nobody else may take.
+    pub reserve: Option<Share>,
+}
+
+impl Policy {
+    /// Under which name a tenant's jobs count.
+    pub(crate) fn key<'a>(&self, tenant: Option<&'a str>) -> &'a str {
+        tenant.filter(|name| self.tenants.contains_key(*name)).unwrap_or(OTHERS)
+    }
+
+    /// For whom a host is kept. Names are looked up as the topology does it: in full, else up to the first dot.
+    pub(crate) fn keeper_of(&self, host: &str) -> Option<&str> {
+        let short = host.split('.').next().unwrap_or(host);
+        [host, short].into_iter().find_map(|name| self.hosts.get(name)).map(String::as_str)
+    }
+
+    /// Whose is higher goes first.
+    pub(crate) fn priority(&self, tenant: &str) -> i32 {
+        self.tenants.get(tenant).map_or(0, |tenant| tenant.priority)
+    }
+
+    /// What there is at a place for all tenants together.
+    pub(crate) fn capacity(&self, place: &Place) -> Caps {
+        match place {
+            Place::Fabric => Caps::default(),
+            Place::Node(_) => self.node,
+            Place::Root(_) => self.root,
+        }
+    }
+
+    /// The most that a tenant may have at a place.
+    pub(crate) fn limit(&self, tenant: &str, place: &Place) -> Caps {
+        match (self.tenants.get(tenant), place) {
+            (Some(tenant), Place::Fabric) => tenant.fabric,
+            (Some(tenant), Place::Node(_)) => tenant.node,
+            _ => Caps::default(),
+        }
+    }
+
+    /// What is kept for a tenant at a place.
+    pub(crate) fn reserved(&self, tenant: &str, place: &Place) -> Amounts {
+        let Some(share) = self.tenants.get(tenant).and_then(|tenant| tenant.reserve) else { return Amounts::default() };
+        let capacity = self.capacity(place);
+        Amounts::of(&Kind::ALL.map(|kind| (kind, capacity.get(kind).map_or(0, |amount| share.of(amount)))))
+    }
+
+    /// The most that a tenant could have at a place with nobody else there.
+    pub(crate) fn entitlement(&self, tenant: &str, place: &Place, kind: Kind) -> Option<u64> {
+        let limit = self.limit(tenant, place).get(kind);
+        let room = self.capacity(place).get(kind).map(|capacity| {
+            let others = self.tenants.keys().filter(|name| *name != tenant);
+            let kept: u64 = others.map(|name| self.reserved(name, place).get(kind)).sum();
+            capacity.saturating_sub(kept)
+        });
+        [limit, room].into_iter().flatten().min()
+    }
+
+    /// The fabric's limits for jobs of a tenant.
+    pub(crate) fn lower(&self, tenant: &str, table: &LimitTable) -> LimitTable {
+        let mut table = table.clone();
+        let anywhere = [Place::Node(String::new()), Place::Root(String::new())];
+        let rows = [
+            (Kind::Groups, &mut table.groups, 1),
+            // One group's slots, whatever its window: a job that cannot have those is refused for what it lacks.
+            (Kind::Osts, &mut table.osts, WINDOW_MAX),
+            (Kind::Streams, &mut table.streams, 1),
+            (Kind::Memory, &mut table.node_memory, 1),
+        ];
+        for (kind, bound, least) in rows {
+            let Bound { default, maximum } = *bound;
+            let share = self.share.and_then(|share| Some(share.of(self.node.get(kind)?)));
+            let most = anywhere.iter().filter_map(|place| self.entitlement(tenant, place, kind)).min();
+            let default = share.unwrap_or(default).min(most.unwrap_or(u64::MAX)).max(least);
+            *bound = Bound { default: default.min(maximum), maximum };
+        }
+        table
+    }
+}
+
+/// The largest window of a group.
+const WINDOW_MAX: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> Policy {
+        let mut policy = Policy { share: "1/4".parse().ok(), ..Policy::default() };
+        policy.node.set(Kind::Memory, Some(64 << 30));
+        policy.node.set(Kind::Streams, Some(64));
+        let mut astro = Tenant { reserve: "1/2".parse().ok(), priority: 3, ..Tenant::default() };
+        astro.node.set(Kind::Groups, Some(100));
+        policy.tenants.insert("astro".into(), astro);
+        policy.hosts.insert("h1".into(), "astro".into());
+        policy
+    }
+
+    #[test]
+    fn defaults_are_shares_within_what_a_tenant_could_have() {
+        let policy = policy();
+        let table = LimitTable::default();
+        let others = policy.lower(OTHERS, &table);
+        assert_eq!((others.streams.default, others.streams.maximum), (16, 64));
+        assert_eq!(others.node_memory, Bound { default: 16 << 30, maximum: 16 << 30 });
+        assert_eq!((others.groups, others.osts), (table.groups, table.osts), "a node has no such capacity");
+        assert_eq!(policy.lower("astro", &table).groups.default, 100);
+        // Half of the node is kept for another: three quarters cannot be a default.
+        let greedy = Policy { share: "3/4".parse().ok(), ..policy };
+        assert_eq!(greedy.lower(OTHERS, &table).streams.default, 32);
+        assert_eq!(greedy.lower("astro", &table).streams.default, 48);
+        assert_eq!(Policy::default().lower(OTHERS, &table), table);
+    }
+
+    #[test]
+    fn who_is_not_named_counts_with_the_others_and_hosts_are_found_by_either_name() {
+        let policy = policy();
+        assert_eq!((policy.key(Some("astro")), policy.key(Some("bio")), policy.key(None)), ("astro", "*", "*"));
+        assert_eq!((policy.priority("astro"), policy.priority(OTHERS)), (3, 0));
+        assert_eq!((policy.keeper_of("h1"), policy.keeper_of("h1.cluster")), (Some("astro"), Some("astro")));
+        assert_eq!(policy.keeper_of("h2"), None);
+    }
+}

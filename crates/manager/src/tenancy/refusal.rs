@@ -1,0 +1,157 @@
+//! A shortage in words: whose, of what, how much of it there is, who has the rest, and what to do.
+
+use std::time::Duration;
+
+use trib_wire::control::reply::{Refusal, Resource};
+
+use super::amounts::Kind;
+use super::book::{Scope, Shortage};
+use super::line::{Charged, State};
+use super::policy::OTHERS;
+use crate::refuse::{refuse, too_much};
+
+/// A host that is kept for somebody else.
+pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str) -> Refusal {
+    let text = format!(
+        "host {host} is kept for {}, the job is of {}: run it on other hosts, or take the host from hosts in the tenants file",
+        title(keeper),
+        title(tenant)
+    );
+    refuse(Resource::Host, Some(&title(keeper)), text)
+}
+
+/// A claim that cannot fit, whoever leaves.
+pub(super) fn never(tenant: &str, shortage: &Shortage) -> Refusal {
+    let Shortage { place, kind, asked, available, most, scope } = shortage;
+    let (whose, holder) = match scope {
+        Scope::Limit => (format!("{} may have at most {most}", title(tenant)), title(tenant)),
+        Scope::Capacity if available < most => (
+            format!("there are {most}, of which {} are kept for other tenants", most - available),
+            "a reservation".into(),
+        ),
+        Scope::Capacity => (format!("there are {most}"), place.to_string()),
+    };
+    let text = format!(
+        "the job of {} takes {asked} {} {place}, {whose}: {}, or raise the amount in the tenants file",
+        title(tenant),
+        kind.title(),
+        remedy(*kind, *available)
+    );
+    Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) }
+}
+
+/// Why one does not stay in the line.
+pub(super) enum End {
+    /// As many wait as can.
+    Full,
+    /// Its program has ended.
+    Gone,
+    /// It has waited as long as it wanted to.
+    Over(Duration),
+}
+
+/// One in the line that does not get its turn.
+pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
+    let refusal = reason(state, at);
+    let why = refusal.text;
+    let text = match end {
+        End::Full => format!("{why}; and no more jobs can wait than do: try again later"),
+        End::Gone => format!("{why}; and whoever asked for the job is gone"),
+        End::Over(Duration::ZERO) => format!("{why}, or wait for it with TRIB_WAIT_MS"),
+        End::Over(patience) => {
+            let (place, all) = (at + 1, state.waiting.len());
+            format!("{why}; it waited for {} ms and was number {place} of {all} in line", patience.as_millis())
+        }
+    };
+    Refusal { text, ..refusal }
+}
+
+/// Why one in the line waits.
+pub(super) fn reason(state: &State, at: usize) -> Refusal {
+    let waiting = &state.waiting[at];
+    let tenant = &waiting.claim.tenant;
+    let Some(shortage) = &waiting.lacks else {
+        return refuse(Resource::Jobs, None, "it is its turn");
+    };
+    let Shortage { place, kind, asked, available, most, scope } = shortage;
+    let jobs = holders(state, shortage, tenant);
+    let (whose, holder) = match scope {
+        Scope::Limit => (format!("{} may have {most}", title(tenant)), title(tenant)),
+        Scope::Capacity => {
+            let others = state.book.others_at(tenant, place, *kind);
+            let (kept, holder) = kept_and_holder(&others, tenant, jobs.is_empty());
+            (format!("there are {most} for all{kept}"), holder)
+        }
+    };
+    let jobs = match &jobs[..] {
+        [] => String::new(),
+        jobs => format!(", {}", jobs.join(", ")),
+    };
+    // Where the book itself has room, it is kept for those who stand before.
+    let before = match state.book.check(&waiting.claim) {
+        Ok(()) => ", and the rest is for jobs that wait before it",
+        Err(_) => "",
+    };
+    let text = format!(
+        "the job of {} takes {asked} {} {place}, and {available} are left: {whose}{jobs}{before}; {}",
+        title(tenant),
+        kind.title(),
+        remedy(*kind, *available)
+    );
+    Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) }
+}
+
+/// The three jobs that have the most of it, as far as they count for the shortage.
+fn holders(state: &State, shortage: &Shortage, tenant: &str) -> Vec<String> {
+    let counts = |other: &str| shortage.scope == Scope::Capacity || other == tenant;
+    let has = |charged: &Charged| charged.claim.at(&shortage.place, shortage.kind);
+    let charged = state.charged.values().filter(|charged| counts(&charged.claim.tenant));
+    let mut jobs: Vec<(u64, &Charged)> = charged.map(|job| (has(job), job)).filter(|(amount, _)| *amount > 0).collect();
+    jobs.sort_by(|one, other| other.0.cmp(&one.0));
+    let tell = |(amount, charged): &(u64, &Charged)| {
+        let job = charged.job.map_or_else(|| "a job that is being installed".into(), |job| job.to_string());
+        let ended = if charged.ended { " (ended, but ranks of it are still at a node)" } else { "" };
+        format!("{job}{ended} has {amount}")
+    };
+    let mut told: Vec<String> = jobs.iter().take(NAMED).map(tell).collect();
+    if jobs.len() > NAMED {
+        told.push(format!("{} more jobs have the rest", jobs.len() - NAMED));
+    }
+    told
+}
+
+/// What is kept for others, in words, and who is in the way most: a tenant that has it, else one for which it is kept.
+fn kept_and_holder(others: &[(String, u64, u64)], tenant: &str, nobody: bool) -> (String, String) {
+    let kept: Vec<String> = others
+        .iter()
+        .filter(|(_, has, kept)| kept > has)
+        .map(|(name, has, kept)| format!(", {} kept for {}", kept - has, title(name)))
+        .collect();
+    let most = others.iter().max_by_key(|(_, has, kept)| has.max(kept)).filter(|(_, has, kept)| *has.max(kept) > 0);
+    let holder = match most {
+        Some((name, _, _)) => title(name),
+        None if nobody => "jobs that wait before it".into(),
+        None => title(tenant),
+    };
+    (kept.concat(), holder)
+}
+
+fn remedy(kind: Kind, available: u64) -> String {
+    match kind {
+        Kind::Jobs => "let one end".into(),
+        Kind::Memory => "ask for less with TRIB_QUOTA".into(),
+        _ if available == 0 => "let one end".into(),
+        kind => format!("ask for no more with TRIB_QUOTA={}={available}", kind.word()),
+    }
+}
+
+/// What a tenant is called in a sentence.
+fn title(tenant: &str) -> String {
+    match tenant {
+        OTHERS => "tenant * (all that the tenants file does not name)".into(),
+        name => format!("tenant {name}"),
+    }
+}
+
+/// Jobs that are named.
+const NAMED: usize = 3;

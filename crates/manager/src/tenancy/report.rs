@@ -1,0 +1,62 @@
+//! Tenants and the line, for the status.
+
+use std::collections::BTreeSet;
+use std::time::UNIX_EPOCH;
+
+use trib_wire::control::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus};
+
+use super::amounts::Kind;
+use super::book::Place;
+use super::line::{State, Waiting};
+use super::policy::{OTHERS, Policy};
+use super::refusal;
+
+/// Every tenant of the policy, and the rest as one; nothing without a policy.
+pub(super) fn tenants(policy: &Policy, state: &State) -> Vec<TenantStatus> {
+    if *policy == Policy::default() {
+        return Vec::new();
+    }
+    let names: BTreeSet<&str> = policy.tenants.keys().map(String::as_str).chain([OTHERS]).collect();
+    names.into_iter().map(|name| tenant(name, policy, state)).collect()
+}
+
+fn tenant(name: &str, policy: &Policy, state: &State) -> TenantStatus {
+    let amount = |place: &Place, kind: Kind| TenantAmount {
+        used: state.book.has(name, place).get(kind),
+        limit: policy.entitlement(name, place, kind),
+        reserved: policy.reserved(name, place).get(kind),
+    };
+    let at = |place: &Place, node: &String| TenantAt {
+        node: node.clone(),
+        groups: amount(place, Kind::Groups),
+        osts: amount(place, Kind::Osts),
+        streams: amount(place, Kind::Streams),
+        memory_bytes: amount(place, Kind::Memory),
+    };
+    let nodes = state.book.places_of(name).filter_map(|(place, _)| match place {
+        Place::Node(node) => Some(at(place, node)),
+        Place::Fabric | Place::Root(_) => None,
+    });
+    TenantStatus {
+        name: name.to_owned(),
+        priority: policy.priority(name),
+        hosts: policy.hosts.values().filter(|keeper| *keeper == name).count() as u32,
+        jobs: amount(&Place::Fabric, Kind::Jobs),
+        waiting: state.waiting.iter().filter(|waiting| waiting.claim.tenant == name).count() as u32,
+        nodes: nodes.collect(),
+    }
+}
+
+/// Jobs that wait, the first to go first.
+pub(super) fn queue(state: &State) -> Vec<QueuedJob> {
+    let job = |(at, waiting): (usize, &Waiting)| QueuedJob {
+        name: waiting.name.clone(),
+        user: waiting.user.clone(),
+        tenant: waiting.tenant.clone(),
+        priority: waiting.priority,
+        ranks: waiting.ranks,
+        since: waiting.since.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+        reason: refusal::reason(state, at),
+    };
+    state.waiting.iter().enumerate().map(job).collect()
+}

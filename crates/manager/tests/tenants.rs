@@ -1,0 +1,225 @@
+//! Tenants by their certificates: limits, what is kept, waiting, and what a killed client leaves.
+
+mod common;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, verdict};
+use trib_wire::control::job::JobTicket;
+use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
+use trib_wire::control::tenant::TenantStatus;
+
+const TENANTS: &str = r#"
+[node]
+streams = 8
+[root]
+jobs = 3
+[[tenant]]
+name = "astro"
+jobs = 2
+reserve = "1/2"
+hosts = ["h0"]
+[[tenant]]
+name = "bio"
+priority = 7
+streams = 4
+"#;
+
+fn start() -> (Fabric, Vec<Node>) {
+    let fabric = Fabric::with_tenants(TWO_LEAVES, TENANTS, &["astro", "bio"]);
+    let nodes = ["root", "leaf0", "leaf1"].map(|name| fabric.node(name, Manner::Installs));
+    (fabric, nodes.into())
+}
+
+fn streams(streams: u32) -> QuotaAsk {
+    QuotaAsk { streams: Some(streams), ..QuotaAsk::default() }
+}
+
+fn patient(user: &User, hosts: &[&str], ask: QuotaAsk, wait: Duration) -> Result<JobTicket, Refusal> {
+    let hosts = hosts.iter().map(|host| host.to_string()).collect();
+    let wait_ms = Some(wait.as_millis() as u32);
+    let request = JobRequest { hosts, ask, name: "prog".into(), user: "ann".into(), wait_ms };
+    verdict(user.ask(&Request::RequestJob(request)))
+}
+
+fn tenant(fabric: &Fabric, name: &str) -> TenantStatus {
+    fabric.user().status().tenants.into_iter().find(|tenant| tenant.name == name).unwrap()
+}
+
+#[test]
+fn a_greedy_tenant_leaves_others_what_is_kept_for_them() {
+    let (fabric, _nodes) = start();
+    let (greedy, astro) = (fabric.user(), fabric.tenant("astro"));
+    // Half of a node's contexts is kept for astro; nobody else's default is more than the other half.
+    let ticket = greedy.job(&["x"], QuotaAsk::default()).unwrap();
+    assert_eq!(ticket.limits.streams, 4);
+    let refusal = greedy.job(&["x"], streams(1)).unwrap_err();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Streams, 1, 0));
+    let job = format!("{} has 4", ticket.job);
+    for word in ["tenant *", "at node leaf0", "8 for all", "4 kept for tenant astro", &job] {
+        assert!(refusal.text.contains(word), "{word}: {refusal}");
+    }
+    assert_eq!(refusal.holder.as_deref(), Some("tenant astro"));
+    let kept = astro.job(&["x"], streams(4)).unwrap();
+    let has = tenant(&fabric, "astro");
+    assert_eq!((has.jobs.used, has.jobs.limit, has.hosts), (1, Some(2), 1));
+    assert_eq!((has.nodes[0].node.as_str(), has.nodes[0].streams.used, has.nodes[0].streams.reserved), ("leaf0", 4, 4));
+    astro.job(&["h0"], QuotaAsk::default()).map(drop).unwrap_err();
+    assert_eq!(
+        astro.ask(&Request::EndJob { job: kept.job }),
+        trib_wire::control::reply::Reply::Ended { job: kept.job }
+    );
+    eventually("it is free", || tenant(&fabric, "astro").jobs.used == 0);
+}
+
+#[test]
+fn limits_of_jobs_and_roots_and_kept_hosts_are_told_apart() {
+    let (fabric, _nodes) = start();
+    let (astro, bio) = (fabric.tenant("astro"), fabric.tenant("bio"));
+    let refusal = bio.job(&["h0.cluster"], streams(1)).unwrap_err();
+    assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Host, Some("tenant astro")));
+    assert!(refusal.text.contains("h0.cluster") && refusal.text.contains("tenant bio"), "{refusal}");
+    let _first = astro.job(&["h0"], streams(1)).unwrap();
+    let _second = astro.job(&["h0"], streams(1)).unwrap();
+    let refusal = astro.job(&["h0"], streams(1)).unwrap_err();
+    assert_eq!((refusal.resource, refusal.available), (Resource::Jobs, 0));
+    assert!(refusal.text.contains("in the fabric") && refusal.text.contains("tenant astro may have 2"), "{refusal}");
+    // One of three jobs of each root is kept for astro, and leaf0 has two of its jobs.
+    let _third = bio.job(&["x"], streams(1)).unwrap();
+    let refusal = bio.job(&["x"], streams(1)).unwrap_err();
+    assert!(refusal.text.contains("trees with their root at node leaf0"), "{refusal}");
+    let refusal = bio.job(&["x"], streams(5)).unwrap_err();
+    assert!(refusal.text.contains("tenant bio may have at most 4"), "{refusal}");
+}
+
+#[test]
+fn who_waits_is_seen_and_gets_its_turn_when_a_client_is_killed() {
+    let (fabric, nodes) = start();
+    let greedy = fabric.user();
+    let job = greedy.job(&["x", "x"], streams(4)).unwrap().job;
+    thread::scope(|scope| {
+        let low = scope.spawn(|| patient(&fabric.user(), &["x", "x"], streams(4), LIMIT));
+        eventually("the first waits", || fabric.user().status().queue.len() == 1);
+        let high = scope.spawn(|| patient(&fabric.tenant("bio"), &["x", "x"], streams(4), LIMIT));
+        eventually("both wait", || fabric.user().status().queue.len() == 2);
+        let queue = fabric.user().status().queue;
+        assert_eq!(queue.iter().map(|job| job.tenant.as_deref()).collect::<Vec<_>>(), [Some("bio"), None]);
+        assert_eq!((queue[0].priority, queue[0].ranks, queue[0].reason.resource), (7, 2, Resource::Streams));
+        assert!(queue[0].reason.text.contains(&job.to_string()), "{}", queue[0].reason);
+        assert_eq!(tenant(&fabric, "bio").waiting, 1);
+        let killed = Instant::now();
+        greedy.0.close();
+        // Each ends with its own connection, and the next has its turn.
+        high.join().unwrap().unwrap();
+        low.join().unwrap().unwrap();
+        assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+    });
+    eventually("nothing is held", || fabric.user().status().tenants.iter().all(|tenant| tenant.nodes.is_empty()));
+    drop(nodes);
+}
+
+#[test]
+fn patience_ends_with_a_reason_and_with_the_client() {
+    let (fabric, _nodes) = start();
+    let holder = fabric.user();
+    let _job = holder.job(&["x"], streams(4)).unwrap();
+    let refusal = patient(&fabric.user(), &["x"], streams(2), Duration::from_millis(100)).unwrap_err();
+    assert!(refusal.text.contains("number 1 of 1") && refusal.text.contains("100 ms"), "{refusal}");
+    let impatient = fabric.user();
+    let hosts = vec!["x".into()];
+    let request =
+        JobRequest { hosts, ask: streams(2), name: "prog".into(), user: "ann".into(), wait_ms: Some(3_600_000) };
+    impatient.0.send(&Request::RequestJob(request)).unwrap();
+    eventually("it waits", || fabric.user().status().queue.len() == 1);
+    drop(impatient);
+    eventually("it is gone", || fabric.user().status().queue.is_empty());
+}
+
+#[test]
+fn ranks_that_meet_at_the_manager_wait_together_and_count_for_rank_0() {
+    let (fabric, _nodes) = start();
+    let holder = fabric.tenant("bio");
+    let job = holder.job(&["x"], streams(4)).unwrap().job;
+    let rank = |number| Attachment {
+        wait_ms: Some(20_000),
+        host: "y".into(),
+        ask: streams(1),
+        ..attachment("meet", number, 2, 20_000)
+    };
+    thread::scope(|scope| {
+        let ranks: Vec<_> = (0..2)
+            .map(|number| {
+                let (fabric, rank) = (&fabric, &rank);
+                scope.spawn(move || {
+                    let user = fabric.tenant("bio");
+                    let ticket = user.attach(rank(number)).unwrap();
+                    (ticket, user)
+                })
+            })
+            .collect();
+        eventually("the job waits", || fabric.user().status().queue.iter().any(|job| job.ranks == 2));
+        assert_eq!(tenant(&fabric, "bio").jobs.used, 1);
+        holder.ask(&Request::EndJob { job });
+        let tickets: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
+        assert_eq!(tickets[0].0, tickets[1].0);
+        let told = fabric.user().status().jobs;
+        let charge = told[0].charge.as_ref().unwrap();
+        assert_eq!((charge.tenant.as_deref(), charge.root.as_str()), (Some("bio"), "root"));
+    });
+}
+
+#[test]
+fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
+    let fabric = Fabric::with_tenants(TWO_LEAVES, TENANTS, &["astro", "bio"]);
+    // It installs, and says nothing of jobs that end.
+    let node = fabric.node("leaf0", Manner::Drains);
+    let bio = fabric.tenant("bio");
+    let job = bio.job(&["x"], streams(4)).unwrap().job;
+    bio.ask(&Request::EndJob { job });
+    assert!(fabric.user().status().jobs.is_empty());
+    let refusal = bio.job(&["x"], streams(4)).unwrap_err();
+    assert!(refusal.text.contains(&format!("{job} (ended, but ranks of it are still at a node) has 4")), "{refusal}");
+    node.channel.send(&trib_wire::control::node::NodeMessage::Left { job }).unwrap();
+    eventually("it is free", || tenant(&fabric, "bio").jobs.used == 0);
+    bio.job(&["x"], streams(4)).unwrap();
+    // With a node goes what is there, once it has ended.
+    drop(bio);
+    eventually("it has ended", || fabric.user().status().jobs.is_empty());
+    assert_eq!(tenant(&fabric, "bio").jobs.used, 1);
+    drop(node);
+    eventually("it is free", || tenant(&fabric, "bio").jobs.used == 0);
+}
+
+#[test]
+fn a_job_that_is_not_installed_leaves_nothing() {
+    let fabric = Fabric::with_tenants(TWO_LEAVES, TENANTS, &["astro", "bio"]);
+    let full = Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, text: "full".into() };
+    let _node = fabric.node("leaf0", Manner::Rejects(full));
+    fabric.tenant("bio").job(&["x"], streams(4)).unwrap_err();
+    let bio = tenant(&fabric, "bio");
+    assert!(bio.jobs.used == 0 && bio.nodes.is_empty(), "{bio:?}");
+}
+
+#[test]
+fn another_manager_counts_what_its_predecessor_admitted() {
+    let (mut fabric, nodes) = start();
+    let astro = fabric.tenant("astro");
+    let job = astro.job(&["x"], streams(3)).unwrap().job;
+    let before = tenant(&fabric, "astro");
+    fabric.stop_manager();
+    drop(nodes);
+    fabric.start_manager();
+    assert_eq!(tenant(&fabric, "astro"), before);
+    let nodes: Vec<Node> = ["root", "leaf0", "leaf1"].map(|name| fabric.node(name, Manner::Installs)).into();
+    let refusal = fabric.tenant("astro").job(&["x"], streams(6)).unwrap_err();
+    assert_eq!((refusal.resource, refusal.available), (Resource::Streams, 5), "{refusal}");
+    assert!(refusal.text.contains(&format!("{job} has 3")), "{refusal}");
+    // The node says that the job is gone: so is what it had.
+    for node in &nodes {
+        node.channel.send(&trib_wire::control::node::NodeMessage::Hosts { jobs: Vec::new() }).unwrap();
+    }
+    eventually("the job is forgotten", || fabric.user().status().jobs.iter().all(|other| other.id != job));
+    assert_eq!(tenant(&fabric, "astro").jobs.used, 0);
+}
