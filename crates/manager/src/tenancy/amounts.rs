@@ -30,15 +30,16 @@ impl Kind {
         }
     }
 
-    /// What it is called in a sentence.
-    pub(crate) const fn title(self) -> &'static str {
-        match self {
-            Kind::Jobs => "jobs",
-            Kind::Groups => "groups",
-            Kind::Osts => "datagram slots (osts)",
-            Kind::Streams => "stream contexts",
-            Kind::Memory => "bytes of buffers",
-        }
+    /// So much of it in a sentence.
+    pub(crate) fn counted(self, amount: u64) -> String {
+        let (one, many) = match self {
+            Kind::Jobs => ("job", "jobs"),
+            Kind::Groups => ("group", "groups"),
+            Kind::Osts => ("datagram slot (osts)", "datagram slots (osts)"),
+            Kind::Streams => ("stream context", "stream contexts"),
+            Kind::Memory => ("byte of buffers", "bytes of buffers"),
+        };
+        format!("{amount} {}", if amount == 1 { one } else { many })
     }
 
     /// What a refusal calls it.

@@ -32,9 +32,9 @@ pub(super) fn never(tenant: &str, shortage: &Shortage) -> Refusal {
         Scope::Capacity => (format!("there are {most}"), place.to_string()),
     };
     let text = format!(
-        "the job of {} takes {asked} {} {place}, {whose}: {}, or raise the amount in the tenants file",
+        "the job of {} takes {} {place}, {whose}: {}, or raise the amount in the tenants file",
         title(tenant),
-        kind.title(),
+        kind.counted(*asked),
         remedy(*kind, *available)
     );
     Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) }
@@ -93,9 +93,9 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
         Err(_) => "",
     };
     let text = format!(
-        "the job of {} takes {asked} {} {place}, and {available} are left: {whose}{jobs}{before}; {}",
+        "the job of {} takes {} {place}, of which {available} can be had: {whose}{jobs}{before}; {}",
         title(tenant),
-        kind.title(),
+        kind.counted(*asked),
         remedy(*kind, *available)
     );
     Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) }

@@ -69,7 +69,7 @@ fn who_does_not_wait_is_refused_with_who_has_the_rest() {
     for word in [
         "tenant vip",
         "4 stream contexts at node n",
-        "2 are left",
+        "2 can be had",
         "8 for all",
         "job7 has 6",
         "TRIB_QUOTA=streams=2",
