@@ -107,7 +107,7 @@ fn holders(state: &State, shortage: &Shortage, tenant: &str) -> Vec<String> {
     let has = |charged: &Charged| charged.claim.at(&shortage.place, shortage.kind);
     let charged = state.charged.values().filter(|charged| counts(&charged.claim.tenant));
     let mut jobs: Vec<(u64, &Charged)> = charged.map(|job| (has(job), job)).filter(|(amount, _)| *amount > 0).collect();
-    jobs.sort_by(|one, other| other.0.cmp(&one.0));
+    jobs.sort_by_key(|(amount, _)| std::cmp::Reverse(*amount));
     let tell = |(amount, charged): &(u64, &Charged)| {
         let job = charged.job.map_or_else(|| "a job that is being installed".into(), |job| job.to_string());
         let ended = if charged.ended { " (ended, but ranks of it are still at a node)" } else { "" };

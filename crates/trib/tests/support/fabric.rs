@@ -25,10 +25,12 @@ impl Fabric {
         let topology = folder.join("topology.toml");
         fs::write(&topology, topology_text).unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let manager = Manager::bind(&Options { listen, topology, credentials: folder.clone(), state: None }).unwrap();
+        let options = Options { listen, topology, credentials: folder.clone(), state: None, tenants: None };
+        let manager = Manager::bind(&options).unwrap();
         let url = ManagerUrl::new("127.0.0.1", manager.address().port(), &folder);
         let start = |name: &&str| {
-            let options = trib_node::Options { name: (*name).into(), manager: url.clone(), listen, workers: 1 };
+            let options =
+                trib_node::Options { name: (*name).into(), manager: url.clone(), listen, workers: 1, memory: None };
             let node = Node::start(options).unwrap();
             assert!(node.wait_registered(Duration::from_secs(20)).unwrap(), "{name} is not taken in");
             node
