@@ -68,7 +68,7 @@ fn a_greedy_tenant_leaves_others_what_is_kept_for_them() {
     assert_eq!((has.nodes[0].node.as_str(), has.nodes[0].streams.used, has.nodes[0].streams.reserved), ("leaf0", 4, 4));
     astro.job(&["h0"], QuotaAsk::default()).map(drop).unwrap_err();
     assert_eq!(
-        astro.ask(&Request::EndJob { job: kept.job }),
+        astro.ask(&Request::EndJob { job: kept.job, why: None }),
         trib_wire::control::reply::Reply::Ended { job: kept.job }
     );
     eventually("it is free", || tenant(&fabric, "astro").jobs.used == 0);
@@ -161,7 +161,7 @@ fn ranks_that_meet_at_the_manager_wait_together_and_count_for_rank_0() {
             .collect();
         eventually("the job waits", || fabric.user().status().queue.iter().any(|job| job.ranks == 2));
         assert_eq!(tenant(&fabric, "bio").jobs.used, 1);
-        holder.ask(&Request::EndJob { job });
+        holder.ask(&Request::EndJob { job, why: None });
         let tickets: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
         assert_eq!(tickets[0].0, tickets[1].0);
         let told = fabric.user().status().jobs;
@@ -177,7 +177,7 @@ fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
     let node = fabric.node("leaf0", Manner::Drains);
     let bio = fabric.tenant("bio");
     let job = bio.job(&["x"], streams(4)).unwrap().job;
-    bio.ask(&Request::EndJob { job });
+    bio.ask(&Request::EndJob { job, why: None });
     assert!(fabric.user().status().jobs.is_empty());
     let refusal = bio.job(&["x"], streams(4)).unwrap_err();
     assert!(refusal.text.contains(&format!("{job} (ended, but ranks of it are still at a node) has 4")), "{refusal}");
@@ -195,7 +195,14 @@ fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
 #[test]
 fn a_job_that_is_not_installed_leaves_nothing() {
     let fabric = Fabric::with_tenants(TWO_LEAVES, TENANTS, &["astro", "bio"]);
-    let full = Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, text: "full".into() };
+    let full = Refusal {
+        resource: Resource::Memory,
+        asked: 9,
+        available: 3,
+        holder: None,
+        since_ms: None,
+        text: "full".into(),
+    };
     let _node = fabric.node("leaf0", Manner::Rejects(full));
     fabric.tenant("bio").job(&["x"], streams(4)).unwrap_err();
     let bio = tenant(&fabric, "bio");

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use trib_control::clock::unix_ms;
 use trib_wire::control::reply::Refusal;
 use trib_wire::ids::JobId;
 
@@ -56,6 +57,8 @@ pub(super) struct Charged {
     pub job: Option<JobId>,
     /// The job has ended, and is still at a node.
     pub ended: bool,
+    /// Has it since, milliseconds since 1970-01-01 UTC.
+    pub since_ms: u64,
 }
 
 /// A claim in the line.
@@ -180,7 +183,7 @@ impl State {
 
     fn charge(&mut self, number: u64, claim: Claim, job: Option<JobId>) {
         self.book.take(&claim);
-        self.charged.insert(number, Charged { claim, job, ended: false });
+        self.charged.insert(number, Charged { claim, job, ended: false, since_ms: unix_ms() });
     }
 
     /// Gives whoever can go its turn; tells whether anybody can.

@@ -8,7 +8,7 @@ use super::amounts::Kind;
 use super::book::{Scope, Shortage};
 use super::line::{Charged, State};
 use super::policy::OTHERS;
-use crate::refuse::{refuse, too_much};
+use crate::refuse::{lasting, refuse, too_much};
 
 /// A host that is kept for somebody else.
 pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str) -> Refusal {
@@ -74,7 +74,8 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
         return refuse(Resource::Jobs, None, "it is its turn");
     };
     let Shortage { place, kind, asked, available, most, scope } = shortage;
-    let jobs = holders(state, shortage, tenant);
+    let held = holders(state, shortage, tenant);
+    let jobs = told(&held);
     let (whose, holder) = match scope {
         Scope::Limit => (format!("{} may have {most}", title(tenant)), title(tenant)),
         Scope::Capacity => {
@@ -98,16 +99,26 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
         kind.counted(*asked),
         remedy(*kind, *available)
     );
-    Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) }
+    let refusal = Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) };
+    // It is lacking since the last of those came that have it.
+    match held.iter().map(|(_, charged)| charged.since_ms).max() {
+        Some(since_ms) => lasting(refusal, since_ms),
+        None => refusal,
+    }
 }
 
-/// The three jobs that have the most of it, as far as they count for the shortage.
-fn holders(state: &State, shortage: &Shortage, tenant: &str) -> Vec<String> {
+/// The jobs that have some of it, as far as they count for the shortage; who has the most first.
+fn holders<'a>(state: &'a State, shortage: &Shortage, tenant: &str) -> Vec<(u64, &'a Charged)> {
     let counts = |other: &str| shortage.scope == Scope::Capacity || other == tenant;
     let has = |charged: &Charged| charged.claim.at(&shortage.place, shortage.kind);
     let charged = state.charged.values().filter(|charged| counts(&charged.claim.tenant));
     let mut jobs: Vec<(u64, &Charged)> = charged.map(|job| (has(job), job)).filter(|(amount, _)| *amount > 0).collect();
     jobs.sort_by_key(|(amount, _)| std::cmp::Reverse(*amount));
+    jobs
+}
+
+/// The first three of them.
+fn told(jobs: &[(u64, &Charged)]) -> Vec<String> {
     let tell = |(amount, charged): &(u64, &Charged)| {
         let job = charged.job.map_or_else(|| "a job that is being installed".into(), |job| job.to_string());
         let ended = if charged.ended { " (ended, but ranks of it are still at a node)" } else { "" };

@@ -88,8 +88,14 @@ mod tests {
             waiting: 1,
             nodes: vec![at("leaf0", 4), at("spine", 8)],
         };
-        let reason =
-            Refusal { resource: Resource::Jobs, asked: 1, available: 0, holder: None, text: "jobs are lacking".into() };
+        let reason = Refusal {
+            resource: Resource::Jobs,
+            asked: 1,
+            available: 0,
+            holder: None,
+            since_ms: None,
+            text: "jobs are lacking".into(),
+        };
         let job = QueuedJob {
             name: "prog".into(),
             user: "ann".into(),

@@ -66,6 +66,7 @@ fn who_does_not_wait_is_refused_with_who_has_the_rest() {
     first.attribute(JobId(7));
     let refusal = at_once(&line, "vip", 4).map(drop).unwrap_err();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Streams, 4, 2));
+    assert!(refusal.since_ms.is_some_and(|since_ms| since_ms <= unix_ms()), "{refusal:?}");
     for word in [
         "tenant vip",
         "4 stream contexts at node n",
