@@ -149,8 +149,13 @@ fn hostile_requests_take_bounded_room() {
     let user = fabric.user();
     for n in 0..600u32 {
         let name = format!("{n}{}", "\u{1b}[2J\"".repeat(150));
-        let request =
-            JobRequest { hosts: vec!["y".repeat(9_000); 2], ask: QuotaAsk::default(), name, user: "u".repeat(900) };
+        let request = JobRequest {
+            hosts: vec!["y".repeat(9_000); 2],
+            ask: QuotaAsk::default(),
+            name,
+            user: "u".repeat(900),
+            wait_ms: None,
+        };
         user.0
             .send(&Request::RequestJob(JobRequest {
                 ask: QuotaAsk { groups: Some(21), ..QuotaAsk::default() },
