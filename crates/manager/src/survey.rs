@@ -82,6 +82,7 @@ mod tests {
             fallback: Some(Fallback { text: wild, since_ms: u64::MAX }),
             limits: None,
             adopted: false,
+            charge: None,
         };
         let activity = Activity { groups: u64::MAX, ranks: u32::MAX, idle_ms: u64::MAX };
         let line = line(job, &BTreeMap::from([(JobId(u32::MAX), activity)]));

@@ -7,7 +7,7 @@ use crate::refuse::{lasting, refuse};
 
 fn request(name: &str, hosts: usize) -> JobRequest {
     let hosts = (0..hosts).map(|n| format!("h{n}")).collect();
-    JobRequest { hosts, ask: QuotaAsk::default(), name: name.into(), user: "ann".into() }
+    JobRequest { hosts, ask: QuotaAsk::default(), name: name.into(), user: "ann".into(), wait_ms: None }
 }
 
 fn status(id: u32, name: &str) -> JobStatus {
@@ -24,6 +24,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         fallback: None,
         limits: None,
         adopted: false,
+        charge: None,
     }
 }
 
@@ -65,7 +66,11 @@ fn the_longest_answer_fits_a_message() {
         let refusal = Refusal { holder: Some(text.clone()), ..refuse(Resource::Node, None, text.clone()) };
         let JobRequest { hosts, ask, .. } = request("", 1);
         let hosts = hosts.into_iter().chain([text.clone()]).collect();
-        past.refused(JobId(n), &JobRequest { hosts, ask, name: text.clone(), user: text.clone() }, &refusal);
+        past.refused(
+            JobId(n),
+            &JobRequest { hosts, ask, name: text.clone(), user: text.clone(), wait_ms: None },
+            &refusal,
+        );
         let fallback = Some(trib_wire::control::jobs::Fallback { text: cut(&text, STORY_MAX), since_ms: 1 });
         past.ended(JobStatus { user: text.clone(), fallback, ..status(n, &text) }, JobEnd::GivenUp { why: text });
     }
