@@ -148,12 +148,13 @@ class Ranks:
 
 
 class RanksOnHosts(Ranks):
-    """One rank on each host of a laboratory: rank n on host hn. Without a name, of the laboratory that TRIB_LAB names."""
+    """One rank on each host of a laboratory: rank n on host hn; or several, rank n on host h(n / per_host). Without a name, of
+    the laboratory that TRIB_LAB names."""
 
-    def __init__(self, lab, ranks, worker, function, argument, quota=None):
+    def __init__(self, lab, ranks, worker, function, argument, quota=None, per_host=1):
         which = f'--lab "{lab}" ' if lab else ""
         # The launcher gives every rank its number; the shell turns it into a host.
-        through = ["sh", "-c", f'exec "{TRIB}" lab exec {which}"h$TRIB_RANK" -- "$@"', "sh"]
+        through = ["sh", "-c", f'exec "{TRIB}" lab exec {which}"h$((TRIB_RANK / {per_host}))" -- "$@"', "sh"]
         super().__init__(None, ranks, worker, function, argument, quota, through=through)
 
 

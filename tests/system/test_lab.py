@@ -10,6 +10,7 @@ import time
 import unittest
 
 from harness import PYTHON, TRIB, RanksOnHosts, wait_until
+from test_random_collectives import expected
 
 
 
@@ -81,6 +82,16 @@ class Shapes(unittest.TestCase):
                 self.assertGreater(carried, size, link)
                 self.assertLess(carried, 1.03 * size, link)
                 self.assertGreater(counted[1] - before[link][1], size / 9000, f"{link}: packets of the mtu's size")
+
+    def test_several_ranks_on_each_host_are_members_like_any_others(self):
+        argument = {"seed": 9, "number": 80, "most": 1 << 13, "shuffled": True, "shuffle_seed": 4}
+        # Two hosts to a leaf, two ranks to a host.
+        wanted = expected(9, 80, 1 << 13, [[0, 1, 2, 3], [4, 5, 6, 7]])
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit") as lab:
+            with RanksOnHosts(lab.name, 8, "random_worker", "run", argument, per_host=2) as ranks:
+                results = ranks.results(90)
+        for rank, (result, want) in enumerate(zip(results, wanted)):
+            self.assertEqual(result["digests"], want, f"rank {rank}")
 
     def test_three_levels_with_blocking_trunks(self):
         with Lab("--hosts", "8", "--leaf-ports", "2", "--levels", "3", "--uplink", "1", "--rate", "1gbit") as lab:

@@ -12,12 +12,13 @@ NUMBER, MOST, RANKS = 200, 4 << 20, 8
 TREE = [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def expected(seed):
+def expected(seed, number=NUMBER, most=MOST, tree=TREE):
+    """By rank, the digest of each result."""
     digests = [{} for _ in range(RANKS)]
-    for call in random_worker.calls(seed, NUMBER, MOST):
+    for call in random_worker.calls(seed, number, most):
         ranks = random_worker.GROUPS[call["group"]]
         inputs = {rank: random_worker.input_of(call, seed, rank) for rank in ranks}
-        for rank, output in reference.result(TREE, ranks, call, inputs).items():
+        for rank, output in reference.result(tree, ranks, call, inputs).items():
             digests[rank][str(call["index"])] = random_worker.digest(output)
     return digests
 
