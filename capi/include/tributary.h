@@ -104,6 +104,9 @@ typedef struct trib_params {
      * makes progress; may be NULL. Runs without any lock of ours held, on the blocked thread. */
     void (*progress)(void *ctx);
     void *progress_ctx;
+    /* What the job would like to use, "NAME=NUMBER,...", as TRIB_QUOTA says it, which fills in what is left out; rank 0's
+     * counts. "lanes=2": over two trees, or two connections along one. NULL: nothing. */
+    const char *quota;
 } trib_params;
 
 /* Joins the job: collective over all ranks. All ranks get the same verdict. On failure *ctx is left alone

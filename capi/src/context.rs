@@ -40,6 +40,7 @@ pub struct TribParams {
     timeout_ms: c_int,
     progress: Option<ProgressCall>,
     progress_ctx: *mut c_void,
+    quota: *const c_char,
 }
 
 /// `trib_counters`.
@@ -176,6 +177,9 @@ unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
     unsafe {
         params.manager = text(raw.manager, "params->manager")?;
         params.host = text(raw.host, "params->host")?;
+        if let Some(quota) = text(raw.quota, "params->quota")? {
+            params.ask_for(&quota, "params->quota")?;
+        }
     }
     // SAFETY: the caller's contract: null or a `trib_oob`.
     if let Some(oob) = unsafe { raw.oob.as_ref() } {

@@ -59,6 +59,8 @@ fn every_collective_works_in_a_fabric() {
     for ranks in ["1", "5"] {
         run(program_command(&program).arg(ranks).env("TRIB_MANAGER", &fabric.manager));
     }
+    let lanes = "lanes=3,stripe_threshold=512";
+    run(program_command(&program).arg("5").env("TRIB_MANAGER", &fabric.manager).env("TRIB_QUOTA", lanes));
 }
 
 /// A fabric on loopback, for this process only.

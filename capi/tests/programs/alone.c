@@ -24,6 +24,9 @@ static void check_parameters(void)
     CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID && strstr(trib_last_error(), "timeout_ms"));
     trib_oob none = {NULL, NULL, NULL};
     params.timeout_ms = 1000;
+    params.quota = "lanes=2,lanes";
+    CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID && strstr(trib_last_error(), "params->quota: `lanes`"));
+    params.quota = "lanes=2";
     params.oob = &none;
     CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID && strstr(trib_last_error(), "gather"));
     CHECK(context == NULL);

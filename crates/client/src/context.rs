@@ -57,6 +57,12 @@ impl Context {
         self.size
     }
 
+    /// Lanes that the manager has granted: trees, or connections along the same tree, over which long vectors are cut and
+    /// short ones take turns.
+    pub fn lanes(&self) -> u32 {
+        self.shared.lanes().count() as u32
+    }
+
     /// Makes a group of `members`, whose order gives the rank in the group; collective over them. Two creations with equal
     /// members at the same time must differ in `tag`.
     pub fn create_group(&self, members: RankList, tag: u64) -> Result<Group, Error> {
@@ -76,10 +82,10 @@ impl Context {
         let Some(rank) = members.position(Rank(self.rank)) else {
             return Err(Error::Invalid(format!("rank {} is not in the member list {members}", self.rank)));
         };
-        let state = Arc::new(GroupState::new(rank, members.len()));
-        let id = self.shared.create_group(members, tag, state.clone())?;
+        let state = Arc::new(GroupState::new(rank, members.len(), self.lanes() as usize));
+        self.shared.create_group(members, tag, &state)?;
         let request = Request::new(self.shared.clone(), state.ready.clone());
-        Ok((Group::new(self.shared.clone(), id, state), request))
+        Ok((Group::new(self.shared.clone(), state), request))
     }
 
     /// Whether this is the process that joined: a child forked from it may use nothing of the context.

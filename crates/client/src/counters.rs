@@ -26,3 +26,22 @@ pub struct Counters {
     /// Groups left.
     pub groups_freed: u64,
 }
+
+impl Counters {
+    /// With those of one more lane, on which are the same groups.
+    pub(crate) fn with_lane(&self, lane: &Counters) -> Counters {
+        Counters {
+            operations_llt: self.operations_llt + lane.operations_llt,
+            operations_sat: self.operations_sat + lane.operations_sat,
+            datagrams_sent: self.datagrams_sent + lane.datagrams_sent,
+            datagrams_received: self.datagrams_received + lane.datagrams_received,
+            datagrams_rejected: self.datagrams_rejected + lane.datagrams_rejected,
+            stream_bytes_sent: self.stream_bytes_sent + lane.stream_bytes_sent,
+            stream_bytes_received: self.stream_bytes_received + lane.stream_bytes_received,
+            retransmissions: self.retransmissions + lane.retransmissions,
+            probes: self.probes + lane.probes,
+            groups_created: self.groups_created,
+            groups_freed: self.groups_freed,
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! A subset of the job's ranks, and the collectives over it.
 
+use std::collections::TryReserveError;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
@@ -18,7 +21,6 @@ use crate::request::{Completion, Request};
 /// others see [`Group::start`] and [`Group::run`].
 pub struct Group {
     shared: Arc<Shared>,
-    id: GroupId,
     state: Arc<GroupState>,
     left: bool,
 }
@@ -27,25 +29,69 @@ pub struct Group {
 pub(crate) struct GroupState {
     rank: u32,
     size: u32,
+    /// What the lanes call it, by lane; known once all have begun to make it.
+    ids: OnceLock<Box<[GroupId]>>,
+    /// Operations posted so far.
+    posted: AtomicU64,
     /// The group exists everywhere, or never will.
     pub(crate) ready: Arc<Completion>,
     error: OnceLock<Error>,
 }
 
 impl GroupState {
-    pub(crate) fn new(rank: u32, size: u32) -> GroupState {
-        GroupState { rank, size, ready: Arc::default(), error: OnceLock::new() }
+    pub(crate) fn new(rank: u32, size: u32, lanes: usize) -> GroupState {
+        let ready = Arc::new(Completion::of_parts(lanes as u32));
+        GroupState { rank, size, ids: OnceLock::new(), posted: AtomicU64::new(0), ready, error: OnceLock::new() }
+    }
+
+    /// What the lanes call it; nothing while they do not.
+    pub(crate) fn ids(&self) -> &[GroupId] {
+        self.ids.get().map_or(&[], |ids| ids)
+    }
+
+    /// All lanes have begun to make it.
+    pub(crate) fn name(&self, ids: Vec<GroupId>) {
+        let _ = self.ids.set(ids.into());
+    }
+
+    /// How many operations were posted. Nobody posts meanwhile: the engine is locked.
+    pub(crate) fn posted(&self) -> u64 {
+        self.posted.load(Ordering::Relaxed)
+    }
+
+    /// An operation was posted.
+    pub(crate) fn count(&self) {
+        self.posted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The group works no more; the first error counts.
     pub(crate) fn fail(&self, error: Error) {
         let _ = self.error.set(error);
     }
+
+    /// Why it works no more.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.get()
+    }
+}
+
+/// An operation, ready to be posted.
+pub(crate) enum Posting {
+    /// On the lane whose turn it is.
+    Whole(Signature, Memory),
+    /// Cut over the lanes, a part for each.
+    Cut(Vec<Part>),
+}
+
+/// One lane's part.
+pub(crate) struct Part {
+    pub(crate) signature: Signature,
+    pub(crate) memory: Memory,
 }
 
 impl Group {
-    pub(crate) fn new(shared: Arc<Shared>, id: GroupId, state: Arc<GroupState>) -> Group {
-        Group { shared, id, state, left: false }
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<GroupState>) -> Group {
+        Group { shared, state, left: false }
     }
 
     /// This process's rank in the group.
@@ -60,7 +106,7 @@ impl Group {
 
     /// The error that broke the group, if one did. A broken group never recovers.
     pub fn error(&self) -> Option<Error> {
-        self.state.error.get().cloned()
+        self.state.error().cloned()
     }
 
     /// Leaves the group; as dropping it, with the error.
@@ -72,7 +118,7 @@ impl Group {
         if std::mem::replace(&mut self.left, true) {
             return Ok(());
         }
-        self.shared.free_group(self.id)
+        self.shared.free_group(&self.state)
     }
 
     /// Posts an operation; `operation` has a constructor for the signature of each collective. Where this rank gives or gets
@@ -82,8 +128,9 @@ impl Group {
     /// The buffers are as long as the operation says, and are the library's until the request is done: nobody writes to the
     /// input, nobody touches the output. They overlap only as `Input::InPlace` says.
     pub unsafe fn start(&self, signature: Signature, input: Input, output: *mut u8) -> Result<Request, Error> {
-        let memory = self.lay_out(&signature, input, output)?;
-        let completion = self.shared.post(self.id, signature, memory)?;
+        // SAFETY: the caller's contract.
+        let posting = unsafe { self.lay_out(&signature, input, output) }?;
+        let completion = self.shared.post(&self.state, posting)?;
         Ok(Request::new(self.shared.clone(), completion))
     }
 
@@ -92,13 +139,14 @@ impl Group {
     /// # Safety
     /// As for [`Group::start`], until the call returns.
     pub unsafe fn run(&self, signature: Signature, input: Input, output: *mut u8) -> Result<(), Error> {
-        let memory = self.lay_out(&signature, input, output)?;
-        self.shared.run(self.id, signature, memory)
+        // SAFETY: the caller's contract.
+        let posting = unsafe { self.lay_out(&signature, input, output) }?;
+        self.shared.run(&self.state, posting)
     }
 
     /// Waits until every member has come here.
     pub fn barrier(&self) -> Result<(), Error> {
-        self.shared.run(self.id, operation::barrier(), Memory::none())
+        self.shared.run(&self.state, Posting::Whole(operation::barrier(), Memory::none()))
     }
 
     /// Reduces the vectors of all members into `output`, everywhere. Without `input` the vector is taken from `output`.
@@ -159,12 +207,15 @@ impl Group {
         unsafe { self.run(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }
     }
 
-    /// What the library keeps of the last results on one path for members that may still lack it; empty when all have it.
+    /// What the library keeps of the last results on one path for members that may still lack it, lane by lane; empty when all
+    /// have it.
     pub fn last_result_tail(&self, path: Path) -> Result<Vec<u8>, Error> {
-        self.shared.tail(self.id, path)
+        self.shared.tail(&self.state, path)
     }
 
-    fn lay_out(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Memory, Error> {
+    /// # Safety
+    /// As for [`Group::start`].
+    unsafe fn lay_out(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Posting, Error> {
         let Signature { collective, dtype, op, root, .. } = *signature;
         let (rank, size) = (self.rank(), self.size());
         if let Some(reason) = op.refusal(dtype.class()) {
@@ -183,12 +234,25 @@ impl Group {
         if in_place && collective == Collective::Bcast {
             return Err(Error::Invalid("a bcast has one buffer; in place means nothing there".into()));
         }
-        let memory = Memory::new(signature, size, rank, input, output)
-            .map_err(|cause| Error::Memory(format!("no memory for the block of a reduce-scatter in place: {cause}")))?;
-        if memory.lacks_buffer() {
-            return Err(Error::Invalid(format!("{collective}: a buffer is null that this rank needs")));
+        let checked = |memory: Result<Memory, TryReserveError>| -> Result<Memory, Error> {
+            let memory = memory
+                .map_err(|cause| Error::Memory(format!("no memory for the blocks of a {collective}: {cause}")))?;
+            if memory.lacks_buffer() {
+                return Err(Error::Invalid(format!("{collective}: a buffer is null that this rank needs")));
+            }
+            Ok(memory)
+        };
+        let lanes = self.shared.lanes();
+        if !lanes.cut(signature, size) {
+            return Ok(Posting::Whole(*signature, checked(Memory::new(signature, size, rank, input, output))?));
         }
-        Ok(memory)
+        // All are laid out before the first is posted: a result may come to lie over another part's input.
+        let part = |part: Range<u64>| -> Result<Part, Error> {
+            // SAFETY: the caller's contract.
+            let memory = checked(unsafe { Memory::part(signature, &part, (size, rank), input, output) })?;
+            Ok(Part { signature: Signature { count: part.end - part.start, ..*signature }, memory })
+        };
+        lanes.parts(signature.count).map(part).collect::<Result<_, _>>().map(Posting::Cut)
     }
 }
 

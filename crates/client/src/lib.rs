@@ -1,7 +1,7 @@
 //! What an application links: a context for the job, groups of its ranks, requests for operations in flight.
 //!
 //! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `group` (collectives), `operation`
-//! (their signatures), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
+//! (their signatures), `lanes` (which tree an operation takes), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
 //! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `fork`, `counters`, `error`.
 //!
 //! ```no_run
@@ -25,6 +25,7 @@ mod error;
 mod fork;
 mod group;
 mod join;
+mod lanes;
 mod memory;
 pub mod operation;
 pub mod params;

@@ -9,6 +9,10 @@
 //! A reduce-scatter in place is the one case where the result would land on input that may still have to be sent
 //! (again): block r of rank r > 0 belongs at the start of the buffer. It is collected in a block of ours and
 //! copied when the operation is complete.
+//!
+//! A part of an operation that is cut over lanes (`part`) is the same with a part of every block. Where that does not lie in
+//! one piece, the blocks of a reduce-scatter's input and of an allgather's output, the parts are moved together in
+//! memory of ours: before the operation, and behind it.
 
 use core::ops::Range;
 use std::collections::TryReserveError;
@@ -32,8 +36,21 @@ pub(crate) struct Memory {
     given: Range<u64>,
     output: *mut u8,
     gotten: Range<u64>,
-    /// The result until it may overwrite the input, and where it goes then.
-    private: Option<(Vec<u8>, *mut u8)>,
+    /// What of it is ours.
+    private: Option<Box<Private>>,
+}
+
+/// Memory of ours.
+struct Private {
+    /// The input, moved together; empty where it lies in one piece.
+    input: Vec<u8>,
+    /// The result until it is complete; empty where it goes to its place at once.
+    result: Vec<u8>,
+    /// Where the result goes then, in so many rows of equal length,
+    target: *mut u8,
+    rows: usize,
+    /// each so far behind the one before.
+    stride: usize,
 }
 
 // SAFETY: the caller of the posting function gave the buffers to the library until the request is done, from whatever
@@ -67,14 +84,68 @@ impl Memory {
         };
         let shifts = memory.gotten.start > 0 && !memory.gotten.is_empty();
         if input == Input::InPlace && signature.collective == Collective::ReduceScatter && shifts {
-            let len = (memory.gotten.end - memory.gotten.start) as usize;
-            let mut block = Vec::new();
-            block.try_reserve_exact(len)?;
-            block.resize(len, 0);
-            memory.output = block.as_mut_ptr();
-            memory.private = Some((block, output));
+            memory.collect(output, 1, 0)?;
         }
         Ok(memory)
+    }
+
+    /// Lays one part of an operation that is cut over lanes. `signature` is the whole operation's, `part` the elements of
+    /// the vector, or of every block, that belong to it.
+    ///
+    /// # Safety
+    /// The buffers are as long as the operation says. The input of a reduce-scatter is read.
+    pub(crate) unsafe fn part(
+        signature: &Signature,
+        part: &Range<u64>,
+        (size, rank): (u32, u32),
+        input: Input,
+        output: *mut u8,
+    ) -> Result<Memory, TryReserveError> {
+        let element = signature.dtype.size();
+        let (from, len) = (part.start as usize * element, (part.end - part.start) as usize * element);
+        let block = signature.count as usize * element;
+        let own = Signature { count: part.end - part.start, ..*signature };
+        // A buffer that is missing stays so.
+        let behind = |start: *mut u8, bytes: usize| if start.is_null() { start } else { start.wrapping_add(bytes) };
+        let input = match input {
+            Input::At(start) => behind(start.cast_mut(), from).cast_const(),
+            Input::InPlace if signature.collective == Collective::Allgather => {
+                behind(output, rank as usize * block + from).cast_const()
+            }
+            Input::InPlace => behind(output, from).cast_const(),
+        };
+        let mut memory = Memory::new(&own, size, rank, Input::At(input), behind(output, from))?;
+        if len == 0 || memory.lacks_buffer() {
+            return Ok(memory);
+        }
+        match signature.collective {
+            Collective::ReduceScatter => {
+                let mut packed = Vec::new();
+                packed.try_reserve_exact(len * size as usize)?;
+                for row in 0..size as usize {
+                    // SAFETY: row by row inside the input, which has `size` blocks.
+                    packed.extend_from_slice(unsafe { core::slice::from_raw_parts(input.add(row * block), len) });
+                }
+                let (target, result) = (memory.output, Vec::new());
+                let private = Box::new(Private { input: packed, result, target, rows: 0, stride: 0 });
+                memory.input = private.input.as_ptr();
+                memory.private = Some(private);
+            }
+            Collective::Allgather => memory.collect(memory.output, size as usize, block)?,
+            _ => {}
+        }
+        Ok(memory)
+    }
+
+    /// Lets the result come to memory of ours, to be copied to `target` in `rows`.
+    fn collect(&mut self, target: *mut u8, rows: usize, stride: usize) -> Result<(), TryReserveError> {
+        let len = (self.gotten.end - self.gotten.start) as usize;
+        let mut result = Vec::new();
+        result.try_reserve_exact(len)?;
+        result.resize(len, 0);
+        self.output = result.as_mut_ptr();
+        self.private = Some(Box::new(Private { input: Vec::new(), result, target, rows, stride }));
+        Ok(())
     }
 
     /// Bytes this rank gives and gets.
@@ -101,7 +172,8 @@ impl Memory {
     /// The part of the result inside `range` of the vector, as bytes.
     ///
     /// # Safety
-    /// The operation has just completed: its buffers are still the library's and every byte of the result is there.
+    /// The operation has just completed: its buffers are still the library's, every byte of the result is there, and `finish`
+    /// was not called yet.
     pub(crate) unsafe fn result(&self, range: &Range<u64>) -> &[u8] {
         let (from, to) = (range.start.max(self.gotten.start), range.end.min(self.gotten.end));
         if from >= to {
@@ -117,10 +189,11 @@ impl Memory {
     /// # Safety
     /// As for `result`.
     pub(crate) unsafe fn finish(&mut self) {
-        if let Some((block, target)) = self.private.take() {
-            // SAFETY: the caller's buffer holds the whole input vector, of which the block is a part.
-            unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), target, block.len()) };
-            self.output = target;
+        let Some(private) = self.private.take() else { return };
+        let Private { result, target, rows, stride, .. } = *private;
+        for (row, bytes) in result.chunks_exact((result.len() / rows.max(1)).max(1)).enumerate() {
+            // SAFETY: the caller's buffer has room for every row of the result at its place.
+            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(row * stride), bytes.len()) };
         }
     }
 }
@@ -175,10 +248,47 @@ mod tests {
         unsafe { core::ptr::copy_nonoverlapping(b"XY".as_ptr(), place, 2) };
         assert_eq!(&all, b"aabbcc");
         // SAFETY: the result is complete and `all` still there.
+        assert_eq!(unsafe { m.result(&(0..3)) }, b"X");
+        // SAFETY: as above.
         unsafe { m.finish() };
         assert_eq!(&all, b"XYbbcc");
-        // SAFETY: as above.
-        assert_eq!(unsafe { m.result(&(0..3)) }, b"X");
+    }
+
+    #[test]
+    fn parts_of_blocks_are_moved_together_and_apart() {
+        // Three blocks of four, of which the part has the second and the third byte.
+        let mut all = *b"abcdefghijkl";
+        let scatter = signature(Collective::ReduceScatter, 4);
+        // SAFETY: `all` holds three blocks.
+        let mut m = unsafe { Memory::part(&scatter, &(1..3), (3, 2), Input::InPlace, all.as_mut_ptr()) }.unwrap();
+        let input = m.input(slice(0, 6)).unwrap();
+        // SAFETY: the input has six bytes.
+        assert_eq!(unsafe { core::slice::from_raw_parts(input, 6) }, b"bcfgjk");
+        assert_eq!(m.output(slice(4, 2)), Some(all.as_mut_ptr().wrapping_add(1)));
+        // SAFETY: nothing was collected.
+        unsafe { m.finish() };
+        assert_eq!(&all, b"abcdefghijkl");
+
+        let gather = signature(Collective::Allgather, 4);
+        // SAFETY: `all` holds three blocks.
+        let mut m = unsafe { Memory::part(&gather, &(1..3), (3, 1), Input::InPlace, all.as_mut_ptr()) }.unwrap();
+        assert_eq!(m.input(slice(2, 2)), Some(all.as_ptr().wrapping_add(5)));
+        let place = m.output(slice(0, 6)).unwrap();
+        // SAFETY: the result has six bytes.
+        unsafe { core::ptr::copy_nonoverlapping(b"BCFGJK".as_ptr(), place, 6) };
+        // SAFETY: the result is complete and `all` still there.
+        unsafe { m.finish() };
+        assert_eq!(&all, b"aBCdeFGhiJKl");
+
+        let reduce = signature(Collective::Allreduce, 12);
+        // SAFETY: `all` holds twelve bytes.
+        let m = unsafe { Memory::part(&reduce, &(5..12), (3, 1), Input::InPlace, all.as_mut_ptr()) }.unwrap();
+        assert_eq!(m.input(slice(0, 7)), Some(all.as_ptr().wrapping_add(5)));
+        assert_eq!(m.output(slice(6, 1)), Some(all.as_mut_ptr().wrapping_add(11)));
+        // SAFETY: no buffer is read.
+        let m =
+            unsafe { Memory::part(&reduce, &(5..12), (3, 1), Input::At(std::ptr::null()), all.as_mut_ptr()) }.unwrap();
+        assert!(m.lacks_buffer());
     }
 
     #[test]

@@ -117,19 +117,28 @@ impl Params {
     pub(crate) fn quota(&self) -> Result<QuotaAsk, Error> {
         let mut ask = self.ask.clone();
         if let Some(text) = setting(QUOTA_ENV)? {
-            for wish in text.split(',').map(str::trim).filter(|wish| !wish.is_empty()) {
-                read_wish(&mut ask, wish)?;
-            }
+            read_wishes(&mut ask, &text, QUOTA_ENV)?;
         }
         Ok(ask)
     }
+
+    /// Adds wishes to `ask`, as `TRIB_QUOTA` has them: `NAME=NUMBER,...`; what is there already stays. `source` stands in
+    /// errors.
+    pub fn ask_for(&mut self, text: &str, source: &str) -> Result<(), Error> {
+        read_wishes(&mut self.ask, text, source)
+    }
 }
 
-fn read_wish(ask: &mut QuotaAsk, wish: &str) -> Result<(), Error> {
+fn read_wishes(ask: &mut QuotaAsk, text: &str, source: &str) -> Result<(), Error> {
+    let mut wishes = text.split(',').map(str::trim).filter(|wish| !wish.is_empty());
+    wishes.try_for_each(|wish| read_wish(ask, wish, source))
+}
+
+fn read_wish(ask: &mut QuotaAsk, wish: &str, source: &str) -> Result<(), Error> {
     let wrong = || {
         Error::Invalid(format!(
-            "{QUOTA_ENV}: `{wish}` is not NAME=NUMBER; names: groups window osts payload streams segment staging \
-             flight stream_threshold lease_operations heartbeat_ms dead_after_ms"
+            "{source}: `{wish}` is not NAME=NUMBER; names: groups window osts payload streams segment staging \
+             flight stream_threshold lease_operations heartbeat_ms dead_after_ms lanes trees stripe_threshold"
         ))
     };
     let (name, value) = wish.split_once('=').ok_or_else(wrong)?;
@@ -137,6 +146,10 @@ fn read_wish(ask: &mut QuotaAsk, wish: &str) -> Result<(), Error> {
     let field = match name.trim() {
         "stream_threshold" => {
             ask.stream_threshold.get_or_insert(long);
+            return Ok(());
+        }
+        "stripe_threshold" => {
+            ask.stripe_threshold.get_or_insert(long);
             return Ok(());
         }
         "groups" => &mut ask.groups,
@@ -150,6 +163,8 @@ fn read_wish(ask: &mut QuotaAsk, wish: &str) -> Result<(), Error> {
         "lease_operations" => &mut ask.lease_operations,
         "heartbeat_ms" => &mut ask.heartbeat_ms,
         "dead_after_ms" => &mut ask.dead_after_ms,
+        "lanes" => &mut ask.lanes,
+        "trees" => &mut ask.trees,
         _ => return Err(wrong()),
     };
     field.get_or_insert(u32::try_from(long).map_err(|_| wrong())?);
@@ -205,13 +220,15 @@ mod tests {
     #[test]
     fn wishes_are_read_by_name_and_never_override_the_caller() {
         let mut ask = QuotaAsk { window: Some(4), ..QuotaAsk::default() };
-        for wish in ["groups=7", "window = 9", "stream_threshold=0"] {
-            read_wish(&mut ask, wish).unwrap();
-        }
+        read_wishes(&mut ask, "groups=7, window = 9,stream_threshold=0,", QUOTA_ENV).unwrap();
         assert_eq!((ask.groups, ask.window, ask.stream_threshold), (Some(7), Some(4), Some(0)));
+        let mut params = Params::new(0, 1);
+        params.ask_for("lanes=2,trees=1,stripe_threshold=4294967296", "here").unwrap();
+        let QuotaAsk { lanes, trees, stripe_threshold, .. } = params.ask;
+        assert_eq!((lanes, trees, stripe_threshold), (Some(2), Some(1), Some(1 << 32)));
         for wish in ["groups", "groups=x", "groups=-1", "groups=4294967296", "size=1"] {
-            let text = read_wish(&mut ask, wish).unwrap_err().to_string();
-            assert!(text.contains(wish) && text.contains("stream_threshold"), "{text}");
+            let text = read_wishes(&mut ask, wish, "here").unwrap_err().to_string();
+            assert!(text.contains(&format!("here: `{wish}`")) && text.contains("stream_threshold"), "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! An operation in flight, as its poster holds it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -41,28 +41,52 @@ impl Request {
 }
 
 /// What the engine tells the poster of a request.
-#[derive(Default)]
 pub(crate) struct Completion {
     done: AtomicBool,
+    /// Parts that are not over.
+    parts: AtomicU32,
+    /// The lane of a request that has one.
+    lane: Option<usize>,
     /// An operation on datagrams: over in less time than a sleeper needs to wake, if nobody is late.
     short: AtomicBool,
     error: OnceLock<Error>,
 }
 
 impl Completion {
-    /// Ends the request; the first outcome counts.
-    pub(crate) fn finish(&self, outcome: Result<(), Error>) {
-        if let Err(error) = outcome
-            && !self.is_done()
-        {
-            let _ = self.error.set(error);
-        }
-        self.done.store(true, Ordering::Release);
+    /// Of a request on one lane.
+    pub(crate) fn on_lane(lane: usize) -> Completion {
+        Completion { lane: Some(lane), ..Completion::of_parts(1) }
     }
 
-    /// Marks an operation on datagrams.
+    /// Of a request with so many parts, each on a lane of its own: over when all of them are.
+    pub(crate) fn of_parts(parts: u32) -> Completion {
+        Completion {
+            done: AtomicBool::new(false),
+            parts: AtomicU32::new(parts),
+            lane: None,
+            short: AtomicBool::new(false),
+            error: OnceLock::new(),
+        }
+    }
+
+    /// Ends a part, once; the first error counts.
+    pub(crate) fn finish(&self, outcome: Result<(), Error>) {
+        if let Err(error) = outcome {
+            let _ = self.error.set(error);
+        }
+        if self.parts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.done.store(true, Ordering::Release);
+        }
+    }
+
+    /// The lane of a request that has one; else the first.
+    pub(crate) fn lane(&self) -> usize {
+        self.lane.unwrap_or(0)
+    }
+
+    /// Marks an operation on datagrams, for which somebody may look at one lane alone.
     pub(crate) fn set_short(&self) {
-        self.short.store(true, Ordering::Relaxed);
+        self.short.store(self.lane.is_some(), Ordering::Relaxed);
     }
 
     pub(crate) fn is_short(&self) -> bool {

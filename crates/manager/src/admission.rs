@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
+use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
 use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
 use trib_wire::control::jobs::JobEnd;
@@ -14,13 +15,14 @@ use trib_wire::control::tenant::JobCharge;
 use trib_wire::ids::{Epoch, JobId, NodeId};
 
 use crate::fabric::Fabric;
+use crate::lanes::{Lanes, Wish};
 use crate::names::names;
 use crate::quota::{Ground, Site, bytes, settle};
 use crate::refuse::{lasting, refuse, since_start, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
 use crate::tenancy::Applicant;
-use crate::trees::Planned;
+use crate::trees::{Claim, Planned};
 
 /// Most ranks of a job: its ticket must fit one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;
@@ -54,7 +56,7 @@ fn try_admit(
     applicant: &Applicant<'_>,
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
-    let Planned { plan, claim, around } = make_plan(fabric, request)?;
+    let Laid { lanes: Lanes { plan, tickets: lanes }, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
     let mut sessions = find_nodes(fabric, &plan)?;
     let sites = sites(&plan, &sessions);
     let limits = make_limits(fabric, &sites, &sessions, &request.ask, applicant.tenant)?;
@@ -72,13 +74,13 @@ fn try_admit(
     }
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
-    let footprint = claim.as_ref().and_then(|claim| claim.footprint(&fabric.topology));
+    let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
     let status = JobStatus { around, ..status_of(job, request, &limits, nodes.clone(), charge) };
     if !status.around.is_empty() {
         tracing::warn!(job = job.0, away = status.around.join(","), "the job's tree goes around nodes that are away");
     }
     fabric.jobs.enter(status, footprint.as_ref())?;
-    fabric.trees.hold(job, claim);
+    fabric.trees.hold(job, claims);
     fabric.tenancy.hold(job, taken, &nodes);
     let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
     for session in sessions.values() {
@@ -94,7 +96,7 @@ fn try_admit(
     let node =
         |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: sessions[&node.place].stream };
     let nodes = plan.nodes.iter().map(node).collect();
-    Ok(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, leaves: plan.leaves })
+    Ok(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold })
 }
 
 /// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.
@@ -122,21 +124,33 @@ pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
     }
 }
 
-fn make_plan(fabric: &Fabric, request: &JobRequest) -> Result<Planned, Refusal> {
+/// The lanes of a job, and what they take.
+struct Laid {
+    lanes: Lanes,
+    stripe_threshold: u64,
+    claims: Vec<Claim>,
+    around: Vec<String>,
+}
+
+fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
     let ranks = request.hosts.len();
     if ranks > RANKS_MAX {
         let text = format!("the program has {ranks} ranks, at most {RANKS_MAX} are possible: use fewer");
         return Err(too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, text));
     }
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
+    let wish = Wish::of(&request.ask, &fabric.topology, ranks).map_err(as_read)?;
     let here = fabric.registry.all_connected();
-    fabric.trees.plan(&fabric.topology, &request.hosts, &here).map_err(|error| match &error {
+    let planned = fabric.trees.plan(&fabric.topology, &request.hosts, &here, wish.trees_most());
+    let Planned { plans, claims, around } = planned.map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
         PlanError::NoTree(_) | PlanError::TooDeep(_) => as_read(refuse(Resource::Node, None, error.to_string())),
         PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
             too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, error.to_string())
         }
-    })
+    })?;
+    let lanes = Lanes::over(&plans, &fabric.topology, &wish).map_err(as_read)?;
+    Ok(Laid { lanes, stripe_threshold: wish.stripe_threshold, claims, around })
 }
 
 fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {

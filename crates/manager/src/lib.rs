@@ -7,6 +7,7 @@
 //!     user      a user's conversation: jobs, rendezvous, status
 //!     node      a node's conversation: registration, then grants and counters
 //!   admission   a request -> plan -> quota -> grants installed -> ticket
+//!     lanes     which trees a job's lanes take
 //!     quota     what the job asked for against what the fabric has
 //!     rendezvous  ranks that find each other here, for programs without an MPI
 //!   explain     one job in detail, as its nodes tell it
@@ -33,6 +34,7 @@ mod error;
 mod explain;
 mod fabric;
 mod jobs;
+mod lanes;
 mod ledger;
 mod names;
 mod node;

@@ -129,7 +129,8 @@ fn window(ask: Option<u32>, payload: u64, ground: &Ground<'_>) -> Result<u32, Re
     }
 }
 
-fn choose(
+/// What was asked for, or the default; refused beyond the maximum and outside what is allowed.
+pub(crate) fn choose(
     resource: Resource,
     name: &str,
     ask: Option<u64>,

@@ -15,7 +15,7 @@ use trib_wire::ids::JobId;
 /// The trees.
 pub(crate) struct Trees {
     loads: Arc<Mutex<Loads>>,
-    held: Mutex<BTreeMap<JobId, Claim>>,
+    held: Mutex<BTreeMap<JobId, Vec<Claim>>>,
 }
 
 /// What one tree takes, until this is dropped.
@@ -24,11 +24,11 @@ pub(crate) struct Claim {
     copies: Copies,
 }
 
-/// A job's tree.
+/// A job's trees.
 pub(crate) struct Planned {
-    pub(crate) plan: Plan,
-    pub(crate) claim: Option<Claim>,
-    /// Nodes of its best tree that are away, so that it got this one.
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) claims: Vec<Claim>,
+    /// Nodes of its best tree that are away, so that it got another one.
     pub(crate) around: Vec<String>,
 }
 
@@ -37,27 +37,40 @@ impl Trees {
         Self { loads: Arc::new(Mutex::new(topology.idle_loads())), held: Mutex::default() }
     }
 
-    /// Plans beside the trees that are there, and claims what the plan's tree takes. Where the best tree has nodes that are not
-    /// `here` and another one does without them, it is that one.
+    /// Plans the trees of one job beside those that are there, at least one and at most `most`, and claims what they take. No
+    /// two are the same, and all fold as the first. Where the best tree has nodes that are not `here` and another one does
+    /// without them, it is that one.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
         hosts: &[String],
         here: &BTreeSet<String>,
+        most: usize,
     ) -> Result<Planned, PlanError> {
         // Two jobs that are planned at once see each other.
         let mut loads = lock(&self.loads);
         let best = plan(topology, hosts, &loads)?;
-        let (mut plan, around) = go_around(topology, hosts, here, &mut loads, best);
-        let claim = plan.tree.take().map(|tree| self.claim(&mut loads, tree.copies()));
-        Ok(Planned { plan, claim, around })
+        let (mut next, around) = go_around(topology, hosts, here, &mut loads, best);
+        let (mut plans, mut claims) = (Vec::new(), Vec::new());
+        loop {
+            claims.extend(next.tree.as_ref().map(|tree| self.claim(&mut loads, tree.copies())));
+            plans.push(next);
+            if plans.len() >= most {
+                break;
+            }
+            match plan(topology, hosts, &loads) {
+                Ok(another) if is_new(&another, &plans) && is_here(&another, here) => next = another,
+                _ => break,
+            }
+        }
+        Ok(Planned { plans, claims, around })
     }
 
-    /// Counts the tree of a job that an earlier manager admitted.
+    /// Counts the trees of a job that an earlier manager admitted.
     pub(crate) fn adopt(&self, topology: &Topology, job: JobId, footprint: &Footprint) {
         let Some(graph) = topology.graph() else { return };
         let claim = self.claim(&mut lock(&self.loads), footprint.in_graph(graph));
-        self.hold(job, Some(claim));
+        self.hold(job, vec![claim]);
     }
 
     fn claim(&self, loads: &mut Loads, copies: Copies) -> Claim {
@@ -65,10 +78,10 @@ impl Trees {
         Claim { loads: self.loads.clone(), copies }
     }
 
-    /// Keeps a claim as long as the job lives.
-    pub(crate) fn hold(&self, job: JobId, claim: Option<Claim>) {
-        if let Some(claim) = claim {
-            lock(&self.held).insert(job, claim);
+    /// Keeps the claims as long as the job lives.
+    pub(crate) fn hold(&self, job: JobId, claims: Vec<Claim>) {
+        if !claims.is_empty() {
+            lock(&self.held).insert(job, claims);
         }
     }
 
@@ -80,8 +93,8 @@ impl Trees {
 
     /// The job has ended.
     pub(crate) fn release(&self, job: JobId) {
-        let claim = lock(&self.held).remove(&job);
-        drop(claim);
+        let claims = lock(&self.held).remove(&job);
+        drop(claims);
     }
 }
 
@@ -90,6 +103,16 @@ impl Claim {
     pub(crate) fn footprint(&self, topology: &Topology) -> Option<Footprint> {
         topology.graph().map(|graph| Footprint::of(graph, &self.copies))
     }
+}
+
+/// Whether a lane may go over a tree beside those of the other lanes.
+fn is_new(plan: &Plan, others: &[Plan]) -> bool {
+    plan.tree.is_some() && others.iter().all(|other| other.tree != plan.tree && other.folds_as(plan))
+}
+
+/// Whether all nodes of a tree are there.
+fn is_here(plan: &Plan, here: &BTreeSet<String>) -> bool {
+    plan.nodes.iter().all(|node| here.contains(&node.name))
 }
 
 impl Drop for Claim {

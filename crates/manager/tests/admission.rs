@@ -23,8 +23,8 @@ fn ticket_and_grants_describe_one_tree() {
     assert_eq!(names, ["root", "leaf0", "leaf1"]);
     // Nodes registered with 0.0.0.0: the manager puts in where they really are.
     assert!(ticket.nodes.iter().all(|node| node.stream == "127.0.0.1:4000".parse().unwrap()));
-    let place = |node, child| Placement { node: NodeId(node), child: ChildIndex(child) };
-    assert_eq!(ticket.leaves, [place(1, 0), place(1, 1), place(2, 0), place(1, 2)]);
+    let place = |node, child| Placement { node: NodeId(node), child: ChildIndex(child), address: None };
+    assert_eq!(ticket.lanes[0].leaves, [place(1, 0), place(1, 1), place(2, 0), place(1, 2)]);
 
     let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());
     for grant in [&root, &leaf] {

@@ -32,7 +32,7 @@ fn eight_ranks_get_one_ticket() {
     let verdicts = attach_all(&fabric, &ranks, 15_000);
     let first = verdicts[0].as_ref().unwrap();
     assert!(verdicts.iter().all(|verdict| verdict.as_ref() == Ok(first)));
-    assert_eq!((first.leaves.len(), first.nodes.len()), (8, 3));
+    assert_eq!((first.lanes[0].leaves.len(), first.nodes.len()), (8, 3));
     // The job ended with rank 0's connection, and the name is free again.
     let root = &nodes["root"];
     assert_eq!(root.grant().job, first.job);

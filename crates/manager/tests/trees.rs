@@ -115,3 +115,32 @@ fn trees_of_an_earlier_managers_jobs_count_until_they_end() {
     user.ask(&Request::EndJob { job: second, why: None });
     assert_eq!(fabric.user().jobs().past.len(), 2);
 }
+
+#[test]
+fn the_lanes_of_a_job_take_both_spines_and_give_them_back() {
+    let (fabric, nodes) = slurm();
+    let user = fabric.user();
+    let lanes = |lanes, trees| QuotaAsk { lanes: Some(lanes), trees, ..QuotaAsk::default() };
+    let ticket = user.job(&["a0", "b0"], lanes(3, None)).unwrap();
+    let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name.as_str()).collect();
+    let tree = |spine| [spine, "leaf0", "leaf1"];
+    assert_eq!(names, [tree("spine0"), tree("spine1"), tree("spine0")].concat());
+    assert_eq!(ticket.lanes.iter().map(|lane| lane.leaves[1].node.0).collect::<Vec<_>>(), [2, 5, 8]);
+    // One job, whose nodes have all lanes' grants before the ticket, and one end.
+    assert_eq!((0..3).map(|_| nodes[0].grant()).filter(|grant| grant.job == ticket.job).count(), 3);
+    assert_eq!((0..2).map(|_| nodes[2].grant().parent).collect::<Vec<_>>(), [None, None]);
+    assert_eq!(nodes[3].grant().node.0, 3);
+    assert_eq!(user.status().jobs.len(), 1);
+    // One tree asked for is one tree, and more than there are is too much.
+    let one = user.job(&["a0", "b0"], lanes(2, Some(1))).unwrap();
+    assert_eq!(one.nodes[0].name, one.nodes[3].name);
+    let refusal = user.job(&["a0", "b0"], lanes(3, Some(3))).unwrap_err();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Trees, 3, 2), "{refusal}");
+    let refusal = user.job(&["a0", "b0"], lanes(9, None)).unwrap_err();
+    assert_eq!((refusal.resource, refusal.available), (Resource::Lanes, 8), "{refusal}");
+    for job in [ticket.job, one.job] {
+        user.ask(&Request::EndJob { job, why: None });
+    }
+    // What was refused and what has ended takes nothing: the first in the file is taken again.
+    assert_eq!(user.job(&["a1", "b1"], QuotaAsk::default()).unwrap().nodes[0].name, "spine0");
+}

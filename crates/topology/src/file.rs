@@ -85,6 +85,8 @@ pub(crate) struct Limits {
     pub heartbeat_ms: Option<Spanned<Bound>>,
     pub dead_after_ms: Option<Spanned<Bound>>,
     pub node_memory: Option<Spanned<Bound>>,
+    pub lanes: Option<Spanned<Bound>>,
+    pub stripe_threshold: Option<Spanned<Bound>>,
 }
 
 /// One limit: a number, or a table of default and maximum.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use trib_wire::control::job::LANES_MAX;
 use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::PAYLOAD_MAX;
 
@@ -51,6 +52,10 @@ pub struct LimitTable {
     /// Bytes of one job's buffers at one aggregation node: what its unasked limits are lowered to, and the most that those
     /// it asks for may come to.
     pub node_memory: Bound,
+    /// Lanes of a job.
+    pub lanes: Bound,
+    /// Vector bytes from which operations are cut over lanes.
+    pub stripe_threshold: Bound,
 }
 
 impl Default for LimitTable {
@@ -70,6 +75,8 @@ impl Default for LimitTable {
             heartbeat_ms: bound(1_000, 60_000),
             dead_after_ms: bound(60_000, 3_600_000),
             node_memory: bound(1 << 30, 16 << 30),
+            lanes: bound(1, LANES_MAX as u64),
+            stripe_threshold: bound(128 << 10, u64::MAX),
         }
     }
 }
@@ -92,6 +99,8 @@ impl LimitTable {
             (&limits.heartbeat_ms, &mut table.heartbeat_ms, "heartbeat_ms", 1, MANY, 1),
             (&limits.dead_after_ms, &mut table.dead_after_ms, "dead_after_ms", 1, MANY, 1),
             (&limits.node_memory, &mut table.node_memory, "node_memory", 1, u64::MAX, 1),
+            (&limits.lanes, &mut table.lanes, "lanes", 1, LANES_MAX as u64, 1),
+            (&limits.stripe_threshold, &mut table.stripe_threshold, "stripe_threshold", 0, u64::MAX, 1),
         ];
         for (given, bound, name, least, most, step) in rows {
             let Some(given) = given else { continue };

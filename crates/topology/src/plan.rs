@@ -60,6 +60,36 @@ pub struct PlanChild {
     pub address: Option<IpAddr>,
 }
 
+impl Plan {
+    /// Whether both fold the same ranks in the same order, whatever the nodes and links: then they give the same bits.
+    pub fn folds_as(&self, other: &Plan) -> bool {
+        let shape = |node: &PlanNode| {
+            let children = node.children.iter().map(|child| (child.kind, child.ranks.clone()));
+            (node.parent, children.collect::<Vec<_>>())
+        };
+        self.nodes.len() == other.nodes.len()
+            && self.nodes.iter().zip(&other.nodes).all(|(own, theirs)| shape(own) == shape(theirs))
+    }
+
+    /// Adds `by` to the numbers of all logical nodes, so that trees of one job can stand beside each other.
+    ///
+    /// # Panics
+    /// If a number grows beyond those there are.
+    pub fn renumber(&mut self, by: u16) {
+        let moved = |id: &mut NodeId| id.0 = id.0.checked_add(by).expect("the caller has counted the nodes");
+        for node in &mut self.nodes {
+            moved(&mut node.id);
+            node.parent.iter_mut().for_each(|(parent, _)| moved(parent));
+            for child in &mut node.children {
+                if let ChildKind::Node(id) = &mut child.kind {
+                    moved(id);
+                }
+            }
+        }
+        self.leaves.iter_mut().for_each(|leaf| moved(&mut leaf.node));
+    }
+}
+
 /// Why there is no plan.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanError {
@@ -103,15 +133,23 @@ pub fn plan(topology: &Topology, hosts: &[String], loads: &Loads) -> Result<Plan
         Some(graph) => in_graph::needed(topology, graph, &entries, loads).map(|(needed, tree)| (needed, Some(tree)))?,
         None => (by_parents(topology, spread(topology, &entries)), None),
     };
-    let addresses = entries.iter().map(|entry| topology.hosts()[*entry].address).collect();
+    let addresses = match (topology.graph(), &tree) {
+        (Some(graph), Some(tree)) => in_graph::addresses(topology, graph, &entries, tree),
+        _ => entries.iter().map(|entry| topology.hosts()[*entry].addresses.first().copied()).collect(),
+    };
     let mut builder = Builder { topology, needed: &needed, addresses, nodes: Vec::new() };
     let root = builder.branch(needed.root);
     builder.place(root, None);
     if builder.nodes.len() > usize::from(u16::MAX) {
         return Err(PlanError::TooManyNodes(builder.nodes.len()));
     }
-    let leaves = leaves_of(&builder.nodes, hosts.len());
-    Ok(Plan { nodes: builder.nodes, leaves, tree })
+    let Builder { nodes, addresses, .. } = builder;
+    let mut leaves = leaves_of(&nodes, hosts.len());
+    for ((leaf, entry), address) in leaves.iter_mut().zip(&entries).zip(addresses) {
+        // A host with one address has nothing to choose.
+        leaf.address = address.filter(|_| topology.hosts()[*entry].addresses.len() > 1);
+    }
+    Ok(Plan { nodes, leaves, tree })
 }
 
 fn find_entries(topology: &Topology, hosts: &[String]) -> Result<Vec<usize>, PlanError> {
@@ -249,11 +287,12 @@ fn node_of(place: usize, mut children: Vec<Branch>) -> Branch {
 }
 
 fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Placement> {
-    let mut leaves = vec![Placement { node: NodeId(0), child: ChildIndex(0) }; size];
+    let mut leaves = vec![Placement { node: NodeId(0), child: ChildIndex(0), address: None }; size];
     for node in nodes {
         for (position, child) in node.children.iter().enumerate() {
             if let ChildKind::Rank(rank) = child.kind {
-                leaves[rank.0 as usize] = Placement { node: node.id, child: ChildIndex(position as u16) };
+                let (node, child) = (node.id, ChildIndex(position as u16));
+                leaves[rank.0 as usize] = Placement { node, child, address: None };
             }
         }
     }

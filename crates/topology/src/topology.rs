@@ -54,8 +54,8 @@ pub struct Host {
     pub name: String,
     /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one, but for none in a graph.
     pub leaves: Vec<usize>,
-    /// Where its ranks connect from, if the file says.
-    pub address: Option<IpAddr>,
+    /// Where its ranks connect from, if the file says: one address, or in a graph one for each of its links.
+    pub addresses: Vec<IpAddr>,
 }
 
 impl Topology {
@@ -231,7 +231,7 @@ fn check_hosts(hosts: &[file::Host], by_name: &BTreeMap<&str, usize>) -> Result<
             return at(&host.name, Fault::DuplicateHost(name));
         }
         let leaves = check_leaves(host, &name, by_name)?;
-        checked.push(Host { name, leaves, address: host.address });
+        checked.push(Host { name, leaves, addresses: host.address.into_iter().collect() });
     }
     Ok(checked)
 }

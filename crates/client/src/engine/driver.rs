@@ -31,7 +31,7 @@ pub(crate) struct Driver {
     operations: FxHashMap<OpId, Operation>,
     /// The operation being posted, until the core has named it.
     pub(crate) posting: Option<Operation>,
-    groups: FxHashMap<GroupId, Arc<GroupState>>,
+    groups: FxHashMap<GroupId, Joined>,
     /// How many of them are neither ready nor refused.
     joining: usize,
     /// The group being created, until the core has named it.
@@ -40,12 +40,22 @@ pub(crate) struct Driver {
     /// The payload of the frame being handled.
     pub(crate) arriving: Arriving,
     pub(crate) counters: Counters,
+    /// Groups that have failed and that the other lanes have not been told of; always empty where there is one lane.
+    failed: Vec<Arc<GroupState>>,
+    alone: bool,
     /// A request has ended since somebody last asked.
     pub(crate) finished: bool,
     /// An operation has failed whose memory a half-read frame may still refer to.
     pub(crate) severed: bool,
     /// The stream connection is of no use any more.
     pub(crate) stream_broken: bool,
+}
+
+/// A group of this lane.
+struct Joined {
+    state: Arc<GroupState>,
+    /// It is neither ready here nor refused.
+    joining: bool,
 }
 
 /// Where the payload of the frame being handled is.
@@ -64,7 +74,8 @@ pub(crate) enum Arriving {
 unsafe impl Send for Driver {}
 
 impl Driver {
-    pub(crate) fn new(datagrams: DatagramSocket, node: SocketAddr, keys: EdgeKeys) -> Driver {
+    /// `alone`: there are no other lanes.
+    pub(crate) fn new(datagrams: DatagramSocket, node: SocketAddr, keys: EdgeKeys, alone: bool) -> Driver {
         Driver {
             datagrams,
             node: [node],
@@ -78,6 +89,8 @@ impl Driver {
             tails: Tails::default(),
             arriving: Arriving::Nothing,
             counters: Counters::default(),
+            failed: Vec::new(),
+            alone,
             finished: false,
             severed: false,
             stream_broken: false,
@@ -112,12 +125,21 @@ impl Driver {
     /// Forgets a group that was left.
     pub(crate) fn forget_group(&mut self, group: GroupId) {
         self.tails.forget(group);
-        if let Some(state) = self.groups.remove(&group) {
+        self.end_joining(group, || Err(Error::Invalid("the group was freed before it was ready".into())));
+        if self.groups.remove(&group).is_some() {
             self.counters.groups_freed += 1;
-            if !state.ready.is_done() {
-                self.end_joining(&state, Err(Error::Invalid("the group was freed before it was ready".into())));
-            }
         }
+    }
+
+    /// A group that has failed on another lane becomes ready on none.
+    pub(crate) fn give_up_group(&mut self, group: GroupId) {
+        self.tails.forget(group);
+        self.end_joining(group, || Ok(()));
+    }
+
+    /// A group that has failed since somebody last asked.
+    pub(crate) fn take_failed(&mut self) -> Option<Arc<GroupState>> {
+        self.failed.pop()
     }
 
     /// Groups not left yet.
@@ -148,24 +170,26 @@ impl Driver {
         self.operations.get_mut(&op)
     }
 
-    fn group(&mut self, group: GroupId) -> Option<Arc<GroupState>> {
+    fn group(&mut self, group: GroupId) -> Option<&mut Joined> {
         if let Some(state) = self.creating.take() {
             match self.groups.entry(group) {
                 Entry::Vacant(place) => {
-                    place.insert(state);
+                    place.insert(Joined { state, joining: true });
                     self.joining += 1;
                 }
                 Entry::Occupied(_) => self.creating = Some(state),
             }
         }
-        self.groups.get(&group).cloned()
+        self.groups.get_mut(&group)
     }
 
-    fn end_joining(&mut self, state: &GroupState, outcome: Result<(), Error>) {
-        if !state.ready.is_done() {
+    fn end_joining(&mut self, group: GroupId, outcome: impl FnOnce() -> Result<(), Error>) {
+        if let Some(joined) = self.groups.get_mut(&group)
+            && std::mem::take(&mut joined.joining)
+        {
             self.joining -= 1;
             self.finished = true;
-            state.ready.finish(outcome);
+            joined.state.ready.finish(outcome());
         }
     }
 
@@ -251,19 +275,20 @@ impl LeafOutput for Driver {
         self.finished = true;
         let outcome = match result {
             Ok(tail) => {
-                // SAFETY: the operation is complete and its request not finished yet.
-                let tail = unsafe {
-                    operation.memory.finish();
-                    operation.memory.result(&tail)
-                };
                 if let Some(trace) = operation.trace {
+                    // SAFETY: the operation is complete and its request not finished yet.
+                    let tail = unsafe { operation.memory.result(&tail) };
                     self.tails.keep(operation.group, trace.path, trace.end_seq, tail);
                 }
+                // SAFETY: as above.
+                unsafe { operation.memory.finish() };
                 Ok(())
             }
             Err(fault) => {
                 self.sever(&operation);
-                Err(Error::from_fault(&fault))
+                // What a group has failed of on another lane says more than that we have left it here.
+                let known = self.groups.get(&operation.group).and_then(|joined| joined.state.error().cloned());
+                Err(known.unwrap_or_else(|| Error::from_fault(&fault)))
             }
         };
         operation.completion.finish(outcome);
@@ -274,17 +299,20 @@ impl LeafOutput for Driver {
     }
 
     fn group_ready(&mut self, group: GroupId) {
-        if let Some(state) = self.group(group) {
+        if self.group(group).is_some() {
             self.counters.groups_created += 1;
-            self.end_joining(&state, Ok(()));
+            self.end_joining(group, || Ok(()));
         }
     }
 
     fn group_failed(&mut self, group: GroupId, fault: Fault) {
-        if let Some(state) = self.group(group) {
-            let error = Error::from_fault(&fault);
+        if let Some(joined) = self.group(group) {
+            let (state, error) = (joined.state.clone(), Error::from_fault(&fault));
             state.fail(error.clone());
-            self.end_joining(&state, Err(error));
+            if !self.alone {
+                self.failed.push(state);
+            }
+            self.end_joining(group, || Err(error));
         }
     }
 

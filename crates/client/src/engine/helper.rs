@@ -55,8 +55,9 @@ fn run(shared: &Shared) {
         engine.helper_until = until;
         let span = until.since(engine.now()).max(SLEEP_MIN);
         drop(engine);
-        let ready = sleep(&shared.helper_waker, nap.map_or(Sockets::default(), |nap| nap.sockets), span);
-        if let (Some(nap), Ok(mut engine)) = (nap, shared.lock()) {
+        let sockets = nap.as_ref().map_or(&Sockets::NONE, |nap| &nap.sockets);
+        let ready = sleep(&shared.helper_waker, sockets, span);
+        if let (Some(nap), Ok(mut engine)) = (&nap, shared.lock()) {
             engine.get_up(nap, ready);
         }
     }

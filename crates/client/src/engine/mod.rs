@@ -1,53 +1,52 @@
-//! The engine: leaf core, sockets and the caller's memory behind one lock.
+//! The engine: the lanes of a job, and the caller's memory, behind one lock.
 //!
-//! Map: `driver` (what the core asks for), `operation` (what is remembered of an operation), `poll` (sleeping),
-//! `wait` (how application threads wait), `helper` (the one thread of ours).
+//! Map: `lane` (leaf core and sockets of one lane), `lanes` (what concerns several), `driver` (what a core asks for), `operation`
+//! (what is remembered of an operation), `poll` (sleeping), `wait` (how application threads wait), `helper` (the one thread of
+//! ours).
 //!
 //! ```text
 //!   post, test, wait        helper thread
 //!          \                  /
 //!           +---- lock ------+
 //!                  |
-//!    sockets --> LeafCore --> Driver --> sockets, memory, requests
+//!    sockets --> LeafCore --> Driver --> sockets, memory, requests      as often as there are lanes
 //! ```
 
 mod driver;
 mod helper;
+mod lane;
+mod lanes;
 mod operation;
 mod poll;
 mod wait;
 
-use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use trib_proto::leaf::{GroupId, LeafError, Slice};
-use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
-use trib_transport::EdgeKeys;
+use trib_proto::{Nanos, Path};
 use trib_transport::clock::Clock;
-use trib_transport::landing::UserLanding;
 use trib_transport::patience::Patience;
-use trib_transport::tcp::{Arrived, Due, FrameSink, LowWater, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
-use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
-use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
+use trib_wire::RankList;
+use trib_wire::control::job::LANES_MAX;
 
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fork::ForkGuard;
-use crate::group::GroupState;
-use crate::memory::Memory;
+use crate::group::{GroupState, Posting};
+use crate::lanes::Lanes;
 use crate::params::Progress;
 use crate::request::Completion;
-use driver::{Arriving, Driver};
-use operation::{Incoming, Operation};
+use lane::Lane;
+pub(crate) use lane::Sources;
 use poll::{Ready, Sockets, Waker};
 use wait::poisoned;
 
 /// What all handles of one context share.
 pub(crate) struct Shared {
     pub(crate) fork: ForkGuard,
+    /// How operations are laid over the lanes.
+    lanes: Lanes,
     engine: Mutex<Engine>,
     /// Requests have ended, or a poller is wanted.
     changed: Condvar,
@@ -60,7 +59,8 @@ pub(crate) struct Shared {
 /// What sleeps in `poll` with the engine unlocked.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    write: bool,
+    /// Lanes whose stream is watched for room to write.
+    write: u8,
     until: Nanos,
 }
 
@@ -69,20 +69,13 @@ struct Watch {
 struct Nap {
     sockets: Sockets,
     until: Nanos,
-    /// When the stream is no longer trusted to bring what its low-water mark waits for.
-    marked: Option<Nanos>,
+    /// By lane, when the stream is no longer trusted to bring what its low-water mark waits for.
+    marked: [Option<Nanos>; LANES_MAX],
 }
 
 /// Everything behind the lock.
 pub(crate) struct Engine {
-    core: LeafCore,
-    driver: Driver,
-    link: Option<Link>,
-    config: LeafConfig,
-    batch: Option<Box<RecvBatch>>,
-    /// Those of threads that look for themselves.
-    singles: Vec<RecvBatch>,
-    rejected: UdpCounters,
+    lanes: Box<[Lane]>,
     clock: Clock,
     patience: Patience,
     /// Application threads inside a wait.
@@ -100,35 +93,19 @@ pub(crate) struct Engine {
     stopping: bool,
 }
 
-/// The stream connection to the node.
-struct Link {
-    socket: StreamSocket,
-    reader: StreamReader<Incoming>,
-    low_water: LowWater,
-    /// Frames wait for room in the socket.
-    blocked: bool,
-}
-
-/// The connected sockets that an engine starts with.
-pub(crate) struct Sources {
-    pub(crate) stream: StreamSocket,
-    pub(crate) datagrams: DatagramSocket,
-    pub(crate) node: SocketAddr,
-    pub(crate) keys: EdgeKeys,
-}
-
 impl Shared {
-    /// Starts an engine and its helper thread.
+    /// Starts an engine and its helper thread; `sources` are the lanes' own.
     pub(crate) fn start(
-        config: LeafConfig,
-        sources: Sources,
+        lanes: Lanes,
+        sources: Vec<Sources>,
         progress: Option<Progress>,
     ) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
         let failed = |what: &str, cause: std::io::Error| Error::Memory(format!("cannot make {what}: {cause}"));
         let waker = || Waker::new().map_err(|cause| failed("a wake-up event", cause));
         let shared = Arc::new(Shared {
             fork: ForkGuard::new(),
-            engine: Mutex::new(Engine::new(config, sources)),
+            lanes,
+            engine: Mutex::new(Engine::new(sources)),
             changed: Condvar::new(),
             waker: waker()?,
             helper_waker: waker()?,
@@ -136,6 +113,11 @@ impl Shared {
         });
         let helper = helper::start(shared.clone()).map_err(|cause| failed("the helper thread", cause))?;
         Ok((shared, helper))
+    }
+
+    /// How operations are laid over the lanes.
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
     /// Locks the engine for a call of the application's.
@@ -161,18 +143,18 @@ impl Shared {
     }
 
     /// Posts an operation.
-    pub(crate) fn post(&self, group: GroupId, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
+    pub(crate) fn post(&self, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let mut engine = self.enter()?;
-        let posted = engine.post(group, signature, memory);
+        let posted = engine.post(&self.lanes, group, posting);
         engine.flush();
         self.leave(engine);
         posted
     }
 
     /// Posts an operation and waits for it.
-    pub(crate) fn run(&self, group: GroupId, signature: Signature, memory: Memory) -> Result<(), Error> {
+    pub(crate) fn run(&self, group: &GroupState, posting: Posting) -> Result<(), Error> {
         let mut engine = self.enter()?;
-        match engine.post(group, signature, memory) {
+        match engine.post(&self.lanes, group, posting) {
             Ok(completion) => self.wait_inside(engine, &completion, None),
             Err(error) => {
                 self.leave(engine);
@@ -182,20 +164,20 @@ impl Shared {
     }
 
     /// Starts to make a group.
-    pub(crate) fn create_group(&self, members: RankList, tag: u64, state: Arc<GroupState>) -> Result<GroupId, Error> {
+    pub(crate) fn create_group(&self, members: RankList, tag: u64, state: &Arc<GroupState>) -> Result<(), Error> {
         let mut engine = self.enter()?;
-        let created = engine.create_group(members, tag, state);
+        let created = engine.create_group(&members, tag, state);
         engine.flush();
         self.leave(engine);
         created
     }
 
     /// Leaves a group. After finalize, or in a forked child, there is nothing to leave.
-    pub(crate) fn free_group(&self, group: GroupId) -> Result<(), Error> {
+    pub(crate) fn free_group(&self, state: &GroupState) -> Result<(), Error> {
         self.fork.check()?;
         let mut engine = self.lock()?;
         if !engine.stopping {
-            engine.free_group(group);
+            engine.free_group(state);
             engine.flush();
             self.leave(engine);
         }
@@ -206,32 +188,32 @@ impl Shared {
         Ok(self.enter()?.counters())
     }
 
-    /// The tail of a group's last results on one path.
-    pub(crate) fn tail(&self, group: GroupId, path: Path) -> Result<Vec<u8>, Error> {
-        Ok(self.enter()?.driver.tails.get(group, path).to_vec())
+    /// The tail of a group's last results on one path, lane by lane.
+    pub(crate) fn tail(&self, state: &GroupState, path: Path) -> Result<Vec<u8>, Error> {
+        let engine = self.enter()?;
+        let lanes = engine.lanes.iter().zip(state.ids());
+        Ok(lanes.flat_map(|(lane, id)| lane.driver.tails.get(*id, path)).copied().collect())
     }
 
     /// Leaves every group, waits at most `linger` for what is queued, and closes the sockets. The helper thread ends.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
         let mut engine = self.enter()?;
-        for group in engine.driver.groups() {
-            engine.free_group(group);
-        }
+        engine.leave_groups();
         let end = engine.now() + Nanos(linger.as_nanos() as u64);
         loop {
             engine.progress(Ready::ALL);
             self.announce(&mut engine);
             let now = engine.now();
-            if !engine.sockets().write || now >= end {
+            if engine.blocked() == 0 || now >= end {
                 break;
             }
             let sockets = engine.sockets();
             drop(engine);
-            poll::sleep(&self.waker, sockets, end - now);
+            poll::sleep(&self.waker, &sockets, end - now);
             engine = self.lock()?;
         }
         engine.stopping = true;
-        engine.link = None;
+        engine.lanes.iter_mut().for_each(Lane::close);
         drop(engine);
         self.helper_waker.wake();
         Ok(())
@@ -239,17 +221,10 @@ impl Shared {
 }
 
 impl Engine {
-    fn new(config: LeafConfig, sources: Sources) -> Engine {
-        let Sources { stream, datagrams, node, keys } = sources;
-        let reader = StreamReader::new(keys.down);
-        let mut engine = Engine {
-            core: LeafCore::new(config.clone()),
-            driver: Driver::new(datagrams, node, keys),
-            link: Some(Link { socket: stream, reader, low_water: LowWater::new(), blocked: false }),
-            batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
-            singles: Vec::new(),
-            config,
-            rejected: UdpCounters::default(),
+    fn new(sources: Vec<Sources>) -> Engine {
+        let alone = sources.len() == 1;
+        Engine {
+            lanes: sources.into_iter().map(|sources| Lane::new(sources, alone)).collect(),
             clock: Clock::start(),
             patience: Patience::new(wait::SPIN, u32::MAX),
             waiters: 0,
@@ -259,9 +234,7 @@ impl Engine {
             left_busy: Nanos(0),
             helper_until: Nanos(0),
             stopping: false,
-        };
-        engine.core.on_link_up(Nanos(0), &mut engine.driver);
-        engine
+        }
     }
 
     /// Reads the clock.
@@ -274,329 +247,43 @@ impl Engine {
         Nanos(self.clock.last())
     }
 
-    fn next_deadline(&self) -> Nanos {
-        self.core.next_deadline()
-    }
-
-    fn heartbeat_half(&self) -> Nanos {
-        Nanos(self.config.limits.heartbeat.0 / 2)
-    }
-
-    /// Whether something must go on while the application is elsewhere.
-    fn is_busy(&self) -> bool {
-        self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
-    }
-
-    /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `get_up`.
-    fn lie_down(&mut self, until: Nanos) -> Nap {
-        let mut nap = Nap { sockets: self.sockets(), until: until.min(self.next_deadline()), marked: None };
+    fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
-        let Some(link) = &mut self.link else { return nap };
-        let (sent, total) = self.core.results_due();
-        let held = link.reader.held() as u64;
-        let due = Due { now: sent.saturating_sub(held), total: total.saturating_sub(held) };
-        nap.marked = link.low_water.arm(&link.socket, due).map(|span| now + Nanos(span.as_nanos() as u64));
-        nap.until = nap.marked.map_or(nap.until, |end| nap.until.min(end));
-        nap
-    }
-
-    /// The sleep is over.
-    fn get_up(&mut self, nap: Nap, ready: Ready) {
-        let now = self.now();
-        if let (Some(end), Some(link)) = (nap.marked, &mut self.link)
-            && (ready.stream || now >= end)
-        {
-            link.low_water.end(ready.stream);
+        match (&mut self.lanes[..], posting) {
+            ([lane], Posting::Whole(signature, memory)) => {
+                let completion = Arc::new(Completion::on_lane(0));
+                let [id] = group.ids() else { return Err(unnamed()) };
+                lane.post(now, *id, None, signature, memory, completion.clone())?;
+                Ok(completion)
+            }
+            (_, posting) => self.post_on_lanes(now, lanes, group, posting),
         }
     }
 
-    fn sockets(&self) -> Sockets {
-        Sockets {
-            datagram: Some(self.driver.datagrams.as_raw_fd()),
-            stream: self.link.as_ref().map(|link| link.socket.as_raw_fd()),
-            write: self.link.as_ref().is_some_and(|link| link.blocked),
-        }
-    }
-
-    fn counters(&self) -> Counters {
-        let sent = self.driver.datagrams.counters();
-        let rejected = self.rejected.rejected_malformed
-            + self.rejected.rejected_version
-            + self.rejected.rejected_checksum
-            + self.driver.counters.datagrams_rejected;
-        Counters {
-            datagrams_sent: sent.sent,
-            datagrams_received: sent.received.saturating_sub(rejected),
-            datagrams_rejected: rejected,
-            stream_bytes_sent: self.driver.writer.bytes(),
-            stream_bytes_received: self.link.as_ref().map_or(0, |link| link.reader.bytes()),
-            ..self.driver.counters
-        }
-    }
-
-    fn post(&mut self, group: GroupId, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
-        let completion = Arc::new(Completion::default());
-        let operation = Operation { group, memory, completion: completion.clone(), trace: None };
-        self.driver.posting = Some(operation);
-        let now = self.now();
-        let posted = self.core.post(now, group, signature, &mut self.driver);
-        if let Ok(op) = posted {
-            self.driver.adopt_operation(op);
-        }
-        self.driver.posting = None;
-        self.settle();
-        posted.map(|_| completion).map_err(|error| refusal(&error))
-    }
-
-    fn create_group(&mut self, members: RankList, tag: u64, state: Arc<GroupState>) -> Result<GroupId, Error> {
-        self.driver.creating = Some(state);
-        let now = self.now();
-        let created = self.core.create_group(now, members, tag, &mut self.driver);
-        if let Ok(group) = created {
-            self.driver.adopt_group(group);
-        }
-        self.driver.creating = None;
-        self.settle();
-        created.map_err(|error| refusal(&error))
-    }
-
-    fn free_group(&mut self, group: GroupId) {
-        let now = self.now();
-        self.core.free_group(now, group, &mut self.driver);
-        self.driver.forget_group(group);
-        self.settle();
-    }
-
-    /// Reads what the sockets have, lets the clock act, writes what is queued. Sockets come before the clock: a sign of
-    /// life that waits to be read is one.
+    /// Reads what the sockets have, lets the clock act, writes what is queued.
     fn progress(&mut self, ready: Ready) {
-        self.now();
-        if ready.datagram {
-            self.read_datagrams();
+        let now = self.now();
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            lane.progress(now, ready.datagram(at), ready.stream(at));
         }
-        if ready.stream {
-            self.read_stream();
-        }
-        self.tend();
-        self.flush();
+        self.spread_failures();
     }
 
     /// Lets the clock act.
     fn tend(&mut self) {
         let now = self.lately();
-        if now >= self.core.next_deadline() {
-            self.core.on_timer(now, &mut self.driver);
-            self.settle();
-        }
-    }
-
-    fn read_datagrams(&mut self) {
-        let Some(mut batch) = self.batch.take() else { return };
-        match self.driver.datagrams.recv(&mut batch) {
-            Ok(0) => {}
-            Ok(_) => self.take(&batch),
-            Err(cause) => tracing::warn!("cannot receive datagrams: {cause}"),
-        }
-        self.batch = Some(batch);
-    }
-
-    /// A batch of one datagram, for a thread that looks for itself.
-    fn single_batch(&mut self) -> RecvBatch {
-        self.singles.pop().unwrap_or_else(|| RecvBatch::new(1, datagram_max(&self.config)))
-    }
-
-    /// Takes the datagrams of a batch.
-    fn take(&mut self, batch: &RecvBatch) {
-        let now = self.lately();
-        let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
-        for datagram in batch.frames(&mut self.rejected) {
-            let header = datagram.header;
-            if datagram.verify(driver.down_key()).is_err() || !is_for(config, &header) {
-                driver.counters.datagrams_rejected += 1;
-                continue;
-            }
-            driver.settle_on(datagram.source);
-            let body = if header.kind.carries_data() {
-                let payload = datagram.payload;
-                driver.arriving = Arriving::Here(payload.as_ptr(), payload.len());
-                Body::None
-            } else {
-                match Body::parse(header.kind, datagram.payload) {
-                    Ok(body) => body,
-                    Err(_) => {
-                        driver.counters.datagrams_rejected += 1;
-                        continue;
-                    }
-                }
-            };
-            core.on_frame(now, Path::Datagram, &header, body, driver);
-            driver.arriving = Arriving::Nothing;
-        }
-        self.settle();
-    }
-
-    fn read_stream(&mut self) {
-        let now = self.lately();
-        let Some(link) = &mut self.link else { return };
-        let mut sink = Sink { now, core: &mut self.core, driver: &mut self.driver, config: &self.config };
-        let end = link.reader.read(&mut link.socket, &mut sink, STREAM_BUDGET);
-        match end {
-            Ok(ReadEnd::Drained | ReadEnd::Budget) => {}
-            Ok(ReadEnd::Closed) => {
-                tracing::info!("the node closed the stream connection");
-                self.driver.stream_broken = true;
-            }
-            Err(cause) => {
-                tracing::warn!("stream connection to the node lost: {cause}");
-                self.driver.stream_broken = true;
-            }
-        }
-        self.settle();
+        self.lanes.iter_mut().for_each(|lane| lane.tend(now));
+        self.spread_failures();
     }
 
     fn flush(&mut self) {
-        let Some(link) = &mut self.link else { return };
-        if self.driver.writer.is_idle() {
-            link.blocked = false;
-            return;
-        }
-        match self.driver.writer.flush(&mut link.socket) {
-            Ok(_) => link.blocked = !self.driver.writer.is_idle(),
-            Err(cause) => {
-                tracing::warn!("stream connection to the node lost: {cause}");
-                self.driver.stream_broken = true;
-            }
-        }
-        while self.driver.writer.next_written().is_some() {}
-        self.settle();
-    }
-
-    /// After every call of the core: lets go of memory that is no longer ours, and of a connection that is gone.
-    fn settle(&mut self) {
-        if std::mem::take(&mut self.driver.severed)
-            && let Some(link) = &mut self.link
-            && let Some((_, Incoming::Placed(slice, _))) = link.reader.pending()
-            && self.driver.operation(slice.op).is_none()
-        {
-            link.reader.discard_pending();
-        }
-        if self.core.is_lost() {
-            // The node has been silent for too long.
-            self.driver.stream_broken = true;
-            self.link = None;
-        } else if self.driver.stream_broken && self.link.take().is_some() {
-            let now = self.lately();
-            self.core.on_link_down(now, &mut self.driver);
-        }
+        let now = self.lately();
+        self.lanes.iter_mut().for_each(|lane| lane.flush(now));
+        self.spread_failures();
     }
 }
 
-/// Takes the frames of the stream.
-struct Sink<'a> {
-    now: Nanos,
-    core: &'a mut LeafCore,
-    driver: &'a mut Driver,
-    config: &'a LeafConfig,
+/// A group of this library's has names before anybody has it.
+fn unnamed() -> Error {
+    Error::broken("an operation for a group without a name")
 }
-
-impl FrameSink for Sink<'_> {
-    type Buffer = Incoming;
-
-    fn place(&mut self, header: &Header) -> Place<Incoming> {
-        if !is_for(self.config, header) {
-            return Place::Refuse("a frame for another child");
-        }
-        let placed = self.core.place(header).and_then(|slice| self.landing(slice, header));
-        Place::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
-    }
-
-    /// Only while nothing of ours waits to be written: what is read into a result that lies over its input, and turns out
-    /// to be something else, must not change what is still to be sent.
-    fn foresee(&mut self, header: &Header) -> Option<Incoming> {
-        let slice = self.core.foresee(header).filter(|_| self.driver.writer.is_idle())?;
-        self.landing(slice, header)
-    }
-
-    /// The operation may have failed, and its memory may be gone, since the frame was foreseen.
-    fn confirm(&mut self, header: &Header, buffer: Incoming) -> Place<Incoming> {
-        match (&buffer, self.core.place(header)) {
-            (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Place::Into(buffer),
-            _ => Place::Discard,
-        }
-    }
-
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, Incoming>) -> Result<(), StreamError> {
-        if !is_for(self.config, header) {
-            return Err(StreamError::Refused("a frame for another child"));
-        }
-        let mut body = Body::None;
-        let mut aside = None;
-        self.driver.arriving = match payload {
-            Arrived::None if header.kind.carries_data() => Arriving::Nothing,
-            Arrived::None => {
-                body = Body::parse(header.kind, &[])?;
-                Arriving::Nothing
-            }
-            Arrived::Body(bytes) => {
-                body = Body::parse(header.kind, bytes)?;
-                Arriving::Nothing
-            }
-            Arrived::Data(Incoming::Placed(slice, _)) => Arriving::Placed(slice),
-            Arrived::Data(Incoming::Aside(bytes)) => {
-                let bytes = aside.insert(bytes);
-                Arriving::Here(bytes.as_ptr(), bytes.len())
-            }
-            // Its operation failed while it was read.
-            Arrived::Discarded => return Ok(()),
-        };
-        self.core.on_frame(self.now, Path::Stream, header, body, self.driver);
-        self.driver.arriving = Arriving::Nothing;
-        if self.driver.stream_broken {
-            return Err(StreamError::Refused("the node does not read"));
-        }
-        Ok(())
-    }
-}
-
-impl Sink<'_> {
-    fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
-        let len = header.payload_len as usize;
-        let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.len as usize == len)?;
-        // SAFETY: `output` checked that the place lies inside the result of an operation that runs, and only the reader
-        // writes there until the frame is complete; `settle` takes it away when the operation fails.
-        Some(Incoming::Placed(slice, unsafe { UserLanding::new(place, len) }))
-    }
-}
-
-/// Whether a frame whose tag is right speaks to this rank. Every child of the node shares the key of the way down.
-fn is_for(config: &LeafConfig, header: &Header) -> bool {
-    let to_us = header.child == config.child || header.child == ChildIndex::ALL;
-    to_us && (header.job, header.epoch, header.node) == (config.job, config.epoch, config.node)
-}
-
-/// Bytes behind the header of the longest datagram that a rank takes.
-fn datagram_max(config: &LeafConfig) -> usize {
-    (config.limits.payload as usize).max(BODY_MAX)
-}
-
-fn refusal(error: &LeafError) -> Error {
-    let text = match error {
-        LeafError::BadMembers => {
-            "this rank is not in the member list, or the list names a rank twice or outside the job"
-        }
-        LeafError::TooManyRuns => "the order of the members is too irregular for one message: sort them, or use fewer",
-        LeafError::UnknownGroup => "the group was freed",
-        LeafError::BadRoot => "the root is not a rank of the group",
-        LeafError::Unsupported => "the operator is not defined for the type",
-        LeafError::TooLong => "a vector has fewer than 2^63 bytes",
-        LeafError::Failed(fault) => return Error::from_fault(fault),
-    };
-    Error::Invalid(text.into())
-}
-
-/// Datagrams taken with one system call.
-const DATAGRAM_BATCH: usize = 16;
-/// Room for the typed bodies that come as datagrams.
-const BODY_MAX: usize = 256;
-/// Bytes read from the stream before the writer gets its turn.
-const STREAM_BUDGET: usize = 512 * 1024;

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use trib_proto::Nanos;
+use trib_wire::control::job::LANES_MAX;
 
 /// Wakes a thread that sleeps in `poll`.
 pub(crate) struct Waker {
@@ -37,45 +38,85 @@ impl Waker {
     }
 }
 
-/// What a sleeper watches.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sockets {
+/// What a sleeper watches of one lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneSockets {
     /// The datagram socket, to read.
-    pub(crate) datagram: Option<RawFd>,
+    pub(crate) datagram: RawFd,
     /// The stream connection, to read.
-    pub(crate) stream: Option<RawFd>,
+    pub(crate) stream: RawFd,
     /// Watch the stream for room to write as well.
     pub(crate) write: bool,
 }
 
-/// What a sleeper found.
+impl LaneSockets {
+    /// No descriptor.
+    pub(crate) const NONE: RawFd = -1;
+}
+
+/// What a sleeper watches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sockets {
+    lanes: [LaneSockets; LANES_MAX],
+    count: usize,
+}
+
+impl Sockets {
+    /// Nothing.
+    pub(crate) const NONE: Sockets = {
+        let none = LaneSockets { datagram: LaneSockets::NONE, stream: LaneSockets::NONE, write: false };
+        Sockets { lanes: [none; LANES_MAX], count: 0 }
+    };
+
+    /// These lanes'.
+    pub(crate) fn of(lanes: impl Iterator<Item = LaneSockets>) -> Sockets {
+        let mut sockets = Sockets::NONE;
+        for (place, lane) in sockets.lanes.iter_mut().zip(lanes) {
+            *place = lane;
+            sockets.count += 1;
+        }
+        sockets
+    }
+}
+
+/// What a sleeper found, a bit for each lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
-    /// Datagrams may be there.
-    pub(crate) datagram: bool,
-    /// Stream bytes, or the connection's end, may be there.
-    pub(crate) stream: bool,
+    datagrams: u8,
+    streams: u8,
 }
 
 impl Ready {
     /// Look everywhere.
-    pub(crate) const ALL: Ready = Ready { datagram: true, stream: true };
+    pub(crate) const ALL: Ready = Ready { datagrams: u8::MAX, streams: u8::MAX };
+
+    /// Whether datagrams may be there.
+    pub(crate) fn datagram(self, lane: usize) -> bool {
+        self.datagrams >> lane & 1 != 0
+    }
+
+    /// Whether stream bytes, or the connection's end, may be there.
+    pub(crate) fn stream(self, lane: usize) -> bool {
+        self.streams >> lane & 1 != 0
+    }
 }
 
 /// Sleeps for at most `span` or until the waker or a socket has something.
-pub(crate) fn sleep(waker: &Waker, sockets: Sockets, span: Nanos) -> Ready {
-    let watch = |fd: Option<RawFd>, events| libc::pollfd { fd: fd.unwrap_or(-1), events, revents: 0 };
-    let write = if sockets.write { libc::POLLOUT } else { 0 };
-    let mut entries = [
-        watch(Some(waker.event.as_raw_fd()), libc::POLLIN),
-        watch(sockets.datagram, libc::POLLIN),
-        watch(sockets.stream, libc::POLLIN | write),
-    ];
+pub(crate) fn sleep(waker: &Waker, sockets: &Sockets, span: Nanos) -> Ready {
+    let watch = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
+    let mut entries = [watch(LaneSockets::NONE, 0); 1 + 2 * LANES_MAX];
+    let entries = &mut entries[..1 + 2 * sockets.count];
+    entries[0] = watch(waker.event.as_raw_fd(), libc::POLLIN);
+    for (pair, lane) in entries[1..].chunks_exact_mut(2).zip(&sockets.lanes) {
+        let write = if lane.write { libc::POLLOUT } else { 0 };
+        pair[0] = watch(lane.datagram, libc::POLLIN);
+        pair[1] = watch(lane.stream, libc::POLLIN | write);
+    }
     let span = libc::timespec {
         tv_sec: (span.0 / 1_000_000_000).min(i32::MAX as u64) as libc::time_t,
         tv_nsec: (span.0 % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: the array and the timespec live across the call, the length is the array's.
+    // SAFETY: the array and the timespec live across the call, the length is the slice's.
     let count = unsafe { libc::ppoll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, &span, std::ptr::null()) };
     if count <= 0 {
         // The time is over, or a signal came: the caller looks at the clock.
@@ -84,7 +125,12 @@ pub(crate) fn sleep(waker: &Waker, sockets: Sockets, span: Nanos) -> Ready {
     if entries[0].revents != 0 {
         waker.clear();
     }
-    Ready { datagram: entries[1].revents != 0, stream: entries[2].revents & !libc::POLLOUT != 0 }
+    let mut ready = Ready::default();
+    for (lane, pair) in entries[1..].chunks_exact(2).enumerate() {
+        ready.datagrams |= u8::from(pair[0].revents != 0) << lane;
+        ready.streams |= u8::from(pair[1].revents & !libc::POLLOUT != 0) << lane;
+    }
+    ready
 }
 
 #[cfg(test)]
@@ -97,10 +143,10 @@ mod tests {
         waker.wake();
         waker.wake();
         let start = std::time::Instant::now();
-        sleep(&waker, Sockets::default(), Nanos::from_millis(60_000));
+        sleep(&waker, &Sockets::NONE, Nanos::from_millis(60_000));
         assert!(start.elapsed().as_secs() < 30);
         let start = std::time::Instant::now();
-        sleep(&waker, Sockets::default(), Nanos::from_millis(5));
+        sleep(&waker, &Sockets::NONE, Nanos::from_millis(5));
         assert!(start.elapsed().as_millis() >= 4);
     }
 }

@@ -60,8 +60,10 @@ impl Shared {
         }
         let began = engine.clock.last_reading();
         let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
-        let receiver = engine.driver.datagrams.receiver();
-        let mut batch = engine.single_batch();
+        // Only this operation's lane: what others bring meanwhile is read before anybody sleeps.
+        let at = completion.lane();
+        let receiver = engine.lanes[at].driver.datagrams.receiver();
+        let mut batch = engine.lanes[at].single_batch();
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
             // Faults come over the stream, but nobody hurries to learn of them.
@@ -69,16 +71,18 @@ impl Shared {
             engine = self.lock()?;
             engine.clock.note(turns.last_look());
             if has_come {
-                engine.driver.datagrams.account(&mut batch);
-                engine.take(&batch);
+                let now = engine.lately();
+                let lane = &mut engine.lanes[at];
+                lane.driver.datagrams.account(&mut batch);
+                lane.take(now, &batch);
                 if !completion.is_done() {
-                    engine.read_datagrams();
+                    lane.read_datagrams(now);
                 }
                 engine.flush();
                 self.announce(&mut engine);
             }
         }
-        engine.singles.push(batch);
+        engine.lanes[at].keep_batch(batch);
         engine.patience.end(&turns, completion.is_done());
         engine.tend();
         Ok(engine)
@@ -136,12 +140,12 @@ impl Shared {
         now: Nanos,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
         let nap = engine.lie_down(until);
-        engine.poller = Some(super::Watch { write: nap.sockets.write, until: nap.until });
+        engine.poller = Some(super::Watch { write: engine.blocked(), until: nap.until });
         drop(engine);
-        let ready = sleep(&self.waker, nap.sockets, nap.until.since(now));
+        let ready = sleep(&self.waker, &nap.sockets, nap.until.since(now));
         let mut engine = self.lock()?;
         engine.poller = None;
-        engine.get_up(nap, ready);
+        engine.get_up(&nap, ready);
         engine.progress(ready);
         self.announce(&mut engine);
         Ok(engine)
@@ -149,9 +153,12 @@ impl Shared {
 
     /// After progress under the lock: tells sleeping threads what concerns them.
     pub(crate) fn announce(&self, engine: &mut Engine) {
-        let finished = std::mem::take(&mut engine.driver.finished);
+        let mut finished = false;
+        for lane in &mut engine.lanes {
+            finished |= std::mem::take(&mut lane.driver.finished);
+        }
         if let Some(watch) = engine.poller {
-            let more = engine.sockets().write && !watch.write;
+            let more = engine.blocked() & !watch.write != 0;
             if finished || more || engine.next_deadline() < watch.until {
                 self.waker.wake();
             }

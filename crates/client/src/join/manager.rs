@@ -26,11 +26,11 @@ pub(super) fn ask(
     };
     let channel = Channel::connect(&url, Role::User, deadline.left_for_a_try())?;
     match channel.ask::<_, Reply>(request, deadline.plus(wait).left_for_a_try())? {
-        Reply::Granted(ticket) if ticket.leaves.len() == params.size as usize => {
+        Reply::Granted(ticket) if ranks_of(&ticket) == params.size as usize => {
             Ok((Hold::new(channel, ticket.job), ticket))
         }
         Reply::Granted(ticket) => {
-            let got = ticket.leaves.len();
+            let got = ranks_of(&ticket);
             Err(Error::Manager(format!(
                 "the manager granted a job of {got} ranks where {} were asked for",
                 params.size
@@ -44,6 +44,10 @@ pub(super) fn ask(
 /// What a request says about waiting.
 pub(super) fn wait_ms(wait: Duration) -> Option<u32> {
     u32::try_from(wait.as_millis()).ok().filter(|ms| *ms > 0)
+}
+
+fn ranks_of(ticket: &JobTicket) -> usize {
+    ticket.lanes.iter().map(|lane| lane.leaves.len()).min().unwrap_or(0)
 }
 
 /// What a refusal means to the caller.

@@ -1,39 +1,52 @@
-//! Taking the own place in the tree: the connection to the node above.
+//! Taking the own place in the tree of every lane: the connections to the nodes above.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use trib_proto::{LeafConfig, Limits};
 use trib_transport::edge_keys;
 use trib_transport::tcp::handshake::Identity;
-use trib_transport::tcp::{HandshakeError, connect};
+use trib_transport::tcp::{HandshakeError, connect_from};
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Rank;
-use trib_wire::control::job::JobTicket;
+use trib_wire::control::job::{JobTicket, LANES_MAX, LaneTicket};
 use trib_wire::hello::Status;
 
 use super::Deadline;
 use crate::context::{Context, Ties};
 use crate::engine::{Shared, Sources};
 use crate::error::Error;
+use crate::lanes::Lanes;
 use crate::params::Params;
 
-/// Connects this rank to its node and starts the engine.
+/// Connects this rank to its node on every lane and starts the engine.
 pub(super) fn take(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Context, Error> {
-    let wrong = |what: &str| Error::Manager(format!("the manager's ticket for {} makes no sense: {what}", ticket.job));
-    let place = ticket.leaves.get(params.rank as usize).ok_or_else(|| wrong("this rank has no place in it"))?;
+    let weights = || ticket.lanes.iter().map(|lane| lane.weight);
+    if !(1..=LANES_MAX).contains(&ticket.lanes.len()) || weights().any(|weight| weight == 0) {
+        return Err(wrong(ticket, "it has no lanes, too many, or one without weight"));
+    }
+    let sources: Result<Vec<Sources>, Error> =
+        ticket.lanes.iter().map(|lane| connect_lane(params, ticket, lane, deadline)).collect();
+    let lanes = Lanes::new(weights(), ticket.stripe_threshold);
+    let (shared, helper) = Shared::start(lanes, sources?, params.progress.clone())?;
+    Ok(Context::new(shared, params.rank, params.size, Ties { helper, manager: None }))
+}
+
+fn connect_lane(params: &Params, ticket: &JobTicket, lane: &LaneTicket, deadline: Deadline) -> Result<Sources, Error> {
+    let place = lane.leaves.get(params.rank as usize);
+    let place = place.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
     let above = ticket.nodes.iter().find(|node| node.node == place.node);
-    let above = above.ok_or_else(|| wrong("this rank's node is not in it"))?;
+    let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?;
     let limits = Limits::from(&ticket.limits);
     if !limits.are_valid() {
-        return Err(wrong("its quota is outside what the protocol allows"));
+        return Err(wrong(ticket, "its quota is outside what the protocol allows"));
     }
     let keys = edge_keys(&ticket.key, ticket.job, ticket.epoch, place.node, place.child);
     let any: IpAddr = match above.stream {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let datagrams = DatagramSocket::bind(SocketAddr::new(any, 0), RECV_BUFFER)
-        .map_err(|cause| Error::Memory(format!("cannot make a datagram socket: {cause}")))?;
+    let datagrams = DatagramSocket::bind(SocketAddr::new(place.address.unwrap_or(any), 0), RECV_BUFFER)
+        .map_err(|cause| no_socket(&cause, place.address))?;
     let identity = Identity {
         job: ticket.job,
         epoch: ticket.epoch,
@@ -42,7 +55,7 @@ pub(super) fn take(params: &Params, ticket: &JobTicket, deadline: Deadline) -> R
         channel: 0,
         udp_port: datagrams.local_addr().port(),
     };
-    let connected = connect(above.stream, &identity, &keys.hello, deadline.left_for_a_try())
+    let connected = connect_from(place.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
         .map_err(|cause| unreachable_node(&cause, &above.name, above.stream))?;
     let config = LeafConfig {
         job: ticket.job,
@@ -53,9 +66,21 @@ pub(super) fn take(params: &Params, ticket: &JobTicket, deadline: Deadline) -> R
         child: place.child,
         limits,
     };
-    let sources = Sources { stream: connected.socket, datagrams, node: connected.datagrams, keys };
-    let (shared, helper) = Shared::start(config, sources, params.progress.clone())?;
-    Ok(Context::new(shared, params.rank, params.size, Ties { helper, manager: None }))
+    Ok(Sources { config, stream: connected.socket, datagrams, node: connected.datagrams, keys })
+}
+
+fn wrong(ticket: &JobTicket, what: &str) -> Error {
+    Error::Manager(format!("the manager's ticket for {} makes no sense: {what}", ticket.job))
+}
+
+fn no_socket(cause: &std::io::Error, address: Option<IpAddr>) -> Error {
+    match address {
+        Some(address) if cause.kind() == std::io::ErrorKind::AddrNotAvailable => Error::Manager(format!(
+            "the topology says that this host has the address {address} on one of its rails, and it has not: correct \
+             `addresses` there, or let TRIB_HOST say this host's name"
+        )),
+        _ => Error::Memory(format!("cannot make a datagram socket: {cause}")),
+    }
 }
 
 fn unreachable_node(cause: &HandshakeError, name: &str, address: SocketAddr) -> Error {

@@ -70,9 +70,11 @@ impl Group {
         self.name.is_none() && self.failed.is_none()
     }
 
-    pub(super) fn take_op_seq(&mut self) -> u64 {
-        self.op_seq += 1;
-        self.op_seq
+    /// The number given, or the next, and which part the operation is.
+    pub(super) fn take_number(&mut self, known: Option<(u64, u16)>) -> (u64, u16) {
+        let (op_seq, lane) = known.unwrap_or((self.op_seq + 1, 0));
+        self.op_seq = op_seq;
+        (op_seq, lane)
     }
 
     pub(super) fn header(&self, edge: &Edge, kind: Kind) -> Header {

@@ -145,6 +145,30 @@ impl LeafCore {
         signature: Signature,
         out: &mut impl LeafOutput,
     ) -> Result<OpId, LeafError> {
+        self.post_as(now, group, None, signature, out)
+    }
+
+    /// The same, on one of the lanes of a group that has several, each with a core of its own: the operation has the number
+    /// `op_seq`, counted from 1 over all lanes, and `lane` is 0, or one more than the number of the lane whose part it is.
+    pub fn post_on_lane(
+        &mut self,
+        now: Nanos,
+        group: GroupId,
+        (op_seq, lane): (u64, u16),
+        signature: Signature,
+        out: &mut impl LeafOutput,
+    ) -> Result<OpId, LeafError> {
+        self.post_as(now, group, Some((op_seq, lane)), signature, out)
+    }
+
+    fn post_as(
+        &mut self,
+        now: Nanos,
+        group: GroupId,
+        known: Option<(u64, u16)>,
+        signature: Signature,
+        out: &mut impl LeafOutput,
+    ) -> Result<OpId, LeafError> {
         let state = self.groups.get_mut(&group).filter(|g| !g.abandoned).ok_or(LeafError::UnknownGroup)?;
         if let Some(fault) = state.failed {
             return Err(LeafError::Failed(fault));
@@ -162,7 +186,7 @@ impl LeafCore {
         let streamed = total > limits.stream_threshold;
         let element = signature.dtype.size() as u32;
         let piece = if streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
-        let operation = Operation::new(id, signature, state.size, state.me, state.take_op_seq(), total, piece);
+        let operation = Operation::new(id, signature, state.size, state.me, state.take_number(known), total, piece);
         if streamed {
             out.note(Note::Stream);
             state.streams.post(operation);

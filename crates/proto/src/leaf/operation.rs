@@ -11,6 +11,8 @@ pub(super) struct Operation {
     pub(super) id: OpId,
     pub(super) signature: Signature,
     pub(super) op_seq: u64,
+    /// 0, or one more than the lane whose part of a larger operation it is.
+    lane: u16,
     /// Number of its first piece in the group; set when it starts.
     pub(super) base: u64,
     /// Pieces, at least one: a vector of no bytes still synchronises.
@@ -33,7 +35,7 @@ impl Operation {
         signature: Signature,
         size: u32,
         me: u32,
-        op_seq: u64,
+        (op_seq, lane): (u64, u16),
         total: u64,
         piece: u32,
     ) -> Operation {
@@ -42,6 +44,7 @@ impl Operation {
             id,
             signature,
             op_seq,
+            lane,
             base: 0,
             pieces: total.div_ceil(piece).max(1),
             done: 0,
@@ -68,6 +71,7 @@ impl Operation {
         let given = overlap(&piece, &self.given);
         let len = (given.end - given.start) as u32;
         let header = Header {
+            lane: self.lane,
             signature: self.signature,
             op_seq: self.op_seq,
             seq,

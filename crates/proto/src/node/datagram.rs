@@ -330,6 +330,7 @@ impl Datagrams {
         let mark = self.marks.iter().copied().min().unwrap_or(0);
         Some(Header {
             flags: head.flags,
+            lane: head.lane,
             signature: head.signature,
             witness: head.witness,
             op_seq: head.op_seq,
@@ -401,7 +402,8 @@ enum Age {
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {
-    a.signature == b.signature && a.op_seq == b.op_seq && a.offset == b.offset && a.extent == b.extent
+    let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent);
+    a.signature == b.signature && place(a) == place(b)
 }
 
 fn drop_data(data: Option<Token>, note: Note, out: &mut impl NodeOutput) {

@@ -30,6 +30,7 @@ pub(super) fn spread(
     };
     let template = Header {
         flags: about.flags,
+        lane: about.lane,
         signature: about.signature,
         witness: about.witness,
         op_seq: about.op_seq,

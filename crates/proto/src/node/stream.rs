@@ -342,6 +342,7 @@ impl Streams {
             let head = &accumulator.head;
             let header = Header {
                 flags: FLAG_STREAM,
+                lane: head.lane,
                 signature: head.signature,
                 witness: head.witness,
                 op_seq: head.op_seq,
@@ -380,5 +381,6 @@ impl Streams {
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {
-    a.signature == b.signature && a.op_seq == b.op_seq && a.offset == b.offset && a.extent == b.extent && a.seq == b.seq
+    let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent, header.seq);
+    a.signature == b.signature && place(a) == place(b)
 }

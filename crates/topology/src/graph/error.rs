@@ -75,6 +75,19 @@ pub enum GraphFault {
     /// An address of what takes no part.
     #[error("switch `{0}` has an address and no aggregation node")]
     AddressWithoutNode(String),
+    /// A host whose addresses are not one for each of its links.
+    #[error("host `{host}` has {addresses} addresses and {links} links")]
+    Rails {
+        /// The host.
+        host: String,
+        /// Its addresses.
+        addresses: usize,
+        /// Its links.
+        links: usize,
+    },
+    /// A host with both fields.
+    #[error("host `{0}` has `address` and `addresses`")]
+    AddressTwice(String),
 }
 
 /// Most parallel links between two vertices.
@@ -104,6 +117,10 @@ impl GraphFault {
             GraphFault::NoSwitches => "add the switches that the hosts hang on",
             GraphFault::NoNodes => "leave `node = false` out where a node runs, or add a [[server]]",
             GraphFault::SharedAddress(_) => "remove the address, or give each name an entry of its own",
+            GraphFault::Rails { .. } => {
+                "give one address for each link, in the order in which the file names the links"
+            }
+            GraphFault::AddressTwice(_) => "keep one of the two",
             GraphFault::AddressWithoutNode(_) => "remove the address, or `node = false`",
         }
     }

@@ -13,10 +13,12 @@ pub(crate) struct Settings {
     pub(crate) limits: LimitTable,
     /// Where the nodes and hosts of these names connect from.
     pub(crate) addresses: BTreeMap<String, IpAddr>,
+    /// The addresses of hosts that have one for each of their links, in the order of the links.
+    pub(crate) rails: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new() }
+        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new(), rails: BTreeMap::new() }
     }
 }

@@ -215,6 +215,18 @@ fn what_is_wrong_is_told_with_line_cause_and_remedy() {
             "test.conf:6: switch `t` has an address and no aggregation node",
         ),
         (toml("[[host]]\nname = \"g\"\naddress = \"10.0.0\"\n"), "test.conf:8: invalid IP address syntax"),
+        (
+            toml("[[host]]\nname = \"g\"\nswitch = \"s\"\naddresses = [\"10.0.0.1\", \"10.0.0.2\"]\n"),
+            "test.conf:6: host `g` has 2 addresses and 1 links",
+        ),
+        (
+            toml("[[host]]\nname = \"g\"\naddress = \"10.0.0.1\"\naddresses = [\"10.0.0.1\"]\n"),
+            "test.conf:6: host `g` has `address` and `addresses`",
+        ),
+        (
+            toml("[[host]]\nname = \"g[0-1]\"\naddresses = [\"10.0.0.1\"]\n"),
+            "test.conf:6: `g[0-1]` stands for several names",
+        ),
         ("".to_owned(), "test.conf: there is no [[node]]"),
     ];
     for (text, expected) in cases {

@@ -27,6 +27,7 @@
 //! name = "h8"
 //! switch = "leaf1"
 //! address = "10.0.0.8"             # of one switch, server or host: it connects from here only
+//!                                  # addresses = [...] of one host: one for each of its links, in the file's order
 //!
 //! [[link]]
 //! ends = ["leaf[0-1]", "spine[0-1]"]   # each of the first with each of the second
@@ -90,6 +91,7 @@ struct Host {
     switch: Option<String>,
     rate: Option<String>,
     address: Option<IpAddr>,
+    addresses: Option<Vec<IpAddr>>,
 }
 
 #[derive(Deserialize)]
@@ -110,7 +112,7 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     let mtu = check_mtu(&file.fabric).map_err(settings)?;
     let limits = LimitTable::from_file(&file.limits).map_err(settings)?;
     let builder = Builder::new(file.fabric.name.unwrap_or_else(|| name.to_owned()));
-    let mut filling = Filling { builder, default, addresses: BTreeMap::new() };
+    let mut filling = Filling { builder, default, addresses: BTreeMap::new(), rails: BTreeMap::new() };
     for entry in &file.switch {
         filling.switch(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
@@ -123,8 +125,23 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     for entry in &file.link {
         filling.links(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    let Filling { builder, addresses, .. } = filling;
-    Ok((builder.finish().map_err(whole)?, Settings { mtu, limits, addresses }))
+    let Filling { builder, addresses, rails, .. } = filling;
+    let graph = builder.finish().map_err(whole)?;
+    for entry in &file.host {
+        check_rails(&graph, &rails, entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
+    }
+    Ok((graph, Settings { mtu, limits, addresses, rails }))
+}
+
+// Which links a host has is known when all are.
+fn check_rails(graph: &Graph, rails: &BTreeMap<String, Vec<IpAddr>>, host: &Host) -> Result<(), GraphFault> {
+    let links = || graph.find(&host.name).map_or(0, |vertex| graph.links_at(vertex).len());
+    match rails.get(&host.name) {
+        Some(addresses) if addresses.len() != links() => {
+            Err(GraphFault::Rails { host: host.name.clone(), addresses: addresses.len(), links: links() })
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Filling {
@@ -132,6 +149,7 @@ struct Filling {
     /// Of links without a rate.
     default: LinkRate,
     addresses: BTreeMap<String, IpAddr>,
+    rails: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Filling {
@@ -149,7 +167,18 @@ impl Filling {
     fn host(&mut self, entry: &Host) -> Result<(), GraphFault> {
         let rate = self.rate(&entry.rate)?;
         let switch = entry.switch.as_ref().map(|switch| self.builder.find(switch)).transpose()?;
-        for name in self.names(&entry.name, entry.address)? {
+        if entry.address.is_some() && entry.addresses.is_some() {
+            return Err(GraphFault::AddressTwice(entry.name.clone()));
+        }
+        let names = self.names(&entry.name, entry.address)?;
+        match (&entry.addresses, &names[..]) {
+            (None, _) => {}
+            (Some(addresses), [name]) => {
+                self.rails.insert(name.clone(), addresses.clone());
+            }
+            (Some(_), _) => return Err(GraphFault::SharedAddress(entry.name.clone())),
+        }
+        for name in names {
             let host = self.builder.host(&name)?;
             if let Some(switch) = switch {
                 self.builder.link([host, switch], rate, 1)?;

@@ -47,7 +47,7 @@ const PAIR: &str =
 fn ranks_of_a_host_with_two_leaves_are_spread_in_blocks() {
     let plan = plan(&two_leaves(STAR), &named(&["x"; 5])).unwrap();
     assert_eq!(picture(&plan), ["n0 root: n1(0-2) n2(3-4)", "n1 leaf0: r0 r1 r2", "n2 leaf1: r3 r4"]);
-    assert_eq!(plan.leaves[3], Placement { node: NodeId(2), child: ChildIndex(0) });
+    assert_eq!(plan.leaves[3], Placement { node: NodeId(2), child: ChildIndex(0), address: None });
 }
 
 #[test]
@@ -125,11 +125,11 @@ fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
             let index = ChildIndex(position as u16);
             match child.kind {
                 ChildKind::Rank(rank) => {
-                    assert_eq!(plan.leaves[rank.0 as usize], Placement { node: node.id, child: index });
+                    assert_eq!(plan.leaves[rank.0 as usize], Placement { node: node.id, child: index, address: None });
                     assert_eq!(child.ranks, RankList::from_ranks([rank.0]));
                     let entry = &fabric.hosts()[fabric.host_index(&hosts[rank.0 as usize]).unwrap()];
                     assert!(fabric.graph().is_some() || entry.leaves.contains(&node.place));
-                    assert_eq!(child.address, entry.address);
+                    assert_eq!(child.address, entry.addresses.first().copied());
                 }
                 ChildKind::Node(id) => {
                     let below = &plan.nodes[usize::from(id.0)];
@@ -216,6 +216,54 @@ fn a_job_in_a_graph_gets_the_best_tree_beside_those_of_others() {
     loads.add(second.tree.as_ref().unwrap());
     assert_eq!(picture(&super::plan(&fabric, &hosts, &loads).unwrap()), expected);
     assert_eq!(picture(&plan(&fabric, &named(&["a0", "a1"])).unwrap()), ["n0 leaf0: r0 r1"]);
+}
+
+// Two rails: every host on a leaf of each, below a spine of its own.
+const RAILS: &str = "[[switch]]\nname = \"l0,l1,s\"\n[[switch]]\nname = \"m0,m1,t\"\n\
+    [[host]]\nname = \"a\"\nswitch = \"l0\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n\
+    [[host]]\nname = \"b\"\nswitch = \"l1\"\naddresses = [\"10.0.0.2\", \"10.1.0.2\"]\n\
+    [[link]]\nends = [\"m0\", \"a\"]\n[[link]]\nends = [\"m1\", \"b\"]\n\
+    [[link]]\nends = [\"l0,l1\", \"s\"]\n[[link]]\nends = [\"m0,m1\", \"t\"]\n";
+
+#[test]
+fn a_rank_connects_from_its_hosts_address_on_the_rail_of_the_tree() {
+    let fabric = topology(RAILS);
+    let mut loads = fabric.idle_loads();
+    let hosts = named(&["b", "a", "b"]);
+    let first = super::plan(&fabric, &hosts, &loads).unwrap();
+    loads.add(first.tree.as_ref().unwrap());
+    let second = super::plan(&fabric, &hosts, &loads).unwrap();
+    assert_eq!(picture(&first)[0].split(':').next(), Some("n0 s"));
+    assert_eq!(picture(&second)[0].split(':').next(), Some("n0 t"));
+    let addresses = |plan: &Plan| plan.leaves.iter().map(|leaf| leaf.address.unwrap().to_string()).collect::<Vec<_>>();
+    assert_eq!(addresses(&first), ["10.0.0.2", "10.0.0.1", "10.0.0.2"]);
+    assert_eq!(addresses(&second), ["10.1.0.2", "10.1.0.1", "10.1.0.2"]);
+    let child = |plan: &Plan| plan.nodes[1].children[0].address.unwrap().to_string();
+    assert_eq!((child(&first), child(&second)), ("10.0.0.1".into(), "10.1.0.1".into()));
+    assert!(first.folds_as(&second) && first.tree != second.tree);
+    assert!(!first.folds_as(&plan(&fabric, &named(&["a", "b", "b"])).unwrap()));
+}
+
+#[test]
+fn trees_of_one_job_are_numbered_one_behind_the_other() {
+    let first = plan(&topology(GRAPH), &named(&["b0", "a1", "a0"])).unwrap();
+    let mut second = first.clone();
+    second.renumber(first.nodes.len() as u16);
+    let ids: Vec<u16> = first.nodes.iter().chain(&second.nodes).map(|node| node.id.0).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4, 5]);
+    for (own, moved) in first.nodes.iter().zip(&second.nodes) {
+        assert_eq!(
+            own.parent.map(|(parent, child)| (parent.0 + 3, child)),
+            moved.parent.map(|(parent, at)| (parent.0, at))
+        );
+        for (child, there) in own.children.iter().zip(&moved.children) {
+            match (child.kind, there.kind) {
+                (ChildKind::Node(node), ChildKind::Node(other)) => assert_eq!(node.0 + 3, other.0),
+                (rank, other) => assert_eq!(rank, other),
+            }
+        }
+    }
+    assert!(second.leaves.iter().all(|leaf| (3..6).contains(&leaf.node.0)));
 }
 
 #[test]

@@ -160,6 +160,8 @@ fn the_documentation_says_what_is_so() {
         heartbeat_ms,
         dead_after_ms,
         node_memory,
+        lanes,
+        stripe_threshold,
     } = LimitTable::default();
     let rows = [
         ("groups", groups),
@@ -175,6 +177,8 @@ fn the_documentation_says_what_is_so() {
         ("heartbeat_ms", heartbeat_ms),
         ("dead_after_ms", dead_after_ms),
         ("node_memory", node_memory),
+        ("lanes", lanes),
+        ("stripe_threshold", stripe_threshold),
     ];
     const UNBOUNDED: u64 = u32::MAX as u64;
     for (name, bound) in rows {

@@ -38,6 +38,14 @@ impl Footprint {
         Footprint { links: copies.links.iter().map(link).collect(), nodes: copies.nodes.iter().map(node).collect() }
     }
 
+    /// Of several trees together.
+    #[must_use]
+    pub fn and(mut self, other: Footprint) -> Footprint {
+        self.links.extend(other.links);
+        self.nodes.extend(other.nodes);
+        self
+    }
+
     /// The same streams in another graph, as far as it has what carried them.
     pub fn in_graph(&self, graph: &Graph) -> Copies {
         let link = |OnLink(first, second, nth, count): &OnLink| {

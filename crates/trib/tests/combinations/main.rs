@@ -1,6 +1,6 @@
 //! Every operator on every type it is defined on, through the whole protocol: allreduce, reduce and reduce-scatter of each cell,
-//! broadcast and allgather of each type, over datagrams and over streams, on 1 to 33 ranks. Manager, nodes and ranks are
-//! threads of this process. Every byte is compared with the plain reference of `trib-testkit`, which is given the tree.
+//! broadcast and allgather of each type, over datagrams and over streams, on 1 to 33 ranks; and on 8 ranks over two and three lanes,
+//! on two roots, cut and in turn. Manager, nodes and ranks are threads of this process. Every byte is compared with the plain reference of `trib-testkit`, which is given the tree.
 //!
 //! Fragments and segments are of 64 bytes, so that vectors of any type are cut often, and elements of 3, 6, 9, 10 and 12 bytes leave a
 //! rest in each.
@@ -36,10 +36,29 @@ fn every_cell_gives_the_reference_on_any_number_of_ranks() {
         let cases = Arc::new(cases(ranks, &tree(ranks)));
         for protocol in [Protocol::Datagrams, Protocol::Streams] {
             let begun = Instant::now();
-            run(&fabric, ranks, protocol, &cases);
+            run(&fabric, ranks, Manner { protocol, lanes: 1, cut: false }, &cases);
             println!("{ranks} ranks, {protocol:?}: {} operations in {:.2?}", cases.len(), begun.elapsed());
         }
     }
+    let fabric = Fabric::up("lanes", TWO_ROOTS, &["root", "second", "leaf0", "leaf1", "leaf2"]);
+    let leaf = |first: u32| Tree::Node((first..8).step_by(LEAVES as usize).map(Tree::Rank).collect());
+    let cases = Arc::new(cases(8, &Tree::Node((0..LEAVES).map(leaf).collect())));
+    for (lanes, cut) in [(1, false), (2, false), (2, true), (3, true)] {
+        for protocol in [Protocol::Datagrams, Protocol::Streams] {
+            let begun = Instant::now();
+            run(&fabric, 8, Manner { protocol, lanes, cut }, &cases);
+            println!("{lanes} lanes, cut {cut}, {protocol:?}: {} operations in {:.2?}", cases.len(), begun.elapsed());
+        }
+    }
+}
+
+/// How a job is run.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    protocol: Protocol,
+    lanes: u32,
+    /// Every vector is cut over the lanes; else none is.
+    cut: bool,
 }
 
 /// Rank r is on leaf r mod 3; children stand in the order of the topology, then of the ranks.
@@ -51,11 +70,11 @@ fn tree(ranks: u32) -> Tree {
 }
 
 /// A job of its own: all ranks, all cases, in batches that are in flight together.
-fn run(fabric: &Fabric, ranks: u32, protocol: Protocol, cases: &Arc<Vec<Case>>) {
+fn run(fabric: &Fabric, ranks: u32, manner: Manner, cases: &Arc<Vec<Case>>) {
     let running: Vec<_> = (0..ranks)
         .map(|rank| {
             let (url, cases) = (fabric.url.clone(), cases.clone());
-            thread::spawn(move || be_a_rank(rank, ranks, url, protocol, &cases))
+            thread::spawn(move || be_a_rank(rank, ranks, url, manner, &cases))
         })
         .collect();
     for thread in running {
@@ -63,27 +82,32 @@ fn run(fabric: &Fabric, ranks: u32, protocol: Protocol, cases: &Arc<Vec<Case>>) 
     }
 }
 
-fn be_a_rank(rank: u32, ranks: u32, manager: String, protocol: Protocol, cases: &[Case]) {
+fn be_a_rank(rank: u32, ranks: u32, manager: String, manner: Manner, cases: &[Case]) {
+    let Manner { protocol, lanes, cut } = manner;
     let threshold = if protocol == Protocol::Streams { 0 } else { 1 << 40 };
     let ask = QuotaAsk {
         payload: Some(PIECE),
         segment: Some(PIECE),
         stream_threshold: Some(threshold),
+        lanes: Some(lanes),
+        stripe_threshold: Some(if cut { 0 } else { u64::MAX }),
         ..QuotaAsk::default()
     };
     let host = Some(format!("h{}", rank % LEAVES));
     let context = Context::join(Params { manager: Some(manager), host, ask, ..Params::new(rank, ranks) }).unwrap();
+    assert_eq!(context.lanes(), lanes);
     let world = context.create_group(RankList::world(ranks), 0).unwrap();
     for batch in cases.chunks(BATCH) {
         let posted: Vec<_> = batch.iter().map(|case| Posted::start(&world, case, rank)).collect();
-        posted.into_iter().for_each(|posted| posted.finish(protocol));
+        posted.into_iter().for_each(|posted| posted.finish(manner));
     }
     let counters = context.counters().unwrap();
     let (used, unused) = match protocol {
         Protocol::Datagrams => (counters.operations_llt, counters.operations_sat),
         Protocol::Streams => (counters.operations_sat, counters.operations_llt),
     };
-    assert_eq!((used, unused), (cases.len() as u64, 0), "all over {protocol:?}");
+    let parts = if cut { u64::from(lanes) } else { 1 };
+    assert_eq!((used, unused), (parts * cases.len() as u64, 0), "all over {protocol:?}");
     drop(world);
     context.finalize().unwrap();
 }
@@ -109,9 +133,9 @@ impl Posted<'_> {
         Posted { case, rank, output, request: request.unwrap() }
     }
 
-    fn finish(self, protocol: Protocol) {
+    fn finish(self, manner: Manner) {
         let Posted { case, rank, output, request } = self;
-        let what = || format!("{} over {protocol:?}, rank {rank}", case.signature);
+        let what = || format!("{} with {manner:?}, rank {rank}", case.signature);
         request.wait(Some(LIMIT)).unwrap_or_else(|error| panic!("{}: {error}", what()));
         let expected = case.expected[rank as usize].as_ref().unwrap_or(&case.inputs[rank as usize]);
         if output != *expected {
@@ -126,6 +150,28 @@ const PIECE: u32 = 64;
 const BATCH: usize = 64;
 const LEAVES: u32 = 3;
 const LIMIT: Duration = Duration::from_secs(60);
+/// The tree of two levels below either root.
+const TWO_ROOTS: &str = r#"
+[fabric]
+mtu = 9000
+[[switch]]
+name = "leaf[0-2]"
+[[switch]]
+name = "root"
+[[switch]]
+name = "second"
+[[host]]
+name = "h0"
+switch = "leaf0"
+[[host]]
+name = "h1"
+switch = "leaf1"
+[[host]]
+name = "h2"
+switch = "leaf2"
+[[link]]
+ends = ["leaf[0-2]", "root,second"]
+"#;
 const TOPOLOGY: &str = r#"
 [fabric]
 name = "combinations"

@@ -53,6 +53,18 @@ pub struct Placement {
     pub node: NodeId,
     /// Its position there.
     pub child: ChildIndex,
+    /// Where it connects from: a host with several rails has an address on each. `None`: the host chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+}
+
+/// One lane of a job: a tree over all its ranks.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct LaneTicket {
+    /// Its share of a vector that is cut, relative to the other lanes'; not 0.
+    pub weight: u32,
+    /// Where each rank hangs, by rank.
+    pub leaves: Vec<Placement>,
 }
 
 /// A node of the job's tree as the ranks see it.
@@ -77,11 +89,16 @@ pub struct JobTicket {
     pub key: JobKey,
     /// The quota.
     pub limits: Limits,
-    /// The nodes of the tree.
+    /// The nodes of all its trees.
     pub nodes: Vec<TicketNode>,
-    /// Where each rank hangs, by rank.
-    pub leaves: Vec<Placement>,
+    /// Its lanes, 1 to [`LANES_MAX`].
+    pub lanes: Vec<LaneTicket>,
+    /// With several lanes, operations whose vector has at least this many bytes are cut over them.
+    pub stripe_threshold: u64,
 }
+
+/// Most lanes of a job.
+pub const LANES_MAX: usize = 8;
 
 /// What hangs below a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

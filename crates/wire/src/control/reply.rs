@@ -40,6 +40,12 @@ pub enum Resource {
     Heartbeat,
     /// The silence after which a side is dead.
     DeadAfter,
+    /// Lanes of one job.
+    Lanes,
+    /// Different trees of one job.
+    Trees,
+    /// The vector size from which operations are cut over lanes.
+    StripeThreshold,
     /// Ranks of one job.
     Ranks,
     /// Jobs at once.

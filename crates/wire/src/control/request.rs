@@ -35,6 +35,12 @@ pub struct QuotaAsk {
     pub heartbeat_ms: Option<u32>,
     /// A side that says nothing for this long is dead, milliseconds.
     pub dead_after_ms: Option<u32>,
+    /// Lanes: trees over all ranks, or connections along the same tree.
+    pub lanes: Option<u32>,
+    /// Different trees among the lanes, neither more nor fewer; as many as there are, if left out.
+    pub trees: Option<u32>,
+    /// Operations with at least this many bytes are cut over the lanes, the others take turns.
+    pub stripe_threshold: Option<u64>,
 }
 
 /// One program asks for a job; its rank 0 speaks for all.

@@ -63,7 +63,7 @@ impl Case {
         let piece = if self.streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
         let most = if self.streamed { limits.segment } else { limits.payload };
         assert!(piece <= most && piece + element > most.min(16 * 1024), "{piece} of {most}, elements of {element}");
-        let operation = Operation::new(OpId(0), self.signature, self.size, self.me, 1, total, piece);
+        let operation = Operation::new(OpId(0), self.signature, self.size, self.me, (1, 0), total, piece);
         (operation.starting_at(self.base), total)
     }
 }

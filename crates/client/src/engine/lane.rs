@@ -1,0 +1,425 @@
+//! One lane: leaf core, sockets and books of one tree, or of one connection along it.
+//!
+//! A lane knows nothing of the others; the engine moves all of them, under one lock and one clock.
+
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use trib_proto::leaf::{GroupId, LeafError, OpId, Slice};
+use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
+use trib_transport::EdgeKeys;
+use trib_transport::landing::UserLanding;
+use trib_transport::tcp::{Arrived, Due, FrameSink, LowWater, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
+use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
+use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
+
+use super::driver::{Arriving, Driver};
+use super::operation::{Incoming, Operation};
+use super::poll::LaneSockets;
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::group::GroupState;
+use crate::memory::Memory;
+use crate::request::Completion;
+
+/// The connected sockets that a lane starts with.
+pub(crate) struct Sources {
+    pub(crate) config: LeafConfig,
+    pub(crate) stream: StreamSocket,
+    pub(crate) datagrams: DatagramSocket,
+    pub(crate) node: SocketAddr,
+    pub(crate) keys: EdgeKeys,
+}
+
+/// Everything of one lane, behind the engine's lock.
+pub(crate) struct Lane {
+    core: LeafCore,
+    pub(super) driver: Driver,
+    link: Option<Link>,
+    config: LeafConfig,
+    batch: Option<Box<RecvBatch>>,
+    /// Those of threads that look for themselves.
+    singles: Vec<RecvBatch>,
+    rejected: UdpCounters,
+}
+
+/// The stream connection to the node.
+struct Link {
+    socket: StreamSocket,
+    reader: StreamReader<Incoming>,
+    low_water: LowWater,
+    /// Frames wait for room in the socket.
+    blocked: bool,
+}
+
+impl Lane {
+    /// `alone`: there are no other lanes.
+    pub(super) fn new(sources: Sources, alone: bool) -> Lane {
+        let Sources { config, stream, datagrams, node, keys } = sources;
+        let reader = StreamReader::new(keys.down);
+        let mut lane = Lane {
+            core: LeafCore::new(config.clone()),
+            driver: Driver::new(datagrams, node, keys, alone),
+            link: Some(Link { socket: stream, reader, low_water: LowWater::new(), blocked: false }),
+            batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
+            singles: Vec::new(),
+            config,
+            rejected: UdpCounters::default(),
+        };
+        lane.core.on_link_up(Nanos(0), &mut lane.driver);
+        lane
+    }
+
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.core.next_deadline()
+    }
+
+    pub(super) fn heartbeat_half(&self) -> Nanos {
+        Nanos(self.config.limits.heartbeat.0 / 2)
+    }
+
+    /// Whether something must go on while the application is elsewhere.
+    pub(super) fn is_busy(&self) -> bool {
+        self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
+    }
+
+    /// Before a sleep on the sockets: when the stream is no longer trusted to bring what its low-water mark waits for.
+    pub(super) fn arm(&mut self, now: Nanos) -> Option<Nanos> {
+        let link = self.link.as_mut()?;
+        let (sent, total) = self.core.results_due();
+        let held = link.reader.held() as u64;
+        let due = Due { now: sent.saturating_sub(held), total: total.saturating_sub(held) };
+        link.low_water.arm(&link.socket, due).map(|span| now + Nanos(span.as_nanos() as u64))
+    }
+
+    /// The sleep that was armed until `end` is over.
+    pub(super) fn disarm(&mut self, now: Nanos, end: Nanos, ready: bool) {
+        if let Some(link) = &mut self.link
+            && (ready || now >= end)
+        {
+            link.low_water.end(ready);
+        }
+    }
+
+    pub(super) fn sockets(&self) -> LaneSockets {
+        LaneSockets {
+            datagram: self.driver.datagrams.as_raw_fd(),
+            stream: self.link.as_ref().map_or(LaneSockets::NONE, |link| link.socket.as_raw_fd()),
+            write: self.is_blocked(),
+        }
+    }
+
+    /// Whether frames wait for room in the socket.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.blocked)
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let sent = self.driver.datagrams.counters();
+        let rejected = self.rejected.rejected_malformed
+            + self.rejected.rejected_version
+            + self.rejected.rejected_checksum
+            + self.driver.counters.datagrams_rejected;
+        Counters {
+            datagrams_sent: sent.sent,
+            datagrams_received: sent.received.saturating_sub(rejected),
+            datagrams_rejected: rejected,
+            stream_bytes_sent: self.driver.writer.bytes(),
+            stream_bytes_received: self.link.as_ref().map_or(0, |link| link.reader.bytes()),
+            ..self.driver.counters
+        }
+    }
+
+    /// Posts an operation under the next number, or an operation or a part of one under the number that it has on all lanes, with what
+    /// says which part it is.
+    pub(super) fn post(
+        &mut self,
+        now: Nanos,
+        group: GroupId,
+        number: Option<(u64, u16)>,
+        signature: Signature,
+        memory: Memory,
+        completion: Arc<Completion>,
+    ) -> Result<(), Error> {
+        self.driver.posting = Some(Operation { group, memory, completion, trace: None });
+        let posted: Result<OpId, LeafError> = match number {
+            None => self.core.post(now, group, signature, &mut self.driver),
+            Some(number) => self.core.post_on_lane(now, group, number, signature, &mut self.driver),
+        };
+        if let Ok(op) = posted {
+            self.driver.adopt_operation(op);
+        }
+        self.driver.posting = None;
+        self.settle(now);
+        posted.map(|_| ()).map_err(|error| refusal(&error))
+    }
+
+    pub(super) fn create_group(
+        &mut self,
+        now: Nanos,
+        members: RankList,
+        tag: u64,
+        state: Arc<GroupState>,
+    ) -> Result<GroupId, Error> {
+        self.driver.creating = Some(state);
+        let created = self.core.create_group(now, members, tag, &mut self.driver);
+        if let Ok(group) = created {
+            self.driver.adopt_group(group);
+        }
+        self.driver.creating = None;
+        self.settle(now);
+        created.map_err(|error| refusal(&error))
+    }
+
+    pub(super) fn free_group(&mut self, now: Nanos, group: GroupId) {
+        self.core.free_group(now, group, &mut self.driver);
+        self.driver.forget_group(group);
+        self.settle(now);
+    }
+
+    /// The group has failed on another lane: its operations here end with that error, and the other members learn of it.
+    pub(super) fn abandon_group(&mut self, now: Nanos, group: GroupId) {
+        self.core.free_group(now, group, &mut self.driver);
+        self.driver.give_up_group(group);
+        self.settle(now);
+    }
+
+    /// Reads what the sockets have, lets the clock act, writes what is queued. Sockets come before the clock: a sign of
+    /// life that waits to be read is one.
+    pub(super) fn progress(&mut self, now: Nanos, datagram: bool, stream: bool) {
+        if datagram {
+            self.read_datagrams(now);
+        }
+        if stream {
+            self.read_stream(now);
+        }
+        self.tend(now);
+        self.flush(now);
+    }
+
+    /// Lets the clock act.
+    pub(super) fn tend(&mut self, now: Nanos) {
+        if now >= self.core.next_deadline() {
+            self.core.on_timer(now, &mut self.driver);
+            self.settle(now);
+        }
+    }
+
+    pub(super) fn read_datagrams(&mut self, now: Nanos) {
+        let Some(mut batch) = self.batch.take() else { return };
+        match self.driver.datagrams.recv(&mut batch) {
+            Ok(0) => {}
+            Ok(_) => self.take(now, &batch),
+            Err(cause) => tracing::warn!("cannot receive datagrams: {cause}"),
+        }
+        self.batch = Some(batch);
+    }
+
+    /// A batch of one datagram, for a thread that looks for itself.
+    pub(super) fn single_batch(&mut self) -> RecvBatch {
+        self.singles.pop().unwrap_or_else(|| RecvBatch::new(1, datagram_max(&self.config)))
+    }
+
+    /// Takes such a batch back.
+    pub(super) fn keep_batch(&mut self, batch: RecvBatch) {
+        self.singles.push(batch);
+    }
+
+    /// Takes the datagrams of a batch.
+    pub(super) fn take(&mut self, now: Nanos, batch: &RecvBatch) {
+        let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
+        for datagram in batch.frames(&mut self.rejected) {
+            let header = datagram.header;
+            if datagram.verify(driver.down_key()).is_err() || !is_for(config, &header) {
+                driver.counters.datagrams_rejected += 1;
+                continue;
+            }
+            driver.settle_on(datagram.source);
+            let body = if header.kind.carries_data() {
+                let payload = datagram.payload;
+                driver.arriving = Arriving::Here(payload.as_ptr(), payload.len());
+                Body::None
+            } else {
+                match Body::parse(header.kind, datagram.payload) {
+                    Ok(body) => body,
+                    Err(_) => {
+                        driver.counters.datagrams_rejected += 1;
+                        continue;
+                    }
+                }
+            };
+            core.on_frame(now, Path::Datagram, &header, body, driver);
+            driver.arriving = Arriving::Nothing;
+        }
+        self.settle(now);
+    }
+
+    fn read_stream(&mut self, now: Nanos) {
+        let Some(link) = &mut self.link else { return };
+        let mut sink = Sink { now, core: &mut self.core, driver: &mut self.driver, config: &self.config };
+        let end = link.reader.read(&mut link.socket, &mut sink, STREAM_BUDGET);
+        match end {
+            Ok(ReadEnd::Drained | ReadEnd::Budget) => {}
+            Ok(ReadEnd::Closed) => {
+                tracing::info!("the node closed the stream connection");
+                self.driver.stream_broken = true;
+            }
+            Err(cause) => {
+                tracing::warn!("stream connection to the node lost: {cause}");
+                self.driver.stream_broken = true;
+            }
+        }
+        self.settle(now);
+    }
+
+    pub(super) fn flush(&mut self, now: Nanos) {
+        let Some(link) = &mut self.link else { return };
+        if self.driver.writer.is_idle() {
+            link.blocked = false;
+            return;
+        }
+        match self.driver.writer.flush(&mut link.socket) {
+            Ok(_) => link.blocked = !self.driver.writer.is_idle(),
+            Err(cause) => {
+                tracing::warn!("stream connection to the node lost: {cause}");
+                self.driver.stream_broken = true;
+            }
+        }
+        while self.driver.writer.next_written().is_some() {}
+        self.settle(now);
+    }
+
+    /// After every call of the core: lets go of memory that is no longer ours, and of a connection that is gone.
+    fn settle(&mut self, now: Nanos) {
+        if std::mem::take(&mut self.driver.severed)
+            && let Some(link) = &mut self.link
+            && let Some((_, Incoming::Placed(slice, _))) = link.reader.pending()
+            && self.driver.operation(slice.op).is_none()
+        {
+            link.reader.discard_pending();
+        }
+        if self.core.is_lost() {
+            // The node has been silent for too long.
+            self.driver.stream_broken = true;
+            self.link = None;
+        } else if self.driver.stream_broken && self.link.take().is_some() {
+            self.core.on_link_down(now, &mut self.driver);
+        }
+    }
+
+    /// Closes the stream.
+    pub(super) fn close(&mut self) {
+        self.link = None;
+    }
+}
+
+/// Takes the frames of the stream.
+struct Sink<'a> {
+    now: Nanos,
+    core: &'a mut LeafCore,
+    driver: &'a mut Driver,
+    config: &'a LeafConfig,
+}
+
+impl FrameSink for Sink<'_> {
+    type Buffer = Incoming;
+
+    fn place(&mut self, header: &Header) -> Place<Incoming> {
+        if !is_for(self.config, header) {
+            return Place::Refuse("a frame for another child");
+        }
+        let placed = self.core.place(header).and_then(|slice| self.landing(slice, header));
+        Place::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
+    }
+
+    /// Only while nothing of ours waits to be written: what is read into a result that lies over its input, and turns out
+    /// to be something else, must not change what is still to be sent.
+    fn foresee(&mut self, header: &Header) -> Option<Incoming> {
+        let slice = self.core.foresee(header).filter(|_| self.driver.writer.is_idle())?;
+        self.landing(slice, header)
+    }
+
+    /// The operation may have failed, and its memory may be gone, since the frame was foreseen.
+    fn confirm(&mut self, header: &Header, buffer: Incoming) -> Place<Incoming> {
+        match (&buffer, self.core.place(header)) {
+            (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Place::Into(buffer),
+            _ => Place::Discard,
+        }
+    }
+
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, Incoming>) -> Result<(), StreamError> {
+        if !is_for(self.config, header) {
+            return Err(StreamError::Refused("a frame for another child"));
+        }
+        let mut body = Body::None;
+        let mut aside = None;
+        self.driver.arriving = match payload {
+            Arrived::None if header.kind.carries_data() => Arriving::Nothing,
+            Arrived::None => {
+                body = Body::parse(header.kind, &[])?;
+                Arriving::Nothing
+            }
+            Arrived::Body(bytes) => {
+                body = Body::parse(header.kind, bytes)?;
+                Arriving::Nothing
+            }
+            Arrived::Data(Incoming::Placed(slice, _)) => Arriving::Placed(slice),
+            Arrived::Data(Incoming::Aside(bytes)) => {
+                let bytes = aside.insert(bytes);
+                Arriving::Here(bytes.as_ptr(), bytes.len())
+            }
+            // Its operation failed while it was read.
+            Arrived::Discarded => return Ok(()),
+        };
+        self.core.on_frame(self.now, Path::Stream, header, body, self.driver);
+        self.driver.arriving = Arriving::Nothing;
+        if self.driver.stream_broken {
+            return Err(StreamError::Refused("the node does not read"));
+        }
+        Ok(())
+    }
+}
+
+impl Sink<'_> {
+    fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
+        let len = header.payload_len as usize;
+        let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.len as usize == len)?;
+        // SAFETY: `output` checked that the place lies inside the result of an operation that runs, and only the reader
+        // writes there until the frame is complete; `settle` takes it away when the operation fails.
+        Some(Incoming::Placed(slice, unsafe { UserLanding::new(place, len) }))
+    }
+}
+
+/// Whether a frame whose tag is right speaks to this rank. Every child of the node shares the key of the way down.
+fn is_for(config: &LeafConfig, header: &Header) -> bool {
+    let to_us = header.child == config.child || header.child == ChildIndex::ALL;
+    to_us && (header.job, header.epoch, header.node) == (config.job, config.epoch, config.node)
+}
+
+/// Bytes behind the header of the longest datagram that a rank takes.
+fn datagram_max(config: &LeafConfig) -> usize {
+    (config.limits.payload as usize).max(BODY_MAX)
+}
+
+fn refusal(error: &LeafError) -> Error {
+    let text = match error {
+        LeafError::BadMembers => {
+            "this rank is not in the member list, or the list names a rank twice or outside the job"
+        }
+        LeafError::TooManyRuns => "the order of the members is too irregular for one message: sort them, or use fewer",
+        LeafError::UnknownGroup => "the group was freed",
+        LeafError::BadRoot => "the root is not a rank of the group",
+        LeafError::Unsupported => "the operator is not defined for the type",
+        LeafError::TooLong => "a vector has fewer than 2^63 bytes",
+        LeafError::Failed(fault) => return Error::from_fault(fault),
+    };
+    Error::Invalid(text.into())
+}
+
+/// Datagrams taken with one system call.
+const DATAGRAM_BATCH: usize = 16;
+/// Room for the typed bodies that come as datagrams.
+const BODY_MAX: usize = 256;
+/// Bytes read from the stream before the writer gets its turn.
+const STREAM_BUDGET: usize = 512 * 1024;

@@ -1,0 +1,182 @@
+//! What concerns several lanes: operations that are cut over them, groups that exist on all, sleeping on all sockets.
+//!
+//! Lanes complete on their own, and fail together: who has an error on one lane leaves the group on the others, so that its members
+//! there do not wait for him.
+
+use std::sync::Arc;
+
+use trib_proto::Nanos;
+use trib_wire::RankList;
+use trib_wire::control::job::LANES_MAX;
+
+use super::poll::{Ready, Sockets};
+use super::{Engine, Nap, unnamed};
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::group::{GroupState, Part, Posting};
+use crate::lanes::Lanes;
+use crate::request::Completion;
+
+impl Engine {
+    /// Posts an operation on the lane whose turn it is, or its parts on theirs.
+    pub(super) fn post_on_lanes(
+        &mut self,
+        now: Nanos,
+        lanes: &Lanes,
+        group: &GroupState,
+        posting: Posting,
+    ) -> Result<Arc<Completion>, Error> {
+        if let Some(error) = group.error() {
+            return Err(error.clone());
+        }
+        let ids = group.ids();
+        if ids.len() != self.lanes.len() {
+            return Err(unnamed());
+        }
+        let number = group.posted();
+        let completion = match posting {
+            Posting::Whole(signature, memory) => {
+                let at = lanes.turn(number);
+                let completion = Arc::new(Completion::on_lane(at));
+                self.lanes[at].post(now, ids[at], Some((number + 1, 0)), signature, memory, completion.clone())?;
+                completion
+            }
+            Posting::Cut(parts) => self.post_parts(now, group, number + 1, parts)?,
+        };
+        group.count();
+        self.spread_failures();
+        Ok(completion)
+    }
+
+    fn post_parts(
+        &mut self,
+        now: Nanos,
+        group: &GroupState,
+        number: u64,
+        parts: Vec<Part>,
+    ) -> Result<Arc<Completion>, Error> {
+        let completion = Arc::new(Completion::of_parts(parts.len() as u32));
+        for (at, Part { signature, memory }) in parts.into_iter().enumerate() {
+            let (id, number) = (group.ids()[at], Some((number, at as u16 + 1)));
+            if let Err(error) = self.lanes[at].post(now, id, number, signature, memory, completion.clone()) {
+                if at > 0 {
+                    // The other members would wait for the parts that are missing.
+                    group.fail(error.clone());
+                    self.abandon(group);
+                }
+                return Err(error);
+            }
+        }
+        Ok(completion)
+    }
+
+    /// Begins a group on every lane.
+    pub(super) fn create_group(&mut self, members: &RankList, tag: u64, state: &Arc<GroupState>) -> Result<(), Error> {
+        let now = self.now();
+        let mut ids = Vec::with_capacity(self.lanes.len());
+        for at in 0..self.lanes.len() {
+            match self.lanes[at].create_group(now, members.clone(), tag, state.clone()) {
+                Ok(id) => ids.push(id),
+                Err(error) => {
+                    for (lane, id) in self.lanes.iter_mut().zip(ids) {
+                        lane.free_group(now, id);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        state.name(ids);
+        self.spread_failures();
+        Ok(())
+    }
+
+    /// Leaves a group on every lane.
+    pub(super) fn free_group(&mut self, state: &GroupState) {
+        let now = self.now();
+        for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
+            lane.free_group(now, *id);
+        }
+    }
+
+    /// Leaves all groups.
+    pub(super) fn leave_groups(&mut self) {
+        let now = self.now();
+        for lane in &mut self.lanes {
+            for group in lane.driver.groups() {
+                lane.free_group(now, group);
+            }
+        }
+    }
+
+    /// Ends groups on all lanes that have failed on one.
+    pub(super) fn spread_failures(&mut self) {
+        if self.lanes.len() == 1 {
+            return;
+        }
+        while let Some(state) = self.lanes.iter_mut().find_map(|lane| lane.driver.take_failed()) {
+            self.abandon(&state);
+        }
+    }
+
+    fn abandon(&mut self, state: &GroupState) {
+        let now = self.lately();
+        for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
+            lane.abandon_group(now, *id);
+            lane.flush(now);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Nanos {
+        self.lanes.iter().map(|lane| lane.next_deadline()).min().unwrap_or(Nanos::NEVER)
+    }
+
+    pub(super) fn heartbeat_half(&self) -> Nanos {
+        self.lanes.iter().map(|lane| lane.heartbeat_half()).min().unwrap_or(Nanos::NEVER)
+    }
+
+    /// Whether something must go on while the application is elsewhere.
+    pub(super) fn is_busy(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_busy())
+    }
+
+    /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `get_up`.
+    pub(super) fn lie_down(&mut self, until: Nanos) -> Nap {
+        let (sockets, until) = (self.sockets(), until.min(self.next_deadline()));
+        let mut nap = Nap { sockets, until, marked: [None; LANES_MAX] };
+        let now = self.now();
+        for (lane, marked) in self.lanes.iter_mut().zip(&mut nap.marked) {
+            *marked = lane.arm(now);
+            nap.until = marked.map_or(nap.until, |end| nap.until.min(end));
+        }
+        nap
+    }
+
+    /// The sleep is over.
+    pub(super) fn get_up(&mut self, nap: &Nap, ready: Ready) {
+        let now = self.now();
+        for (at, (lane, marked)) in self.lanes.iter_mut().zip(nap.marked).enumerate() {
+            if let Some(end) = marked {
+                lane.disarm(now, end, ready.stream(at));
+            }
+        }
+    }
+
+    pub(super) fn sockets(&self) -> Sockets {
+        Sockets::of(self.lanes.iter().map(|lane| lane.sockets()))
+    }
+
+    /// Lanes whose frames wait for room in the socket, a bit for each.
+    pub(super) fn blocked(&self) -> u8 {
+        let bit = |(at, lane): (usize, &super::Lane)| u8::from(lane.is_blocked()) << at;
+        self.lanes.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
+    }
+
+    /// Of all lanes together; a group counts once.
+    pub(super) fn counters(&self) -> Counters {
+        let mut lanes = self.lanes.iter().map(|lane| lane.counters());
+        let first = lanes.next().unwrap_or_default();
+        lanes.fold(first, |sum, lane| sum.with_lane(&lane))
+    }
+}
+
+const _: () = assert!(LANES_MAX <= u8::BITS as usize, "a bit for each lane");

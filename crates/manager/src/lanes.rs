@@ -1,0 +1,118 @@
+//! The lanes of a job: which trees they take, and how much of a vector each carries.
+//!
+//! ```text
+//!   lanes = 3        tree 0: root spine0     lane 0, lane 2 (channels: connections of their own along the same links)
+//!   two trees        tree 1: root spine1     lane 1
+//! ```
+//! Each lane has logical nodes of its own, numbered on behind those of the lane before. So to the nodes a lane is nothing new, the
+//! job is installed and ended as a whole, and what its lanes take together is what its quota counts.
+//!
+//! Trees of one job fold the same ranks in the same order, or the bits of a sum would depend on the lane. A tree that
+//! does not is not taken.
+
+use trib_topology::{Plan, Topology};
+use trib_wire::control::job::{LANES_MAX, LaneTicket};
+use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::request::QuotaAsk;
+
+use crate::admission::RANKS_MAX;
+use crate::quota::choose;
+use crate::refuse::too_much;
+
+/// The lanes of a job.
+pub(crate) struct Lanes {
+    /// The logical nodes of all lanes.
+    pub(crate) plan: Plan,
+    /// What the ranks are told of each lane.
+    pub(crate) tickets: Vec<LaneTicket>,
+}
+
+/// What a job asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Wish {
+    lanes: usize,
+    /// Different trees, if the job says.
+    trees: Option<usize>,
+    /// Bytes from which operations are cut.
+    pub(crate) stripe_threshold: u64,
+}
+
+impl Wish {
+    /// Checks what is asked for against the fabric's limits.
+    pub(crate) fn of(ask: &QuotaAsk, topology: &Topology, ranks: usize) -> Result<Wish, Refusal> {
+        let table = topology.limits();
+        let asked = ask.lanes.map(u64::from);
+        let lanes = choose(Resource::Lanes, "lanes", asked, table.lanes, 1..=LANES_MAX as u64, 1)? as usize;
+        let trees = ask.trees.map(|trees| trees as usize);
+        if let Some(trees) = trees.filter(|trees| !(1..=lanes).contains(trees)) {
+            let text =
+                format!("the job asks for trees = {trees} and lanes = {lanes}: ask for 1 tree to one for each lane");
+            return Err(too_much(Resource::Trees, trees as u64, lanes as u64, text));
+        }
+        if ranks * lanes > RANKS_MAX {
+            let text = format!(
+                "{ranks} ranks with {lanes} lanes need {} places in trees, a job has at most {RANKS_MAX}: ask for fewer lanes",
+                ranks * lanes
+            );
+            return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));
+        }
+        let threshold = choose(
+            Resource::StripeThreshold,
+            "stripe_threshold",
+            ask.stripe_threshold,
+            table.stripe_threshold,
+            0..=u64::MAX,
+            1,
+        );
+        Ok(Wish { lanes, trees, stripe_threshold: threshold? })
+    }
+
+    /// The most trees that it has a use for.
+    pub(crate) fn trees_most(&self) -> usize {
+        self.trees.unwrap_or(self.lanes)
+    }
+}
+
+impl Lanes {
+    /// Lays the lanes over `trees`, of which there is at least one, in turn.
+    pub(crate) fn over(trees: &[Plan], topology: &Topology, wish: &Wish) -> Result<Lanes, Refusal> {
+        if let Some(asked) = wish.trees.filter(|asked| *asked > trees.len()) {
+            let text = format!(
+                "the job asks for trees = {asked}, this fabric has {} for its hosts that differ and fold in the same order: ask for \
+                 fewer, or for lanes alone, some of which then share a tree",
+                trees.len()
+            );
+            return Err(too_much(Resource::Trees, asked as u64, trees.len() as u64, text));
+        }
+        let nodes = (0..wish.lanes).map(|lane| trees[lane % trees.len()].nodes.len()).sum::<usize>();
+        if nodes > usize::from(u16::MAX) {
+            let text =
+                format!("the job's lanes need {nodes} logical nodes, at most 65535 are possible: ask for fewer lanes");
+            return Err(too_much(Resource::Lanes, nodes as u64, u64::from(u16::MAX), text));
+        }
+        let mut plan = Plan { nodes: Vec::with_capacity(nodes), leaves: Vec::new(), tree: None };
+        let mut tickets = Vec::with_capacity(wish.lanes);
+        for lane in 0..wish.lanes {
+            let at = lane % trees.len();
+            let mut own = trees[at].clone();
+            own.renumber(plan.nodes.len() as u16);
+            plan.nodes.append(&mut own.nodes);
+            let channels = (at..wish.lanes).step_by(trees.len()).count() as u64;
+            let weight = (slowest(topology, &own) / channels).clamp(1, u64::from(u32::MAX)) as u32;
+            tickets.push(LaneTicket { weight, leaves: own.leaves });
+        }
+        Ok(Lanes { plan, tickets })
+    }
+}
+
+/// What the slowest link of a tree gives to one stream, Mbit/s; where links have no rates, the same for all.
+fn slowest(topology: &Topology, plan: &Plan) -> u64 {
+    let (Some(graph), Some(tree)) = (topology.graph(), &plan.tree) else { return u64::from(u32::MAX) };
+    let share = |(link, streams): &(usize, u32)| {
+        graph.links()[*link].rate.bits_per_second() / 1_000_000 / u64::from((*streams).max(1))
+    };
+    tree.copies().links.iter().map(share).min().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests;
