@@ -58,5 +58,63 @@ class Channels(unittest.TestCase):
                 self.assertIn(f"{QUOTA}: the manager refused the job", str(failed.exception))
 
 
+class Rails(unittest.TestCase):
+    SIZE = 4 << 20
+
+    def test_both_rails_carry_half_and_a_broken_one_is_everybodys_error(self):
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--rails", "2", "--rate", "1gbit") as lab:
+            self.each_carries_half(lab)
+            self.same_bits(lab)
+            self.broken(lab)
+
+    def each_carries_half(self, lab):
+        with tempfile.TemporaryDirectory() as folder:
+            gates = {name: os.path.join(folder, name) for name in ("go", "end")}
+            argument = {"bytes": self.SIZE, **gates}
+            with RanksOnHosts(lab.name, 4, "network_worker", "allreduce", argument, {"lanes": 2, "trees": 2}) as ranks:
+                wait_until(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "ranks ready")
+                before = lab.counters()
+                pathlib.Path(gates["go"]).touch()
+                wait_until(lambda: all(ranks.progress(r) == 2 for r in range(4)), 60, "operation done")
+                after = lab.counters()
+                pathlib.Path(gates["end"]).touch()
+                ranks.results()
+        half = self.SIZE / 2
+        links = [f"{place}{rail}" for place in ("h0", "h1", "h2", "h3", "leaf0", "leaf1") for rail in ("", ".1")]
+        for link in links:
+            for way in ("up", "down"):
+                carried = after[link, way][0] - before[link, way][0]
+                self.assertGreater(carried, half, (link, way))
+                self.assertLess(carried, 1.03 * half, (link, way))
+        # Between the rails there is only what nodes say to the manager.
+        self.assertLess(after["spine.1", "up"][0] - before["spine.1", "up"][0], 0.01 * half)
+
+    def same_bits(self, lab):
+        argument = {"seed": 5, "counts": [7, 3_000, 40_000], "iterations": 3}
+        bits = set()
+        for quota in ({"lanes": 1}, {"lanes": 2}, {"lanes": 4, "stripe_threshold": 100}):
+            with RanksOnHosts(lab.name, 4, "lanes_worker", "sums", argument, quota) as ranks:
+                bits |= {result["bits"] for result in ranks.results(60)}
+        self.assertEqual(len(bits), 1)
+
+    def broken(self, lab):
+        with tempfile.TemporaryDirectory() as folder:
+            signal = pathlib.Path(folder, "killed")
+            argument = {"signal": str(signal), "counts": [5, 60_000, 400_000]}
+            with RanksOnHosts(lab.name, 4, "lanes_worker", "until_error", argument, {"lanes": 2}) as ranks:
+                wait_until(lambda: all(ranks.progress(r) > 3 for r in range(4)), 30, "operations run")
+                lab.fault("kill", "--process", "leaf1.1")
+                signal.touch()
+                began = time.monotonic()
+                results = ranks.results(60)
+        self.assertLess(time.monotonic() - began, 20)
+        for rank, result in enumerate(results):
+            self.assertIn(result["status"], (NODE, PEER), (rank, result))
+            self.assertIn(result["again"], (NODE, PEER), (rank, result))
+            self.assertEqual(result["group"][0], result["again"], (rank, result))
+        # Who was below the node knows which it was.
+        self.assertIn(NODE, {result["status"] for result in results[2:]})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -242,7 +242,7 @@ fn write_faults(folder: &StateFolder, faults: &[Fault]) -> Result<(), LabError> 
 }
 
 fn no_link(plan: &crate::topology::Plan, link: &str) -> LabError {
-    let known = plan.links.iter().map(|link| link.lower.as_str()).collect::<Vec<_>>().join(", ");
+    let known = plan.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
     LabError::Link { link: link.to_owned(), known }
 }
 

@@ -90,8 +90,8 @@ fn chance(percent: f64) -> String {
 const WHOLE: u32 = 100_000;
 /// The 41st byte after the beginning of the transport header.
 const BYTE: &str = "@th,320,8";
-/// The hosts' part of the laboratory's network.
-const HOSTS: &str = "10.77.128.0/17";
+/// The hosts' part of each rail's network.
+const HOSTS: &str = "{ 10.77.128.0/17, 10.78.128.0/17, 10.79.128.0/17, 10.80.128.0/17 }";
 
 #[cfg(test)]
 mod tests {

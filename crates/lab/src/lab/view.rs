@@ -78,7 +78,7 @@ impl Lab {
             let answer = tool::run(&self.entry(&place.name)?, "tc", &["-s", "-j", "qdisc", "show"], "")?;
             by_place.insert(place.name.as_str(), buckets(&answer)?);
         }
-        for Link { lower, upper, lower_device, upper_device, rate } in &plan.links {
+        for Link { name, lower, upper, lower_device, upper_device, rate } in &plan.links {
             for (direction, place, device) in
                 [(Direction::Up, lower, lower_device), (Direction::Down, upper, upper_device)]
             {
@@ -88,7 +88,7 @@ impl Lab {
                     reason: format!("no token bucket on {device} of {place}"),
                 })?;
                 let (wire_bytes, packets, drops) = (bucket.bytes, bucket.packets, bucket.drops);
-                counters.push(LinkCounters { link: lower.clone(), direction, rate: *rate, wire_bytes, packets, drops });
+                counters.push(LinkCounters { link: name.clone(), direction, rate: *rate, wire_bytes, packets, drops });
             }
         }
         Ok(counters)

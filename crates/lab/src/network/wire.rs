@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::topology::{BitRate, Link, Place, PlaceKind, Plan};
+use crate::topology::{BitRate, Link, Place, PlaceKind, Plan, hardware_address, network as network_of};
 
 /// What makes `place` and the links below it. The scripts have to be run in the order of the places: whoever is above
 /// makes the link.
@@ -20,7 +20,7 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
     let mut script = "link set dev lo up\n".to_owned();
     let mtu = plan.mtu;
     if place.kind == PlaceKind::Switch {
-        let address = place.hardware_address();
+        let address = hardware_address(place.address);
         // Without spanning tree a port forwards from its first moment.
         line(
             &mut script,
@@ -30,6 +30,7 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
         );
         line(&mut script, format_args!("link set dev br0 mtu {mtu} addrgenmode none {GSO} up"));
     }
+    let mut devices = place.addressed_devices();
     for Link { lower, upper, lower_device, upper_device, .. } in &plan.links {
         if *upper == place.name {
             let peer = network(lower)?;
@@ -43,20 +44,31 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
             line(&mut script, format_args!("link set dev {upper_device} master br0 addrgenmode none {GSO} up"));
         } else if *lower == place.name {
             let role = match place.kind {
-                PlaceKind::Host => format!("address {}", place.hardware_address()),
+                // Links come in the order of the rails.
+                PlaceKind::Host => format!("address {}", hardware_address(devices.next()?.0)),
                 PlaceKind::Switch => "master br0".to_owned(),
             };
             line(&mut script, format_args!("link set dev {lower_device} {role} addrgenmode none {GSO} up"));
         }
     }
-    let device = place.addressed_device();
-    line(&mut script, format_args!("address add {}/16 dev {device}", place.address));
-    // A machine's own choices for TCP are made for the Internet: retransmissions after 200 ms, and whatever congestion
-    // control it prefers.
-    line(&mut script, format_args!("route replace 10.77.0.0/16 dev {device} rto_min 5ms congctl cubic"));
-    for other in plan.places.iter().filter(|other| other.name != place.name) {
-        let (address, hardware) = (other.address, other.hardware_address());
-        line(&mut script, format_args!("neighbour add {address} lladdr {hardware} dev {device} nud permanent"));
+    for (address, device) in place.addressed_devices() {
+        line(&mut script, format_args!("address add {address}/16 dev {device}"));
+        // A host reaches each rail's network by that rail's device; switches, and the manager on one of them, all by the bridge.
+        let mut networks: Vec<_> = plan.places.iter().flat_map(|other| other.addresses()).map(network_of).collect();
+        networks.sort_unstable();
+        networks.dedup();
+        networks.retain(|network| place.kind == PlaceKind::Switch || *network == network_of(address));
+        for network in &networks {
+            // A machine's own choices for TCP are made for the Internet: retransmissions after 200 ms, and whatever
+            // congestion control it prefers.
+            line(&mut script, format_args!("route replace {network}/16 dev {device} rto_min 5ms congctl cubic"));
+        }
+        for other in plan.places.iter().filter(|other| other.name != place.name) {
+            for address in other.addresses().filter(|address| networks.contains(&network_of(*address))) {
+                let hardware = hardware_address(address);
+                line(&mut script, format_args!("neighbour add {address} lladdr {hardware} dev {device} nud permanent"));
+            }
+        }
     }
     Some(script)
 }
@@ -64,7 +76,7 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
 /// What shapes the devices of `place`.
 pub(crate) fn tc_script(plan: &Plan, place: &Place) -> String {
     let mut script = String::new();
-    for Link { lower, upper, lower_device, upper_device, rate } in &plan.links {
+    for Link { lower, upper, lower_device, upper_device, rate, .. } in &plan.links {
         for (end, device) in [(upper, upper_device), (lower, lower_device)] {
             if *end == place.name {
                 let (bits, queue) = (rate.bits(), queue(*rate));
@@ -120,6 +132,23 @@ mod tests {
         let host = script("h1");
         assert!(!host.contains("veth") && host.contains("address 02:00:0a:4d:80:02"), "{host}");
         assert_eq!(host.matches("nud permanent").count(), 3);
+    }
+
+    #[test]
+    fn a_host_of_two_rails_keeps_their_networks_apart_and_a_switch_knows_both() {
+        let plan = FatTree { hosts: 2, leaf_ports: 2, uplink: 1, rails: 2, ..FatTree::default() }.plan();
+        let script = |name: &str| ip_script(&plan, plan.place(name).unwrap(), |_| Some(PathBuf::from("/n"))).unwrap();
+        let host = script("h1");
+        assert!(host.contains("link set dev eth1 address 02:00:0a:4e:80:02"), "{host}");
+        assert!(host.contains("address add 10.78.128.2/16 dev eth1\nroute replace 10.78.0.0/16 dev eth1"), "{host}");
+        assert!(
+            !host.contains("10.78.0.0/16 dev eth0") && !host.contains("10.78.2.1 lladdr 02:00:0a:4e:02:01 dev eth0")
+        );
+        let leaf = script("leaf0.1");
+        assert!(
+            leaf.contains("address add 10.78.2.1/16 dev br0") && leaf.contains("route replace 10.77.0.0/16 dev br0")
+        );
+        assert!(leaf.contains("neighbour add 10.77.0.1 lladdr"), "{leaf}");
     }
 
     #[test]

@@ -9,13 +9,16 @@
 //!        / | \   / | \   / | \   / | \         host links
 //!       h0 ... h3 ...
 //! ```
+//!
+//! With several rails all switches stand there once for each, as `leaf0.1` and so on, and every host has a link to a leaf of each. So
+//! that the manager reaches all nodes, the further spines hang on the first by links of which the manager's file says nothing.
 
 use std::fmt::{self, Write as _};
 use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Place, PlaceKind, Plan};
+use super::plan::{Place, PlaceKind, Plan, on_rail};
 use super::rate::BitRate;
 use crate::lab::LabError;
 
@@ -35,6 +38,8 @@ pub struct FatTree {
     pub levels: u8,
     /// Leaves below one pod, with three levels: 1 to 64.
     pub pod_ports: u16,
+    /// Links of a host, each to switches of its own: 1 to 4.
+    pub rails: u8,
     /// Largest IP packet on the links, bytes: 1280 to 9000.
     pub mtu: u16,
     /// Worker threads of each aggregation node: 1 to 64.
@@ -54,6 +59,7 @@ impl Default for FatTree {
             uplink: 4,
             levels: 2,
             pod_ports: 2,
+            rails: 1,
             mtu: MTU_MAX,
             workers: 1,
             pinned: false,
@@ -81,6 +87,7 @@ impl FatTree {
             ("uplink", self.uplink.into(), 1, self.leaf_ports.into()),
             ("levels", self.levels.into(), 2, 3),
             ("ports of a pod", self.pod_ports.into(), 1, 64),
+            ("rails", self.rails.into(), 1, RAILS_MAX.into()),
             ("mtu", self.mtu.into(), 1280, MTU_MAX.into()),
             ("workers", self.workers.into(), 1, 64),
         ];
@@ -99,30 +106,50 @@ impl FatTree {
     /// The tree spelled out: switches from the spine down, then hosts.
     pub fn plan(&self) -> Plan {
         let mut plan = Plan { places: Vec::new(), links: Vec::new(), mtu: self.mtu };
-        plan.add(switch(SPINE.to_owned(), 0, 1), None);
         let leaf_trunk = self.rate.times(self.uplink.into(), 1);
         let below_pod = u64::from(self.pod_ports) * u64::from(self.uplink);
         let pod_trunk = leaf_trunk.times(below_pod, self.leaf_ports.into());
-        for pod in 0..self.pods() {
-            plan.add(switch(pod_name(pod), 1, pod), Some((SPINE.to_owned(), pod_trunk)));
-        }
-        for leaf in 0..self.leaves() {
-            plan.add(switch(leaf_name(leaf), 2, leaf), Some((self.leaf_parent(leaf), leaf_trunk)));
+        for rail in 0..self.rails {
+            let above = (rail > 0).then(|| (SPINE.to_owned(), leaf_trunk));
+            plan.add(switch(SPINE, rail, 0, 1), above);
+            for pod in 0..self.pods() {
+                plan.add(switch(&pod_name(pod), rail, 1, pod), Some((on_rail(SPINE, rail), pod_trunk)));
+            }
+            for leaf in 0..self.leaves() {
+                let parent = on_rail(&self.leaf_parent(leaf), rail);
+                plan.add(switch(&leaf_name(leaf), rail, 2, leaf), Some((parent, leaf_trunk)));
+            }
         }
         for host in 0..self.hosts {
-            let place = Place {
-                name: host_name(host),
-                kind: PlaceKind::Host,
-                address: Ipv4Addr::from(u32::from(FIRST_HOST) + u32::from(host)),
-            };
-            plan.add(place, Some((leaf_name(host / self.leaf_ports), self.rate)));
+            let address = |rail| Ipv4Addr::from(u32::from(FIRST_HOST) + u32::from(host) + (u32::from(rail) << 16));
+            let (name, kind) = (host_name(host), PlaceKind::Host);
+            let place = Place { name, kind, address: address(0), more: (1..self.rails).map(address).collect() };
+            plan.add(place, Some((self.host_parent(host), self.rate)));
+        }
+        for (rail, host) in (1..self.rails).flat_map(|rail| (0..self.hosts).map(move |host| (rail, host))) {
+            plan.add_rail(&host_name(host), rail, on_rail(&self.host_parent(host), rail), self.rate);
         }
         plan
     }
 
-    /// The topology file of the manager.
+    /// The topology file of the manager: with one rail the tree, with several a graph.
     pub(super) fn file(&self, fabric: &str) -> String {
         let mut text = format!("[fabric]\nname = \"{fabric}\"\nmtu = {}\n", self.mtu);
+        if self.rails == 1 {
+            self.write_tree(&mut text)
+        } else {
+            self.write_graph(&mut text)
+        }
+        if !self.limits.is_empty() {
+            text.push_str("\n[limits]\n");
+        }
+        for (name, value) in &self.limits {
+            put(&mut text, format_args!("{name} = {value}\n"));
+        }
+        text
+    }
+
+    fn write_tree(&self, text: &mut String) {
         let Plan { places, links, .. } = self.plan();
         for place in places {
             let parent = links.iter().find_map(|link| (link.lower == place.name).then_some(link.upper.as_str()));
@@ -134,13 +161,26 @@ impl FatTree {
             };
             text.push_str(&entry);
         }
-        if !self.limits.is_empty() {
-            text.push_str("\n[limits]\n");
+    }
+
+    fn write_graph(&self, text: &mut String) {
+        let Plan { places, links, .. } = self.plan();
+        for place in places.iter().filter(|place| place.kind == PlaceKind::Switch) {
+            put(text, format_args!("\n[[switch]]\nname = \"{}\"\n", place.name));
         }
-        for (name, value) in &self.limits {
-            writeln!(text, "{name} = {value}").expect("writing to memory cannot fail");
+        for place in places.iter().filter(|place| place.kind == PlaceKind::Host) {
+            let addresses: Vec<String> = place.addresses().map(|address| format!("\"{address}\"")).collect();
+            put(text, format_args!("\n[[host]]\nname = \"{}\"\naddresses = [{}]\n", place.name, addresses.join(", ")));
         }
-        text
+        // The links between spines are there for the manager, not for trees.
+        for link in links.iter().filter(|link| !is_spine(&link.lower)) {
+            let (lower, upper, rate) = (&link.lower, &link.upper, link.rate.bits());
+            put(text, format_args!("\n[[link]]\nends = [\"{lower}\", \"{upper}\"]\nrate = \"{rate}bit\"\n"));
+        }
+    }
+
+    fn host_parent(&self, host: u16) -> String {
+        leaf_name(host / self.leaf_ports)
     }
 
     fn leaf_parent(&self, leaf: u16) -> String {
@@ -150,11 +190,14 @@ impl FatTree {
 
 impl fmt::Display for FatTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hosts, leaf_ports, rate, uplink, levels, mtu, workers, pinned, .. } = self;
+        let Self { hosts, leaf_ports, rate, uplink, levels, rails, mtu, workers, pinned, .. } = self;
         let leaves = self.leaves();
         write!(f, "{hosts} hosts at {rate}, {leaves} leaves of {leaf_ports} ports, ")?;
         if *levels == 3 {
             write!(f, "{} pods of {} ports, ", self.pods(), self.pod_ports)?;
+        }
+        if *rails > 1 {
+            write!(f, "all of it on each of {rails} rails, ")?;
         }
         write!(f, "trunks of {uplink} host links, mtu {mtu}, {workers} workers per node")?;
         if *pinned {
@@ -168,9 +211,19 @@ impl fmt::Display for FatTree {
 }
 
 /// Switches have addresses by level and number, below those of the hosts.
-fn switch(name: String, level: u8, number: u16) -> Place {
+fn switch(name: &str, rail: u8, level: u8, number: u16) -> Place {
     let low = u8::try_from(number + u16::from(level > 0)).expect("fewer than 255 switches in a level");
-    Place { name, kind: PlaceKind::Switch, address: Ipv4Addr::new(10, 77, level, low) }
+    let [a, b, ..] = FIRST_HOST.octets();
+    let address = Ipv4Addr::new(a, b + rail, level, low);
+    Place { name: on_rail(name, rail), kind: PlaceKind::Switch, address, more: Vec::new() }
+}
+
+fn is_spine(name: &str) -> bool {
+    name.strip_prefix(SPINE).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn put(text: &mut String, words: fmt::Arguments<'_>) {
+    text.write_fmt(words).expect("writing to memory cannot fail");
 }
 
 fn pod_name(pod: u16) -> String {
@@ -190,6 +243,8 @@ pub(crate) fn host_name(host: u16) -> String {
 pub(crate) const SPINE: &str = "spine";
 /// Addresses of hosts: a network of their own inside the laboratory's, so that one rule can tell hosts from switches.
 const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 128, 1);
+/// Each has a network of its own, and so have the laboratory's rules for hosts.
+pub(crate) const RAILS_MAX: u8 = 4;
 /// More than any two-core machine can drive, and few enough for one process to hold all namespaces open.
 const HOSTS_MAX: u16 = 128;
 /// Jumbo frames; larger ones exist on no Ethernet.
@@ -249,6 +304,24 @@ mod tests {
     }
 
     #[test]
+    fn each_rail_has_its_switches_and_the_file_tells_no_way_between_them() {
+        let tree = FatTree { hosts: 2, leaf_ports: 1, uplink: 1, rails: 2, ..FatTree::default() };
+        let plan = tree.plan();
+        let names: Vec<&str> = plan.places.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, ["spine", "leaf0", "leaf1", "spine.1", "leaf0.1", "leaf1.1", "h0", "h1"]);
+        let ends = |name: &str| plan.link(name).map(|link| (link.upper.as_str(), link.lower_device.as_str())).unwrap();
+        assert_eq!((ends("h1"), ends("h1.1")), (("leaf1", "eth0"), ("leaf1.1", "eth1")));
+        assert_eq!(ends("spine.1"), ("spine", "trunk"));
+        let addresses: BTreeSet<_> = plan.places.iter().flat_map(|place| place.addresses()).collect();
+        assert_eq!(addresses.len(), 10);
+        let file = tree.file("lab");
+        assert!(file.contains("name = \"h1\"\naddresses = [\"10.77.128.2\", \"10.78.128.2\"]\n"), "{file}");
+        assert!(file.contains("ends = [\"leaf1.1\", \"spine.1\"]\nrate = \"500000000bit\"\n"), "{file}");
+        assert_eq!(file.matches("[[link]]").count(), 4 + 4, "{file}");
+        assert!(!file.contains("ends = [\"spine.1\""), "{file}");
+    }
+
+    #[test]
     fn what_cannot_be_built_is_refused_with_its_bound() {
         let good = FatTree::default();
         let bad = [
@@ -258,6 +331,7 @@ mod tests {
             FatTree { uplink: 5, ..good.clone() },
             FatTree { levels: 4, ..good.clone() },
             FatTree { levels: 3, pod_ports: 0, ..good.clone() },
+            FatTree { rails: 5, ..good.clone() },
             FatTree { mtu: 576, ..good.clone() },
             FatTree { workers: 0, ..good.clone() },
             FatTree { limits: vec![("a\nb".to_owned(), 1)], ..good.clone() },

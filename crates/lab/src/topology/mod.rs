@@ -21,6 +21,7 @@ pub(crate) use fat_tree::host_name;
 pub(crate) use homes::homes;
 pub use local::Local;
 pub use plan::{Link, Place, PlaceKind, Plan};
+pub(crate) use plan::{hardware_address, network};
 pub use rate::BitRate;
 
 use crate::lab::LabError;

@@ -9,7 +9,7 @@ use super::rate::BitRate;
 pub struct Plan {
     /// Switches from the top down, then hosts: a place comes after the one above it.
     pub places: Vec<Place>,
-    /// The link above every place but the first, in the order of the places.
+    /// The link above every place but the first, in the order of the places; then those of the hosts' further rails.
     pub links: Vec<Link>,
     /// Largest IP packet on the links, bytes.
     pub mtu: u16,
@@ -22,8 +22,10 @@ pub struct Place {
     pub name: String,
     /// Which of the two.
     pub kind: PlaceKind,
-    /// Its address in the laboratory's one network: of a switch's bridge, of a host's link.
+    /// Its address in its rail's network: of a switch's bridge, of a host's first link.
     pub address: Ipv4Addr,
+    /// A host's addresses on its further rails.
+    pub more: Vec<Ipv4Addr>,
 }
 
 /// What a place is.
@@ -35,14 +37,16 @@ pub enum PlaceKind {
     Switch,
 }
 
-/// A link between two places; it has the name of its lower end.
+/// A link between two places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Link {
+    /// Its name: that of its lower end, and behind it the rail, if that is not the first.
+    pub name: String,
     /// The place at the lower end.
     pub lower: String,
     /// The place at the upper end, a switch.
     pub upper: String,
-    /// The interface in the lower place: `eth0` of a host, `trunk` of a switch.
+    /// The interface in the lower place: `eth0` of a host, `eth1` on its second rail, `trunk` of a switch.
     pub lower_device: String,
     /// The interface in the upper place, a port of its bridge with the lower place's name.
     pub upper_device: String,
@@ -56,9 +60,9 @@ impl Plan {
         self.places.iter().find(|place| place.name == name)
     }
 
-    /// The link of this name, which is that of its lower end.
+    /// The link of this name.
     pub fn link(&self, name: &str) -> Option<&Link> {
-        self.links.iter().find(|link| link.lower == name)
+        self.links.iter().find(|link| link.name == name)
     }
 
     /// Adds a place and the link above it.
@@ -66,25 +70,61 @@ impl Plan {
         if let Some((upper, rate)) = above {
             let lower = place.name.clone();
             let lower_device = place.kind.device().to_owned();
-            self.links.push(Link { upper_device: lower.clone(), lower, upper, lower_device, rate });
+            self.links.push(Link {
+                name: lower.clone(),
+                upper_device: lower.clone(),
+                lower,
+                upper,
+                lower_device,
+                rate,
+            });
         }
         self.places.push(place);
     }
+
+    /// Adds a further link of a host.
+    pub(super) fn add_rail(&mut self, host: &str, rail: u8, upper: String, rate: BitRate) {
+        let lower_device = host_device(rail.into());
+        let (name, lower) = (on_rail(host, rail), host.to_owned());
+        self.links.push(Link { name, upper_device: lower.clone(), lower, upper, lower_device, rate });
+    }
+}
+
+/// The name of something on a rail; on the first it has none of it.
+pub(crate) fn on_rail(name: &str, rail: u8) -> String {
+    if rail == 0 { name.to_owned() } else { format!("{name}.{rail}") }
+}
+
+/// The network of a rail: all of its addresses begin like this one.
+pub(crate) fn network(address: Ipv4Addr) -> Ipv4Addr {
+    let [a, b, ..] = address.octets();
+    Ipv4Addr::new(a, b, 0, 0)
+}
+
+/// The interface of a host on a rail.
+fn host_device(rail: usize) -> String {
+    format!("eth{rail}")
+}
+
+/// The link-layer address that belongs to an address: locally administered, so that nobody else's card has it.
+pub(crate) fn hardware_address(address: Ipv4Addr) -> String {
+    let [a, b, c, d] = address.octets();
+    format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
 impl Place {
-    /// The link-layer address that belongs to its address: locally administered, so that nobody else's card has it.
-    pub fn hardware_address(&self) -> String {
-        let [a, b, c, d] = self.address.octets();
-        format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+    /// Its addresses, by rail.
+    pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
+        std::iter::once(self.address).chain(self.more.iter().copied())
     }
 
-    /// The interface that has the place's address.
-    pub fn addressed_device(&self) -> &'static str {
-        match self.kind {
-            PlaceKind::Host => self.kind.device(),
-            PlaceKind::Switch => BRIDGE,
-        }
+    /// The interfaces that have its addresses.
+    pub fn addressed_devices(&self) -> impl Iterator<Item = (Ipv4Addr, String)> + '_ {
+        let device = |rail| match self.kind {
+            PlaceKind::Host => host_device(rail),
+            PlaceKind::Switch => BRIDGE.to_owned(),
+        };
+        self.addresses().enumerate().map(move |(rail, address)| (address, device(rail)))
     }
 }
 
