@@ -124,7 +124,7 @@ mod tests {
             sizes: vec![1024],
             rounds: Some(1),
             peers: peers.iter().map(|text| System::other(text).unwrap()).collect(),
-            shape: Some(Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, uplink: None, pinned: false }),
+            shape: Some(Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, rails: 1, uplink: None, pinned: false }),
             budget: Some(Duration::from_millis(1)),
         };
         let limits =

@@ -23,6 +23,7 @@ impl LabNetwork {
             hosts: shape.hosts,
             leaf_ports: shape.leaf_ports,
             rate: BitRate::mbit(shape.rate_mbit.into()),
+            rails: shape.rails,
             uplink: shape.uplink.unwrap_or(shape.leaf_ports),
             pinned: shape.pinned,
             ..FatTree::default()

@@ -23,6 +23,8 @@ pub struct Shape {
     pub leaf_ports: u16,
     /// Rate of a host's link, Mbit/s.
     pub rate_mbit: u32,
+    /// Links of a host, each to switches of its own.
+    pub rails: u8,
     /// Rate of a leaf's trunk in host links; none: as many as the leaf has hosts, which blocks nothing.
     pub uplink: Option<u16>,
     /// Whether each host and switch keeps to one core. Not where hosts are very many: there the scheduler shares the cores
@@ -48,7 +50,7 @@ pub struct Study {
     pub name: &'static str,
     /// The fabric it needs.
     pub shape: Shape,
-    /// Ranks, one per host.
+    /// Ranks, one per host until hosts run out.
     pub ranks: u32,
     /// In what order they fill the hosts.
     pub map: Map,

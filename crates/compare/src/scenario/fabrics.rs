@@ -57,4 +57,4 @@ fn few(sizes: &[u64], quick: bool) -> Vec<Part> {
     ]
 }
 
-const SIXTEEN: Shape = Shape { hosts: 16, leaf_ports: 4, rate_mbit: 200, uplink: None, pinned: true };
+const SIXTEEN: Shape = Shape { hosts: 16, leaf_ports: 4, rate_mbit: 200, rails: 1, uplink: None, pinned: true };

@@ -1,12 +1,13 @@
 //! What the comparison consists of: scenarios, each with the fabric it needs.
 //!
 //! One file per question: `sizes` (allreduce against size, all systems), `collectives`, `small` (latency and its cost),
-//! `fabrics` (faster links, more hosts, blocking trunks), `switching` (which path when, and what the lock costs), `cost`
+//! `fabrics` (faster links, more hosts, blocking trunks), `switching` (which path when, and what the lock costs), `lanes` (several trees at once), `cost`
 //! (bytes, processor time and calls per operation), `sharing` (several jobs at once).
 
 mod collectives;
 mod cost;
 mod fabrics;
+mod lanes;
 pub mod sharing;
 mod sizes;
 mod small;
@@ -126,8 +127,10 @@ fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
         }
     }
     if let Some(shape) = wishes.shape {
-        study.ranks = u32::from(shape.hosts);
-        study.shape = shape;
+        let ranks_per_host = (study.ranks / u32::from(study.shape.hosts)).max(1);
+        study.ranks = u32::from(shape.hosts) * ranks_per_host;
+        // Lanes are compared where there are rails, whatever the rest of the fabric.
+        study.shape = Shape { rails: study.shape.rails, ..shape };
     }
     study.budget = wishes.budget.unwrap_or(study.budget);
     Scenario::Study(study)
@@ -167,11 +170,12 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all.push(fabrics::sixteen(quick));
     all.extend(fabrics::host_count(quick));
     all.extend(cost::children());
+    all.extend(lanes::studies(quick));
     all
 }
 
 /// The fabric that most figures come from: 8 hosts on two leaves.
-const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, uplink: None, pinned: true };
+const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, rails: 1, uplink: None, pinned: true };
 
 /// A study on this fabric, one rank per host, with nothing special.
 fn plain(name: &'static str, shape: Shape, parts: Vec<Part>) -> Study {
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn wishes_change_every_scenario() {
-        let shape = Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, uplink: None, pinned: false };
+        let shape = Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, rails: 1, uplink: None, pinned: false };
         let wishes = Wishes {
             quick: true,
             only: vec!["allreduce".to_owned(), "small".to_owned()],

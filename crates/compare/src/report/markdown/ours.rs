@@ -13,6 +13,13 @@ impl Page<'_> {
                 "What the streaming lock costs",
                 "A lease that lasts, and a lock for every operation; microseconds:",
             ),
+            (
+                "lanes",
+                "Several lanes",
+                "4 hosts with two links of 250 Mbit/s each, one rank on each host: one lane, two along one tree, two over both links, and two \
+                 along each; microseconds:",
+            ),
+            ("lanes-shared", "Several lanes, two ranks on each host", "The same fabric with 8 ranks; microseconds:"),
         ];
         for (scenario, title, words) in titles {
             let rows: Vec<&ResultRow> = self.of(scenario).collect();
@@ -20,7 +27,11 @@ impl Page<'_> {
                 self.add(&format!("## {title}\n\n{words}\n\n"));
                 self.matrix(&rows, time);
                 self.add("\n");
-                self.pictures(&[if scenario == "lock" { "lock-cost" } else { "switch-point" }]);
+                match scenario {
+                    "lock" => self.pictures(&["lock-cost"]),
+                    "switch-point" => self.pictures(&["switch-point"]),
+                    _ => {}
+                }
             }
         }
     }

@@ -109,7 +109,7 @@ impl Arguments {
 
     fn wishes(&self) -> Wishes {
         let Self { leaf_ports, rate: rate_mbit, uplink, pin: pinned, .. } = *self;
-        let shape = |hosts| Shape { hosts, leaf_ports, rate_mbit, uplink, pinned };
+        let shape = |hosts| Shape { hosts, leaf_ports, rate_mbit, rails: 1, uplink, pinned };
         Wishes {
             quick: self.quick,
             only: self.only.clone(),
