@@ -108,11 +108,15 @@ impl Engine {
         }
     }
 
-    /// Ends groups on all lanes that have failed on one.
+    /// Ends groups on all lanes that have failed on one. Where there is one lane, there is nothing to do.
+    #[inline]
     pub(super) fn spread_failures(&mut self) {
-        if self.lanes.len() == 1 {
-            return;
+        if self.lanes.len() > 1 {
+            self.spread();
         }
+    }
+
+    fn spread(&mut self) {
         while let Some(state) = self.lanes.iter_mut().find_map(|lane| lane.driver.take_failed()) {
             self.abandon(&state);
         }
@@ -126,7 +130,11 @@ impl Engine {
         }
     }
 
+    #[inline]
     pub(super) fn next_deadline(&self) -> Nanos {
+        if let [lane] = &self.lanes[..] {
+            return lane.next_deadline();
+        }
         self.lanes.iter().map(|lane| lane.next_deadline()).min().unwrap_or(Nanos::NEVER)
     }
 
@@ -135,37 +143,42 @@ impl Engine {
     }
 
     /// Whether something must go on while the application is elsewhere.
+    #[inline]
     pub(super) fn is_busy(&self) -> bool {
         self.lanes.iter().any(|lane| lane.is_busy())
     }
 
     /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `get_up`.
+    #[inline]
     pub(super) fn lie_down(&mut self, until: Nanos) -> Nap {
         let (sockets, until) = (self.sockets(), until.min(self.next_deadline()));
-        let mut nap = Nap { sockets, until, marked: [None; LANES_MAX] };
+        let mut nap = Nap { sockets, until, marked: [Nanos::NEVER; LANES_MAX] };
         let now = self.now();
         for (lane, marked) in self.lanes.iter_mut().zip(&mut nap.marked) {
-            *marked = lane.arm(now);
-            nap.until = marked.map_or(nap.until, |end| nap.until.min(end));
+            *marked = lane.arm(now).unwrap_or(Nanos::NEVER);
+            nap.until = nap.until.min(*marked);
         }
         nap
     }
 
     /// The sleep is over.
+    #[inline]
     pub(super) fn get_up(&mut self, nap: &Nap, ready: Ready) {
         let now = self.now();
         for (at, (lane, marked)) in self.lanes.iter_mut().zip(nap.marked).enumerate() {
-            if let Some(end) = marked {
-                lane.disarm(now, end, ready.stream(at));
+            if marked != Nanos::NEVER {
+                lane.disarm(now, marked, ready.stream(at));
             }
         }
     }
 
+    #[inline]
     pub(super) fn sockets(&self) -> Sockets {
         Sockets::of(self.lanes.iter().map(|lane| lane.sockets()))
     }
 
     /// Lanes whose frames wait for room in the socket, a bit for each.
+    #[inline]
     pub(super) fn blocked(&self) -> u8 {
         let bit = |(at, lane): (usize, &super::Lane)| u8::from(lane.is_blocked()) << at;
         self.lanes.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)

@@ -69,8 +69,8 @@ struct Watch {
 struct Nap {
     sockets: Sockets,
     until: Nanos,
-    /// By lane, when the stream is no longer trusted to bring what its low-water mark waits for.
-    marked: [Option<Nanos>; LANES_MAX],
+    /// By lane, when the stream is no longer trusted to bring what its low-water mark waits for; never, where it has none.
+    marked: [Nanos; LANES_MAX],
 }
 
 /// Everything behind the lock.

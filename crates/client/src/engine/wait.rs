@@ -152,6 +152,7 @@ impl Shared {
     }
 
     /// After progress under the lock: tells sleeping threads what concerns them.
+    #[inline]
     pub(crate) fn announce(&self, engine: &mut Engine) {
         let mut finished = false;
         for lane in &mut engine.lanes {
