@@ -10,7 +10,7 @@ BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test mutants bench build lint install deb package-test dependencies
+.PHONY: help demo test conformance mutants bench build lint install deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -20,6 +20,9 @@ demo: ## train a network under MPI, with and without Tributary, and show what th
 
 test: ## everything that decides whether a change is good: style, unit tests, system tests
 	@scripts/test
+
+conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processes over a fabric of its own
+	@scripts/conformance
 
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run
@@ -38,19 +41,27 @@ lint: ## formatting and lints, as `make test` wants them
 build: ## binary and libraries, in target/release
 	$(CARGO) build --release --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
+	ln -sf libsharp_coll.so $(TARGET)/libsharp_coll.so.5
 	$(MAKE) -C mpi LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi
+	$(MAKE) -C sharp-coll/tools LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll
 
 dependencies: ## install the Debian packages that are missing (root or sudo)
 	@scripts/install-dependencies
 
 install: build ## install under PREFIX (default /usr/local), below DESTDIR if set
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include share/tributary share/modulefiles/tributary)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary share/modulefiles/tributary)
 	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib
 	install -m 755 $(TARGET)/libtributary.so $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION)
 	ln -sf libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtributary.so
 	install -m 755 $(TARGET)/libtrib_mpi.so $(DESTDIR)$(PREFIX)/lib/libtrib_mpi.so
 	install -m 644 capi/include/tributary.h $(DESTDIR)$(PREFIX)/include/tributary.h
+	install -m 755 $(TARGET)/libsharp_coll.so $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5
+	ln -sf libsharp_coll.so.5 $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so
+	install -m 644 sharp-coll/include/sharp/api/*.h $(DESTDIR)$(PREFIX)/include/sharp/api/
+	install -m 755 $(addprefix $(TARGET)/sharp-coll/,sharp_hello sharp_coll_dump_config) $(DESTDIR)$(PREFIX)/bin/
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' sharp-coll/sharp_coll.pc.in \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/sharp_coll.pc
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/tributary.pc
 	cp -R examples $(DESTDIR)$(PREFIX)/share/tributary/

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use trib_proto::Limits;
 use trib_wire::{Rank, RankList};
 
 use crate::counters::Counters;
@@ -106,6 +107,11 @@ impl Context {
             hold.fall_back(why);
         }
         Ok(())
+    }
+
+    /// What the manager granted, to each lane.
+    pub fn limits(&self) -> Result<Limits, Error> {
+        self.shared.limits()
     }
 
     /// Counts since the job was joined.

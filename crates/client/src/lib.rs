@@ -39,5 +39,5 @@ pub use group::Group;
 pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
-pub use trib_proto::Path;
+pub use trib_proto::{Limits, Path};
 pub use trib_wire::{Collective, DataType, RankList, ReduceOp, Scalar, Signature};

@@ -1,7 +1,7 @@
 //! Crates depend downwards only: whoever adds an edge that is not in the table has to argue for it here.
 //!
 //! ```text
-//!   trib            tributary (capi)
+//!   trib            tributary (capi)   sharp_coll
 //!   compare  service
 //!   sim   lab       (testkit: for tests only)
 //!   manager  node  client
@@ -49,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("tributary", &["trib-wire", "trib-client"]),
+    ("sharp_coll", &["trib-client"]),
 ];
 
 /// What tests may use on top of that.

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use trib_proto::leaf::{GroupId, LeafError, OpId, Slice};
-use trib_proto::{LeafConfig, LeafCore, Nanos, Path};
+use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
 use trib_transport::tcp::{Arrived, Due, FrameSink, LowWater, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
@@ -54,6 +54,11 @@ struct Link {
 }
 
 impl Lane {
+    /// What the manager granted.
+    pub(super) fn limits(&self) -> Limits {
+        self.config.limits
+    }
+
     /// `alone`: there are no other lanes.
     pub(super) fn new(sources: Sources, alone: bool) -> Lane {
         let Sources { config, stream, datagrams, node, keys } = sources;

@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use trib_proto::{Nanos, Path};
+use trib_proto::{Limits, Nanos, Path};
 use trib_transport::clock::Clock;
 use trib_transport::patience::Patience;
 use trib_wire::RankList;
@@ -186,6 +186,10 @@ impl Shared {
 
     pub(crate) fn counters(&self) -> Result<Counters, Error> {
         Ok(self.enter()?.counters())
+    }
+
+    pub(crate) fn limits(&self) -> Result<Limits, Error> {
+        Ok(self.enter()?.lanes[0].limits())
     }
 
     /// The tail of a group's last results on one path, lane by lane.

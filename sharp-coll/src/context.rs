@@ -1,0 +1,221 @@
+//! Section "Jobs": joining, leaving, and what the fabric can do.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trib_client::Params;
+
+use crate::abi::{
+    Caps, Config, FEATURE_LLT, FEATURE_REPRODUCIBLE, FEATURE_SAT, HIDE_ERRORS, InitSpec, OutOfBandCalls, ProgressCall,
+};
+use crate::boundary::{caught, given, guard, writable};
+use crate::comm::COMMS;
+use crate::diagnostics;
+use crate::error::{EINVAL, ENOMEM, Failure};
+use crate::exchange::Exchange;
+use crate::handle::{Kind, Table};
+use crate::log;
+use crate::registration::REGIONS;
+use crate::request::{REQUESTS, retire};
+use crate::settings::{self, OnError};
+
+/// Jobs that C holds.
+pub static CONTEXTS: Table<Context> = Table::new(Kind::Context);
+
+/// A job that this process is a rank of.
+pub struct Context {
+    /// Unlike any other in this process.
+    pub number: u64,
+    pub job: trib_client::Context,
+    pub oob_calls: OutOfBandCalls,
+    pub on_error: OnError,
+    /// Tells groups apart that are made of the same members.
+    pub next_tag: AtomicU64,
+    has_streams: bool,
+    counts: Counts,
+}
+
+// SAFETY: the callbacks are the caller's functions, called on the thread that entered the library.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// What the fabric granted, as capabilities tell it.
+#[derive(Clone, Copy)]
+struct Counts {
+    osts: c_int,
+    payload: c_int,
+    groups: c_int,
+    window: c_int,
+}
+
+/// Joins the job.
+///
+/// # Safety
+/// As the header says: `spec` points to a spec whose callbacks work, `context` to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *mut c_void) -> c_int {
+    log::read_level();
+    let joined = caught(|| {
+        writable(context, "context")?;
+        // SAFETY: the caller's contract.
+        let spec = unsafe { given(spec, "spec") }?;
+        let joined = join(spec)?;
+        let handle = CONTEXTS.insert(Arc::new(joined)).ok_or_else(|| Failure::new(ENOMEM, "too many jobs"))?;
+        // SAFETY: checked above.
+        unsafe { context.write(handle) };
+        Ok(())
+    });
+    let Err(failure) = joined else { return 0 };
+    // SAFETY: the caller's contract; null was refused before anything was read.
+    let is_hidden = unsafe { spec.as_ref() }.is_some_and(|spec| spec.config.flags & HIDE_ERRORS != 0);
+    let text =
+        format_args!("sharp_coll_init: {}: {}", crate::error::meaning(failure.code).to_string_lossy(), failure.text);
+    if is_hidden {
+        log::debug(text)
+    } else {
+        log::error(text)
+    }
+    failure.code
+}
+
+/// Leaves the job, with whatever of it is left.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharp_coll_finalize(context: *mut c_void) -> c_int {
+    guard("sharp_coll_finalize", || {
+        let context = CONTEXTS.remove(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
+        if settings::number("SHARP_COLL_STATS_DUMP_MODE").is_some_and(|mode| mode > 0) {
+            diagnostics::write_counters(&context)?;
+        }
+        for comm in COMMS.drain(|comm| comm.shared.context == context.number) {
+            comm.close();
+        }
+        for request in REQUESTS.drain(|request| request.belongs_to(context.number)) {
+            retire(request);
+        }
+        REGIONS.drain(|region| region.context == context.number);
+        // A thread that is still inside a call leaves with it.
+        if let Some(context) = Arc::into_inner(context)
+            && let Err(error) = context.job.finalize()
+        {
+            log::warn(format_args!("sharp_coll_finalize: {error}"));
+        }
+        Ok(())
+    })
+}
+
+/// One poll; never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharp_coll_progress(context: *mut c_void) -> c_int {
+    guard("sharp_coll_progress", || {
+        let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
+        Ok(context.job.progress()?)
+    })
+}
+
+/// What the fabric can do for this job.
+///
+/// # Safety
+/// `caps` points to a `sharp_coll_caps`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut Caps) -> c_int {
+    guard("sharp_coll_caps_query", || {
+        writable(caps, "caps")?;
+        let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
+        let Counts { osts, payload, groups, window } = context.counts;
+        let streams = if context.has_streams { FEATURE_SAT } else { 0 };
+        let all = Caps {
+            sharp_pkt_version: 1,
+            reserved: [0; 2],
+            dtypes: (1 << DATATYPES) - 1,
+            tag_dtypes: (1 << DATATYPES) - 1,
+            reduce_ops: (1 << OPERATORS) - 1,
+            feature_mask: FEATURE_LLT | FEATURE_REPRODUCIBLE | streams,
+            mask_reserved: [0; 4],
+            max_osts: osts,
+            user_data_per_ost: payload,
+            max_groups: groups,
+            max_group_channels: 1,
+            osts_per_group: window,
+        };
+        // SAFETY: checked above; padding included, because clients compare.
+        unsafe {
+            caps.cast::<MaybeUninit<[u8; size_of::<Caps>()]>>().write(MaybeUninit::zeroed());
+            caps.write(all);
+        }
+        Ok(())
+    })
+}
+
+fn join(spec: &InitSpec) -> Result<Context, Failure> {
+    let (rank, size) = (u32::try_from(spec.world_rank), u32::try_from(spec.world_size));
+    let (Ok(rank), Ok(size)) = (rank, size) else {
+        let (rank, size) = (spec.world_rank, spec.world_size);
+        return Err(Failure::new(EINVAL, format!("world_rank {rank} of world_size {size} makes no sense")));
+    };
+    log::set_rank(spec.world_rank);
+    note_devices(&spec.config);
+    let mut params = Params::new(rank, size);
+    params.oob = Some(Box::new(Exchange::new(&spec.oob_colls, spec.oob_ctx, size)?));
+    let has_streams = settings::number("SHARP_COLL_ENABLE_SAT") != Some(0);
+    params.ask.osts = settings::wish("SHARP_COLL_JOB_QUOTA_OSTS");
+    params.ask.payload = settings::wish("SHARP_COLL_JOB_QUOTA_PAYLOAD_PER_OST");
+    params.ask.groups = settings::wish("SHARP_COLL_JOB_QUOTA_MAX_GROUPS");
+    params.ask.lease_operations = settings::wish("SHARP_COLL_SAT_LOCK_BATCH_SIZE");
+    // The setting names the shortest message of a stream, the quota the longest without.
+    params.ask.stream_threshold = match has_streams {
+        true => settings::number("SHARP_COLL_SAT_THRESHOLD").map(|shortest| shortest.saturating_sub(1)),
+        false => Some(NEVER),
+    };
+    if let Some(call) = spec.progress_func.filter(|_| spec.config.user_progress_num_polls > 0) {
+        params.progress = Some(Arc::new(move || run(call)));
+    }
+    let job = trib_client::Context::join(params)?;
+    let limits = job.limits()?;
+    let count = |number: u32| c_int::try_from(number).unwrap_or(c_int::MAX);
+    let counts = Counts {
+        osts: count(limits.osts),
+        payload: count(limits.payload),
+        groups: count(limits.groups),
+        window: count(limits.window),
+    };
+    log::info(format_args!(
+        "rank {rank} of {size}: {} operations by datagram of {} bytes, {} groups",
+        limits.osts, limits.payload, limits.groups
+    ));
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    Ok(Context {
+        number: NUMBER.fetch_add(1, Ordering::Relaxed),
+        job,
+        oob_calls: spec.oob_colls,
+        on_error: OnError::from_env(),
+        next_tag: AtomicU64::new(0),
+        has_streams,
+        counts,
+    })
+}
+
+/// The list names cards of another network; the routes of this one decide.
+fn note_devices(config: &Config) {
+    if config.ib_dev_list.is_null() {
+        return;
+    }
+    // SAFETY: the header's contract: null or a terminated string.
+    let list = unsafe { CStr::from_ptr(config.ib_dev_list) };
+    if !list.is_empty() {
+        log::info(format_args!("devices `{}` are a hint: packets take this host's routes", list.to_string_lossy()));
+    }
+}
+
+fn run(call: ProgressCall) {
+    // SAFETY: the header's contract of the callback. What it returns means nothing.
+    let _ = unsafe { call() };
+}
+
+/// Number of datatypes and of operators.
+const DATATYPES: u32 = 12;
+const OPERATORS: u32 = 12;
+/// No message is longer.
+const NEVER: u64 = 1 << 40;

@@ -1,0 +1,225 @@
+//! Where the bytes of a message are: one buffer or a list of pieces, in the host's memory or a GPU's.
+//!
+//! The collectives below want one piece of host memory. What is something else goes through a buffer of ours: filled before
+//! posting, emptied when the operation is done.
+
+use smallvec::SmallVec;
+
+use crate::abi::{DATA_BUFFER, DATA_IOV, DataDesc, MAX_IOV, MEM_CUDA};
+use crate::cuda;
+use crate::error::Failure;
+
+/// One run of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    pub start: *mut u8,
+    pub len: usize,
+}
+
+/// The memory that a descriptor names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Region {
+    pieces: SmallVec<[Piece; 1]>,
+    on_gpu: bool,
+    /// No handle came with it: the owner may free small buffers as soon as the call returns.
+    is_unregistered: bool,
+}
+
+// SAFETY: the memory is the library's until the request is done, whatever thread looks after it.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Reads a descriptor of a message of `need` bytes. Its own length is not looked at where there is one buffer: clients
+    /// agree on the number of elements, not on lengths.
+    ///
+    /// # Safety
+    /// A list of pieces is as long as it says.
+    pub unsafe fn read(desc: &DataDesc, need: usize, name: &str) -> Result<Region, Failure> {
+        let invalid = |what: &str| Err(Failure::invalid(format!("{name}: {what}")));
+        let mut pieces: SmallVec<[Piece; 1]> = SmallVec::new();
+        let is_unregistered;
+        match desc.kind {
+            DATA_BUFFER => {
+                // SAFETY: any bits are a value of the fields of this variant.
+                let buffer = unsafe { desc.data.buffer };
+                if need > 0 && buffer.ptr.is_null() {
+                    return invalid("the buffer is NULL");
+                }
+                is_unregistered = buffer.mem_handle.is_null();
+                pieces.push(Piece { start: buffer.ptr.cast(), len: need });
+            }
+            DATA_IOV => {
+                // SAFETY: as above.
+                let list = unsafe { desc.data.iov };
+                let count = list.count as usize;
+                if count == 0 || count > MAX_IOV || list.vector.is_null() {
+                    return invalid("a list of pieces has 1 to 15 of them");
+                }
+                // SAFETY: the caller's contract.
+                let all = unsafe { core::slice::from_raw_parts(list.vector, count) };
+                is_unregistered = all.iter().any(|one| one.mem_handle.is_null());
+                let mut left = need;
+                for one in all {
+                    let len = one.length.min(left);
+                    if len > 0 && one.ptr.is_null() {
+                        return invalid("a piece is NULL");
+                    }
+                    left -= len;
+                    if len > 0 {
+                        pieces.push(Piece { start: one.ptr.cast(), len });
+                    }
+                }
+                if left > 0 {
+                    return invalid("the pieces are shorter than the message");
+                }
+            }
+            _ => return invalid("the type is neither a buffer nor a list of pieces"),
+        }
+        let first = pieces.iter().find(|piece| piece.len > 0);
+        // What says CUDA may still be memory of the host; what says anything else is.
+        let on_gpu = match first {
+            Some(piece) if desc.mem_type == MEM_CUDA => cuda::is_on_gpu(piece.start)?,
+            _ => false,
+        };
+        Ok(Region { pieces, on_gpu, is_unregistered })
+    }
+
+    /// The one piece of host memory that it is, if it is.
+    pub fn direct(&self) -> Option<*mut u8> {
+        match &self.pieces[..] {
+            [] => Some(std::ptr::null_mut()),
+            [one] if !self.on_gpu => Some(one.start),
+            _ => None,
+        }
+    }
+
+    /// Whether its owner may take it back before the operation is done.
+    pub fn may_vanish(&self) -> bool {
+        self.is_unregistered && self.len() <= COPIED_MAX
+    }
+
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len).sum()
+    }
+
+    /// Whether a run of bytes shares any with it.
+    pub fn overlaps(&self, start: *const u8, len: usize) -> bool {
+        let (from, to) = (start.addr(), start.addr().saturating_add(len));
+        self.pieces
+            .iter()
+            .any(|piece| piece.len > 0 && piece.start.addr() < to && from < piece.start.addr() + piece.len)
+    }
+
+    /// Appends its bytes.
+    ///
+    /// # Safety
+    /// The memory is readable.
+    pub unsafe fn gather(&self, into: &mut Vec<u8>) -> Result<(), Failure> {
+        for piece in &self.pieces {
+            let at = into.len();
+            into.resize(at + piece.len, 0);
+            // SAFETY: the caller's contract; the room was just made.
+            unsafe { self.copy(piece.start, into[at..].as_mut_ptr(), piece.len, Way::FromRegion) }?;
+        }
+        Ok(())
+    }
+
+    /// Takes these bytes, as many as it has.
+    ///
+    /// # Safety
+    /// The memory is writable.
+    pub unsafe fn scatter(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut at = 0;
+        for piece in &self.pieces {
+            let end = at + piece.len;
+            // SAFETY: the caller's contract; slicing checks the length.
+            unsafe { self.copy(bytes[at..end].as_ptr(), piece.start, piece.len, Way::IntoRegion) }?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    unsafe fn copy(&self, from: *const u8, to: *mut u8, len: usize, way: Way) -> Result<(), Failure> {
+        if len == 0 {
+            return Ok(());
+        }
+        match (self.on_gpu, way) {
+            // SAFETY: the callers' contract.
+            (false, _) => unsafe { core::ptr::copy(from, to, len) },
+            (true, Way::FromRegion) => cuda::from_gpu(from, to, len)?,
+            (true, Way::IntoRegion) => cuda::to_gpu(from, to, len)?,
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    FromRegion,
+    IntoRegion,
+}
+
+/// Unregistered input up to this length is copied before a call returns.
+pub const COPIED_MAX: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use super::*;
+    use crate::abi::{Buffer, Data, Iov, IovList};
+
+    fn desc(kind: i32, data: Data) -> DataDesc {
+        DataDesc { kind, mem_type: 0x7777, reserved: MaybeUninit::uninit(), data }
+    }
+
+    fn iov(bytes: &mut [u8]) -> Iov {
+        Iov { ptr: bytes.as_mut_ptr().cast(), length: bytes.len(), mem_handle: std::ptr::null_mut() }
+    }
+
+    #[test]
+    fn pieces_are_joined_and_parted_in_order() {
+        let (mut a, mut b, mut c) = (*b"ab", *b"", *b"cdefg");
+        let list = [iov(&mut a), iov(&mut b), iov(&mut c)];
+        let list = desc(DATA_IOV, Data { iov: IovList { count: 3, vector: list.as_ptr() } });
+        // SAFETY: the list has three pieces.
+        let region = unsafe { Region::read(&list, 6, "sbuf_desc") }.unwrap();
+        assert_eq!((region.len(), region.direct()), (6, None));
+        let mut all = Vec::new();
+        // SAFETY: the arrays are alive.
+        unsafe { region.gather(&mut all) }.unwrap();
+        assert_eq!(all, b"abcdef");
+        // SAFETY: as above.
+        unsafe { region.scatter(b"UVWXYZ") }.unwrap();
+        assert_eq!((&a, &c), (b"UV", b"WXYZg"));
+        // SAFETY: as above.
+        assert!(unsafe { Region::read(&list, 8, "sbuf_desc") }.is_err());
+    }
+
+    #[test]
+    fn garbage_is_refused_and_what_is_not_needed_is_not() {
+        let null = Buffer { ptr: std::ptr::null_mut(), length: 7, mem_handle: std::ptr::null_mut() };
+        let null = desc(DATA_BUFFER, Data { buffer: null });
+        // SAFETY: no list.
+        unsafe {
+            assert!(Region::read(&null, 0, "x").is_ok_and(|region| region.direct() == Some(std::ptr::null_mut())));
+            assert!(Region::read(&null, 1, "x").is_err());
+            assert!(Region::read(&desc(9, null.data), 0, "x").is_err());
+            for count in [0, 16, u32::MAX] {
+                let list = Data { iov: IovList { count, vector: std::ptr::dangling() } };
+                assert!(Region::read(&desc(DATA_IOV, list), 4, "x").is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn overlaps_are_seen() {
+        let mut bytes = [0u8; 8];
+        let start = bytes.as_mut_ptr();
+        let buffer = Buffer { ptr: start.wrapping_add(2).cast(), length: 0, mem_handle: std::ptr::null_mut() };
+        // SAFETY: no list.
+        let region = unsafe { Region::read(&desc(DATA_BUFFER, Data { buffer }), 4, "x") }.unwrap();
+        let seen: Vec<bool> = (0..8).map(|at| region.overlaps(start.wrapping_add(at), 1)).collect();
+        assert_eq!(seen, [false, false, true, true, true, true, false, false]);
+    }
+}

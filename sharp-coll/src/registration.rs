@@ -1,0 +1,71 @@
+//! Section "Memory": names for regions. Nothing has to be known of a region here, and it is never touched: it may be a GPU's, and
+//! gone before its name is.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use crate::abi::RegParams;
+use crate::boundary::{guard, writable};
+use crate::context::CONTEXTS;
+use crate::error::{ENOMEM, Failure};
+use crate::handle::{Kind, Table};
+
+/// Regions that C holds.
+pub static REGIONS: Table<Named> = Table::new(Kind::Region);
+
+/// A registered region.
+pub struct Named {
+    /// The job that it belongs to.
+    pub context: u64,
+}
+
+/// Names a region.
+///
+/// # Safety
+/// `mr` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharp_coll_reg_mr(
+    context: *mut c_void,
+    buf: *mut c_void,
+    len: usize,
+    mr: *mut *mut c_void,
+) -> c_int {
+    guard("sharp_coll_reg_mr", || {
+        let _ = (buf, len);
+        writable(mr, "mr")?;
+        // Some clients use the handle without looking at the result.
+        // SAFETY: checked above.
+        unsafe { mr.write(core::ptr::null_mut()) };
+        let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
+        let named = Arc::new(Named { context: context.number });
+        let handle = REGIONS.insert(named).ok_or_else(|| Failure::new(ENOMEM, "too many regions"))?;
+        // SAFETY: as above.
+        unsafe { mr.write(handle) };
+        Ok(())
+    })
+}
+
+/// The same; what else is known of the region is not needed.
+///
+/// # Safety
+/// `mr` points to a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sharp_coll_reg_mr_v2(
+    context: *mut c_void,
+    buf: *mut c_void,
+    len: usize,
+    _params: *const RegParams,
+    mr: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { sharp_coll_reg_mr(context, buf, len, mr) }
+}
+
+/// Forgets a region.
+#[unsafe(no_mangle)]
+pub extern "C" fn sharp_coll_dereg_mr(context: *mut c_void, mr: *mut c_void) -> c_int {
+    guard("sharp_coll_dereg_mr", || {
+        let _ = context;
+        REGIONS.remove(mr).map(|_| ()).ok_or_else(|| Failure::invalid("there is no such region"))
+    })
+}

@@ -1,0 +1,60 @@
+"""libsharp_coll: the conformance suite over a real fabric, its tools, and what its binary asks of a system."""
+
+import os
+import re
+import subprocess
+import unittest
+
+from harness import BUILD, ROOT, Fabric
+
+SUITE = ROOT / "sharp-coll" / "conformance" / "run"
+LIBRARY = BUILD / "libsharp_coll.so"
+#: Debian 12, the oldest system that is supported.
+GLIBC = (2, 36)
+
+
+def environment(fabric):
+    return {**fabric.env, "TRIB_MANAGER": fabric.manager}
+
+
+class SharpColl(unittest.TestCase):
+    def test_conformance(self):
+        """On 1 and 3 processes; `make conformance` has more."""
+        with Fabric() as fabric:
+            done = subprocess.run([SUITE, "--library", BUILD, "--ranks", "1,3"], env=environment(fabric), capture_output=True,
+                                  text=True, timeout=380)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
+        self.assertIn("78 of 78 items pass", done.stdout)
+
+    def test_the_suite_can_fail(self):
+        """A library of another name, and one that lacks a function, are noticed."""
+        done = subprocess.run([SUITE, "--library", BUILD, "--include", "/nonexistent", "--only", "C01"], env=dict(os.environ),
+                              capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+
+    def test_hello(self):
+        hello = [BUILD / "sharp-coll" / "sharp_hello", "-d", "mlx5_0:1"]
+        with Fabric() as fabric:
+            done = subprocess.run(hello, env=environment(fabric), capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (0, "Test Passed.\n"), done.stderr)
+        done = subprocess.run(hello, env=environment(fabric), capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, "the fabric is gone")
+        self.assertIn("cannot make a job", done.stderr)
+
+    def test_settings_are_printed(self):
+        tool = BUILD / "sharp-coll" / "sharp_coll_dump_config"
+        env = {**os.environ, "SHARP_COLL_LOG_LEVEL": "4"}
+        plain = subprocess.run([tool], env=env, capture_output=True, text=True, check=True).stdout
+        self.assertIn("SHARP_COLL_LOG_LEVEL=4\n", plain)
+        self.assertTrue(all(re.match(r"SHARP_\w+=", line) for line in plain.splitlines()), plain)
+        full = subprocess.run([tool, "-f"], env=env, capture_output=True, text=True, check=True).stdout
+        self.assertGreater(len(full.splitlines()), 3 * len(plain.splitlines()))
+
+    def test_symbol_versions(self):
+        listed = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True, check=True).stdout
+        needed = max(tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9.]+)", listed))
+        self.assertLessEqual(needed, GLIBC)
+
+
+if __name__ == "__main__":
+    unittest.main()
