@@ -60,9 +60,11 @@ fn try_admit(
     let mut sessions = find_nodes(fabric, &plan)?;
     let sites = sites(&plan, &sessions);
     let limits = make_limits(fabric, &sites, &sessions, &request.ask, applicant.tenant)?;
+    let is_root = |node: &&PlanNode| node.parent.is_none();
     let charge = JobCharge {
         tenant: applicant.tenant.map(String::from),
-        root: plan.nodes.first().map_or_else(String::new, |root| root.name.clone()),
+        roots: plan.nodes.iter().filter(is_root).map(|node| node.name.clone()).collect(),
+        lanes: sites.iter().map(|site| site.children.len() as u64).collect(),
         memory_bytes: sites.iter().map(|site| bytes(&limits, site)).collect(),
     };
     let nodes: Vec<String> = sites.into_iter().map(|site| site.name).collect();
@@ -230,7 +232,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         nodes,
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
-        root: charge.root.clone(),
+        root: charge.roots.first().cloned().unwrap_or_default(),
         around: Vec::new(),
         fallback: None,
         limits: Some(limits.clone()),

@@ -143,7 +143,12 @@ mod tests {
         let hosts = Names { count: 2, list: "h[0-1]".into() };
         let (root, around): (String, _) = ("root".into(), Vec::new());
         let (since, limits, fallback, adopted) = (5, None, None, false);
-        let charge = Some(JobCharge { tenant: Some("astro".into()), root: root.clone(), memory_bytes: vec![9] });
+        let charge = Some(JobCharge {
+            tenant: Some("astro".into()),
+            roots: vec![root.clone()],
+            lanes: vec![1],
+            memory_bytes: vec![9],
+        });
         let (id, ranks) = (JobId(id), 3);
         JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge }
     }

@@ -166,8 +166,22 @@ fn ranks_that_meet_at_the_manager_wait_together_and_count_for_rank_0() {
         assert_eq!(tickets[0].0, tickets[1].0);
         let told = fabric.user().status().jobs;
         let charge = told[0].charge.as_ref().unwrap();
-        assert_eq!((charge.tenant.as_deref(), charge.root.as_str()), (Some("bio"), "root"));
+        assert_eq!((charge.tenant.as_deref(), charge.roots[0].as_str()), (Some("bio"), "root"));
     });
+}
+
+#[test]
+fn every_lane_counts() {
+    let (fabric, _nodes) = start();
+    let bio = fabric.tenant("bio");
+    let lanes = |streams| QuotaAsk { lanes: Some(2), streams: Some(streams), ..QuotaAsk::default() };
+    let refusal = bio.job(&["x"], lanes(3)).unwrap_err();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Streams, 6, 4), "{refusal}");
+    bio.job(&["x"], lanes(2)).unwrap();
+    assert_eq!(tenant(&fabric, "bio").nodes[0].streams.used, 4);
+    let status = fabric.user().status();
+    let charge = status.jobs[0].charge.as_ref().unwrap();
+    assert_eq!((&charge.lanes[..], &charge.roots[..]), (&[2][..], &["leaf0".to_owned(), "leaf0".to_owned()][..]));
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod policy;
 mod refusal;
 mod report;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,22 +143,29 @@ impl Tenancy {
 
 /// What a job takes where.
 fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String]) -> Claim {
-    let streams = u64::from(limits.streams);
     let job = Amounts::of(&[(Kind::Jobs, 1)]);
-    let at_node = |(node, memory): (&String, &u64)| {
+    // Every lane has groups, slots and stream contexts of its own.
+    let at_node = |((node, lanes), memory): ((&String, &u64), &u64)| {
         let amounts = Amounts::of(&[
             (Kind::Jobs, 1),
-            (Kind::Groups, u64::from(limits.groups)),
-            (Kind::Osts, u64::from(limits.osts)),
-            (Kind::Streams, streams),
+            (Kind::Groups, lanes * u64::from(limits.groups)),
+            (Kind::Osts, lanes * u64::from(limits.osts)),
+            (Kind::Streams, lanes * u64::from(limits.streams)),
             (Kind::Memory, *memory),
         ]);
         (Place::Node(node.clone()), amounts)
     };
-    let root = Amounts::of(&[(Kind::Jobs, 1), (Kind::Streams, streams)]);
+    let mut roots: BTreeMap<&String, u64> = BTreeMap::new();
+    for root in &charge.roots {
+        *roots.entry(root).or_default() += 1;
+    }
+    let at_root = |(root, lanes): (&String, u64)| {
+        let amounts = Amounts::of(&[(Kind::Jobs, 1), (Kind::Streams, lanes * u64::from(limits.streams))]);
+        (Place::Root(root.clone()), amounts)
+    };
     let mut wants = vec![(Place::Fabric, job)];
-    wants.extend(nodes.iter().zip(&charge.memory_bytes).map(at_node));
-    wants.push((Place::Root(charge.root.clone()), root));
+    wants.extend(nodes.iter().zip(&charge.lanes).zip(&charge.memory_bytes).map(at_node));
+    wants.extend(roots.into_iter().map(at_root));
     Claim { tenant: policy.key(charge.tenant.as_deref()).to_owned(), wants }
 }
 

@@ -10,9 +10,11 @@ use super::reply::Refusal;
 pub struct JobCharge {
     /// The tenant of the certificate it was asked for with; `None` where that names none.
     pub tenant: Option<String>,
-    /// The aggregation node at the root of its tree.
-    pub root: String,
-    /// Bytes of its buffers at each of its aggregation nodes, in their order.
+    /// The aggregation node at the root of each of its lanes' trees.
+    pub roots: Vec<String>,
+    /// Its lanes at each of its aggregation nodes, in their order.
+    pub lanes: Vec<u64>,
+    /// Bytes of its buffers, of all lanes together, at each of them.
     pub memory_bytes: Vec<u64>,
 }
 
