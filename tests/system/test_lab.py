@@ -180,7 +180,7 @@ class Faults(unittest.TestCase):
 
 
 class Mpi(unittest.TestCase):
-    def hello(self, mpi, compiler, ranks, order, hosts):
+    def hello(self, mpi, compiler, ranks, order, hosts, may_hang=False):
         if not shutil.which(f"mpirun.{mpi}") or not shutil.which(compiler):
             self.skipTest(f"{mpi} is not installed")
         with tempfile.TemporaryDirectory() as folder, Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "2gbit") as lab:
@@ -188,8 +188,9 @@ class Mpi(unittest.TestCase):
             source = pathlib.Path(folder) / "hello.c"
             source.write_text(HELLO)
             subprocess.run([compiler, "-o", source.with_suffix(""), source], check=True, timeout=60)
-            words = ["--mpi", mpi, "-n", str(ranks), "--map", order, "--env", "MINE=yes", "--timeout", "30"]
-            done = lab.run("mpirun", *words, "--", str(source.with_suffix("")), timeout=40)
+            words = ["--mpi", mpi, "-n", str(ranks), "--map", order, "--env", "MINE=yes", "--timeout", "15"]
+            done = lab.run("mpirun", *words, "--", str(source.with_suffix("")), timeout=40, check=False)
+            self.assertIn(done.returncode, [0, 124] if may_hang else [0], done.stderr)
             said = sorted(line.split() for line in done.stdout.splitlines())
             total = str(sum(range(ranks)))
             self.assertEqual(said, [[str(r), hosts[r], hosts[r], "yes", total] for r in range(ranks)], done.stderr)
@@ -202,9 +203,10 @@ class Mpi(unittest.TestCase):
     def test_open_mpi(self):
         self.hello("openmpi", "mpicc.openmpi", 4, "interleaved", ["h0", "h2", "h1", "h3"])
 
-    # Not more ranks: MPICH with UCX waits in MPI_Finalize for ranks that have ceased to listen, about every other time.
+    # MPICH with UCX waits in MPI_Finalize for ranks that have ceased to listen: with many ranks about every other time, with two
+    # seldom. The launcher ends it then, and what the ranks have said is there nevertheless.
     def test_mpich(self):
-        self.hello("mpich", "mpicc.mpich", 2, "by-leaf", ["h0", "h1"])
+        self.hello("mpich", "mpicc.mpich", 2, "by-leaf", ["h0", "h1"], may_hang=True)
 
 
 HELLO = r"""
