@@ -1,4 +1,4 @@
-"""200 random collectives a run against a plain reference: the same bits whatever the path, workers and arrival."""
+"""100 random collectives a run against a plain reference: the same bits whatever the path, workers and arrival."""
 
 import unittest
 
@@ -7,7 +7,7 @@ from harness import Fabric, Ranks
 import random_worker
 import reference
 
-NUMBER, MOST, RANKS = 200, 4 << 20, 8
+NUMBER, MOST, RANKS = 100, 4 << 20, 8
 #: Two leaves take the ranks in blocks: this is the fold shape.
 TREE = [[0, 1, 2, 3], [4, 5, 6, 7]]
 
