@@ -93,8 +93,9 @@ impl Plan {
             return Ok(unsafe { comm.group.run(step.signature, step.input, step.output) }?);
         }
         let parts = self.start(comm)?;
-        for part in &parts.parts {
-            part.wait(None)?;
+        if let Some(error) = parts.parts.iter().find_map(|part| part.wait(None).err()) {
+            abandon(comm, parts);
+            return Err(error.into());
         }
         let landed = parts.output.as_ref().map_or(Ok(()), Landing::land);
         parts
@@ -122,7 +123,7 @@ impl Plan {
     }
 }
 
-/// What was posted before an error goes on by itself, with the buffers that it uses.
+/// What was posted beside an error goes on by itself, with the buffers that it uses.
 fn abandon(comm: &Comm, parts: Parts) {
     crate::request::retire(Request::new(comm.shared.clone(), parts));
 }

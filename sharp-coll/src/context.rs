@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trib_client::Params;
+use trib_client::{Limits, Params};
 
 use crate::abi::{
     Caps, Config, FEATURE_LLT, FEATURE_REPRODUCIBLE, FEATURE_SAT, HIDE_ERRORS, InitSpec, OutOfBandCalls, ProgressCall,
@@ -34,22 +34,13 @@ pub struct Context {
     /// Tells groups apart that are made of the same members.
     pub next_tag: AtomicU64,
     has_streams: bool,
-    counts: Counts,
+    limits: Limits,
 }
 
 // SAFETY: the callbacks are the caller's functions, called on the thread that entered the library.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
-
-/// What the fabric granted, as capabilities tell it.
-#[derive(Clone, Copy)]
-struct Counts {
-    osts: c_int,
-    payload: c_int,
-    groups: c_int,
-    window: c_int,
-}
 
 /// Joins the job.
 ///
@@ -124,7 +115,8 @@ pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut 
     guard("sharp_coll_caps_query", || {
         writable(caps, "caps")?;
         let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
-        let Counts { osts, payload, groups, window } = context.counts;
+        let Limits { osts, payload, groups, window, .. } = context.limits;
+        let count = |number: u32| c_int::try_from(number).unwrap_or(c_int::MAX);
         let streams = if context.has_streams { FEATURE_SAT } else { 0 };
         let all = Caps {
             sharp_pkt_version: 1,
@@ -134,11 +126,11 @@ pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut 
             reduce_ops: (1 << OPERATORS) - 1,
             feature_mask: FEATURE_LLT | FEATURE_REPRODUCIBLE | streams,
             mask_reserved: [0; 4],
-            max_osts: osts,
-            user_data_per_ost: payload,
-            max_groups: groups,
+            max_osts: count(osts),
+            user_data_per_ost: count(payload),
+            max_groups: count(groups),
             max_group_channels: 1,
-            osts_per_group: window,
+            osts_per_group: count(window),
         };
         // SAFETY: checked above; padding included, because clients compare.
         unsafe {
@@ -174,13 +166,6 @@ fn join(spec: &InitSpec) -> Result<Context, Failure> {
     }
     let job = trib_client::Context::join(params)?;
     let limits = job.limits()?;
-    let count = |number: u32| c_int::try_from(number).unwrap_or(c_int::MAX);
-    let counts = Counts {
-        osts: count(limits.osts),
-        payload: count(limits.payload),
-        groups: count(limits.groups),
-        window: count(limits.window),
-    };
     log::info(format_args!(
         "rank {rank} of {size}: {} operations by datagram of {} bytes, {} groups",
         limits.osts, limits.payload, limits.groups
@@ -193,7 +178,7 @@ fn join(spec: &InitSpec) -> Result<Context, Failure> {
         on_error: OnError::from_env(),
         next_tag: AtomicU64::new(0),
         has_streams,
-        counts,
+        limits,
     })
 }
 

@@ -90,12 +90,16 @@ impl Request {
         state.outcome
     }
 
-    /// Waits for the result. No lock is held meanwhile: the caller's progress may test what it likes.
-    pub fn wait(&self) -> c_int {
+    /// Waits for the result. No lock is held meanwhile: the caller's progress may test what it likes. Fails if a thread waits
+    /// already.
+    pub fn wait(&self) -> Result<c_int, Failure> {
         let (parts, done) = {
             let mut state = self.lock();
             if let Some(code) = state.outcome {
-                return code;
+                return Ok(code);
+            }
+            if state.is_waited_for {
+                return Err(Failure::invalid("another thread waits for this request"));
             }
             state.is_waited_for = true;
             (std::mem::take(&mut state.parts), state.done)
@@ -106,13 +110,14 @@ impl Request {
         state.parts = parts;
         state.is_waited_for = false;
         state.end(failed);
-        state.outcome.unwrap_or(ERROR)
+        Ok(state.outcome.unwrap_or(ERROR))
     }
 
     /// Whether the client library may still touch buffers of ours.
     fn is_under_way(&self) -> bool {
         let state = self.lock();
-        (state.input.is_some() || state.output.is_some()) && !state.parts.iter().all(trib_client::Request::is_done)
+        let all_done = !state.is_waited_for && state.parts.iter().all(trib_client::Request::is_done);
+        (state.input.is_some() || state.output.is_some()) && !all_done
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -205,7 +210,7 @@ pub extern "C" fn sharp_coll_req_test(request: *mut c_void) -> c_int {
 pub extern "C" fn sharp_coll_req_wait(request: *mut c_void) -> c_int {
     guard("sharp_coll_req_wait", || {
         let found = REQUESTS.get(request).ok_or_else(|| Failure::new(EINVAL, "there is no such request"))?;
-        let code = found.wait();
+        let code = found.wait()?;
         drop(found);
         if let Some(found) = REQUESTS.remove(request) {
             retire(found);

@@ -27,7 +27,7 @@ class SharpColl(unittest.TestCase):
         self.assertIn("78 of 78 items pass", done.stdout)
 
     def test_the_suite_can_fail(self):
-        """A library of another name, and one that lacks a function, are noticed."""
+        """Headers that are not where they should be are noticed."""
         done = subprocess.run([SUITE, "--library", BUILD, "--include", "/nonexistent", "--only", "C01"], env=dict(os.environ),
                               capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0, done.stdout)
