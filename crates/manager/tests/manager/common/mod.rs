@@ -1,5 +1,4 @@
 //! A manager on loopback, nodes that answer as told, and users.
-#![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

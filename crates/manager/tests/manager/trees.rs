@@ -1,8 +1,6 @@
 //! Trees of jobs on a fabric that is given as a graph.
 
-mod common;
-
-use common::{Fabric, Manner, Node};
+use crate::common::{Fabric, Manner, Node, eventually};
 use trib_wire::control::node::NodeMessage;
 use trib_wire::control::reply::Resource;
 use trib_wire::control::request::{QuotaAsk, Request};
@@ -55,7 +53,7 @@ fn a_job_goes_around_nodes_that_are_away_and_that_is_told() {
     let (fabric, [leaf0, leaf1, spine0, spine1]) = slurm();
     let (user, other) = (fabric.user(), fabric.user());
     let away = |names: &[&str]| {
-        common::eventually("the manager sees who is away", || {
+        eventually("the manager sees who is away", || {
             let nodes = other.status().nodes;
             names.iter().all(|name| nodes.iter().any(|node| node.name == *name && !node.connected))
         });
@@ -109,7 +107,7 @@ fn trees_of_an_earlier_managers_jobs_count_until_they_end() {
     for node in &nodes[..3] {
         node.channel.send(&NodeMessage::Left { job: first }).unwrap();
     }
-    common::eventually("the adopted job has ended", || roots(&fabric) == ["spine1"]);
+    eventually("the adopted job has ended", || roots(&fabric) == ["spine1"]);
     user.job(&["a0", "b1"], QuotaAsk::default()).unwrap();
     assert_eq!(roots(&fabric), ["spine1", "spine0"]);
     user.ask(&Request::EndJob { job: second, why: None });

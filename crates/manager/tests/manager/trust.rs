@@ -1,10 +1,8 @@
 //! Who is let in, and what those who are not can do to the others.
 
-mod common;
-
 use std::net::TcpStream;
 
-use common::{Fabric, LIMIT, Manner, Node};
+use crate::common::{Fabric, LIMIT, Manner, Node, eventually};
 use trib_control::{Channel, Error, ManagerUrl};
 use trib_wire::control::hello::{Hello, Role};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
@@ -66,12 +64,12 @@ fn nodes_that_do_not_fit_the_topology_are_refused() {
     assert!(refusal.text.contains("already connected"), "{refusal}");
     assert!(!first.channel.is_closed());
     drop(first);
-    common::eventually("root is gone", || !fabric.user().status().nodes[0].connected);
+    eventually("root is gone", || !fabric.user().status().nodes[0].connected);
 
     // One that does not answer any more gives way.
     let stuck = fabric.node("root", Manner::Ignores);
     let _fresh = fabric.node("root", Manner::Installs);
-    common::eventually("the stuck one is cut off", || stuck.channel.is_closed());
+    eventually("the stuck one is cut off", || stuck.channel.is_closed());
     assert!(fabric.user().status().nodes[0].connected);
 }
 
@@ -92,7 +90,7 @@ fn a_manager_that_stops_closes_channels_but_ends_no_job() {
     nodes["leaf0"].grant();
     fabric.stop_manager();
     assert!(matches!(user.0.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));
-    common::eventually("nodes notice", || nodes["leaf0"].channel.is_closed());
+    eventually("nodes notice", || nodes["leaf0"].channel.is_closed());
     assert!(nodes["leaf0"].is_quiet(), "no End was sent");
     let error = Channel::connect(&fabric.url(), Role::User, LIMIT).map(drop).unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error}");

@@ -1,11 +1,9 @@
 //! Tenants by their certificates: limits, what is kept, waiting, and what a killed client leaves.
 
-mod common;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, verdict};
+use crate::common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, verdict};
 use trib_wire::control::job::JobTicket;
 use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};

@@ -1,10 +1,8 @@
 //! Ranks that find each other at the manager.
 
-mod common;
-
 use std::thread;
 
-use common::{Fabric, LIMIT, attachment, verdict};
+use crate::common::{Fabric, LIMIT, User, attachment, eventually, verdict};
 use trib_wire::control::job::JobTicket;
 use trib_wire::control::node::ManagerMessage;
 use trib_wire::control::reply::{Refusal, Resource};
@@ -18,7 +16,7 @@ fn attach_all(fabric: &Fabric, ranks: &[(u32, u32)], patience_ms: u32) -> Verdic
     thread::scope(|scope| {
         let attach = |(user, (rank, size)): (_, &(u32, u32))| {
             let request = attachment("r", *rank, *size, patience_ms);
-            scope.spawn(move || common::User::attach(user, request))
+            scope.spawn(move || User::attach(user, request))
         };
         let threads: Vec<_> = users.iter().zip(ranks).map(attach).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -52,7 +50,7 @@ fn a_job_outlives_every_rank_but_the_first() {
     assert_eq!(fabric.user().status().jobs.len(), 1);
     drop(zero);
     let root = &nodes["root"];
-    common::eventually("the nodes are told", || root.next() == ManagerMessage::End { job });
+    eventually("the nodes are told", || root.next() == ManagerMessage::End { job });
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Every job, whether it runs, has ended or was refused, and why.
 
-mod common;
-
 use std::thread;
 
-use common::{Fabric, LIMIT, Manner, attachment, eventually, verdict};
+use crate::common::{Fabric, LIMIT, Manner, attachment, eventually, verdict};
 use trib_control::clock::unix_ms;
 use trib_wire::control::jobs::{Activity, JobEnd, Names, PastJob};
 use trib_wire::control::reply::{Reply, Resource};

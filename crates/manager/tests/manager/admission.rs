@@ -1,10 +1,8 @@
 //! From a request to a ticket, and back.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Fabric, Manner};
+use crate::common::{Fabric, Manner, eventually};
 use trib_control::clock::unix_ms;
 use trib_wire::control::job::{ChildKind, Placement};
 use trib_wire::control::node::ManagerMessage;
@@ -92,7 +90,7 @@ fn a_missing_node_is_named() {
     user.job(&["h0"], QuotaAsk::default()).unwrap();
 
     drop(leaf0);
-    common::eventually("the manager sees that leaf0 is gone", || !user.status().nodes[1].connected);
+    eventually("the manager sees that leaf0 is gone", || !user.status().nodes[1].connected);
     let before = unix_ms();
     std::thread::sleep(Duration::from_millis(5));
     let refusal = user.job(&["h0"], QuotaAsk::default()).unwrap_err();
@@ -136,7 +134,7 @@ fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
         let refusal = fabric.user().job(&["x", "x"], QuotaAsk::default()).unwrap_err();
         assert!(refusal.text.contains("leaf1 lost its connection"), "{refusal}");
     }
-    common::eventually("leaf1 is gone", || !fabric.user().status().nodes[2].connected);
+    eventually("leaf1 is gone", || !fabric.user().status().nodes[2].connected);
     let _leaf1 = fabric.node("leaf1", Manner::Ignores);
     let start = Instant::now();
     std::thread::scope(|scope| {

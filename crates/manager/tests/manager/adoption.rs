@@ -1,8 +1,6 @@
 //! Jobs outlive the manager that admitted them, and end when their nodes have lost them.
 
-mod common;
-
-use common::{Fabric, Manner, eventually};
+use crate::common::{Fabric, Manner, eventually};
 use trib_wire::control::node::NodeMessage;
 use trib_wire::control::request::QuotaAsk;
 use trib_wire::ids::JobId;

@@ -1,0 +1,10 @@
+//! The manager over real connections, with nodes and users made of the messages they send.
+
+mod admission;
+mod adoption;
+mod common;
+mod jobs;
+mod rendezvous;
+mod tenants;
+mod trees;
+mod trust;

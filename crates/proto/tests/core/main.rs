@@ -1,0 +1,4 @@
+//! The protocol core, leaves and nodes, with no network between them.
+
+mod flight;
+mod tree;

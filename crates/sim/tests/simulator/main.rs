@@ -1,0 +1,5 @@
+//! The simulator: fixed seeds, chosen troubles, and whether its checkers notice.
+
+mod checkers;
+mod scenarios;
+mod seeds;

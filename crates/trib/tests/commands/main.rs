@@ -1,0 +1,8 @@
+//! What the commands print, how they end and what they leave, by the binary itself.
+
+mod bench;
+mod fabric;
+mod lab;
+mod lab_end;
+mod plan;
+mod run;
