@@ -10,10 +10,10 @@ BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance mutants bench build lint install deb package-test dependencies
+.PHONY: help demo test conformance mutants test-aarch64 bench build lint install deb package-test dependencies
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: ## train a network under MPI, with and without Tributary, and show what the tree did
 	@scripts/demo
@@ -26,6 +26,9 @@ conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processe
 
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run
+
+test-aarch64: ## build for aarch64 and run there, emulated, what can depend on the processor
+	@scripts/test-aarch64
 
 bench: build ## Tributary and every peer, measured in a laboratory on this machine and written to docs/performance.md
 	-@scripts/install-dependencies --bench
