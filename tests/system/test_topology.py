@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -135,7 +136,7 @@ class Topology(unittest.TestCase):
                     text = trib("explain", str(job["id"]), "--manager", cluster.manager)
                     ranks.results(60)
                 self.assertEqual(job["root"], root)
-                self.assertIn(f"Its tree goes around {job['around'][0]}, away when it was admitted", text)
+                self.assertIn(f"Its tree goes around {job['around'][0]}, away or silent when it was admitted", text)
                 self.assertIn(job["around"][0], expected)
             cluster.kill("leaf0")
             cluster.kill("leaf1")
@@ -144,6 +145,30 @@ class Topology(unittest.TestCase):
                     ranks.results(60)
             (refused,) = json.loads(trib("jobs", "--refused", "--json", "--manager", cluster.manager))["past"]
             self.assertEqual(refused["outcome"]["refused"]["resource"], "node")
+
+    def test_a_job_goes_around_a_spine_that_is_stopped_and_takes_it_again_when_it_goes_on(self):
+        with Cluster(self.folder, self.slurm) as cluster:
+            loop = {"counts": [9, 60_000], "iterations": 20}
+
+            def root():
+                with cluster.job("tux0,tux7", loop) as ranks:
+                    ranks.results(60)
+                return json.loads(trib("jobs", "--all", "--json", "--manager", cluster.manager))["past"][-1]["root"]
+
+            def state(name):
+                (node,) = [node for node in cluster.status()["nodes"] if node["name"] == name]
+                return node["connected"], node["silent_since_ms"] is not None
+
+            self.assertEqual(root(), "spine0")
+            cluster.named["spine0"].send_signal(signal.SIGSTOP)
+            try:
+                self.assertEqual(root(), "spine1")
+                self.assertEqual(state("spine0"), (True, True))
+                self.assertEqual(root(), "spine1")
+            finally:
+                cluster.named["spine0"].send_signal(signal.SIGCONT)
+            wait_until(lambda: state("spine0") == (True, False), 20, "the manager sees that spine0 goes on")
+            self.assertEqual(root(), "spine0")
 
     def test_trees_of_jobs_that_outlive_their_manager_are_avoided(self):
         with Cluster(self.folder, self.slurm) as cluster:

@@ -56,6 +56,50 @@ fn try_admit(
     applicant: &Applicant<'_>,
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
+    let (mut job, mut patience) = (job, Patience::default());
+    // Every attempt goes around one late node more, until it needs those that are.
+    loop {
+        if let Some(ticket) = attempt(fabric, job, request, applicant, &mut patience)? {
+            return Ok(ticket);
+        }
+        // Nodes may still have to end it under the old number.
+        job = fabric.jobs.number();
+    }
+}
+
+/// How long nodes have to install a job.
+#[derive(Default)]
+struct Patience {
+    first: Option<Wait>,
+}
+
+#[derive(Clone, Copy)]
+struct Wait {
+    /// Milliseconds since 1970-01-01 UTC.
+    began_ms: u64,
+    end: Instant,
+    /// Whether the job needs nodes that are late, so that to go around them is no way.
+    needs_late: bool,
+}
+
+impl Patience {
+    /// A wait from now on; for nodes that an earlier attempt has waited for, from then on.
+    fn wait(&mut self, needs_late: bool) -> Wait {
+        let now = Wait { began_ms: unix_ms(), end: Instant::now() + INSTALL, needs_late };
+        let first = *self.first.get_or_insert(now);
+        if needs_late { Wait { needs_late, ..first } } else { now }
+    }
+}
+
+/// Plans and installs the job once. `None`: nodes are late with their answer that were not when it was planned, and another tree may do
+/// without them.
+fn attempt(
+    fabric: &Fabric,
+    job: JobId,
+    request: &JobRequest,
+    applicant: &Applicant<'_>,
+    patience: &mut Patience,
+) -> Result<Option<JobTicket>, Refusal> {
     let Laid { lanes: Lanes { plan, tickets: lanes }, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
     let mut sessions = find_nodes(fabric, &plan)?;
     let sites = sites(&plan, &sessions);
@@ -68,8 +112,8 @@ fn try_admit(
         memory_bytes: sites.iter().map(|site| bytes(&limits, site)).collect(),
     };
     let nodes: Vec<String> = sites.into_iter().map(|site| site.name).collect();
-    let patience = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
-    let (taken, waited) = fabric.tenancy.enter(applicant, &charge, &limits, &nodes, patience)?;
+    let in_line = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
+    let (taken, waited) = fabric.tenancy.enter(applicant, &charge, &limits, &nodes, in_line)?;
     if waited {
         // Nodes may have been away and come back meanwhile.
         sessions = find_nodes(fabric, &plan)?;
@@ -79,26 +123,33 @@ fn try_admit(
     let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
     let status = JobStatus { around, ..status_of(job, request, &limits, nodes.clone(), charge) };
     if !status.around.is_empty() {
-        tracing::warn!(job = job.0, away = status.around.join(","), "the job's tree goes around nodes that are away");
+        tracing::warn!(
+            job = job.0,
+            away = status.around.join(","),
+            "the job's tree goes around nodes that are away or silent"
+        );
     }
     fabric.jobs.enter(status, footprint.as_ref())?;
     fabric.trees.hold(job, claims);
     fabric.tenancy.hold(job, taken, &nodes);
-    let installed = install(&grants(job, &key, &limits, &plan, &sessions, request.hosts.len()), &plan, &sessions);
+    // There is no other tree, then, or it would have been taken.
+    let needs_late = fabric.topology.graph().is_none() || sessions.values().any(|session| session.late_ms().is_some());
+    let grants = grants(job, &key, &limits, &plan, &sessions, request.hosts.len());
+    let installed = install(&grants, &plan, &sessions, &patience.wait(needs_late));
     for session in sessions.values() {
         session.forget(job);
     }
-    if let Err(refusal) = installed {
+    if !matches!(installed, Ok(true)) {
         forget(fabric, job);
         // Nobody is connected there, and a node that did not install it will not say that it left.
         fabric.tenancy.release(job);
-        return Err(refusal);
+        return installed.map(|_| None);
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
     let node =
         |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: sessions[&node.place].stream };
     let nodes = plan.nodes.iter().map(node).collect();
-    Ok(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold })
+    Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold }))
 }
 
 /// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.
@@ -142,7 +193,7 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
     }
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
     let wish = Wish::of(&request.ask, &fabric.topology, ranks).map_err(as_read)?;
-    let here = fabric.registry.all_connected();
+    let here = fabric.registry.all_answering();
     let planned = fabric.trees.plan(&fabric.topology, &request.hosts, &here, wish.trees_most());
     let Planned { plans, claims, around } = planned.map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
@@ -157,36 +208,48 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
 
 fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
     let mut sessions = Sessions::new();
-    let mut missing: Vec<&str> = Vec::new();
+    let (mut away, mut silent): (Vec<&str>, Vec<&str>) = Default::default();
     let mut since_ms = unix_ms();
     for node in &plan.nodes {
-        match fabric.registry.connected(&node.name) {
-            _ if sessions.contains_key(&node.place) => {}
-            Some(session) => {
-                sessions.insert(node.place, session);
+        let (name, known) = (node.name.as_str(), fabric.registry.known(&node.name));
+        let connected = known.as_ref().filter(|session| !session.is_lost());
+        match connected.map(|session| (session, session.silent_ms())) {
+            _ if sessions.contains_key(&node.place) || away.contains(&name) || silent.contains(&name) => {}
+            Some((session, None)) => {
+                sessions.insert(node.place, session.clone());
             }
-            None if missing.contains(&node.name.as_str()) => {}
+            Some((_, Some(silent_ms))) => {
+                since_ms = since_ms.min(silent_ms);
+                silent.push(name);
+            }
             None => {
-                let lost = fabric.registry.known(&node.name).and_then(|session| session.lost_ms());
+                let lost = known.and_then(|session| session.lost_ms());
                 since_ms = since_ms.min(lost.unwrap_or(fabric.started_ms));
-                missing.push(&node.name);
+                away.push(name);
             }
         }
     }
-    if missing.is_empty() {
+    if away.is_empty() && silent.is_empty() {
         return Ok(sessions);
     }
-    let (count, names) = (missing.len() as u64, missing.join(", "));
-    let alone = if fabric.topology.graph().is_some() { ", and no tree around it would do" } else { "" };
-    let text = format!(
-        "aggregation node {names} of the job's tree is not connected to the manager{alone}: start or restart `trib an` there"
-    );
-    let refusal = Refusal {
-        asked: sessions.len() as u64 + count,
-        available: sessions.len() as u64,
-        ..refuse(Resource::Node, Some(&names), text)
+    Err(lasting(lacking(&away, &silent, sessions.len() as u64, fabric.topology.graph().is_some()), since_ms))
+}
+
+/// Of the nodes of a tree some are `away`, some `silent`, and so many are there; a fabric that is a graph may have had others.
+fn lacking(away: &[&str], silent: &[&str], there: u64, is_graph: bool) -> Refusal {
+    let alone = if is_graph { ", and no tree around it would do" } else { "" };
+    let told = [
+        (away, "is not connected to the manager", "start or restart `trib an` there"),
+        (silent, "is connected to the manager but does not answer it", "let `trib an` there go on, or restart it"),
+    ];
+    let sentence = |(nodes, what, remedy): &(&[&str], &str, &str)| {
+        let names = nodes.join(", ");
+        format!("aggregation node {names} of the job's tree {what}{alone}: {remedy}")
     };
-    Err(lasting(refusal, since_ms))
+    let sentences: Vec<String> = told.iter().filter(|(nodes, ..)| !nodes.is_empty()).map(sentence).collect();
+    let names = [away, silent].concat();
+    let asked = there + names.len() as u64;
+    Refusal { asked, available: there, ..refuse(Resource::Node, Some(&names.join(", ")), sentences.join("; ")) }
 }
 
 /// The job at each of its aggregation nodes.
@@ -262,29 +325,34 @@ fn grants(job: JobId, key: &JobKey, limits: &Limits, plan: &Plan, sessions: &Ses
     plan.nodes.iter().map(grant).collect()
 }
 
-fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions) -> Result<(), Refusal> {
+/// Installs the job at its nodes and waits for their answers. `false`: some are late that it may not need.
+fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions, wait: &Wait) -> Result<bool, Refusal> {
     let (sender, answers) = mpsc::channel();
     for grant in grants {
         let place = plan.nodes[usize::from(grant.node.0)].place;
         sessions[&place].install(grant.clone(), sender.clone());
     }
-    let (asked_ms, end) = (unix_ms(), Instant::now() + INSTALL);
-    let mut waiting: BTreeMap<NodeId, &str> = plan.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
+    let mut waiting: BTreeMap<NodeId, &PlanNode> = plan.nodes.iter().map(|node| (node.id, node)).collect();
+    let is_late = |node: &PlanNode| sessions[&node.place].late_ms().is_some();
     while !waiting.is_empty() {
-        let left = end.saturating_duration_since(Instant::now());
-        let Ok(answer) = answers.recv_timeout(left) else { return Err(silent(&waiting, asked_ms)) };
-        judge(answer, &mut waiting)?;
+        let left = wait.end.saturating_duration_since(Instant::now());
+        match answers.recv_timeout(left.min(GLANCE)) {
+            Ok(answer) => judge(answer, &mut waiting)?,
+            Err(_) if !wait.needs_late && waiting.values().any(|node| is_late(node)) => return Ok(false),
+            Err(_) if left <= GLANCE => return Err(silent(&waiting, sessions, wait.began_ms)),
+            Err(_) => {}
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
-fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &str>) -> Result<(), Refusal> {
-    let Some(name) = waiting.remove(&node) else { return Ok(()) };
+fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &PlanNode>) -> Result<(), Refusal> {
+    let Some(PlanNode { name, .. }) = waiting.remove(&node) else { return Ok(()) };
     match outcome {
         Outcome::Installed => Ok(()),
         Outcome::Rejected(refusal) => {
             let text = format!("aggregation node {name} refuses the job: {}", refusal.text);
-            let refusal = Refusal { holder: Some(name.into()), text, ..refusal };
+            let refusal = Refusal { holder: Some(name.clone()), text, ..refusal };
             Err(match refusal.since_ms {
                 Some(since_ms) => lasting(refusal, since_ms),
                 None => refusal,
@@ -299,8 +367,8 @@ fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &str>) -> Resul
     }
 }
 
-fn silent(waiting: &BTreeMap<NodeId, &str>, asked_ms: u64) -> Refusal {
-    let mut names: Vec<&str> = waiting.values().copied().collect();
+fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, began_ms: u64) -> Refusal {
+    let mut names: Vec<&str> = waiting.values().map(|node| node.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let names = names.join(", ");
@@ -308,8 +376,11 @@ fn silent(waiting: &BTreeMap<NodeId, &str>, asked_ms: u64) -> Refusal {
         "aggregation node {names} did not install the job within {} s: it is stopped or overloaded; restart it or try again",
         INSTALL.as_secs()
     );
-    lasting(refuse(Resource::Node, Some(&names), text), asked_ms)
+    let late = waiting.values().filter_map(|node| sessions[&node.place].late_ms()).min();
+    lasting(refuse(Resource::Node, Some(&names), text), late.map_or(began_ms, |late_ms| late_ms.min(began_ms)))
 }
 
 const INSTALL: Duration = Duration::from_secs(5);
+/// How often a wait for nodes looks whether another tree would be there sooner.
+const GLANCE: Duration = Duration::from_millis(100);
 const FIRST_EPOCH: Epoch = Epoch(1);

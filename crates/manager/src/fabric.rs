@@ -1,6 +1,7 @@
 //! All that the manager knows, shared by its threads.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use trib_control::clock::unix_ms;
 use trib_topology::Topology;
@@ -18,7 +19,7 @@ use crate::trees::Trees;
 /// The fabric. Each part has its own lock, none is held while another is taken.
 pub(crate) struct Fabric {
     pub topology: Topology,
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     pub jobs: Jobs,
     pub tenancy: Tenancy,
     pub trees: Trees,
@@ -40,7 +41,7 @@ impl Fabric {
         }
         let jobs = Jobs::new(store, kept).map_err(Error::Random)?;
         let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
-        let (registry, rendezvous, ledger) = (Registry::default(), Rendezvous::default(), Ledger::default());
+        let (registry, rendezvous, ledger) = (Arc::default(), Rendezvous::default(), Ledger::default());
         let (past, started_ms) = (Past::default(), unix_ms());
         Ok(Fabric { topology, registry, jobs, tenancy, trees, rendezvous, ledger, past, started_ms })
     }

@@ -13,6 +13,7 @@
 //!   explain     one job in detail, as its nodes tell it
 //!   survey      every job that is or was, a line each
 //!   registry    which nodes are connected
+//!     silence   and which of them do not answer
 //!   tenancy     who may use how much, and the line of those that wait for it
 //!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
@@ -46,6 +47,7 @@ mod rendezvous;
 mod report;
 mod secret;
 mod server;
+mod silence;
 mod status;
 mod store;
 mod survey;
@@ -148,6 +150,7 @@ impl Manager {
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
         let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref())?);
         adoption::watch(&fabric).map_err(Error::Thread)?;
+        silence::watch(&fabric.registry).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
         Ok(Manager { server })
     }

@@ -103,9 +103,13 @@ fn write(session: &Session, messages: Receiver<ManagerMessage>) {
 
 fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), Error> {
     loop {
-        let (job, node, outcome) = match channel.recv(None) {
+        session.listens();
+        let message = channel.recv(None);
+        session.heard();
+        let (job, node, outcome) = match message {
             Ok(NodeMessage::Installed { job, node }) => (job, node, Outcome::Installed),
             Ok(NodeMessage::Rejected { job, node, refusal }) => (job, node, Outcome::Rejected(refusal)),
+            Ok(NodeMessage::Alive) => continue,
             Ok(NodeMessage::Counters(counters)) => {
                 session.counted(&counters);
                 continue;

@@ -14,6 +14,8 @@ use trib_wire::control::node::ManagerMessage;
 use trib_wire::control::reply::Refusal;
 use trib_wire::ids::{JobId, NodeId};
 
+use crate::silence::Silence;
+
 /// A node's counters.
 pub(crate) type Counters = BTreeMap<String, u64>;
 
@@ -46,6 +48,19 @@ impl Registry {
     /// Names of all nodes that are connected.
     pub(crate) fn all_connected(&self) -> BTreeSet<String> {
         lock(&self.nodes).values().filter(|session| !session.is_lost()).map(|session| session.name.clone()).collect()
+    }
+
+    /// Names of those that answer, too.
+    pub(crate) fn all_answering(&self) -> BTreeSet<String> {
+        let nodes = lock(&self.nodes);
+        let answers = |session: &&Arc<Session>| !session.is_lost() && session.late_ms().is_none();
+        nodes.values().filter(answers).map(|session| session.name.clone()).collect()
+    }
+
+    /// A beat of the search for nodes that do not answer.
+    pub(crate) fn beat(&self, now_ms: u64) {
+        let sessions: Vec<_> = lock(&self.nodes).values().cloned().collect();
+        sessions.iter().for_each(|session| session.beat(now_ms));
     }
 
     /// The node of this name if it ever registered.
@@ -95,6 +110,7 @@ pub(crate) struct Session {
     channel: Arc<Channel>,
     outbox: SyncSender<ManagerMessage>,
     expected: Mutex<Expected>,
+    silence: Mutex<Silence>,
 }
 
 #[derive(Default)]
@@ -117,8 +133,9 @@ impl Session {
     ) -> (Arc<Self>, Receiver<ManagerMessage>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
         let version = channel.peer().software.clone();
-        let (since_ms, expected) = (unix_ms(), Mutex::default());
-        let session = Session { name, stream, datagram_buffer_bytes, version, since_ms, channel, outbox, expected };
+        let (since_ms, expected, silence) = (unix_ms(), Mutex::default(), Mutex::default());
+        let session =
+            Session { name, stream, datagram_buffer_bytes, version, since_ms, channel, outbox, expected, silence };
         (Arc::new(session), messages)
     }
 
@@ -238,6 +255,32 @@ impl Session {
             // Whoever gave up waiting does not mind.
             let _ = sender.send(parts.to_vec());
         }
+    }
+
+    fn beat(&self, now_ms: u64) {
+        if !self.is_lost() && lock(&self.silence).beat(now_ms) {
+            self.post(ManagerMessage::Ping);
+        }
+    }
+
+    /// The node has said something, which is being dealt with from now on.
+    pub(crate) fn heard(&self) {
+        lock(&self.silence).end();
+    }
+
+    /// The next thing that the node says is waited for.
+    pub(crate) fn listens(&self) {
+        lock(&self.silence).wait();
+    }
+
+    /// Since when the node has not answered, if it is late with that, milliseconds since 1970-01-01 UTC.
+    pub(crate) fn late_ms(&self) -> Option<u64> {
+        lock(&self.silence).late_ms()
+    }
+
+    /// The same, if it is too late to wait for it.
+    pub(crate) fn silent_ms(&self) -> Option<u64> {
+        lock(&self.silence).silent_ms()
     }
 
     /// Ends the session: all who wait are told.

@@ -28,7 +28,7 @@ pub(crate) struct Claim {
 pub(crate) struct Planned {
     pub(crate) plans: Vec<Plan>,
     pub(crate) claims: Vec<Claim>,
-    /// Nodes of its best tree that are away, so that it got another one.
+    /// Nodes of its best tree that are away or do not answer, so that it got another one.
     pub(crate) around: Vec<String>,
 }
 

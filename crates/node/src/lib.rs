@@ -1,7 +1,7 @@
 //! The aggregation node: protocol core, kernels and transport wired into a loop.
 //!
 //! ```text
-//!   control thread --- manager: Install, End, QueryCounters (may be away; nothing else notices)
+//!   control thread --- manager: Install, End, questions (may be away; nothing else notices)
 //!        |
 //!   acceptor thread -- handshakes of children; calls parents; knows who is where
 //!        |

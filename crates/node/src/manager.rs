@@ -101,6 +101,7 @@ impl Manager {
                 self.acceptor.post(Request::End(job));
                 Ok(())
             }
+            ManagerMessage::Ping => channel.send(&NodeMessage::Alive),
             ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
             ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
             ManagerMessage::Explain { job } => channel.send(&NodeMessage::Explained { job, parts: self.explain(job) }),

@@ -148,6 +148,31 @@ fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
 }
 
 #[test]
+fn a_job_that_needs_a_node_that_does_not_answer_is_refused_at_once_with_its_name() {
+    let fabric = Fabric::start();
+    let leaf0 = fabric.node("leaf0", Manner::Ignores);
+    let (user, hosts) = (fabric.user(), ["h0"]);
+    let before = unix_ms();
+    let refusal = user.job(&hosts, QuotaAsk::default()).unwrap_err();
+    assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf0")));
+    eventually("nobody waits for it any more", || {
+        let began = Instant::now();
+        let refusal = user.job(&hosts, QuotaAsk::default()).unwrap_err();
+        let known = refusal.text.contains("leaf0 of the job's tree is connected to the manager but does not answer");
+        assert!(!known || began.elapsed() < Duration::from_secs(1), "it is known already");
+        assert!(refusal.since_ms.is_some_and(|since| since + 2_000 < unix_ms() && since + 2_000 > before), "{refusal}");
+        known
+    });
+    // Whatever it says, it says something; and whoever comes in its place is no worse for it.
+    leaf0.channel.send(&NodeMessage::Alive).unwrap();
+    eventually("it answers", || user.status().nodes[1].silent_since_ms.is_none());
+    drop(leaf0);
+    eventually("it is gone", || !user.status().nodes[1].connected);
+    let _leaf0 = fabric.node("leaf0", Manner::Installs);
+    user.job(&hosts, QuotaAsk::default()).unwrap();
+}
+
+#[test]
 fn the_status_tells_nodes_counters_and_jobs() {
     let fabric = Fabric::start();
     let _leaf0 = fabric.node("leaf0", Manner::Installs);

@@ -1,5 +1,7 @@
 //! Trees of jobs on a fabric that is given as a graph.
 
+use std::time::{Duration, Instant};
+
 use crate::common::{Fabric, Manner, Node, eventually};
 use trib_wire::control::node::NodeMessage;
 use trib_wire::control::reply::Resource;
@@ -81,6 +83,32 @@ fn a_job_goes_around_nodes_that_are_away_and_that_is_told() {
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Node, 3, 0));
     assert!(refusal.text.contains("no tree around it would do"), "{refusal}");
     assert!(refusal.holder.is_some_and(|holder| holder.contains("leaf0") && holder.contains("leaf1")));
+}
+
+#[test]
+fn a_job_goes_around_a_node_that_is_connected_and_does_not_answer() {
+    let fabric = Fabric::serving("topology.conf", SLURM);
+    let _nodes = ["leaf0", "leaf1", "spine1"].map(|name| fabric.node(name, Manner::Installs));
+    let _stopped = fabric.node("spine0", Manner::Ignores);
+    let (user, other) = (fabric.user(), fabric.user());
+    let job = |hosts: &[&str]| {
+        let began = Instant::now();
+        let ticket = user.job(hosts, QuotaAsk::default()).unwrap();
+        let took = began.elapsed();
+        let around = other.status().jobs.pop().unwrap().around;
+        user.ask(&Request::EndJob { job: ticket.job, why: None });
+        (ticket.nodes[0].name.clone(), around, took)
+    };
+    // It is found out while the first job waits for it, and is known to the others.
+    let (root, around, took) = job(&["a0", "b0"]);
+    assert_eq!((root.as_str(), &around[..]), ("spine1", &["spine0".to_owned()][..]));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let (root, around, took) = job(&["a1", "b1"]);
+    assert_eq!((root.as_str(), around.len()), ("spine1", 1));
+    assert!(took < Duration::from_secs(1), "{took:?}: nobody waits for it again");
+    let silent =
+        |name| other.status().nodes.into_iter().any(|node| node.name == name && node.silent_since_ms.is_some());
+    assert!(silent("spine0") && !silent("spine1"));
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     let on = if hosts.list.is_empty() { String::new() } else { format!(" on {}", hosts.list) };
     let mut text = format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}\n");
     if !around.is_empty() {
-        writeln!(text, "Its tree goes around {}, away when it was admitted.", around.join(", "))
+        writeln!(text, "Its tree goes around {}, away or silent when it was admitted.", around.join(", "))
             .expect("writing to memory cannot fail");
     }
     if let Some(Fallback { text: why, since_ms }) = fallback {

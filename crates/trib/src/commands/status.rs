@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use trib_control::clock::span;
 use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
 
@@ -56,15 +57,16 @@ fn json(report: &StatusReport) -> String {
 }
 
 fn tables(report: &StatusReport, all: bool) -> String {
-    let StatusReport { fabric, nodes, jobs, .. } = report;
+    let StatusReport { fabric, nodes, jobs, time_ms, .. } = report;
     let mut text = format!("Fabric {fabric}: {} nodes, {} jobs\n\n", nodes.len(), jobs.len());
 
     let mut table = Table::new(["NODE", "STATE", "ADDRESS", "VERSION"]);
-    for NodeStatus { name, address, version, connected, .. } in nodes {
-        let state = if *connected { "up" } else { "away" };
+    for node in nodes {
+        let NodeStatus { name, address, version, .. } = node;
+        let state = state(node, *time_ms);
         let address = address.map_or_else(|| "-".to_owned(), |address| address.to_string());
         let version = if version.is_empty() { "-" } else { version };
-        table.row([name.as_str(), state, &address, version]);
+        table.row([name.as_str(), &state, &address, version]);
     }
     write!(text, "{table}").expect("writing to memory cannot fail");
 
@@ -84,6 +86,15 @@ fn tables(report: &StatusReport, all: bool) -> String {
         }
     }
     text
+}
+
+fn state(node: &NodeStatus, now_ms: Option<u64>) -> String {
+    match (node.connected, node.silent_since_ms, now_ms) {
+        (false, ..) => "away".to_owned(),
+        (true, Some(since_ms), Some(now_ms)) => format!("silent for {}", span(now_ms.saturating_sub(since_ms))),
+        (true, Some(_), None) => "silent".to_owned(),
+        (true, None, _) => "up".to_owned(),
+    }
 }
 
 /// One row per counter, one column per node, and how many rows are left out because they hold only zeros; `None` when no
@@ -118,12 +129,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_node_that_is_connected_and_does_not_answer_is_not_up() {
+        let node = NodeStatus {
+            name: "a".into(),
+            address: None,
+            version: String::new(),
+            connected: true,
+            silent_since_ms: Some(5_000),
+            datagram_buffer_bytes: None,
+            counters: [].into(),
+        };
+        assert_eq!(state(&node, Some(12_000)), "silent for 7 s");
+        assert_eq!(state(&NodeStatus { silent_since_ms: None, ..node.clone() }, Some(12_000)), "up");
+        assert_eq!(state(&NodeStatus { connected: false, ..node }, Some(12_000)), "away");
+    }
+
+    #[test]
     fn counters_that_are_zero_everywhere_are_counted_and_not_shown() {
         let node = |name: &str, counters: &[(&str, u64)]| NodeStatus {
             name: name.to_owned(),
             address: None,
             version: String::new(),
             connected: true,
+            silent_since_ms: None,
             datagram_buffer_bytes: None,
             counters: counters.iter().map(|&(name, value)| (name.to_owned(), value)).collect(),
         };

@@ -74,6 +74,8 @@ pub enum NodeMessage {
     },
     /// The answer to `QueryActivity`: every job that is here, once.
     Activity(Vec<JobActivity>),
+    /// The answer to `Ping`.
+    Alive,
     /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one than admitted them.
     Hosts {
         /// The jobs, each once.
@@ -100,6 +102,8 @@ pub enum ManagerMessage {
         /// The job.
         job: JobId,
     },
+    /// Send `Alive`. Asked at any time, so that a node that is stopped is known before a job needs it.
+    Ping,
     /// Send `Counters`.
     QueryCounters,
     /// Send `Activity`.

@@ -106,6 +106,9 @@ pub struct NodeStatus {
     pub version: String,
     /// Whether its control connection is open now.
     pub connected: bool,
+    /// Since when it has not answered though it is connected, milliseconds since 1970-01-01 UTC; `None` if it answers.
+    #[serde(default)]
+    pub silent_since_ms: Option<u64>,
     /// Receive buffer of its datagram sockets as the kernel granted it, bytes; `None` if it never registered.
     #[serde(default)]
     pub datagram_buffer_bytes: Option<u64>,
@@ -137,7 +140,7 @@ pub struct JobStatus {
     /// The aggregation node at the root of its tree.
     #[serde(default)]
     pub root: String,
-    /// Nodes that its best tree has and that were away when it was admitted, so that it got this one.
+    /// Nodes that its best tree has and that were away or did not answer when it was admitted, so that it got this one.
     #[serde(default)]
     pub around: Vec<String>,
     /// Why its program does not use the tree, if it has said so.

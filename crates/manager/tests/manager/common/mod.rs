@@ -175,6 +175,8 @@ impl Node {
                     _ => {}
                 }
                 let answer = match (&message, &manner) {
+                    (ManagerMessage::Ping, Manner::Ignores) => None,
+                    (ManagerMessage::Ping, _) => Some(NodeMessage::Alive),
                     (ManagerMessage::Install(grant), Manner::Installs | Manner::Drains) => {
                         Some(NodeMessage::Installed { job: grant.job, node: grant.node })
                     }
@@ -196,8 +198,12 @@ impl Node {
                 if let Some(answer) = answer {
                     let _ = inner.send(&answer);
                 }
-                // Anyone may ask for the status and the jobs at any time.
-                if !matches!(message, ManagerMessage::QueryCounters | ManagerMessage::QueryActivity) {
+                // Anyone may ask for the status and the jobs at any time, and the manager for a sign of life.
+                let is_question = matches!(
+                    message,
+                    ManagerMessage::Ping | ManagerMessage::QueryCounters | ManagerMessage::QueryActivity
+                );
+                if !is_question {
                     let _ = sender.send(message);
                 }
             }

@@ -86,13 +86,19 @@ fn clock(status: &StatusReport, before: SystemTime, report: &mut Report) {
 }
 
 fn judge(node: &NodeStatus, managers: &str, report: &mut Report) {
-    let NodeStatus { name, version, connected, datagram_buffer_bytes, .. } = node;
+    let NodeStatus { name, version, connected, silent_since_ms, datagram_buffer_bytes, .. } = node;
     let title = format!("node {name}");
     if !connected {
         let found = if version.is_empty() { "never registered" } else { "lost its connection to the manager" };
         let remedy =
             format!("no job whose tree needs it is admitted: start `trib an --name {name}` there and see its log");
         return report.fail(title, found, Some(remedy));
+    }
+    if silent_since_ms.is_some() {
+        let remedy = format!(
+            "jobs go around it where they can, or are refused: let `trib an --name {name}` go on, or restart it"
+        );
+        return report.fail(title, "is connected to the manager and does not answer it", Some(remedy));
     }
     if version != managers {
         return report.warn(
@@ -126,6 +132,7 @@ mod tests {
             address: None,
             version: "1.0".into(),
             connected: true,
+            silent_since_ms: None,
             datagram_buffer_bytes: Some(BUFFER_ENOUGH),
             counters: Default::default(),
         };
@@ -144,6 +151,8 @@ mod tests {
         assert!(verdict(&node(|_| {})).1.contains("up, version 1.0"));
         let (sound, text) = verdict(&node(|node| node.connected = false));
         assert!(!sound && text.contains("trib an --name leaf0"), "{text}");
+        let (sound, text) = verdict(&node(|node| node.silent_since_ms = Some(1)));
+        assert!(!sound && text.contains("does not answer") && text.contains("or restart it"), "{text}");
         let (sound, text) = verdict(&node(|node| node.version = "0.9".into()));
         assert!(sound && text.contains("0.9") && text.contains("install the manager's release"), "{text}");
         let (sound, text) = verdict(&node(|node| node.datagram_buffer_bytes = Some(425_984)));

@@ -1,0 +1,109 @@
+//! Nodes that are connected and say nothing: stopped, or on a machine that hangs. A connection tells nothing of that for minutes,
+//! so every node is asked once a beat for a sign of life.
+//!
+//! ```text
+//!   beat      beat      beat      beat            beat
+//!    | Ping    |         |  late   |        ...    |  silent
+//!    |-------->|    1    |    2    |               |    5       beats without an answer
+//! ```
+//! From *late* on a job goes around the node where another tree will do; from *silent* on one that cannot is refused at once. In
+//! between it is given the time that a node under load may need. Beats are counted and not the time that has gone by: a manager that was
+//! stopped itself finds no node late when it goes on.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use trib_control::clock::unix_ms;
+
+use crate::registry::Registry;
+
+/// What is known of one node's silence.
+#[derive(Default, Debug)]
+pub(crate) struct Silence {
+    /// When the first question was asked that it has not answered, milliseconds since 1970-01-01 UTC.
+    asked_ms: Option<u64>,
+    /// Beats since then.
+    beats: u32,
+    /// Whether something that it has said is being dealt with, which may take a write to the disk. What it says meanwhile waits.
+    busy: bool,
+}
+
+impl Silence {
+    /// One beat more; gives whether the node is to be asked now.
+    pub(crate) fn beat(&mut self, now_ms: u64) -> bool {
+        if self.busy {
+            return false;
+        }
+        if self.asked_ms.is_some() {
+            self.beats = self.beats.saturating_add(1);
+            return false;
+        }
+        self.asked_ms = Some(now_ms);
+        true
+    }
+
+    /// The node has said something, which is being dealt with from now on.
+    pub(crate) fn end(&mut self) {
+        *self = Silence { busy: true, ..Silence::default() };
+    }
+
+    /// The next thing that it says is waited for.
+    pub(crate) fn wait(&mut self) {
+        self.busy = false;
+    }
+
+    /// Since when, of a node that is late with its answer.
+    pub(crate) fn late_ms(&self) -> Option<u64> {
+        self.asked_ms.filter(|_| self.beats >= LATE)
+    }
+
+    /// Since when, of a node that nobody waits for any more.
+    pub(crate) fn silent_ms(&self) -> Option<u64> {
+        self.asked_ms.filter(|_| self.beats >= SILENT)
+    }
+}
+
+/// Starts the thread that asks. It ends by itself when the manager does.
+pub(crate) fn watch(registry: &Arc<Registry>) -> io::Result<()> {
+    let registry = Arc::downgrade(registry);
+    thread::Builder::new().name("silence".into()).spawn(move || ask(&registry)).map(drop)
+}
+
+fn ask(registry: &Weak<Registry>) {
+    while let Some(registry) = registry.upgrade() {
+        registry.beat(unix_ms());
+        drop(registry);
+        thread::sleep(BEAT);
+    }
+}
+
+const BEAT: Duration = Duration::from_secs(1);
+/// Beats without an answer.
+const LATE: u32 = 2;
+/// As long as a grant is waited for.
+const SILENT: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_late_before_it_is_silent_and_neither_once_it_has_answered() {
+        let mut silence = Silence::default();
+        assert!(silence.beat(100), "it is asked");
+        for beats in 1..=6u64 {
+            assert!(!silence.beat(100 + beats), "one question is enough");
+            assert_eq!(silence.late_ms(), (beats >= 2).then_some(100), "{beats}");
+            assert_eq!(silence.silent_ms(), (beats >= 5).then_some(100), "{beats}");
+        }
+        silence.end();
+        assert_eq!((silence.late_ms(), silence.silent_ms()), (None, None));
+        assert!((0..9).all(|beat| !silence.beat(beat)), "what it said is being dealt with");
+        silence.wait();
+        assert!(silence.beat(200), "it is asked again");
+        assert!(!silence.beat(201));
+        assert_eq!(silence.late_ms(), None);
+    }
+}
