@@ -162,3 +162,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_packages_example_changes_nothing_until_its_lines_are_no_comments() {
+    let example = include_str!("../../../../../deploy/debian/tenants.toml");
+    assert_eq!(parse(example).unwrap(), Policy::default());
+    // A comment is followed by a space, a line that may be taken in force is not.
+    let uncomment = |line: &str| match line.strip_prefix('#') {
+        Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+        _ => format!("{line}\n"),
+    };
+    let policy = parse(&example.lines().map(uncomment).collect::<String>()).unwrap();
+    assert_eq!(policy.tenants.keys().map(String::as_str).collect::<Vec<_>>(), [OTHERS, "astro"]);
+    assert_eq!(policy.limit("astro", &Place::Node("leaf0".into())).get(Kind::Streams), Some(16));
+    assert_eq!(policy.capacity(&Place::Root("root".into())).get(Kind::Streams), Some(32));
+}
