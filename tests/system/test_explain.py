@@ -22,10 +22,12 @@ class Explain(unittest.TestCase):
                 ((job,)) = [job["id"] for job in fabric.status()["jobs"]]
                 send(ranks.pids()[2], signal.SIGSTOP)
 
+                def groups(which):
+                    parts = json.loads(explain(fabric, which, "--json").stdout)["parts"]
+                    return [group for hosted in parts for group in hosted["part"]["groups"]]
+
                 def late():
-                    parts = json.loads(explain(fabric, job, "--json").stdout)["parts"]
-                    groups = [group for hosted in parts for group in hosted["part"]["groups"]]
-                    return {late["rank"] for group in groups for late in group["late"]}
+                    return {late["rank"] for group in groups(job) for late in group["late"]}
 
                 wait_until(lambda: 2 in late(), 30, "the node says who is late")
                 text = explain(fabric, job).stdout
@@ -33,10 +35,38 @@ class Explain(unittest.TestCase):
                 self.assertIn("quota: groups", text)
                 for word in ("leaf0", "leaf1", "root", "rank 3", "open"):
                     self.assertIn(word, text)
+                (tag,) = {group["tag"] for group in groups(job) if 2 in {late["rank"] for late in group["late"]}}
+                told = explain(fabric, f"{job}/{tag}").stdout
+                self.assertIn(f"Group of ranks 0-3 (tag {tag})", told)
+                self.assertIn("waits for rank 2 to come to its operation", told)
+                only = groups(f"{job}/{tag}")
+                self.assertEqual({group["tag"] for group in only}, {tag})
+                self.assertTrue(all(group["datagrams"]["count"] > 5 for group in only), only)
+                unknown = explain(fabric, f"{job}/{tag + 1}", check=False)
+                self.assertEqual(unknown.returncode, 1)
+                self.assertIn(f"has no group with the tag {tag + 1}", unknown.stderr)
                 send(fabric.processes()["leaf1"], signal.SIGSTOP)
                 self.assertIn("node leaf1 does not answer", explain(fabric, job).stdout)
                 send(fabric.processes()["leaf1"], signal.SIGCONT)
                 send(ranks.pids()[2], signal.SIGCONT)
+
+    def test_a_job_of_two_lanes_is_told_lane_by_lane(self):
+        with Fabric() as fabric:
+            argument = {"counts": [90_000], "iterations": 100_000, "pause": 0.001}
+            quota = {"lanes": 2, "stripe_threshold": 4096}
+            with Ranks(fabric, 4, "loop_worker", "loop", argument, quota=quota) as ranks:
+                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                (job,) = fabric.status()["jobs"]
+                self.assertEqual([(lane["tree"], lane["root"], lane["nodes"]) for lane in job["lanes"]], [(0, "root", 3)] * 2)
+                parts = json.loads(explain(fabric, job["id"], "--json").stdout)["parts"]
+                self.assertEqual([(part["part"]["node"], part["lane"]) for part in parts], [(n, n // 3) for n in range(6)])
+                text = explain(fabric, job["id"]).stdout
+                first, second = text.index("Lane 0: 50 %"), text.index("Lane 1: 50 %")
+                self.assertTrue(first < text.index("n2 ") < second < text.index("n3 "), text)
+                status = [TRIB, "status", "--manager", fabric.manager]
+                table = subprocess.run(status, capture_output=True, text=True, timeout=30, check=True).stdout
+                (row,) = [line.split() for line in table.splitlines() if line.startswith(f"job{job['id']} ")]
+                self.assertEqual(row[-3:], ["2", "root", "root,leaf0,leaf1"])
 
     def test_a_job_that_is_not_there(self):
         with Fabric() as fabric:

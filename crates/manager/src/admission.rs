@@ -100,7 +100,8 @@ fn attempt(
     applicant: &Applicant<'_>,
     patience: &mut Patience,
 ) -> Result<Option<JobTicket>, Refusal> {
-    let Laid { lanes: Lanes { plan, tickets: lanes }, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
+    let Laid { lanes, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
+    let Lanes { plan, tickets: lanes, status: told } = lanes;
     let mut sessions = find_nodes(fabric, &plan)?;
     let sites = sites(&plan, &sessions);
     let limits = make_limits(fabric, &sites, &sessions, &request.ask, applicant.tenant)?;
@@ -121,7 +122,7 @@ fn attempt(
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
     let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
-    let status = JobStatus { around, ..status_of(job, request, &limits, nodes.clone(), charge) };
+    let status = JobStatus { around, lanes: told, ..status_of(job, request, &limits, nodes.clone(), charge) };
     if !status.around.is_empty() {
         tracing::warn!(
             job = job.0,
@@ -301,6 +302,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         limits: Some(limits.clone()),
         adopted: false,
         charge: Some(charge),
+        lanes: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use trib_wire::control::explanation::{Explanation, HostedPart};
+use trib_wire::control::explanation::{Explanation, HostedPart, NodePart};
 use trib_wire::control::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::JobId;
 
@@ -13,18 +13,22 @@ use crate::refuse::{lasting, refuse};
 use crate::status::PATIENCE;
 
 /// Asks every node of the job at once and waits at most a second for the slowest; of a job that is no more, what is
-/// remembered.
-pub(crate) fn explain(fabric: &Fabric, job: JobId) -> Result<Reply, Refusal> {
+/// remembered. With a tag it asks for the `group`s that were made with it, and for nothing else.
+pub(crate) fn explain(fabric: &Fabric, job: JobId, group: Option<u64>) -> Result<Reply, Refusal> {
     if let Some(status) = fabric.jobs.get(job) {
-        return Ok(Reply::Explanation(at_its_nodes(fabric, status)));
+        let explanation = at_its_nodes(fabric, status, group);
+        return match group {
+            Some(tag) if !has_groups(&explanation) => Err(no_group(job, tag, &explanation.silent)),
+            _ => Ok(Reply::Explanation(explanation)),
+        };
     }
     fabric.past.get(job).map(Reply::Past).ok_or_else(|| unknown(fabric, &job.to_string()))
 }
 
 /// The same of the job of a program.
-pub(crate) fn explain_program(fabric: &Fabric, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn explain_program(fabric: &Fabric, name: &str, group: Option<u64>) -> Result<Reply, Refusal> {
     match fabric.jobs.of_program(name)[..] {
-        [job] => explain(fabric, job),
+        [job] => explain(fabric, job, group),
         [] => {
             let named = || unknown(fabric, &format!("job of a program `{}`", cut(name, NAME_MAX)));
             fabric.past.last_of(name).map(Reply::Past).ok_or_else(named)
@@ -39,23 +43,44 @@ pub(crate) fn explain_program(fabric: &Fabric, name: &str) -> Result<Reply, Refu
     }
 }
 
-fn at_its_nodes(fabric: &Fabric, status: JobStatus) -> Explanation {
+fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Explanation {
     let asked: Vec<_> = status
         .nodes
         .iter()
-        .map(|name| (name, fabric.registry.connected(name).and_then(|session| session.explain(status.id))))
+        .map(|name| (name, fabric.registry.connected(name).and_then(|session| session.explain(status.id, group))))
         .collect();
     let end = Instant::now() + PATIENCE;
     let (mut parts, mut silent) = (Vec::new(), Vec::new());
     for (name, answer) in asked {
         let left = end.saturating_duration_since(Instant::now());
+        let hosted = |part: NodePart| {
+            let lane = status.lane_of(part.node).unwrap_or(0) as u32;
+            HostedPart { at: name.clone(), lane, part }
+        };
         match answer.and_then(|answer| answer.recv_timeout(left).ok()) {
-            Some(here) => parts.extend(here.into_iter().map(|part| HostedPart { at: name.clone(), part })),
+            Some(here) => parts.extend(here.into_iter().map(hosted)),
             None => silent.push(name.clone()),
         }
     }
     parts.sort_by_key(|hosted| hosted.part.node);
     Explanation { job: status, parts, silent }
+}
+
+fn has_groups(explanation: &Explanation) -> bool {
+    explanation.parts.iter().any(|hosted| !hosted.part.groups.is_empty())
+}
+
+fn no_group(job: JobId, tag: u64, silent: &[String]) -> Refusal {
+    let asked = match silent {
+        [] => String::new(),
+        silent => format!(" at the nodes that answer, which {} does not", silent.join(", ")),
+    };
+    let text = format!(
+        "{job} has no group with the tag {tag}{asked}: it was not made, or its ranks have freed it; `trib explain {}` lists the \
+         job's groups with their tags",
+        job.0
+    );
+    refuse(Resource::Groups, Some(&job.to_string()), text)
 }
 
 fn unknown(fabric: &Fabric, what: &str) -> Refusal {

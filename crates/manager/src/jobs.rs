@@ -230,6 +230,7 @@ mod tests {
             limits: None,
             adopted: false,
             charge: None,
+            lanes: Vec::new(),
         }
     }
 

@@ -12,8 +12,9 @@
 
 use trib_topology::{Plan, Topology};
 use trib_wire::control::job::{LANES_MAX, LaneTicket};
-use trib_wire::control::reply::{Refusal, Resource};
+use trib_wire::control::reply::{LaneStatus, Refusal, Resource};
 use trib_wire::control::request::QuotaAsk;
+use trib_wire::ids::NodeId;
 
 use crate::admission::RANKS_MAX;
 use crate::quota::choose;
@@ -25,6 +26,8 @@ pub(crate) struct Lanes {
     pub(crate) plan: Plan,
     /// What the ranks are told of each lane.
     pub(crate) tickets: Vec<LaneTicket>,
+    /// What people are told of each lane.
+    pub(crate) status: Vec<LaneStatus>,
 }
 
 /// What a job asks for.
@@ -91,17 +94,22 @@ impl Lanes {
             return Err(too_much(Resource::Lanes, nodes as u64, u64::from(u16::MAX), text));
         }
         let mut plan = Plan { nodes: Vec::with_capacity(nodes), leaves: Vec::new(), tree: None };
-        let mut tickets = Vec::with_capacity(wish.lanes);
+        let (mut tickets, mut status) = (Vec::with_capacity(wish.lanes), Vec::with_capacity(wish.lanes));
         for lane in 0..wish.lanes {
             let at = lane % trees.len();
             let mut own = trees[at].clone();
-            own.renumber(plan.nodes.len() as u16);
+            let first = plan.nodes.len() as u16;
+            own.renumber(first);
+            let root = own.nodes.iter().find(|node| node.parent.is_none()).map(|node| node.name.clone());
+            let nodes = own.nodes.len() as u32;
             plan.nodes.append(&mut own.nodes);
             let channels = (at..wish.lanes).step_by(trees.len()).count() as u64;
             let weight = (slowest(topology, &own) / channels).clamp(1, u64::from(u32::MAX)) as u32;
             tickets.push(LaneTicket { weight, leaves: own.leaves });
+            let (tree, root) = (at as u32, root.unwrap_or_default());
+            status.push(LaneStatus { tree, root, first: NodeId(first), nodes, weight });
         }
-        Ok(Lanes { plan, tickets })
+        Ok(Lanes { plan, tickets, status })
     }
 }
 

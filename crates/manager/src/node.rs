@@ -118,8 +118,8 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 session.active(&jobs);
                 continue;
             }
-            Ok(NodeMessage::Explained { job, parts }) => {
-                session.explained(job, &parts);
+            Ok(NodeMessage::Explained { job, group, parts }) => {
+                session.explained(job, group, &parts);
                 continue;
             }
             Ok(NodeMessage::Hosts { jobs }) => {

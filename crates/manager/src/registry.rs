@@ -113,6 +113,9 @@ pub(crate) struct Session {
     silence: Mutex<Silence>,
 }
 
+/// What is asked about: a job, or its groups of one tag.
+type Question = (JobId, Option<u64>);
+
 #[derive(Default)]
 struct Expected {
     /// When the connection was lost.
@@ -120,7 +123,7 @@ struct Expected {
     installs: BTreeMap<(JobId, NodeId), Sender<Answer>>,
     counters: Vec<Sender<Counters>>,
     activities: Vec<Sender<Vec<JobActivity>>>,
-    explanations: BTreeMap<JobId, Vec<Sender<Vec<NodePart>>>>,
+    explanations: BTreeMap<Question, Vec<Sender<Vec<NodePart>>>>,
 }
 
 impl Session {
@@ -229,8 +232,8 @@ impl Session {
         }
     }
 
-    /// Asks what a job does there; at most one question about a job is under way, its answer serves all who ask.
-    pub(crate) fn explain(&self, job: JobId) -> Option<Receiver<Vec<NodePart>>> {
+    /// Asks what a job does there, or its groups of one tag; at most one such question is under way, its answer serves all who ask.
+    pub(crate) fn explain(&self, job: JobId, group: Option<u64>) -> Option<Receiver<Vec<NodePart>>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
             let mut expected = lock(&self.expected);
@@ -238,19 +241,19 @@ impl Session {
             if expected.lost_ms.is_some() || asked >= QUERIES {
                 return None;
             }
-            let waiting = expected.explanations.entry(job).or_default();
+            let waiting = expected.explanations.entry((job, group)).or_default();
             waiting.push(sender);
             waiting.len() == 1
         };
         if first {
-            self.post(ManagerMessage::Explain { job });
+            self.post(ManagerMessage::Explain { job, group });
         }
         Some(receiver)
     }
 
     /// The node has told what a job does there.
-    pub(crate) fn explained(&self, job: JobId, parts: &[NodePart]) {
-        let waiting = lock(&self.expected).explanations.remove(&job).unwrap_or_default();
+    pub(crate) fn explained(&self, job: JobId, group: Option<u64>, parts: &[NodePart]) {
+        let waiting = lock(&self.expected).explanations.remove(&(job, group)).unwrap_or_default();
         for sender in waiting {
             // Whoever gave up waiting does not mind.
             let _ = sender.send(parts.to_vec());

@@ -134,7 +134,9 @@ const LAST: &str = "last job";
 #[cfg(test)]
 mod tests {
     use trib_wire::control::jobs::Names;
+    use trib_wire::control::reply::LaneStatus;
     use trib_wire::control::tenant::JobCharge;
+    use trib_wire::ids::NodeId;
 
     use super::*;
 
@@ -149,8 +151,9 @@ mod tests {
             lanes: vec![1],
             memory_bytes: vec![9],
         });
+        let lanes = vec![LaneStatus { tree: 0, root: root.clone(), first: NodeId(0), nodes: 1, weight: 5 }];
         let (id, ranks) = (JobId(id), 3);
-        JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge }
+        JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge, lanes }
     }
 
     #[test]

@@ -30,8 +30,10 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
             Ok(Request::EndJob { job, why }) => end_held(fabric, job, why, held),
             Ok(Request::Fallback { job, why }) => note(fabric, job, &why, held),
             Ok(Request::Status) => Reply::Status(status::report(fabric)),
-            Ok(Request::Explain { job }) => explain(fabric, job).unwrap_or_else(Reply::Refused),
-            Ok(Request::ExplainProgram { name }) => explain_program(fabric, &name).unwrap_or_else(Reply::Refused),
+            Ok(Request::Explain { job, group }) => explain(fabric, job, group).unwrap_or_else(Reply::Refused),
+            Ok(Request::ExplainProgram { name, group }) => {
+                explain_program(fabric, &name, group).unwrap_or_else(Reply::Refused)
+            }
             Ok(Request::Jobs) => Reply::Jobs(survey(fabric)),
             Err(Error::Closed { .. }) => return Ok(()),
             Err(error) => return Err(error),

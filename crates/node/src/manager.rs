@@ -104,7 +104,9 @@ impl Manager {
             ManagerMessage::Ping => channel.send(&NodeMessage::Alive),
             ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
             ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
-            ManagerMessage::Explain { job } => channel.send(&NodeMessage::Explained { job, parts: self.explain(job) }),
+            ManagerMessage::Explain { job, group } => {
+                channel.send(&NodeMessage::Explained { job, group, parts: self.explain(job, group) })
+            }
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
         }
@@ -132,10 +134,10 @@ impl Manager {
     }
 
     /// The job's logical nodes here. Those of a worker that does not answer in time are left out.
-    fn explain(&self, job: JobId) -> Vec<NodePart> {
+    fn explain(&self, job: JobId, group: Option<u64>) -> Vec<NodePart> {
         let (reply, answers) = mpsc::channel();
         for worker in &self.workers {
-            worker.mailbox.post(Command::Explain(job, reply.clone()));
+            worker.mailbox.post(Command::Explain(job, group, reply.clone()));
         }
         drop(reply);
         gather(answers, COUNT).flatten().collect()

@@ -30,7 +30,7 @@ fn lanes_take_turns_over_trees_and_carry_what_their_links_can() {
     let fabric = fabric();
     let wish = Wish::of(&ask(3, None), &fabric, 2).unwrap();
     assert_eq!((wish.trees_most(), wish.stripe_threshold), (3, 128 << 10));
-    let Lanes { plan, tickets } = Lanes::over(&trees(&fabric), &fabric, &wish).unwrap();
+    let Lanes { plan, tickets, status } = Lanes::over(&trees(&fabric), &fabric, &wish).unwrap();
     let names: Vec<&str> = plan.nodes.iter().map(|node| node.name.as_str()).collect();
     let tree = |spine| [spine, "leaf0", "leaf1"];
     assert_eq!(names, [tree("spine0"), tree("spine1"), tree("spine0")].concat());
@@ -38,6 +38,14 @@ fn lanes_take_turns_over_trees_and_carry_what_their_links_can() {
     // Two channels share the faster tree.
     assert_eq!(tickets.iter().map(|lane| lane.weight).collect::<Vec<_>>(), [50_000, 50_000, 50_000]);
     assert_eq!(tickets.iter().map(|lane| lane.leaves[0].node.0).collect::<Vec<_>>(), [1, 4, 7]);
+    let told = |tree, spine: &str, first, weight| LaneStatus {
+        tree,
+        root: spine.into(),
+        first: NodeId(first),
+        nodes: 3,
+        weight,
+    };
+    assert_eq!(status, [told(0, "spine0", 0, 50_000), told(1, "spine1", 3, 50_000), told(0, "spine0", 6, 50_000)]);
     let two = Lanes::over(&trees(&fabric), &fabric, &Wish::of(&ask(2, None), &fabric, 2).unwrap()).unwrap();
     assert_eq!(two.tickets.iter().map(|lane| lane.weight).collect::<Vec<_>>(), [100_000, 50_000]);
 }

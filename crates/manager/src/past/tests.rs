@@ -25,6 +25,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         limits: None,
         adopted: false,
         charge: None,
+        lanes: Vec::new(),
     }
 }
 

@@ -4,9 +4,13 @@ use std::thread;
 
 use crate::common::{Fabric, LIMIT, Manner, attachment, eventually, verdict};
 use trib_control::clock::unix_ms;
+use trib_wire::RankList;
+use trib_wire::control::explanation::{FoldsPart, GroupPart, LeaseState, NodePart};
 use trib_wire::control::jobs::{Activity, JobEnd, Names, PastJob};
+use trib_wire::control::node::{ManagerMessage, NodeMessage};
 use trib_wire::control::reply::{Reply, Resource};
 use trib_wire::control::request::{JobRequest, QuotaAsk, Request};
+use trib_wire::ids::NodeId;
 
 fn past(fabric: &Fabric) -> Vec<PastJob> {
     fabric.user().jobs().past
@@ -57,7 +61,7 @@ fn how_a_job_ended_is_remembered() {
     assert_eq!(ends, [(jobs[0], JobEnd::Ended), (jobs[1], given_up), (jobs[2], JobEnd::Lost)]);
     assert!(told.iter().all(|job| job.root == "leaf0" && job.began_ms <= job.ended_ms && job.ended_ms <= unix_ms()));
     // Whoever asks about it is told the same.
-    match fabric.user().ask(&Request::Explain { job: jobs[2] }) {
+    match fabric.user().ask(&Request::Explain { job: jobs[2], group: None }) {
         Reply::Past(job) => assert_eq!(job, told[2]),
         other => panic!("{other:?}"),
     }
@@ -77,19 +81,19 @@ fn a_refused_job_is_explained_by_number_and_by_name() {
     let JobEnd::Refused(refusal) = &job.outcome else { panic!("{job:?}") };
     assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf1")));
     assert!(refusal.since_ms.is_some_and(|since| since <= unix_ms()));
-    let by_number = fabric.user().ask(&Request::Explain { job: job.id });
-    let by_name = fabric.user().ask(&Request::ExplainProgram { name: "prog".into() });
+    let by_number = fabric.user().ask(&Request::Explain { job: job.id, group: None });
+    let by_name = fabric.user().ask(&Request::ExplainProgram { name: "prog".into(), group: None });
     assert_eq!((&by_number, &by_name), (&Reply::Past(job.clone()), &by_number));
     // One that runs goes before one that was.
     let user = fabric.user();
     let running = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
     assert_ne!(running, job.id);
-    match fabric.user().ask(&Request::ExplainProgram { name: "prog".into() }) {
+    match fabric.user().ask(&Request::ExplainProgram { name: "prog".into(), group: None }) {
         Reply::Explanation(explanation) => assert_eq!(explanation.job.id, running),
         other => panic!("{other:?}"),
     }
     user.job(&["h0"], QuotaAsk::default()).unwrap();
-    match fabric.user().ask(&Request::ExplainProgram { name: "prog".into() }) {
+    match fabric.user().ask(&Request::ExplainProgram { name: "prog".into(), group: None }) {
         Reply::Refused(refusal) => assert!(refusal.text.contains("several jobs of `prog`"), "{refusal}"),
         other => panic!("{other:?}"),
     }
@@ -98,7 +102,7 @@ fn a_refused_job_is_explained_by_number_and_by_name() {
 #[test]
 fn who_never_asked_is_not_known_and_that_is_said() {
     let fabric = Fabric::start();
-    match fabric.user().ask(&Request::ExplainProgram { name: "other".into() }) {
+    match fabric.user().ask(&Request::ExplainProgram { name: "other".into(), group: None }) {
         Reply::Refused(refusal) => {
             assert_eq!(refusal.resource, Resource::Job);
             assert!(refusal.text.contains("without TRIB_MANAGER"), "{refusal}");
@@ -168,4 +172,62 @@ fn hostile_requests_take_bounded_room() {
         report.past.iter().all(|job| job.name.len() <= 128 && job.user.len() <= 128 && job.hosts.list.len() <= 256)
     );
     assert!(report.past.iter().all(|job| !job.name.contains('\u{1b}')));
+}
+
+#[test]
+fn one_group_is_asked_for_by_its_tag_and_an_unknown_one_is_refused() {
+    let fabric = Fabric::start();
+    let leaf0 = fabric.node("leaf0", Manner::Installs);
+    let user = fabric.user();
+    let job = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
+    leaf0.grant();
+    let ask = |tag| {
+        let asked = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| fabric.user().ask(&Request::Explain { job, group: Some(tag) }));
+            assert_eq!(leaf0.next(), ManagerMessage::Explain { job, group: Some(tag) });
+            let parts = if tag == 7 { vec![part_with_group(7)] } else { Vec::new() };
+            leaf0.channel.send(&NodeMessage::Explained { job, group: Some(tag), parts }).unwrap();
+            asking.join()
+        });
+        asked.unwrap()
+    };
+    match ask(7) {
+        Reply::Explanation(explanation) => {
+            assert_eq!((explanation.parts.len(), explanation.parts[0].lane), (1, 0));
+            assert_eq!(explanation.job.lanes.len(), 1);
+            assert_eq!(explanation.job.lanes[0].root, "leaf0");
+        }
+        other => panic!("{other:?}"),
+    }
+    match ask(8) {
+        Reply::Refused(refusal) => {
+            assert_eq!(refusal.resource, Resource::Groups);
+            assert!(refusal.text.contains(&format!("{job} has no group with the tag 8")), "{refusal}");
+            assert!(refusal.text.contains(&format!("`trib explain {}`", job.0)), "{refusal}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn part_with_group(tag: u64) -> NodePart {
+    let group = GroupPart {
+        index: 3,
+        tag,
+        members: RankList::world(1),
+        lease: LeaseState::None,
+        relayed: false,
+        datagrams: FoldsPart::default(),
+        streams: FoldsPart::default(),
+        late: Vec::new(),
+    };
+    NodePart {
+        node: NodeId(0),
+        parent: None,
+        children: Vec::new(),
+        groups_alive: 1,
+        buffers_held: 0,
+        payload_bytes_folded: 0,
+        contexts: None,
+        groups: vec![group],
+    }
 }

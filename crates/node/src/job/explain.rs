@@ -6,10 +6,10 @@ use trib_wire::control::explanation::{GROUPS_MAX, NodePart};
 use super::Job;
 
 impl Job {
-    /// The whole of it now.
-    pub(crate) fn explain(&self, now: Nanos) -> NodePart {
+    /// The whole of it now, or what concerns the groups of one tag.
+    pub(crate) fn explain(&self, now: Nanos, tag: Option<u64>) -> NodePart {
         let Job { core, io, .. } = self;
-        let mut part = core.explain(now, GROUPS_MAX);
+        let mut part = core.explain(now, GROUPS_MAX, tag);
         for (number, child) in part.children.iter_mut().enumerate() {
             if let Some(traffic) = io.links.traffic(number) {
                 child.connected = true;

@@ -38,8 +38,8 @@ pub(crate) enum Command {
     Report(Sender<NodeReport>),
     /// Tell what every logical node is doing.
     Activity(Sender<Vec<JobActivity>>),
-    /// Tell about the logical nodes of one job.
-    Explain(JobId, Sender<Vec<NodePart>>),
+    /// Tell about the logical nodes of one job, and there about all groups or those of one tag.
+    Explain(JobId, Option<u64>, Sender<Vec<NodePart>>),
     /// End the thread.
     Stop,
 }

@@ -205,7 +205,7 @@ impl Worker {
                 Command::Count(reply) => drop(reply.send(self.count())),
                 Command::Report(reply) => drop(reply.send(self.report())),
                 Command::Activity(reply) => drop(reply.send(self.activity())),
-                Command::Explain(job, reply) => drop(reply.send(self.explain(job))),
+                Command::Explain(job, tag, reply) => drop(reply.send(self.explain(job, tag))),
                 Command::Stop => self.stopping = true,
             }
         }
@@ -257,9 +257,10 @@ impl Worker {
         self.hosted.jobs().map(|job| JobActivity { job: job.io.place.job, activity: job.activity(now) }).collect()
     }
 
-    fn explain(&self, job: JobId) -> Vec<NodePart> {
+    fn explain(&self, job: JobId, tag: Option<u64>) -> Vec<NodePart> {
         let now = self.now();
-        self.hosted.jobs().filter(|hosted| hosted.io.place.job == job).map(|hosted| hosted.explain(now)).collect()
+        let of_job = self.hosted.jobs().filter(|hosted| hosted.io.place.job == job);
+        of_job.map(|hosted| hosted.explain(now, tag)).collect()
     }
 
     /// Heartbeats of the cores, lifetimes of the jobs.

@@ -1,16 +1,18 @@
 //! What a node's groups do and whom they wait for, for who asks why nothing goes on.
 
-use trib_wire::ChildIndex;
-use trib_wire::control::explanation::{ChildPart, ContextsPart, GroupPart, LatePart, LeaseState, NodePart};
+use trib_wire::control::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
+use trib_wire::{ChildIndex, GroupIndex};
 
 use super::group::{Duty, Group};
+use super::report::Folded;
 use super::{NodeCore, Phase};
 use crate::Nanos;
 
 impl NodeCore {
-    /// This node now, with its first `most` groups: those that wait for something before those that do not. What only the
-    /// driver knows (connections, buffers, bytes) is zero.
-    pub fn explain(&self, now: Nanos, most: usize) -> NodePart {
+    /// This node now, with its first `most` groups that fold here: those that wait for something before those that do not. With a `tag`
+    /// its groups are those made with it, and those that are only passed on here too. What only the driver knows
+    /// (connections, buffers, bytes) is zero.
+    pub fn explain(&self, now: Nanos, most: usize, tag: Option<u64>) -> NodePart {
         let config = &self.place.config;
         let child = |child: &super::NodeChild| ChildPart {
             kind: child.kind,
@@ -21,15 +23,22 @@ impl NodeCore {
             queued_bytes: 0,
         };
         let age_ms = |since: Nanos| now.since(since).0 / 1_000_000;
+        let tag_of = |index: GroupIndex| self.table.get(index).map_or(0, |group| group.info.key.tag);
         let contexts = self.arbiter.as_ref().map(|arbiter| ContextsPart {
             capacity: config.limits.streams,
             held: arbiter.held().map(|(group, _)| group.0).collect(),
             line: arbiter.line().map(|(group, _)| group.0).collect(),
             held_ms: arbiter.held().map(|(_, since)| age_ms(since)).collect(),
             line_ms: arbiter.line().map(|(_, since)| age_ms(since)).collect(),
+            held_tags: arbiter.held().map(|(group, _)| tag_of(group)).collect(),
+            line_tags: arbiter.line().map(|(group, _)| tag_of(group)).collect(),
         });
-        let folding = self.table.iter().filter(|group| group.info.duty != Duty::Relay);
-        let (busy, idle): (Vec<&Group>, Vec<&Group>) = folding.partition(|group| group.is_busy());
+        let is_asked = |group: &&Group| match tag {
+            None => group.info.duty != Duty::Relay,
+            Some(tag) => group.info.key.tag == tag,
+        };
+        let (busy, idle): (Vec<&Group>, Vec<&Group>) =
+            self.table.iter().filter(is_asked).partition(|group| group.is_busy());
         NodePart {
             node: config.node,
             parent: config.parent.map(|(parent, _)| parent),
@@ -62,6 +71,9 @@ impl Group {
             tag: self.info.key.tag,
             members: self.info.key.members.clone(),
             lease: self.lease_state(),
+            relayed: self.info.duty == Duty::Relay,
+            datagrams: self.datagrams.as_ref().map_or_else(FoldsPart::default, |datagrams| datagrams.folded().part()),
+            streams: self.streams.as_ref().map_or_else(FoldsPart::default, |streams| streams.folded().part()),
             late: self.info.members.iter().filter_map(late).collect(),
         }
     }
@@ -88,5 +100,11 @@ impl Group {
         let asks = self.lease.waiting();
         let others_ask = self.lease.phase == Phase::Idle && asks != 0 && asks & (1 << child.0) == 0;
         others_ask.then(|| Some((self.announced()?, true))).flatten()
+    }
+}
+
+impl Folded {
+    fn part(&self) -> FoldsPart {
+        FoldsPart { count: self.count, bytes: self.bytes, gathering_us: self.gathering.0 / 1_000 }
     }
 }

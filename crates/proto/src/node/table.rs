@@ -55,6 +55,10 @@ impl Table {
         Some(group)
     }
 
+    pub(super) fn get(&self, index: GroupIndex) -> Option<&Group> {
+        self.groups.get(index.0 as usize)?.as_ref()
+    }
+
     pub(super) fn get_mut(&mut self, index: GroupIndex) -> Option<&mut Group> {
         self.groups.get_mut(index.0 as usize)?.as_mut()
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, OpId, Slice};
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
 use trib_proto::{Limits, Nanos, Path, Token, window};
+use trib_wire::control::explanation::GroupPart;
 use trib_wire::control::job::ChildKind;
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Rank, RankList, ReduceOp,
@@ -520,13 +521,36 @@ fn the_root_tells_since_when_a_group_holds_the_lock_and_another_is_in_line() {
         world.post(rank, id, s, vector(rank, 999, 1));
     }
     world.run();
-    let part = world.nodes[0].core.explain(Nanos::from_millis(50), 64);
+    let part = world.nodes[0].core.explain(Nanos::from_millis(50), 64, None);
     let contexts = part.contexts.expect("the root decides");
+    assert_eq!((&contexts.held_tags, &contexts.line_tags), (&vec![7], &vec![8]));
     let tag = |index: u32| part.groups.iter().find(|group| group.index == index).map(|group| group.tag);
     let held: Vec<_> = contexts.held.iter().map(|index| tag(*index)).zip(contexts.held_ms).collect();
     let line: Vec<_> = contexts.line.iter().map(|index| tag(*index)).zip(contexts.line_ms).collect();
     assert_eq!((held, line), (vec![(Some(7), 45)], vec![(Some(8), 30)]));
-    assert!(world.nodes[1].core.explain(Nanos::from_millis(50), 64).contexts.is_none());
+    assert!(world.nodes[1].core.explain(Nanos::from_millis(50), 64, None).contexts.is_none());
+}
+
+#[test]
+fn a_group_is_told_about_alone_where_it_folds_and_where_it_is_passed_on() {
+    let mut world = World::new(1);
+    // All below one leaf, so that the root of the tree only passes on; and the whole world.
+    let low = world.create(&[0, 1], 7);
+    let wide = world.create(&[0, 3], 8);
+    let s = signature(Collective::Allreduce, 99, 0);
+    check(&mut world, &low, s, 0);
+    check(&mut world, &wide, s, 0);
+    let told = |tag: Option<u64>| {
+        let parts = world.nodes.iter().map(|node| node.core.explain(world.now, 64, tag).groups);
+        parts.map(|groups| groups.into_iter().map(|g| (g.tag, g.relayed)).collect()).collect::<Vec<Vec<_>>>()
+    };
+    assert_eq!(told(None), [vec![(8, false)], vec![(7, false), (8, false)], vec![(8, false)]]);
+    assert_eq!(told(Some(7)), [vec![(7, true)], vec![(7, false)], vec![]]);
+    assert_eq!(told(Some(9)), vec![Vec::<(u64, bool)>::new(); 3]);
+    let group = |node: usize, tag| world.nodes[node].core.explain(world.now, 64, Some(tag)).groups.remove(0);
+    let folds = |group: &GroupPart| group.datagrams.count + group.streams.count;
+    assert!(folds(&group(1, 7)) > 0 && folds(&group(0, 7)) == 0);
+    assert_eq!(group(0, 8).datagrams.bytes + group(0, 8).streams.bytes, 99);
 }
 
 #[test]

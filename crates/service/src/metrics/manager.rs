@@ -116,6 +116,7 @@ mod tests {
                 limits: None,
                 adopted: true,
                 charge: None,
+                lanes: Vec::new(),
             }],
             tenants: vec![TenantStatus {
                 name: "astro".into(),

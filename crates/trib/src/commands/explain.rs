@@ -7,30 +7,38 @@ use std::time::Duration;
 
 use clap::Args;
 use trib_control::clock::{span, unix_ms};
-use trib_wire::control::explanation::{Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart};
+use trib_wire::control::explanation::{
+    ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart,
+};
 use trib_wire::control::job::{ChildKind, Limits};
 use trib_wire::control::jobs::Fallback;
 use trib_wire::control::reply::{JobStatus, Reply};
 use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
 
+use super::lanes;
 use super::manager_option::{ManagerOption, unexpected};
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
 
+mod group;
 mod past;
 
-/// Show a job's tree, groups and locks and what it waits for, or why it was refused
+/// Show a job's tree, groups and locks and what it waits for, one group of it, or why it was refused
 ///
 /// Asks the manager, which asks the job's aggregation nodes. The last lines say in words which ranks others wait for, at
 /// which operation, and which groups wait for the right to stream, since when, and who has it. Of a job that has ended or was refused it
 /// says how and why, as long as the manager remembers it. A program that never asked the manager is not known there.
+///
+/// Of one group it shows where it folds and where it is only passed on, how much was folded at each node and how far its ranks were apart
+/// on average, who is late, and whether it streams or stands in line to.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The job's number, as `trib jobs` shows it, or the name of its program: of the one that runs, or else the last that did not
-    #[arg(value_name = "JOB")]
+    /// The job's number, as `trib jobs` shows it, or the name of its program: of the one that runs, or else the last that did not.
+    /// With `/TAG` only the groups that were made with this tag
+    #[arg(value_name = "JOB[/TAG]")]
     job: String,
     /// Print everything as JSON
     #[arg(long)]
@@ -47,14 +55,18 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let limit = Duration::from_secs(self.timeout);
-        let question = match self.job.parse() {
-            Ok(number) => Request::Explain { job: JobId(number) },
-            Err(_) => Request::ExplainProgram { name: self.job },
+        let (job, group) = names(&self.job);
+        let question = match job.parse() {
+            Ok(number) => Request::Explain { job: JobId(number), group },
+            Err(_) => Request::ExplainProgram { name: job.to_owned(), group },
         };
         let now_ms = unix_ms();
         let text = match self.manager.ask(&question, limit)? {
             Reply::Explanation(explanation) if self.json => json(serde_json::to_string_pretty(&explanation)),
-            Reply::Explanation(explanation) => text(&explanation, now_ms),
+            Reply::Explanation(explanation) => match group {
+                Some(tag) => group::text(&explanation, tag, now_ms),
+                None => text(&explanation, now_ms),
+            },
             Reply::Past(job) if self.json => json(serde_json::to_string_pretty(&job)),
             Reply::Past(job) => past::text(&job, now_ms),
             other => return Err(unexpected(other)),
@@ -62,6 +74,12 @@ impl Arguments {
         std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The job's number or its program's name, and the tag of a group of it.
+fn names(which: &str) -> (&str, Option<u64>) {
+    let group = which.rsplit_once('/').and_then(|(job, tag)| Some((job, tag.parse().ok()?)));
+    group.filter(|(job, _)| !job.is_empty()).map_or((which, None), |(job, tag)| (job, Some(tag)))
 }
 
 fn json(written: serde_json::Result<String>) -> String {
@@ -72,14 +90,25 @@ fn text(explanation: &Explanation, now_ms: u64) -> String {
     let Explanation { job, parts, silent } = explanation;
     let mut text = head(job, now_ms);
     let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
-    if !parts.is_empty() {
-        line(format_args!("\n{}", tree(parts)));
-        line(format_args!("{}", groups(parts)));
+    let lanes = if job.lanes.len() > 1 { job.lanes.len() } else { 1 };
+    for lane in 0..lanes {
+        let own = || parts.iter().filter(|hosted| lanes == 1 || hosted.lane as usize == lane);
+        if lanes > 1 {
+            line(format_args!("\n{}", lanes::heading(lane, &job.lanes)));
+        }
+        if own().next().is_some() {
+            line(format_args!("\n{}", tree(own())));
+            line(format_args!("{}", groups(own())));
+        }
     }
     for name in silent {
         line(format_args!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`"));
     }
-    let causes: Vec<String> = parts.iter().flat_map(|hosted| waits(&hosted.at, &hosted.part, parts)).collect();
+    let waits = |hosted: &HostedPart| -> Vec<String> {
+        let HostedPart { at, part, .. } = hosted;
+        [lates(at, part, parts), lines(at, part), endings(at, part)].concat()
+    };
+    let causes: Vec<String> = parts.iter().flat_map(waits).collect();
     for cause in &causes {
         line(format_args!("{cause}"));
     }
@@ -117,9 +146,9 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     text
 }
 
-fn tree(parts: &[HostedPart]) -> Table {
+fn tree<'a>(parts: impl Iterator<Item = &'a HostedPart>) -> Table {
     let mut table = Table::new(["NODE", "AT", "PARENT", "CHILD", "RANKS", "LINK", "BYTES IN", "BYTES OUT", "QUEUED"]);
-    for HostedPart { at, part } in parts {
+    for HostedPart { at, part, .. } in parts {
         let parent = part.parent.map_or_else(|| "-".to_owned(), |parent| parent.to_string());
         for child in &part.children {
             let kind = match child.kind {
@@ -136,7 +165,7 @@ fn tree(parts: &[HostedPart]) -> Table {
     table
 }
 
-fn groups(parts: &[HostedPart]) -> Table {
+fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>) -> Table {
     let mut table = Table::new(["NODE", "GROUP", "TAG", "MEMBERS", "STREAM", "LATE"]);
     for HostedPart { part, .. } in parts {
         for group in &part.groups {
@@ -155,10 +184,14 @@ fn groups(parts: &[HostedPart]) -> Table {
     table
 }
 
-/// What waits at one node, a sentence each.
-fn waits<'a>(at: &'a str, part: &'a NodePart, parts: &'a [HostedPart]) -> impl Iterator<Item = String> + 'a {
-    let name = |group: &GroupPart| format!("group of ranks {} (tag {})", group.members, group.tag);
-    let late = move |group: &GroupPart| -> Vec<String> {
+/// How people are told of a group.
+fn name(group: &GroupPart) -> String {
+    format!("group of ranks {} (tag {})", group.members, group.tag)
+}
+
+/// Whom the groups at one node wait for, a sentence each.
+fn lates(at: &str, part: &NodePart, parts: &[HostedPart]) -> Vec<String> {
+    let late = |group: &GroupPart| -> Vec<String> {
         let sentence = |LatePart { rank, ranks, operation, streamed, .. }: &LatePart| {
             let who = match ranks {
                 1 => format!("rank {}", rank.0),
@@ -169,27 +202,37 @@ fn waits<'a>(at: &'a str, part: &'a NodePart, parts: &'a [HostedPart]) -> impl I
         };
         group.late.iter().filter(|late| !is_told_below(part, group, late, parts)).map(sentence).collect()
     };
-    let locks = part.contexts.iter().filter(|contexts| !contexts.line.is_empty()).map(move |contexts| {
-        let named = |indices: &[u32], ages: &[u64]| {
-            let tag = |(at, index): (usize, &u32)| {
-                let known = part.groups.iter().find(|group| group.index == *index);
-                let tag = known.map_or_else(String::new, |group| format!(" (tag {})", group.tag));
-                let age = ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
-                format!("group {index}{tag}{age}")
-            };
-            indices.iter().enumerate().map(tag).collect::<Vec<_>>().join(", ")
-        };
+    part.groups.iter().flat_map(late).collect()
+}
+
+/// Which groups wait at one node for the right to stream, and who has it.
+fn lines(at: &str, part: &NodePart) -> Vec<String> {
+    let contexts = part.contexts.iter().filter(|contexts| !contexts.line.is_empty());
+    let sentence = |contexts: &ContextsPart| {
         format!(
             "{at}: in line for one of {} stream contexts: {}; they are held by {} (more at once: TRIB_QUOTA=streams=N)",
             contexts.capacity,
-            named(&contexts.line, &contexts.line_ms),
-            named(&contexts.held, &contexts.held_ms)
+            listed(&contexts.line, &contexts.line_tags, &contexts.line_ms),
+            listed(&contexts.held, &contexts.held_tags, &contexts.held_ms)
         )
-    });
+    };
+    contexts.map(sentence).collect()
+}
+
+/// Groups by their indices at a node, with their tags, and for how long already, where that is known.
+fn listed(indices: &[u32], tags: &[u64], ages: &[u64]) -> String {
+    let entry = |(at, index): (usize, &u32)| {
+        let tag = tags.get(at).map_or_else(String::new, |tag| format!(" (tag {tag})"));
+        let age = ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
+        format!("group {index}{tag}{age}")
+    };
+    indices.iter().enumerate().map(entry).collect::<Vec<_>>().join(", ")
+}
+
+/// Which groups at one node are about to give their right to stream back.
+fn endings(at: &str, part: &NodePart) -> Vec<String> {
     let ending = part.groups.iter().filter(|group| group.lease == LeaseState::Ending);
-    let ending =
-        ending.map(move |group| format!("{at}: the {} finishes, then gives its stream context back", name(group)));
-    part.groups.iter().flat_map(late).chain(locks).chain(ending)
+    ending.map(|group| format!("{at}: the {} finishes, then gives its stream context back", name(group))).collect()
 }
 
 /// Whether the late child is a node that itself says whom it waits for in this group, and so says more.
@@ -206,12 +249,13 @@ const EXAMPLES: &str = "\
 Examples:
   trib explain 17
   trib explain train.py
+  trib explain train.py/42
   trib explain 17 --json | jq '.parts[].part.groups[] | select(.late != [])'";
 
 #[cfg(test)]
 mod tests {
     use trib_wire::RankList;
-    use trib_wire::control::explanation::ContextsPart;
+    use trib_wire::control::explanation::FoldsPart;
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
     use super::*;
@@ -219,7 +263,16 @@ mod tests {
     #[test]
     fn who_is_waited_for_and_who_is_in_line_is_said_in_words() {
         let late = LatePart { child: ChildIndex(1), rank: Rank(3), ranks: 1, operation: 57, streamed: false };
-        let group = |index, lease, late| GroupPart { index, tag: 7, members: RankList::world(4), lease, late };
+        let group = |index, lease, late| GroupPart {
+            index,
+            tag: 7,
+            members: RankList::world(4),
+            lease,
+            relayed: false,
+            datagrams: FoldsPart::default(),
+            streams: FoldsPart::default(),
+            late,
+        };
         let part = NodePart {
             node: NodeId(0),
             parent: None,
@@ -233,17 +286,28 @@ mod tests {
                 line: vec![1, 9],
                 held_ms: vec![7_000],
                 line_ms: vec![65_000, 300],
+                held_tags: vec![7],
+                line_tags: vec![7, 12],
             }),
             groups: vec![group(0, LeaseState::Streams, vec![late]), group(1, LeaseState::Waiting, Vec::new())],
         };
-        let said: Vec<String> = waits("leaf0", &part, &[]).collect();
+        let said = [lates("leaf0", &part, &[]), lines("leaf0", &part), endings("leaf0", &part)].concat();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[0].ends_with("(tag 7) waits for rank 3 to come to its operation 57"), "{said:?}");
         assert!(
             said[1].contains(
-                "of 1 stream contexts: group 1 (tag 7) for 1 min 5 s, group 9 for 300 ms; they are held by group 0 (tag 7) for 7 s"
+                "of 1 stream contexts: group 1 (tag 7) for 1 min 5 s, group 9 (tag 12) for 300 ms; they are held by group 0 (tag 7) for 7 s"
             ),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_job_is_named_alone_or_with_a_tag_of_its_groups() {
+        assert_eq!(names("17"), ("17", None));
+        assert_eq!(names("17/42"), ("17", Some(42)));
+        assert_eq!(names("bin/train.py/42"), ("bin/train.py", Some(42)));
+        assert_eq!(names("bin/train.py"), ("bin/train.py", None));
+        assert_eq!(names("/42"), ("/42", None));
     }
 }

@@ -12,6 +12,7 @@ mod explain;
 mod fabric;
 mod jobs;
 mod lab;
+mod lanes;
 mod manager_option;
 mod metrics;
 mod plan;

@@ -11,7 +11,7 @@ use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
 
 use super::manager_option::{ManagerOption, unexpected};
-use super::tenants;
+use super::{lanes, tenants};
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
@@ -71,9 +71,11 @@ fn tables(report: &StatusReport, all: bool) -> String {
     write!(text, "{table}").expect("writing to memory cannot fail");
 
     if !jobs.is_empty() {
-        let mut table = Table::new(["JOB", "PROGRAM", "USER", "RANKS", "NODES"]);
+        let mut table = Table::new(["JOB", "PROGRAM", "USER", "RANKS", "LANES", "ROOTS", "NODES"]);
         for job in jobs {
-            table.row([&job.id.to_string(), &job.name, &job.user, &job.ranks.to_string(), &job.nodes.join(",")]);
+            let (id, ranks, nodes) = (job.id.to_string(), job.ranks.to_string(), job.nodes.join(","));
+            let (lanes, roots) = lanes::cells(job);
+            table.row([&id, &job.name, &job.user, &ranks, &lanes, &roots, &nodes]);
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }

@@ -27,6 +27,9 @@ pub struct Explanation {
 pub struct HostedPart {
     /// The aggregation node's name.
     pub at: String,
+    /// The lane that the logical node belongs to, from 0.
+    #[serde(default)]
+    pub lane: u32,
     /// The logical node.
     pub part: NodePart,
 }
@@ -48,7 +51,7 @@ pub struct NodePart {
     pub payload_bytes_folded: u64,
     /// Who streams and who waits to; only at the root of the tree, where that is decided.
     pub contexts: Option<ContextsPart>,
-    /// Groups that fold here: first those that wait for something, then others, at most [`GROUPS_MAX`].
+    /// Groups that fold here, or those of the tag that was asked for: first those that wait for something, then others, at most [`GROUPS_MAX`].
     pub groups: Vec<GroupPart>,
 }
 
@@ -84,6 +87,12 @@ pub struct ContextsPart {
     /// How long each of `line` has waited, milliseconds.
     #[serde(default)]
     pub line_ms: Vec<u64>,
+    /// The tags of `held`.
+    #[serde(default)]
+    pub held_tags: Vec<u64>,
+    /// The tags of `line`.
+    #[serde(default)]
+    pub line_tags: Vec<u64>,
 }
 
 /// One group at one logical node.
@@ -97,8 +106,28 @@ pub struct GroupPart {
     pub members: RankList,
     /// Its right to stream.
     pub lease: LeaseState,
+    /// Whether the node only passes on what the group says: its vectors fold further down. Told where one group was asked for.
+    #[serde(default)]
+    pub relayed: bool,
+    /// What was folded of datagrams.
+    #[serde(default)]
+    pub datagrams: FoldsPart,
+    /// What was folded of streams.
+    #[serde(default)]
+    pub streams: FoldsPart,
     /// Children that others wait for.
     pub late: Vec<LatePart>,
+}
+
+/// Folds of one group at one node, of one path, since the group was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct FoldsPart {
+    /// How many: fragments or segments.
+    pub count: u64,
+    /// Bytes of their results.
+    pub bytes: u64,
+    /// Sum of the times from a first contribution to its fold, microseconds.
+    pub gathering_us: u64,
 }
 
 /// A group's right to stream, at one node.

@@ -69,6 +69,9 @@ pub enum NodeMessage {
     Explained {
         /// The job.
         job: JobId,
+        /// As in the question.
+        #[serde(default)]
+        group: Option<u64>,
         /// Its logical nodes here; none if it is not here.
         parts: Vec<NodePart>,
     },
@@ -112,5 +115,8 @@ pub enum ManagerMessage {
     Explain {
         /// The job.
         job: JobId,
+        /// The tag of the groups that this is about; without one those that fold at the node.
+        #[serde(default)]
+        group: Option<u64>,
     },
 }

@@ -10,7 +10,7 @@ use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
 use super::jobs::{Fallback, JobsReport, Names, PastJob};
 use super::tenant::{JobCharge, QueuedJob, TenantStatus};
-use crate::ids::JobId;
+use crate::ids::{JobId, NodeId};
 
 /// What a refused request wanted too much of, or what is missing for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
@@ -152,6 +152,32 @@ pub struct JobStatus {
     /// Whom it counts for, and what it takes where.
     #[serde(default)]
     pub charge: Option<JobCharge>,
+    /// Its lanes.
+    #[serde(default)]
+    pub lanes: Vec<LaneStatus>,
+}
+
+/// One lane of a job: a tree of logical nodes of its own.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct LaneStatus {
+    /// Which of the job's different trees it goes over, from 0.
+    pub tree: u32,
+    /// The aggregation node at the root of that tree.
+    pub root: String,
+    /// The first of its logical nodes, which are numbered on from there.
+    pub first: NodeId,
+    /// How many they are.
+    pub nodes: u32,
+    /// How much of a long vector it carries, beside the weights of the others.
+    pub weight: u32,
+}
+
+impl JobStatus {
+    /// The lane that a logical node belongs to.
+    pub fn lane_of(&self, node: NodeId) -> Option<usize> {
+        let has = |lane: &LaneStatus| (0..lane.nodes).contains(&u32::from(node.0).wrapping_sub(lane.first.0.into()));
+        self.lanes.iter().position(has)
+    }
 }
 
 /// The fabric at one moment.

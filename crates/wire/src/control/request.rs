@@ -114,11 +114,17 @@ pub enum Request {
     Explain {
         /// The job.
         job: JobId,
+        /// The tag of its groups that this is about; without one all of it.
+        #[serde(default)]
+        group: Option<u64>,
     },
     /// The same of the job of this program: of the one that runs, or else the last that ended or was refused.
     ExplainProgram {
         /// The program's name.
         name: String,
+        /// As above.
+        #[serde(default)]
+        group: Option<u64>,
     },
     /// Tell about every job, also those that ended and those that were refused. Answer: `Jobs`.
     Jobs,

@@ -1,0 +1,202 @@
+//! Groups of one tag: their trees, what they have folded, who is late, and their right to stream.
+
+use std::fmt::Write as _;
+
+use trib_control::clock::span;
+use trib_wire::RankList;
+use trib_wire::control::explanation::{ContextsPart, Explanation, FoldsPart, GroupPart, HostedPart};
+
+use super::{endings, head, lates, listed, name};
+use crate::table::Table;
+
+/// All groups of the job with this tag, one after the other: ranks may have made several with the same.
+pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
+    let Explanation { job, parts, silent } = explanation;
+    let mut text = head(job, now_ms);
+    let mut groups: Vec<&RankList> = Vec::new();
+    for group in parts.iter().flat_map(|hosted| &hosted.part.groups) {
+        if !groups.contains(&&group.members) {
+            groups.push(&group.members);
+        }
+    }
+    let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
+    for members in groups {
+        line(format_args!("\nGroup of ranks {members} (tag {tag})\n"));
+        let own = of_group(parts, members);
+        line(format_args!("{}", table(&own, job.lanes.len() > 1)));
+        let causes = causes(&own);
+        for cause in &causes {
+            line(format_args!("{cause}"));
+        }
+        if causes.is_empty() && silent.is_empty() {
+            line(format_args!("It waits for nothing: no rank has begun an operation of it that others have not."));
+        }
+    }
+    for name in silent {
+        line(format_args!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`"));
+    }
+    text
+}
+
+/// The nodes where the group of these members is, and there only this one.
+fn of_group(parts: &[HostedPart], members: &RankList) -> Vec<HostedPart> {
+    let mut own = parts.to_vec();
+    own.iter_mut().for_each(|hosted| hosted.part.groups.retain(|group| group.members == *members));
+    own.retain(|hosted| !hosted.part.groups.is_empty());
+    own
+}
+
+fn table(parts: &[HostedPart], has_lanes: bool) -> Table {
+    let mut heads = vec!["NODE", "AT", "PARENT", "GROUP", "DOES", "STREAM", "FOLDS", "BYTES", "APART", "LATE"];
+    if has_lanes {
+        heads.insert(2, "LANE");
+    }
+    let mut table = Table::new(heads);
+    for HostedPart { at, lane, part } in parts {
+        for group in &part.groups {
+            let late: Vec<String> = group.late.iter().map(|late| late.rank.0.to_string()).collect();
+            let FoldsPart { count, bytes, gathering_us } = folds(group);
+            let apart = gathering_us.checked_div(count).map_or_else(|| "-".to_owned(), |us| format!("{us} us"));
+            let mut row = vec![
+                part.node.to_string(),
+                at.clone(),
+                part.parent.map_or_else(|| "-".to_owned(), |parent| parent.to_string()),
+                group.index.to_string(),
+                if group.relayed { "passes on" } else { "folds" }.to_owned(),
+                group.lease.word().to_owned(),
+                count.to_string(),
+                bytes.to_string(),
+                apart,
+                if late.is_empty() { "-".to_owned() } else { late.join(",") },
+            ];
+            if has_lanes {
+                row.insert(2, lane.to_string());
+            }
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// Of both paths.
+fn folds(group: &GroupPart) -> FoldsPart {
+    let GroupPart { datagrams, streams, .. } = group;
+    FoldsPart {
+        count: datagrams.count + streams.count,
+        bytes: datagrams.bytes + streams.bytes,
+        gathering_us: datagrams.gathering_us + streams.gathering_us,
+    }
+}
+
+/// What the group has or waits for, a sentence each.
+fn causes(parts: &[HostedPart]) -> Vec<String> {
+    let of_node = |hosted: &HostedPart| {
+        let HostedPart { at, part, .. } = hosted;
+        let locks = part.contexts.iter().flat_map(|contexts| part.groups.iter().filter_map(|g| lock(at, g, contexts)));
+        [lates(at, part, parts), locks.collect(), endings(at, part)].concat()
+    };
+    parts.iter().flat_map(of_node).collect()
+}
+
+/// Whether the group holds a stream context or stands in line for one, at the node that decides.
+fn lock(at: &str, group: &GroupPart, contexts: &ContextsPart) -> Option<String> {
+    let ContextsPart { capacity, held, line, held_ms, line_ms, held_tags, .. } = contexts;
+    let age = |ages: &[u64], at: usize| ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
+    if let Some(place) = held.iter().position(|index| *index == group.index) {
+        let age = age(held_ms, place);
+        let waiting = line.len();
+        return Some(format!(
+            "{at}: the {} holds one of {capacity} stream contexts{age}; {waiting} in line",
+            name(group)
+        ));
+    }
+    let place = line.iter().position(|index| *index == group.index)?;
+    Some(format!(
+        "{at}: the {} is number {} in line{} for one of {capacity} stream contexts, held by {} (more at once: TRIB_QUOTA=streams=N)",
+        name(group),
+        place + 1,
+        age(line_ms, place),
+        listed(held, held_tags, held_ms)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::control::explanation::{LatePart, LeaseState, NodePart};
+    use trib_wire::ids::{ChildIndex, NodeId, Rank};
+
+    use super::*;
+
+    fn group(index: u32, ranks: u32, relayed: bool) -> GroupPart {
+        GroupPart {
+            index,
+            tag: 42,
+            members: RankList::world(ranks),
+            lease: LeaseState::None,
+            relayed,
+            datagrams: FoldsPart { count: 3, bytes: 30, gathering_us: 90 },
+            streams: FoldsPart { count: 1, bytes: 70, gathering_us: 30 },
+            late: Vec::new(),
+        }
+    }
+
+    fn hosted(at: &str, node: u16, lane: u32, groups: Vec<GroupPart>) -> HostedPart {
+        let part = NodePart {
+            node: NodeId(node),
+            parent: None,
+            children: Vec::new(),
+            groups_alive: 1,
+            buffers_held: 0,
+            payload_bytes_folded: 0,
+            contexts: None,
+            groups,
+        };
+        HostedPart { at: at.into(), lane, part }
+    }
+
+    fn explained(parts: Vec<HostedPart>) -> String {
+        let job = serde_json::json!({ "id": 7, "name": "p", "user": "u", "ranks": 4, "nodes": [], "since": 0 });
+        let job = serde_json::from_value(job).unwrap();
+        text(&Explanation { job, parts, silent: Vec::new() }, 42, 1_000)
+    }
+
+    #[test]
+    fn groups_of_one_tag_are_told_apart_by_their_members() {
+        let spine = hosted("spine", 0, 0, vec![group(5, 4, false), group(6, 2, true)]);
+        let leaf = hosted("leaf0", 1, 0, vec![group(0, 4, false), group(1, 2, false)]);
+        let told = explained(vec![spine, leaf]);
+        let sections: Vec<&str> = told.split("\nGroup of ranks ").skip(1).collect();
+        assert_eq!(sections.len(), 2, "{told}");
+        assert!(sections[0].starts_with("0-3 (tag 42)\n") && !sections[0].contains("passes on"), "{told}");
+        assert!(sections[1].starts_with("0-1 (tag 42)\n") && sections[1].contains("passes on"), "{told}");
+        for word in [" 4 ", " 100 ", "30 us", "It waits for nothing"] {
+            assert!(sections.iter().all(|section| section.contains(word)), "{word} is missing in {told}");
+        }
+    }
+
+    #[test]
+    fn the_group_is_found_among_those_that_stream_and_those_in_line() {
+        let contexts = |held: u32, line: u32| ContextsPart {
+            capacity: 1,
+            held: vec![held],
+            line: vec![9, line],
+            held_ms: vec![7_000],
+            line_ms: vec![65_000, 300],
+            held_tags: vec![11],
+            line_tags: vec![12, 42],
+        };
+        let mut spine = hosted("spine", 0, 0, vec![group(5, 4, false)]);
+        spine.part.contexts = Some(contexts(5, 1));
+        let holds = explained(vec![spine.clone()]);
+        assert!(
+            holds.contains("spine: the group of ranks 0-3 (tag 42) holds one of 1 stream contexts for 7 s; 2 in line"),
+            "{holds}"
+        );
+        spine.part.contexts = Some(contexts(1, 5));
+        spine.part.groups[0].late =
+            vec![LatePart { child: ChildIndex(1), rank: Rank(3), ranks: 1, operation: 57, streamed: false }];
+        let waits = explained(vec![spine]);
+        let line = "is number 2 in line for 300 ms for one of 1 stream contexts, held by group 1 (tag 11) for 7 s";
+        assert!(waits.contains(line) && waits.contains("waits for rank 3 to come to its operation 57"), "{waits}");
+    }
+}
