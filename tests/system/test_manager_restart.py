@@ -41,6 +41,11 @@ class Kept(Watched):
         command = [TRIB, "status", "--json", "--manager", self.manager]
         return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
 
+    def past(self):
+        command = [TRIB, "jobs", "--all", "--json", "--manager", self.manager]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        return [(job["id"], str(job["outcome"]), job["ended_ms"]) for job in json.loads(done.stdout)["past"]]
+
     def jobs(self):
         return [(job["id"], job["adopted"]) for job in self.status()["jobs"]]
 
@@ -65,6 +70,13 @@ class Restart(unittest.TestCase):
             wait_until(lambda: all(node["connected"] for node in fabric.status()["nodes"]), 30, "all nodes are back")
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [9], "iterations": 5}) as ranks:
                 self.assertEqual(len(ranks.results(60)), 4)
+            # How it ended was written with its end, so the next manager knows it.
+            wait_until(lambda: len(fabric.past()) == 2, 30, "both jobs have ended")
+            told = fabric.past()
+            fabric.kill_manager()
+            fabric.start_manager()
+            self.assertEqual(fabric.past(), told)
+            self.assertEqual(told[0][0], job)
 
     def test_a_manager_that_dies_loses_no_job(self):
         with Kept() as fabric:

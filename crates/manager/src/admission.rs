@@ -141,7 +141,7 @@ fn attempt(
         session.forget(job);
     }
     if !matches!(installed, Ok(true)) {
-        forget(fabric, job);
+        forget(fabric, job, None);
         // Nobody is connected there, and a node that did not install it will not say that it left.
         fabric.tenancy.release(job);
         return installed.map(|_| None);
@@ -155,15 +155,16 @@ fn attempt(
 
 /// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.
 pub(crate) fn end(fabric: &Fabric, job: JobId, how: JobEnd) {
-    if let Some(status) = forget(fabric, job) {
-        tracing::info!(job = job.0, name = status.name, how = how.word(), "job ended");
-        fabric.past.ended(status, how);
+    let word = how.word();
+    if let Some(status) = forget(fabric, job, Some(how)) {
+        tracing::info!(job = job.0, name = status.name, how = word, "job ended");
     }
 }
 
-/// The job is no more, here and at its nodes; gives what it was.
-fn forget(fabric: &Fabric, job: JobId) -> Option<JobStatus> {
-    let status = fabric.jobs.leave(job)?;
+/// The job is no more, here and at its nodes; gives what it was. One that has run is remembered with `how` it ended.
+fn forget(fabric: &Fabric, job: JobId, how: Option<JobEnd>) -> Option<JobStatus> {
+    let remember = |status: &JobStatus| how.map(|how| fabric.past.ended(status.clone(), how));
+    let status = fabric.jobs.leave(job, remember)?;
     fabric.trees.release(job);
     fabric.tenancy.end(job);
     fabric.registry.end_job(job, &status.nodes);

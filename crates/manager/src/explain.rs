@@ -85,7 +85,7 @@ fn no_group(job: JobId, tag: u64, silent: &[String]) -> Refusal {
 
 fn unknown(fabric: &Fabric, what: &str) -> Refusal {
     let text = format!(
-        "the manager knows no {what}: it ended before the manager started or too long ago to be remembered, or it never \
+        "the manager knows no {what}: it ended too long ago to be remembered, or, where the manager has no --state, before it started, or it never \
          asked. A program that was started without TRIB_MANAGER, with TRIB_MPI=off, or that did not reach the manager leaves \
          no trace here, only on its own stderr; `trib jobs --all` lists what is known"
     );

@@ -39,10 +39,16 @@ impl Fabric {
                 trees.adopt(&topology, job.id, footprint);
             }
         }
-        let jobs = Jobs::new(store, kept).map_err(Error::Random)?;
+        let store = store.map(Arc::new);
+        let remembered = kept.past.clone();
+        let jobs = Jobs::new(store.clone(), kept).map_err(Error::Random)?;
+        let (past, old) = Past::new(remembered, store.as_ref()).map_err(Error::Thread)?;
+        if let Some(store) = store.filter(|_| !old.is_empty()) {
+            store.trim(&old).map_err(Error::State)?;
+        }
         let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
         let (registry, rendezvous, ledger) = (Arc::default(), Rendezvous::default(), Ledger::default());
-        let (past, started_ms) = (Past::default(), unix_ms());
+        let started_ms = unix_ms();
         Ok(Fabric { topology, registry, jobs, tenancy, trees, rendezvous, ledger, past, started_ms })
     }
 

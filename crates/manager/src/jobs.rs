@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
 use trib_topology::trees::Footprint;
@@ -22,7 +22,7 @@ use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::JobId;
 
 use crate::names::cut;
-use crate::past::STORY_MAX;
+use crate::past::{Entry as PastEntry, STORY_MAX};
 use crate::refuse::{lasting, refuse, too_much};
 use crate::secret;
 use crate::store::{Kept, Store};
@@ -33,7 +33,7 @@ pub(crate) const JOBS_MAX: usize = 4096;
 /// The table of jobs.
 pub(crate) struct Jobs {
     table: Mutex<Table>,
-    store: Option<Store>,
+    store: Option<Arc<Store>>,
     /// Since when the store cannot be written, milliseconds since 1970-01-01 UTC; 0: it can.
     failing_ms: AtomicU64,
 }
@@ -54,9 +54,10 @@ struct Entry {
 impl Jobs {
     /// The jobs that the store kept, adopted; without a store none. Numbers of the first manager start anywhere: without a
     /// store it must not give a number that nodes still know from its predecessor.
-    pub(crate) fn new(store: Option<Store>, kept: Kept) -> io::Result<Self> {
+    pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> io::Result<Self> {
         let random = secret::random().map(u32::from_le_bytes)?;
-        let Kept { last, jobs, .. } = kept;
+        let Kept { last, jobs, past, .. } = kept;
+        let last = past.jobs.iter().fold(last, |last, job| later(last, job.id));
         let mut table = Table { last: if last == 0 { random } else { last }, live: BTreeMap::new(), order: Vec::new() };
         for job in jobs {
             table.order.push(job.id);
@@ -103,10 +104,11 @@ impl Jobs {
         entry.map(|entry| entry.status.fallback = Some(fallback)).is_some()
     }
 
-    /// Forgets a job; gives what it was.
-    pub(crate) fn leave(&self, id: JobId) -> Option<JobStatus> {
+    /// Forgets a job; gives what it was. What there is to `remember` of it is written with that.
+    pub(crate) fn leave(&self, id: JobId, remember: impl FnOnce(&JobStatus) -> Option<PastEntry>) -> Option<JobStatus> {
         let left = self.lock().remove(id)?;
-        if let Some(Err(error)) = self.store.as_ref().map(|store| store.forget(id)) {
+        let ended = remember(&left);
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.forget(id, ended.as_ref())) {
             // The next manager adopts it, and its nodes will say that it is gone.
             tracing::warn!(job = id.0, %error, "a job that ended stays in the file");
         }
@@ -209,6 +211,11 @@ impl Table {
     }
 }
 
+/// The later of two numbers, which wrap; 0 is none.
+fn later(last: u32, other: JobId) -> u32 {
+    if last == 0 || other.0.wrapping_sub(last) < 1 << 31 { other.0 } else { last }
+}
+
 #[cfg(test)]
 mod tests {
     use trib_wire::control::jobs::Names;
@@ -247,9 +254,15 @@ mod tests {
         assert_eq!(ids, [u32::MAX, 1, 2]);
         let order: Vec<u32> = jobs.list().iter().map(|job| job.id.0).collect();
         assert_eq!(order, ids);
-        assert_eq!(jobs.leave(JobId(1)).unwrap().id, JobId(1));
-        assert_eq!(jobs.leave(JobId(1)), None);
+        assert_eq!(jobs.leave(JobId(1), |_| None).unwrap().id, JobId(1));
+        assert_eq!(jobs.leave(JobId(1), |_| None), None);
         assert_eq!(jobs.list().len(), 2);
+    }
+
+    #[test]
+    fn a_request_that_was_refused_keeps_its_number_over_a_restart() {
+        assert_eq!([later(7, JobId(9)), later(9, JobId(7)), later(0, JobId(5))], [9, 9, 5]);
+        assert_eq!([later(u32::MAX, JobId(2)), later(2, JobId(u32::MAX))], [2, 2]);
     }
 
     #[test]
@@ -270,7 +283,7 @@ mod tests {
         let open = || {
             let store = Store::open(&path).unwrap();
             let kept = store.load().unwrap();
-            Jobs::new(Some(store), kept).unwrap()
+            Jobs::new(Some(Arc::new(store)), kept).unwrap()
         };
         let ids: Vec<JobId> = {
             let jobs = open();
@@ -282,9 +295,9 @@ mod tests {
         assert_eq!(own.0, ids[2].0.wrapping_add(1));
         assert_eq!(jobs.hosted("a", &ids[..2]), []);
         assert_eq!(jobs.hosted("b", &ids[..1]), [ids[2]]);
-        assert!(jobs.leave(ids[2]).is_some());
+        assert!(jobs.leave(ids[2], |_| None).is_some());
         assert_eq!(jobs.left("a", ids[1]), [ids[1]]);
-        assert!(jobs.leave(ids[1]).is_some());
+        assert!(jobs.leave(ids[1], |_| None).is_some());
         assert_eq!(jobs.left("a", own), []);
         assert_eq!(jobs.give_up(&BTreeSet::from(["a".into()])), []);
         drop(jobs);

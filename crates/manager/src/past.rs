@@ -1,10 +1,11 @@
-//! Jobs that ended and requests that were refused: the newest of each, as long as this manager runs.
+//! Jobs that ended and requests that were refused: the newest of each, also of earlier managers with the same file.
 //!
 //! Both have a ring of their own, so that a program that asks again and again in vain does not drive out what ended; and what
 //! is refused again for the same reason counts on and takes no room. What is kept of one is bounded, whatever was asked.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
 use trib_wire::control::jobs::{JobEnd, Names, PastJob};
@@ -12,11 +13,34 @@ use trib_wire::control::reply::{JobStatus, Refusal};
 use trib_wire::control::request::{Attachment, JobRequest};
 use trib_wire::ids::JobId;
 
+use self::keeper::Keeper;
 use crate::names::{cut, names};
+use crate::store::Store;
+
+mod keeper;
 
 /// What was.
 #[derive(Default)]
-pub(crate) struct Past(Mutex<Rings>);
+pub(crate) struct Past {
+    rings: Mutex<Rings>,
+    keeper: Option<Keeper>,
+}
+
+/// A change of what is remembered, for the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    /// What is new, or known better.
+    pub(crate) job: PastJob,
+    /// What is forgotten for it, of the same kind.
+    pub(crate) forgotten: Option<JobId>,
+}
+
+/// What an earlier manager remembered.
+#[derive(Clone, Default)]
+pub(crate) struct Remembered {
+    /// All of it, whatever its order.
+    pub(crate) jobs: Vec<PastJob>,
+}
 
 #[derive(Default)]
 struct Rings {
@@ -26,8 +50,19 @@ struct Rings {
 }
 
 impl Past {
-    /// A job has ended.
-    pub(crate) fn ended(&self, job: JobStatus, outcome: JobEnd) {
+    /// What was remembered, to be kept on in the same file; gives what is too much of it.
+    pub(crate) fn new(remembered: Remembered, store: Option<&Arc<Store>>) -> io::Result<(Past, Vec<PastJob>)> {
+        let keeper = store.map(|store| Keeper::start(store.clone())).transpose()?;
+        let mut jobs = remembered.jobs;
+        jobs.sort_by_key(|job| job.ended_ms);
+        let (refused, ended): (Vec<_>, Vec<_>) = jobs.into_iter().partition(PastJob::is_refused);
+        let mut rings = Rings { ended: ended.into(), refused: refused.into(), forgotten: 0 };
+        let old = rings.trim();
+        Ok((Past { rings: Mutex::new(rings), keeper }, old))
+    }
+
+    /// A job has ended. What the file is to be told of it is for whoever tells it that the job is gone.
+    pub(crate) fn ended(&self, job: JobStatus, outcome: JobEnd) -> Entry {
         let outcome = match outcome {
             JobEnd::GivenUp { why } => JobEnd::GivenUp { why: cut(&why, STORY_MAX) },
             other => other,
@@ -37,21 +72,30 @@ impl Past {
         let (began_ms, ended_ms) = (since * 1000, unix_ms());
         let job = PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, times: 1, outcome, fallback };
         let mut rings = self.lock();
-        rings.ended.push_back(job);
-        rings.trim();
+        rings.ended.push_back(job.clone());
+        Entry { job, forgotten: rings.trim().pop().map(|old| old.id) }
     }
 
     /// A request for a job was refused; gives the number under which that is known.
     pub(crate) fn refused(&self, id: JobId, request: &JobRequest, refusal: &Refusal) -> JobId {
         let JobRequest { hosts, name, user, .. } = request;
         let ranks = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
-        self.lock().refuse(request_of(id, (name, user), ranks, names(hosts), refusal))
+        self.refuse(request_of(id, (name, user), ranks, names(hosts), refusal))
     }
 
     /// Ranks on these hosts were refused before it was known what their program asks for; one of them is `rank`.
     pub(crate) fn refused_ranks(&self, id: JobId, rank: &Attachment, hosts: &[String], refusal: &Refusal) -> JobId {
         let Attachment { size, name, user, .. } = rank;
-        self.lock().refuse(request_of(id, (name, user), *size, names(hosts), refusal))
+        self.refuse(request_of(id, (name, user), *size, names(hosts), refusal))
+    }
+
+    fn refuse(&self, job: PastJob) -> JobId {
+        let entry = self.lock().refuse(job);
+        let id = entry.job.id;
+        if let Some(keeper) = &self.keeper {
+            keeper.keep(entry);
+        }
+        id
     }
 
     /// The job or request of this number.
@@ -79,7 +123,7 @@ impl Past {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,24 +132,24 @@ impl Rings {
         self.ended.iter().chain(&self.refused)
     }
 
-    fn refuse(&mut self, mut job: PastJob) -> JobId {
+    fn refuse(&mut self, mut job: PastJob) -> Entry {
         if let Some(at) = self.refused.iter().position(|known| is_same(known, &job)) {
             let known = self.refused.remove(at).expect("it was found there");
             (job.id, job.began_ms, job.times) = (known.id, known.began_ms, known.times.saturating_add(1));
         }
-        let id = job.id;
-        self.refused.push_back(job);
-        self.trim();
-        id
+        self.refused.push_back(job.clone());
+        Entry { job, forgotten: self.trim().pop().map(|old| old.id) }
     }
 
-    fn trim(&mut self) {
+    /// Forgets what is too much, and gives it.
+    fn trim(&mut self) -> Vec<PastJob> {
+        let mut old = Vec::new();
         for ring in [&mut self.ended, &mut self.refused] {
-            while ring.len() > RING {
-                ring.pop_front();
-                self.forgotten += 1;
-            }
+            let more = ring.len().saturating_sub(RING);
+            old.extend(ring.drain(..more));
         }
+        self.forgotten += old.len() as u64;
+        old
     }
 }
 

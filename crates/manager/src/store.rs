@@ -1,7 +1,7 @@
-//! The admitted jobs, kept in a file: a manager that is killed and started again goes on where it was.
+//! The admitted jobs, and those that were, kept in a file: a manager that is killed and started again goes on where it was.
 //!
 //! An embedded database does the writing (redb): a job is in the file before its ticket leaves the manager, and a
-//! kill at any moment leaves either the state before or the state after. What it holds is what the status shows, and what
+//! kill at any moment leaves either the state before or the state after. How a job ended is written with its end, at no cost of its own. What it holds is what the status shows, and what
 //! the job's tree takes of the fabric; keys of jobs stay with ranks and nodes.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 use redb::{Database, ReadableDatabase as _, ReadableTable, TableDefinition};
 use serde::de::DeserializeOwned;
 use trib_topology::trees::Footprint;
+use trib_wire::control::jobs::PastJob;
 use trib_wire::control::reply::JobStatus;
 use trib_wire::ids::JobId;
+
+use crate::past::{Entry, Remembered};
 
 /// The file.
 pub(crate) struct Store {
@@ -37,6 +40,8 @@ pub(crate) struct Kept {
     pub(crate) jobs: Vec<JobStatus>,
     /// What their trees take, of those that were planned in a graph.
     pub(crate) footprints: BTreeMap<JobId, Footprint>,
+    /// Jobs that ended and requests that were refused.
+    pub(crate) past: Remembered,
 }
 
 impl Store {
@@ -58,7 +63,10 @@ impl Store {
             let jobs = records(&transaction.open_table(JOBS)?)?.into_iter().map(|(_, job)| job).collect();
             let footprints = records(&transaction.open_table(FOOTPRINTS)?)?;
             let footprints = footprints.into_iter().map(|(id, footprint)| (JobId(id), footprint)).collect();
-            Ok(Kept { last, jobs, footprints })
+            let mut past = records(&transaction.open_table(ENDED)?)?;
+            past.extend(records(&transaction.open_table(REFUSED)?)?);
+            let past = Remembered { jobs: past.into_iter().map(|(_, job)| job).collect() };
+            Ok(Kept { last, jobs, footprints, past })
         };
         read().map_err(|error| self.wrong("read", &error.to_string()))
     }
@@ -77,12 +85,27 @@ impl Store {
         })
     }
 
-    /// Forgets a job.
-    pub(crate) fn forget(&self, job: JobId) -> Result<(), StoreError> {
+    /// Forgets a job, and remembers how it ended, if it ever ran.
+    pub(crate) fn forget(&self, job: JobId, ended: Option<&Entry>) -> Result<(), StoreError> {
         self.write("write", |tables| {
             tables.jobs.remove(job.0)?;
             tables.footprints.remove(job.0)?;
-            Ok(())
+            ended.into_iter().try_for_each(|entry| tables.remember(entry))
+        })
+    }
+
+    /// Remembers what ended or was refused, each later one in the place of an earlier one.
+    pub(crate) fn remember(&self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.write("write", |tables| entries.iter().try_for_each(|entry| tables.remember(entry)))
+    }
+
+    /// Forgets what is no longer remembered.
+    pub(crate) fn trim(&self, old: &[PastJob]) -> Result<(), StoreError> {
+        self.write("write", |tables| {
+            old.iter().try_for_each(|job| {
+                let table = if job.is_refused() { &mut tables.refused } else { &mut tables.ended };
+                table.remove(job.id.0).map(drop)
+            })
         })
     }
 
@@ -90,7 +113,9 @@ impl Store {
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
             let (jobs, footprints) = (transaction.open_table(JOBS)?, transaction.open_table(FOOTPRINTS)?);
-            change(&mut Tables { jobs, footprints, numbers: transaction.open_table(NUMBERS)? })?;
+            let (ended, refused) = (transaction.open_table(ENDED)?, transaction.open_table(REFUSED)?);
+            let numbers = transaction.open_table(NUMBERS)?;
+            change(&mut Tables { jobs, footprints, ended, refused, numbers })?;
             Ok(transaction.commit()?)
         };
         write().map_err(|error| self.wrong(what, &error.to_string()))
@@ -118,7 +143,21 @@ fn records<T: DeserializeOwned>(table: &impl ReadableTable<u32, &'static [u8]>) 
 struct Tables<'t> {
     jobs: redb::Table<'t, u32, &'static [u8]>,
     footprints: redb::Table<'t, u32, &'static [u8]>,
+    ended: redb::Table<'t, u32, &'static [u8]>,
+    refused: redb::Table<'t, u32, &'static [u8]>,
     numbers: redb::Table<'t, &'static str, u32>,
+}
+
+impl Tables<'_> {
+    fn remember(&mut self, entry: &Entry) -> Changed {
+        let table = if entry.job.is_refused() { &mut self.refused } else { &mut self.ended };
+        let record = serde_json::to_vec(&entry.job).expect("a job has string keys only");
+        table.insert(entry.job.id.0, record.as_slice())?;
+        if let Some(old) = entry.forgotten {
+            table.remove(old.0)?;
+        }
+        Ok(())
+    }
 }
 
 type Changed = Result<(), redb::StorageError>;
@@ -128,13 +167,17 @@ type Done = Result<(), StoreError>;
 const JOBS: TableDefinition<u32, &[u8]> = TableDefinition::new("jobs");
 /// Job number to what its tree takes as JSON.
 const FOOTPRINTS: TableDefinition<u32, &[u8]> = TableDefinition::new("footprints");
+/// Job number to how it ended as JSON.
+const ENDED: TableDefinition<u32, &[u8]> = TableDefinition::new("ended jobs");
+/// The number of a refused request to what is known of it as JSON.
+const REFUSED: TableDefinition<u32, &[u8]> = TableDefinition::new("refused requests");
 const NUMBERS: TableDefinition<&str, u32> = TableDefinition::new("numbers");
 const LAST: &str = "last job";
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::jobs::Names;
-    use trib_wire::control::reply::LaneStatus;
+    use trib_wire::control::jobs::{JobEnd, Names};
+    use trib_wire::control::reply::{LaneStatus, Resource};
     use trib_wire::control::tenant::JobCharge;
     use trib_wire::ids::NodeId;
 
@@ -156,6 +199,18 @@ mod tests {
         JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge, lanes }
     }
 
+    fn refused() -> JobEnd {
+        JobEnd::Refused(crate::refuse::refuse(Resource::Node, Some("leaf0"), "leaf0 is away"))
+    }
+
+    fn entry(id: u32, outcome: JobEnd, forgotten: Option<u32>) -> Entry {
+        let JobStatus { name, user, ranks, hosts, root, .. } = job(id);
+        let (began_ms, ended_ms, times, fallback) = (5_000, 6_000, 1, None);
+        let id = JobId(id);
+        let job = PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, times, outcome, fallback };
+        Entry { job, forgotten: forgotten.map(JobId) }
+    }
+
     #[test]
     fn what_was_kept_is_there_after_another_start() {
         let folder = std::env::temp_dir().join(format!("trib-store-{}", std::process::id()));
@@ -168,13 +223,18 @@ mod tests {
             assert_eq!((store.load().unwrap().last, store.load().unwrap().jobs.len()), (0, 0));
             // A number may be given before another and kept after it.
             [7, 9, 8].map(job).iter().for_each(|job| store.keep(job, Some(&footprint), 9).unwrap());
-            store.forget(JobId(8)).unwrap();
+            store.forget(JobId(8), Some(&entry(8, JobEnd::Lost, None))).unwrap();
+            store
+                .remember(&[entry(4, refused(), None), entry(5, refused(), Some(4)), entry(6, JobEnd::Ended, None)])
+                .unwrap();
+            store.trim(&[entry(6, JobEnd::Ended, None).job]).unwrap();
             let second = Store::open(&path).map(drop).unwrap_err().to_string();
             assert!(second.contains(path.to_str().unwrap()), "{second}");
         }
         let kept = Store::open(&path).unwrap().load().unwrap();
         assert_eq!((kept.last, kept.jobs), (9, vec![job(7), job(9)]));
         assert_eq!(kept.footprints, BTreeMap::from([(JobId(7), footprint.clone()), (JobId(9), footprint)]));
+        assert_eq!(kept.past.jobs, [entry(8, JobEnd::Lost, None).job, entry(5, refused(), None).job]);
         std::fs::write(&path, b"not a database").unwrap();
         assert!(Store::open(&path).is_err());
         std::fs::remove_dir_all(folder).unwrap();

@@ -135,3 +135,36 @@ proptest! {
         prop_assert_eq!(forgotten as usize, ended.len() - newest.len());
     }
 }
+
+#[test]
+fn what_was_is_known_to_the_next_manager_and_no_more_of_it_than_before() {
+    let path = std::env::temp_dir().join(format!("trib-past-{}", std::process::id()));
+    let open = || {
+        let store = Arc::new(Store::open(&path).unwrap());
+        let kept = store.load().unwrap();
+        let (past, old) = Past::new(kept.past, Some(&store)).unwrap();
+        store.trim(&old).unwrap();
+        (store, past)
+    };
+    let told = {
+        let (store, past) = open();
+        // More than fit, of which some are refused again and so are the newest.
+        for n in 1..=RING as u32 + 9 {
+            past.refused(JobId(n), &request(&n.to_string(), 1), &refuse(Resource::Host, None, "no"));
+        }
+        past.refused(JobId(9_999), &request("11", 1), &refuse(Resource::Host, None, "no"));
+        let entries =
+            [(7_001, JobEnd::Ended), (7_002, JobEnd::Lost)].map(|(id, how)| past.ended(status(id, "train"), how));
+        store.remember(&entries).unwrap();
+        past.list().0
+    };
+    let ids =
+        |list: &[PastJob]| list.iter().map(|job| (job.id.0, job.times)).collect::<std::collections::BTreeSet<_>>();
+    let (_store, past) = open();
+    assert_eq!(ids(&past.list().0), ids(&told));
+    assert_eq!((past.list().0.len(), past.get(JobId(11)).unwrap().times), (RING + 2, 2));
+    assert_eq!(past.get(JobId(7_002)).unwrap().outcome, JobEnd::Lost);
+    drop(past);
+    drop(_store);
+    std::fs::remove_file(path).unwrap();
+}

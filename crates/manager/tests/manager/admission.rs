@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Fabric, Manner, eventually};
 use trib_control::clock::unix_ms;
 use trib_wire::control::job::{ChildKind, Placement};
-use trib_wire::control::node::ManagerMessage;
+use trib_wire::control::node::{ManagerMessage, NodeMessage};
 use trib_wire::control::reply::{Refusal, Reply, Resource};
 use trib_wire::control::request::{QuotaAsk, Request};
 use trib_wire::ids::{ChildIndex, JobId, NodeId, Rank};

@@ -209,6 +209,26 @@ fn one_group_is_asked_for_by_its_tag_and_an_unknown_one_is_refused() {
     }
 }
 
+#[test]
+fn the_next_manager_remembers_what_was() {
+    let (mut fabric, nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let job = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
+    user.ask(&Request::EndJob { job, why: None });
+    let too_much = QuotaAsk { groups: Some(21), ..QuotaAsk::default() };
+    (0..2).for_each(|_| drop(user.job(&["h0"], too_much.clone()).unwrap_err()));
+    let told = past(&fabric);
+    assert_eq!((told.len(), told[1].times), (2, 2));
+    drop((user, nodes));
+    fabric.stop_manager();
+    fabric.start_manager();
+    assert_eq!(past(&fabric), told);
+    // Nobody gets a number that stands for something else.
+    let _leaf0 = fabric.node("leaf0", Manner::Installs);
+    let next = fabric.user().job(&["h0"], QuotaAsk::default()).unwrap().job;
+    assert!(told.iter().all(|known| known.id != next), "{next}");
+}
+
 fn part_with_group(tag: u64) -> NodePart {
     let group = GroupPart {
         index: 3,

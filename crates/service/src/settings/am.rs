@@ -80,7 +80,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::File,
         default: Default::Off,
         unit: "",
-        meaning: "Where to keep the admitted jobs: a manager that is killed and started again knows them",
+        meaning: "Where to keep the admitted jobs, and those that were: a manager that is killed and started again knows them",
         example: "/var/lib/tributary/am.jobs",
     },
     Setting {

@@ -22,7 +22,7 @@ use crate::table::Table;
 /// States: `running`; `idle`, nothing was folded for ten seconds; `waiting`, no rank is connected; `fallback`, its program says
 /// that it goes on without the tree; `unknown`, none of its nodes answers. Of the past: `ended`; `lost`, rank 0's connection closed
 /// without a word; `left`, an earlier manager's that its nodes have no more; `given_up`, admitted but its ranks could not use it; and
-/// `refused`. The manager remembers the last 512 that ended and the last 512 that were refused, as long as it runs. A program
+/// `refused`. The manager remembers the last 512 that ended and the last 512 that were refused; with --state the next one does, too. A program
 /// that never asked it is in no list.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

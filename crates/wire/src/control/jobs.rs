@@ -129,6 +129,13 @@ pub struct PastJob {
     pub fallback: Option<Fallback>,
 }
 
+impl PastJob {
+    /// Whether it is a request that was refused, else a job that ended.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.outcome, JobEnd::Refused(_))
+    }
+}
+
 /// How a job ended.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
