@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Map: `table` (what is supported), `dispatch` (entry points and choice of the path), `simd` (kernels),
-//! `element`, `operator` and `pair` (what they compute), `environment` (rounding mode and denormals of the
+//! `element`, `operator`, `pair` and `joint` (what they compute), `environment` (rounding mode and denormals of the
 //! calling thread), `error`, [`reference`](mod@reference) (the naive oracle), [`bandwidth`] (kernels
 //! against memory speed).
 //!
@@ -40,6 +40,7 @@ mod dispatch;
 mod element;
 mod environment;
 mod error;
+mod joint;
 mod operator;
 mod pair;
 pub mod reference;

@@ -45,9 +45,9 @@ unsafe impl<V: Bits, I: Bits> Element for Pair<V, I> {
 #[derive(Clone, Copy)]
 pub(crate) struct Order {
     /// Flipped in values: with it the winner's is the larger one, both taken as signed.
-    value: u64,
+    pub(crate) value: u64,
     /// Flipped in indices: with it they compare as signed numbers do.
-    index: u64,
+    pub(crate) index: u64,
     /// Of floats: the magnitude above which there are no numbers.
     infinity: u64,
     /// Of floats: what stands for all that is not a number.

@@ -22,6 +22,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use crate::element::{Element, Unaligned, elements, elements_mut};
+use crate::joint::{Joint, Larger};
 use crate::operator::Op;
 use crate::pair::{Bits, Located, Order, Pair};
 use lanes::Lanes;
@@ -100,34 +101,50 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// Those of numbers.
     pub(crate) const fn of<E: Element, O: Op<E::Wide>>() -> Kernels {
-        Kernels::on_each::<Plain<E, O>, E::Avx<O>>()
+        Kernels::on_each::<Plain<E, O>, E::Avx<O>, E::Avx<O>>()
     }
 
     /// Those of pairs of numbers with these bits, the value a float or not. Pairs of 16 bytes the compiler vectorises better by itself,
-    /// and those of 9 bytes nothing does.
+    /// and those of 9 bytes nothing does; integers of 10 bytes only AVX-512 gains by.
     pub(crate) const fn of_pairs<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
+        match (FLOAT, size_of::<V>(), size_of::<I>()) {
+            (false, 1, 1) => return Kernels::of::<Joint<u16>, Larger<u16>>(),
+            (false, 2, 2) => return Kernels::of::<Joint<u32>, Larger<u32>>(),
+            (false, 4, 4) => return Kernels::of::<Joint<u64>, Larger<u64>>(),
+            _ => {}
+        }
         match size_of::<Pair<V, I>>() {
-            2 | 4 => Kernels::in_groups::<1, V, I, FLOAT>(),
+            4 => Kernels::in_groups::<1, V, I, FLOAT>(),
             8 => Kernels::in_groups::<2, V, I, FLOAT>(),
             3 | 6 | 12 => Kernels::in_groups::<3, V, I, FLOAT>(),
-            5 | 10 => Kernels::in_groups::<5, V, I, FLOAT>(),
+            5 => Kernels::in_groups::<5, V, I, FLOAT>(),
+            10 if FLOAT => Kernels::in_groups::<5, V, I, FLOAT>(),
+            10 => Kernels::on_each::<
+                Plain<Pair<V, I>, Located<V, I, FLOAT>>,
+                Plain<Pair<V, I>, Located<V, I, FLOAT>>,
+                Lanes<5, V, I, Located<V, I, FLOAT>>,
+            >(),
             _ => Kernels::of::<Pair<V, I>, Located<V, I, FLOAT>>(),
         }
     }
 
     /// Without AVX, taking groups apart costs more than it saves.
     const fn in_groups<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
-        Kernels::on_each::<Plain<Pair<V, I>, Located<V, I, FLOAT>>, Lanes<W, V, I, Located<V, I, FLOAT>>>()
+        Kernels::on_each::<
+            Plain<Pair<V, I>, Located<V, I, FLOAT>>,
+            Lanes<W, V, I, Located<V, I, FLOAT>>,
+            Lanes<W, V, I, Located<V, I, FLOAT>>,
+        >()
     }
 
-    /// One kernel for what every processor has, one for AVX2 and AVX-512.
-    const fn on_each<Portable: Kernel, Avx: Kernel>() -> Kernels {
+    /// One kernel for what every processor has, one for AVX2, one for AVX-512.
+    const fn on_each<Portable: Kernel, Avx2: Kernel, Avx512: Kernel>() -> Kernels {
         Kernels {
             portable: fold_portable::<Portable>,
             #[cfg(target_arch = "x86_64")]
-            avx2: fold_avx2::<Avx>,
+            avx2: fold_avx2::<Avx2>,
             #[cfg(target_arch = "x86_64")]
-            avx512: fold_avx512::<Avx>,
+            avx512: fold_avx512::<Avx512>,
         }
     }
 
