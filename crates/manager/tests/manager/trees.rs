@@ -105,7 +105,7 @@ fn a_job_goes_around_a_node_that_is_connected_and_does_not_answer() {
     assert!(took < Duration::from_secs(5), "{took:?}");
     let (root, around, took) = job(&["a1", "b1"]);
     assert_eq!((root.as_str(), around.len()), ("spine1", 1));
-    assert!(took < Duration::from_secs(1), "{took:?}: nobody waits for it again");
+    assert!(took < Duration::from_secs(2), "{took:?}: nobody waits for it again");
     let silent =
         |name| other.status().nodes.into_iter().any(|node| node.name == name && node.silent_since_ms.is_some());
     assert!(silent("spine0") && !silent("spine1"));

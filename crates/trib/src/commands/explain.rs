@@ -1,9 +1,7 @@
 //! `trib explain`: what a job does and what it waits for, how it ended, or why it was refused.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use trib_control::clock::{span, unix_ms};
@@ -17,7 +15,8 @@ use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
 
 use super::lanes;
-use super::manager_option::{ManagerOption, unexpected};
+use super::manager_option::unexpected;
+use super::query::Query;
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
@@ -40,39 +39,28 @@ pub struct Arguments {
     /// With `/TAG` only the groups that were made with this tag
     #[arg(value_name = "JOB[/TAG]")]
     job: String,
-    /// Print everything as JSON
-    #[arg(long)]
-    json: bool,
-    /// How long the manager may take, seconds
-    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
     #[command(flatten)]
-    manager: ManagerOption,
+    query: Query,
 }
 
 impl Arguments {
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let limit = Duration::from_secs(self.timeout);
         let (job, group) = names(&self.job);
         let question = match job.parse() {
             Ok(number) => Request::Explain { job: JobId(number), group },
             Err(_) => Request::ExplainProgram { name: job.to_owned(), group },
         };
         let now_ms = unix_ms();
-        let text = match self.manager.ask(&question, limit)? {
-            Reply::Explanation(explanation) if self.json => json(serde_json::to_string_pretty(&explanation)),
-            Reply::Explanation(explanation) => match group {
+        match self.query.ask(&question)? {
+            Reply::Explanation(explanation) => self.query.print(&explanation, || match group {
                 Some(tag) => group::text(&explanation, tag, now_ms),
                 None => text(&explanation, now_ms),
-            },
-            Reply::Past(job) if self.json => json(serde_json::to_string_pretty(&job)),
-            Reply::Past(job) => past::text(&job, now_ms),
-            other => return Err(unexpected(other)),
-        };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
-        Ok(ExitCode::SUCCESS)
+            }),
+            Reply::Past(job) => self.query.print(&job, || past::text(&job, now_ms)),
+            other => Err(unexpected(other)),
+        }
     }
 }
 
@@ -80,10 +68,6 @@ impl Arguments {
 fn names(which: &str) -> (&str, Option<u64>) {
     let group = which.rsplit_once('/').and_then(|(job, tag)| Some((job, tag.parse().ok()?)));
     group.filter(|(job, _)| !job.is_empty()).map_or((which, None), |(job, tag)| (job, Some(tag)))
-}
-
-fn json(written: serde_json::Result<String>) -> String {
-    written.expect("an answer has string keys only") + "\n"
 }
 
 fn text(explanation: &Explanation, now_ms: u64) -> String {

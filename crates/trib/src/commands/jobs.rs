@@ -1,9 +1,7 @@
 //! `trib jobs`: every job, a line each; also those that ended and those that were refused.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
@@ -12,7 +10,8 @@ use trib_wire::control::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
 use trib_wire::control::reply::{Refusal, Reply, Resource};
 use trib_wire::control::request::Request;
 
-use super::manager_option::{ManagerOption, unexpected};
+use super::manager_option::unexpected;
+use super::query::Query;
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
@@ -42,29 +41,20 @@ pub struct Arguments {
     /// Only jobs of this program
     #[arg(short, long, value_name = "PROGRAM")]
     name: Option<String>,
-    /// Print the list as JSON
-    #[arg(long)]
-    json: bool,
-    /// How long the manager may take, seconds
-    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
     #[command(flatten)]
-    manager: ManagerOption,
+    query: Query,
 }
 
 impl Arguments {
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let limit = Duration::from_secs(self.timeout);
-        let mut report = match self.manager.ask(&Request::Jobs, limit)? {
+        let mut report = match self.query.ask(&Request::Jobs)? {
             Reply::Jobs(report) => report,
             other => return Err(unexpected(other)),
         };
         let left_out = self.select(&mut report);
-        let text = if self.json { json(&report) } else { tables(&report, left_out) };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
-        Ok(ExitCode::SUCCESS)
+        self.query.print(&with_states(&report), || tables(&report, left_out))
     }
 
     /// Keeps what was asked for; gives how many of the past were not, as they are not by default.
@@ -104,7 +94,8 @@ fn state(job: &LiveJob) -> &'static str {
     }
 }
 
-fn json(report: &JobsReport) -> String {
+/// The report with the word for each job that the table has.
+fn with_states(report: &JobsReport) -> Value {
     let mut value = serde_json::to_value(report).expect("a report has string keys only");
     let mut say = |list: &str, words: Vec<&'static str>| {
         for (job, word) in value[list].as_array_mut().into_iter().flatten().zip(words) {
@@ -113,9 +104,7 @@ fn json(report: &JobsReport) -> String {
     };
     say("live", report.live.iter().map(state).collect());
     say("past", report.past.iter().map(|job| job.outcome.word()).collect());
-    let mut text = serde_json::to_string_pretty(&value).expect("a value has string keys only");
-    text.push('\n');
-    text
+    value
 }
 
 fn tables(report: &JobsReport, left_out: usize) -> String {

@@ -16,6 +16,7 @@ mod lanes;
 mod manager_option;
 mod metrics;
 mod plan;
+mod query;
 mod run;
 mod service;
 mod shell;

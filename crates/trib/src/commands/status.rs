@@ -1,16 +1,15 @@
 //! `trib status`: the fabric at this moment.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use trib_control::clock::span;
 use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
 
-use super::manager_option::{ManagerOption, unexpected};
+use super::manager_option::unexpected;
+use super::query::Query;
 use super::{lanes, tenants};
 use crate::failure::Failure;
 use crate::log;
@@ -22,38 +21,23 @@ use crate::table::Table;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    #[command(flatten)]
-    manager: ManagerOption,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
     /// Show counters too that are zero at every node
     #[arg(long)]
     all: bool,
-    /// How long the manager may take, seconds
-    #[arg(long, default_value_t = 5, value_name = "SECONDS")]
-    timeout: u64,
+    #[command(flatten)]
+    query: Query,
 }
 
 impl Arguments {
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let limit = Duration::from_secs(self.timeout);
-        let report = match self.manager.ask(&Request::Status, limit)? {
+        let report = match self.query.ask(&Request::Status)? {
             Reply::Status(report) => report,
             other => return Err(unexpected(other)),
         };
-        let text = if self.json { json(&report) } else { tables(&report, self.all) };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
-        Ok(ExitCode::SUCCESS)
+        self.query.print(&report, || tables(&report, self.all))
     }
-}
-
-fn json(report: &StatusReport) -> String {
-    let mut text = serde_json::to_string_pretty(report).expect("a report has string keys only");
-    text.push('\n');
-    text
 }
 
 fn tables(report: &StatusReport, all: bool) -> String {

@@ -2,10 +2,11 @@ use trib_wire::control::jobs::{Activity, Names};
 use trib_wire::ids::JobId;
 
 use super::*;
+use crate::commands::manager_option::ManagerOption;
 
 fn arguments(all: bool, ended: bool, refused: bool, user: Option<&str>) -> Arguments {
-    let (user, name, manager) = (user.map(str::to_owned), None, ManagerOption { manager: None });
-    Arguments { all, ended, refused, user, name, json: false, timeout: 5, manager }
+    let query = Query { json: false, timeout: 5, manager: ManagerOption { manager: None } };
+    Arguments { all, ended, refused, user: user.map(str::to_owned), name: None, query }
 }
 
 fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
@@ -106,7 +107,7 @@ fn tables_say_who_does_what_and_why_not() {
 
 #[test]
 fn json_tells_the_state_too() {
-    let value: Value = serde_json::from_str(&json(&report())).unwrap();
+    let value = with_states(&report());
     assert_eq!(value["live"][1]["state"], "idle");
     assert_eq!(value["past"][1]["state"], "refused");
     assert_eq!(value["past"][1]["outcome"]["refused"]["since_ms"], 31_000);

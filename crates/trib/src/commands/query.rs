@@ -1,0 +1,43 @@
+//! What the subcommands share that ask the manager one question and print its answer.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use trib_wire::control::reply::Reply;
+use trib_wire::control::request::Request;
+
+use super::manager_option::ManagerOption;
+use crate::failure::Failure;
+
+/// How the manager is asked, and how its answer is printed.
+#[derive(Args, Debug)]
+pub struct Query {
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How long the manager may take, seconds
+    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub timeout: u64,
+    #[command(flatten)]
+    pub manager: ManagerOption,
+}
+
+impl Query {
+    /// The manager's answer.
+    pub fn ask(&self, request: &Request) -> Result<Reply, Failure> {
+        self.manager.ask(request, Duration::from_secs(self.timeout))
+    }
+
+    /// Prints the answer: as JSON where that was asked for, else as this text.
+    pub fn print(&self, answer: &impl Serialize, text: impl FnOnce() -> String) -> Result<ExitCode, Failure> {
+        let text = match self.json {
+            true => serde_json::to_string_pretty(answer).expect("an answer has string keys only") + "\n",
+            false => text(),
+        };
+        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
