@@ -135,8 +135,8 @@ fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
         assert!(refusal.text.contains("leaf1 lost its connection"), "{refusal}");
     }
     eventually("leaf1 is gone", || !fabric.user().status().nodes[2].connected);
-    let _leaf1 = fabric.node("leaf1", Manner::Ignores);
-    let start = Instant::now();
+    let leaf1 = fabric.node("leaf1", Manner::Ignores);
+    let (start, before) = (Instant::now(), unix_ms());
     std::thread::scope(|scope| {
         let stuck = scope.spawn(|| fabric.user().job(&["x", "x"], QuotaAsk::default()).unwrap_err());
         fabric.user().job(&["h0"], QuotaAsk::default()).unwrap();
@@ -145,31 +145,25 @@ fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
         assert!(refusal.text.contains("leaf1 did not install"), "{refusal}");
         assert_eq!(refusal.holder.as_deref(), Some("leaf1"));
     });
-}
-
-#[test]
-fn a_job_that_needs_a_node_that_does_not_answer_is_refused_at_once_with_its_name() {
-    let fabric = Fabric::start();
-    let leaf0 = fabric.node("leaf0", Manner::Ignores);
-    let (user, hosts) = (fabric.user(), ["h0"]);
-    let before = unix_ms();
-    let refusal = user.job(&hosts, QuotaAsk::default()).unwrap_err();
-    assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf0")));
+    // Or it would be waited for once more.
+    std::thread::sleep(Duration::from_millis(1_500));
+    let user = fabric.user();
     eventually("nobody waits for it any more", || {
         let began = Instant::now();
-        let refusal = user.job(&hosts, QuotaAsk::default()).unwrap_err();
-        let known = refusal.text.contains("leaf0 of the job's tree is connected to the manager but does not answer");
+        let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();
+        let known = refusal.text.contains("leaf1 of the job's tree is connected to the manager but does not answer");
         assert!(!known || began.elapsed() < Duration::from_secs(1), "it is known already");
+        assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf1")));
         assert!(refusal.since_ms.is_some_and(|since| since + 2_000 < unix_ms() && since + 2_000 > before), "{refusal}");
         known
     });
     // Whatever it says, it says something; and whoever comes in its place is no worse for it.
-    leaf0.channel.send(&NodeMessage::Alive).unwrap();
-    eventually("it answers", || user.status().nodes[1].silent_since_ms.is_none());
-    drop(leaf0);
-    eventually("it is gone", || !user.status().nodes[1].connected);
-    let _leaf0 = fabric.node("leaf0", Manner::Installs);
-    user.job(&hosts, QuotaAsk::default()).unwrap();
+    leaf1.channel.send(&NodeMessage::Alive).unwrap();
+    eventually("it answers", || user.status().nodes[2].silent_since_ms.is_none());
+    drop(leaf1);
+    eventually("it is gone", || !user.status().nodes[2].connected);
+    let _leaf1 = fabric.node("leaf1", Manner::Installs);
+    user.job(&["x", "x"], QuotaAsk::default()).unwrap();
 }
 
 #[test]
