@@ -47,12 +47,15 @@ build: ## binary and libraries, in target/release
 	ln -sf libsharp_coll.so $(TARGET)/libsharp_coll.so.5
 	$(MAKE) -C mpi LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi
 	$(MAKE) -C sharp-coll/tools LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll
+	$(MAKE) -C sharp-coll/coll_test INCLUDE=../include LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll \
+		RPATH='$$$$ORIGIN/../lib:$$$$ORIGIN/..'
 
 dependencies: ## install the Debian packages that are missing (root or sudo)
 	@scripts/install-dependencies
 
 install: build ## install under PREFIX (default /usr/local), below DESTDIR if set
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary share/modulefiles/tributary)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary \
+		share/modulefiles/tributary share/sharp/examples/mpi/coll)
 	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib
 	install -m 755 $(TARGET)/libtributary.so $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION)
 	ln -sf libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
@@ -62,7 +65,8 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if se
 	install -m 755 $(TARGET)/libsharp_coll.so $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5
 	ln -sf libsharp_coll.so.5 $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so
 	install -m 644 sharp-coll/include/sharp/api/*.h $(DESTDIR)$(PREFIX)/include/sharp/api/
-	install -m 755 $(addprefix $(TARGET)/sharp-coll/,sharp_hello sharp_coll_dump_config) $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(addprefix $(TARGET)/sharp-coll/,sharp_hello sharp_coll_dump_config sharp_coll_test) $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 sharp-coll/coll_test/*.[ch] sharp-coll/coll_test/Makefile $(DESTDIR)$(PREFIX)/share/sharp/examples/mpi/coll/
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' sharp-coll/sharp_coll.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/sharp_coll.pc
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the program ends. Codes are those of all tools of this project.
+ */
+#ifndef COLL_TEST_FAIL_H
+#define COLL_TEST_FAIL_H
+
+enum {
+    EXIT_GOOD = 0,
+    EXIT_WRONG = 1,       /* a result is wrong, or a call failed */
+    EXIT_USAGE = 2,       /* the command line asks for something that makes no sense */
+    EXIT_ENVIRONMENT = 3, /* something outside is missing or out of reach */
+};
+
+/* One line on stderr that names the program. For what every rank finds alike only rank 0 speaks. */
+__attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void complain_once(const char *format, ...);
+
+/* Ends all ranks: what one rank alone has found leaves the others waiting for it. */
+__attribute__((noreturn)) void end_all(int code);
+
+#endif

@@ -1,0 +1,234 @@
+"""sharp_coll_test: the MPI program that tests and measures a libsharp_coll, under Open MPI and MPICH, on a local fabric and on hosts
+of a laboratory; what it notices, and what it refuses."""
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, ROOT, Fabric
+from test_lab import Lab
+
+PROGRAM = BUILD / "sharp-coll" / "sharp_coll_test"
+SOURCES = ROOT / "sharp-coll" / "coll_test"
+HELPERS = ROOT / "tests" / "sharp_coll"
+INCLUDE = ROOT / "sharp-coll" / "include"
+COLLECTIVES = ["allreduce", "reduce", "barrier", "bcast", "reduce_scatter", "allgather"]
+LAUNCH = {
+    "openmpi": (["mpirun.openmpi", "--oversubscribe", "-np"], "-x"),
+    "mpich": (["mpirun.mpich", "-n"], None),
+}
+
+
+def mpirun(ranks, *options, fabric=None, env=None, program=PROGRAM, mpi="openmpi", launcher=(), timeout=100):
+    """The finished process."""
+    words, passes = LAUNCH[mpi]
+    variables = {"TRIB_MANAGER": fabric.manager if fabric else "", **(env or {})}
+    told = [word for name, value in variables.items() for word in (passes, f"{name}={value}")] if passes else []
+    # The library is preloaded into the ranks, not into the launcher.
+    own = {name: value for name, value in variables.items() if name != "LD_PRELOAD"}
+    mine = {
+        **os.environ, **own, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    }
+    command = [*words, str(ranks), *launcher, *told, program, *options]
+    return subprocess.run(list(map(str, command)), env=mine, capture_output=True, text=True, timeout=timeout)
+
+
+def complaints(done):
+    return [line for line in done.stderr.splitlines() if line.startswith("sharp_coll_test: ")]
+
+
+def has_cuda():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+class OnFabric(unittest.TestCase):
+    """Tests that share a fabric."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fabric = Fabric()
+        cls.addClassCleanup(cls.fabric.__exit__)
+
+    def good(self, done):
+        self.assertEqual(done.returncode, 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}")
+        return done.stdout
+
+    def lines(self, done):
+        return [json.loads(line) for line in self.good(done).splitlines()]
+
+
+class Right(OnFabric):
+    def test_every_collective_type_and_operator(self):
+        for ranks in (1, 2, 3):
+            done = mpirun(ranks, "-m", "all", "-c", "all", "-s", "8:64", "-i", "5", "-N", "64", "--json", fabric=self.fabric)
+            basic, whole, *perf = self.lines(done)
+            self.assertEqual((basic["mode"], basic["ranks"], basic["wrong"]), ("basic", ranks, 0))
+            # 12 types; 4 operators for all, 6 for the 8 integer types, 2 on pairs: 120, two sizes, five reductions.
+            self.assertGreaterEqual(basic["results"], ranks * 120 * 2 * 5)
+            self.assertEqual((whole["mode"], whole["wrong"]), ("complex", 0))
+            self.assertGreater(whole["results"], 5_000 * ranks)
+            self.assertEqual(len({line["collective"] for line in perf}), 9)
+
+    def test_groups(self):
+        options = ["-c", "allreduce,ireduce,reduce_scatter", "-T", "int", "-s", "64:64", "--json"]
+        for kind in ("split-rev:4", "split:ppn-jobs"):
+            (basic,) = self.lines(mpirun(4, "-m", "basic", "-t", kind, *options, fabric=self.fabric))
+            self.assertEqual((basic["wrong"], basic["results"]), (0, 12 * 4 * 3), kind)
+        for kind, parallel, groups in (("half", "0", {"half"}), ("split:ppn-comm", "1", {"split:ppn-comm"}),
+                                       ("split:ppn-comm", "0", {f"split:ppn-comm {n}" for n in range(4)})):
+            done = mpirun(4, "-i", "5", "-x", "1", "-t", kind, *options, fabric=self.fabric,
+                          env={"SHARP_RUN_PPN_COMM_PARALLEL": parallel})
+            lines = self.lines(done)
+            self.assertEqual({line["group"] for line in lines}, groups)
+            ranks = 2 if kind == "half" else 4 if parallel == "1" else 1
+            self.assertEqual({line["ranks"] for line in lines}, {ranks})
+
+    def test_layouts_memory_and_chunks(self):
+        for options in (["-D", "iov", "-C", "15", "-M", "host:host", "-p"], ["-H", "hugethp", "-s", "2M:2M"]):
+            self.good(mpirun(2, "-m", "basic", "-c", "all", "-T", "half_int", *options, fabric=self.fabric))
+        chunks = {"NUM_REDUCE_SCATTER_CHUNKS": "5", "NUM_ALLGATHER_CHUNKS": "4"}
+        self.good(mpirun(3, "-m", "all", "-T", "byte", "-i", "5", "-c", "reduce_scatter,allgather", fabric=self.fabric, env=chunks))
+
+    def test_the_mpi_agrees_with_the_reference(self):
+        """Nothing of ours but the reference; Open MPI's sums of 8-bit integers saturate where it uses AVX."""
+        done = mpirun(3, "-m", "all", "-c", "all", "-i", "5", "--json", env={"ENABLE_SHARP_COLL": "0"},
+                      launcher=["--mca", "op", "^avx"])
+        lines = self.lines(done)
+        self.assertEqual([line["wrong"] for line in lines[:2]], [0, 0])
+        self.assertEqual({line["through"] for line in lines}, {"MPI"})
+
+    def test_memory_of_a_gpu(self):
+        with tempfile.TemporaryDirectory() as folder:
+            driver = pathlib.Path(folder) / "libcuda.so.1"
+            subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", driver, HELPERS / "fake_cuda.c"], check=True)
+            for memory in ("cuda", "host:cuda"):
+                options = ["-m", "all", "-c", "all", "-T", "float", "-i", "5", "-N", "16", "-M", memory]
+                self.good(mpirun(2, *options, fabric=self.fabric, env={"LD_LIBRARY_PATH": folder}))
+        if not has_cuda():
+            done = mpirun(2, "-M", "cuda", fabric=self.fabric)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("-M cuda is not supported here: no CUDA driver", done.stderr)
+
+    def test_sources_as_installed_and_the_other_mpi(self):
+        compiler = shutil.which("mpicc.mpich")
+        if not compiler or not shutil.which("mpirun.mpich"):
+            self.skipTest("MPICH is not installed")
+        with tempfile.TemporaryDirectory() as name:
+            home = pathlib.Path(name)
+            (home / "lib").mkdir()
+            shutil.copytree(INCLUDE, home / "include")
+            for link in ("libsharp_coll.so", "libsharp_coll.so.5"):
+                (home / "lib" / link).symlink_to(BUILD / "libsharp_coll.so")
+            words = [f"SHARP_HOME={home}", "CUDA=1", "CUDA_HOME=/usr/local/cuda", f"MPICC={compiler}", f"BUILD={home}", "CFLAGS=-O0"]
+            subprocess.run(["make", "-s", "-C", SOURCES, *words], check=True, timeout=120)
+            done = mpirun(2, "-m", "basic", "-c", "all", fabric=self.fabric, program=home / "sharp_coll_test", mpi="mpich")
+            self.good(done)
+
+    def test_hosts_of_a_laboratory(self):
+        with Lab("--hosts", "3", "--leaf-ports", "2", "--rate", "2gbit") as lab:
+            options = ["-c", "all", "-m", "all", "-s", "8:64", "-T", "float", "-i", "5", "-N", "8", "--json"]
+            done = lab.run("mpirun", "-n", "3", "--timeout", "90", "--", str(PROGRAM), *options, timeout=120, check=False)
+            lines = self.lines(done)
+            self.assertEqual([(line["wrong"], line["ranks"]) for line in lines[:2]], [(0, 3), (0, 3)])
+
+
+class Measured(OnFabric):
+    #: As other projects' tests call it.
+    PUBLISHED = {"SHARP_COLL_LOG_LEVEL": "3", "ENABLE_SHARP_COLL": "1", "SHARP_COLL_SAT_THRESHOLD": "32", "SHARP_COLL_ENABLE_SAT": "1"}
+
+    def test_published_lines_give_a_table(self):
+        for collective in ("allreduce", "barrier", "iallreduce"):
+            options = ["-d", "mlx5_0:1", "--iters", "50", "--skip", "10", "--mode", "perf", "--collectives", collective]
+            done = mpirun(2, *options, fabric=self.fabric, env=self.PUBLISHED)
+            title, head, *rows = self.good(done).splitlines()
+            self.assertTrue(title.startswith(f"# {collective}"), title)
+            self.assertEqual(head.split()[0], "bytes")
+            figures = [list(map(float, row.split())) for row in rows]
+            self.assertEqual([row[0] for row in figures], [0] if collective == "barrier" else [4, 8, 16, 32, 64, 128, 256])
+            for size, least, mean, most, rate, _ in figures:
+                self.assertTrue(0 < least <= mean <= most, rows)
+                self.assertAlmostEqual(rate, size / mean, delta=0.02)
+
+    def test_lines_for_programs(self):
+        options = ["-c", "all", "-s", "1K:2K", "-T", "double", "-i", "10", "-B", "-N", "4", "-j", "7", "--json"]
+        lines = self.lines(mpirun(2, *options, fabric=self.fabric))
+        sizes = {line["collective"]: [] for line in lines}
+        for line in lines:
+            sizes[line["collective"]].append(line["bytes"])
+            self.assertEqual(line["at_once"], 4 if line["collective"].startswith("i") else 1)
+        barriers = {"barrier": [0], "ibarrier": [0]}
+        self.assertEqual({**sizes, **barriers}, sizes)
+        self.assertEqual([sizes[name] for name in sizes if name not in barriers], [[1024, 2048]] * 7)
+
+
+class Noticed(OnFabric):
+    def test_a_broken_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            broken = pathlib.Path(folder) / "broken.so"
+            command = ["gcc", "-shared", "-fPIC", "-Wall", "-Werror", f"-I{INCLUDE}", "-o", broken, HELPERS / "broken.c"]
+            subprocess.run(command, check=True, timeout=60)
+            done = mpirun(2, "-m", "basic", "-c", "all", "-T", "int", fabric=self.fabric, env={"LD_PRELOAD": str(broken)})
+        self.assertEqual(done.returncode, 1, done.stdout)
+        said = "\n".join(complaints(done))
+        for collective in COLLECTIVES:
+            self.assertIn(f": {collective}", said)
+        self.assertIn("byte 0 (element 0) is 0x", said)
+        self.assertIn("barrier: left after", said)
+        self.assertNotIn("posted", said, "requests are not broken")
+
+    def test_no_manager(self):
+        done = mpirun(2, "-m", "basic")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("cannot make a job", done.stderr)
+
+    def alone(self, words, env=None):
+        """Without a launcher: a job of one rank."""
+        return subprocess.run([PROGRAM, *words], env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=60)
+
+    def test_wrong_usage(self):
+        for wrong, why in (
+            ("--bogus", "no such option"),
+            ("-c allreduce,foo", "no such collective"),
+            ("-m quick", "perf or all is wanted"),
+            ("-s 8:4", "below the smallest"),
+            ("-t split:3", "3 groups of 1 rank"),
+            ("-t pairs", "split-rev:N"),
+            ("-T quad", "no such datatype"),
+            ("-C 16", "from 0 to 15"),
+            ("-N 513", "from 1 to 512"),
+            ("-r 2", "there is 1 rank"),
+            ("-M gpu", "host or cuda"),
+            ("-i", "a value is missing"),
+            ("more", "no argument is taken"),
+        ):
+            done = self.alone(wrong.split())
+            self.assertEqual(done.returncode, 2, f"{wrong}: {done.stderr}")
+            (said,) = complaints(done)
+            self.assertIn(why, said)
+        for env, why in (({"NUM_ALLGATHER_CHUNKS": "x"}, "NUM_ALLGATHER_CHUNKS=x"), ({"ENABLE_SHARP_COLL": "2"}, "from 0 to 1")):
+            done = self.alone([], env)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(why, done.stderr)
+        done = mpirun(2, "-i", "x")
+        self.assertEqual((done.returncode, len(complaints(done))), (2, 1), done.stderr)
+
+    def test_help(self):
+        done = mpirun(2, "-h")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("Examples:"), 1, "one rank speaks")
+        for word in ("--ib-dev", "--perf_with_barrier", "--host_alloc_type", "ENABLE_SHARP_COLL", "Exit codes"):
+            self.assertIn(word, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
