@@ -52,7 +52,8 @@ pub struct CommInitSpec {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct InitSpec {
-    pub job_id: Unread<u64>,
+    /// For the log only: not unique, and any number.
+    pub job_id: u64,
     pub world_rank: c_int,
     pub world_size: c_int,
     pub progress_func: Option<ProgressCall>,

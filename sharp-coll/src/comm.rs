@@ -155,7 +155,7 @@ fn make(context: &Arc<Context>, spec: &CommInitSpec) -> Result<Comm, Failure> {
     }
     match verdict(&mut exchange, rank, own)? {
         0 => {
-            log::info(format_args!("group of {size}: this is rank {} of it", spec.rank));
+            log::info(format_args!("group of {size} of the job's {world} ranks: this is rank {} of it", spec.rank));
             Ok(Comm { group: made?, shared: Arc::new(Shared::new(context)) })
         }
         code => Err(Failure::new(code, "the group could not be made at all of its members")),

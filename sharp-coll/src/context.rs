@@ -20,6 +20,8 @@ use crate::log;
 use crate::registration::REGIONS;
 use crate::request::{REQUESTS, retire};
 use crate::settings::{self, OnError};
+use crate::statistics::{Mode, Statistics};
+use crate::wishes;
 
 /// Jobs that C holds.
 pub static CONTEXTS: Table<Context> = Table::new(Kind::Context);
@@ -30,11 +32,21 @@ pub struct Context {
     pub number: u64,
     pub job: trib_client::Context,
     pub oob_calls: OutOfBandCalls,
+    /// What the callbacks of the job are handed; groups have their own.
+    oob_context: *mut c_void,
+    pub statistics: Statistics,
     pub on_error: OnError,
     /// Tells groups apart that are made of the same members.
     pub next_tag: AtomicU64,
     has_streams: bool,
     limits: Limits,
+}
+
+impl Context {
+    /// The caller's collectives over the job.
+    pub fn exchange(&self) -> Result<Exchange, Failure> {
+        Exchange::new(&self.oob_calls, self.oob_context, self.job.size())
+    }
 }
 
 // SAFETY: the callbacks are the caller's functions, called on the thread that entered the library.
@@ -77,8 +89,11 @@ pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *m
 pub extern "C" fn sharp_coll_finalize(context: *mut c_void) -> c_int {
     guard("sharp_coll_finalize", || {
         let context = CONTEXTS.remove(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
-        if settings::number("SHARP_COLL_STATS_DUMP_MODE").is_some_and(|mode| mode > 0) {
-            diagnostics::write_counters(&context)?;
+        // Leaving succeeds nevertheless: clients take anything else for fatal.
+        if context.statistics.mode != Mode::Off
+            && let Err(failure) = diagnostics::write_counters(&context)
+        {
+            log::warn(format_args!("sharp_coll_finalize: {}", failure.text));
         }
         for comm in COMMS.drain(|comm| comm.shared.context == context.number) {
             comm.close();
@@ -152,29 +167,30 @@ fn join(spec: &InitSpec) -> Result<Context, Failure> {
     let mut params = Params::new(rank, size);
     params.oob = Some(Box::new(Exchange::new(&spec.oob_colls, spec.oob_ctx, size)?));
     let has_streams = settings::number("SHARP_COLL_ENABLE_SAT") != Some(0);
-    params.ask.osts = settings::wish("SHARP_COLL_JOB_QUOTA_OSTS");
-    params.ask.payload = settings::wish("SHARP_COLL_JOB_QUOTA_PAYLOAD_PER_OST");
-    params.ask.groups = settings::wish("SHARP_COLL_JOB_QUOTA_MAX_GROUPS");
-    params.ask.lease_operations = settings::wish("SHARP_COLL_SAT_LOCK_BATCH_SIZE");
-    // The setting names the shortest message of a stream, the quota the longest without.
-    params.ask.stream_threshold = match has_streams {
-        true => settings::number("SHARP_COLL_SAT_THRESHOLD").map(|shortest| shortest.saturating_sub(1)),
-        false => Some(NEVER),
-    };
+    wishes::ask(&mut params, has_streams);
     if let Some(call) = spec.progress_func.filter(|_| spec.config.user_progress_num_polls > 0) {
         params.progress = Some(Arc::new(move || run(call)));
     }
+    log::info(format_args!(
+        "job {:#x}: rank {rank} of {size} asks for [{}] beside the fabric's defaults",
+        spec.job_id,
+        wishes::told(&params)
+    ));
     let job = trib_client::Context::join(params)?;
     let limits = job.limits()?;
     log::info(format_args!(
-        "rank {rank} of {size}: {} operations by datagram of {} bytes, {} groups",
-        limits.osts, limits.payload, limits.groups
+        "job {:#x}: {} operations by datagram of {} bytes, {} of one group, {} groups",
+        spec.job_id, limits.osts, limits.payload, limits.window, limits.groups
     ));
+    let mut statistics = Statistics::from_env();
+    statistics.agree(&mut Exchange::new(&spec.oob_colls, spec.oob_ctx, size)?)?;
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     Ok(Context {
         number: NUMBER.fetch_add(1, Ordering::Relaxed),
         job,
         oob_calls: spec.oob_colls,
+        oob_context: spec.oob_ctx,
+        statistics,
         on_error: OnError::from_env(),
         next_tag: AtomicU64::new(0),
         has_streams,
@@ -202,5 +218,3 @@ fn run(call: ProgressCall) {
 /// Number of datatypes and of operators.
 const DATATYPES: u32 = 12;
 const OPERATORS: u32 = 12;
-/// No message is longer.
-const NEVER: u64 = 1 << 40;

@@ -1,15 +1,14 @@
-//! Section "Diagnostics": counters, and the log before the first job.
+//! Section "Diagnostics": counters on request, and the log before the first job.
 
 use std::ffi::{c_int, c_void};
-use std::fmt::Write as _;
-use std::io::Write as _;
 
 use crate::boundary::guard;
 use crate::context::{CONTEXTS, Context};
-use crate::error::{ERROR, Failure};
-use crate::{log, settings};
+use crate::error::Failure;
+use crate::log;
+use crate::statistics::Mode;
 
-/// Writes the counters of this rank.
+/// Writes the counters of this rank, or of all where that is the mode.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_dump_stats(context: *mut c_void) -> c_int {
     guard("sharp_coll_dump_stats", || {
@@ -25,33 +24,12 @@ pub extern "C" fn sharp_coll_log_early_init() -> c_int {
     0
 }
 
-/// One line per counter, to the file of the settings or to stderr.
+/// As the job's mode has it; collective where counters are summed.
 pub fn write_counters(context: &Context) -> Result<(), Failure> {
     let counters = context.job.counters()?;
     let (rank, size) = (context.job.rank(), context.job.size());
-    let mut text = format!("# libsharp_coll counters of rank {rank} of {size}\n");
-    for (name, count) in [
-        ("operations_datagram", counters.operations_llt),
-        ("operations_stream", counters.operations_sat),
-        ("datagrams_sent", counters.datagrams_sent),
-        ("datagrams_received", counters.datagrams_received),
-        ("datagrams_rejected", counters.datagrams_rejected),
-        ("stream_bytes_sent", counters.stream_bytes_sent),
-        ("stream_bytes_received", counters.stream_bytes_received),
-        ("retransmissions", counters.retransmissions),
-        ("probes", counters.probes),
-        ("groups_created", counters.groups_created),
-        ("groups_freed", counters.groups_freed),
-    ] {
-        let _ = writeln!(text, "{name} {count}");
+    match context.statistics.mode {
+        Mode::Sum => context.statistics.write_sum(rank, size, &counters, &mut context.exchange()?),
+        Mode::Off | Mode::Each => context.statistics.write_own(rank, size, &counters),
     }
-    let written = match settings::value("SHARP_COLL_STATS_FILE") {
-        None => std::io::stderr().write_all(text.as_bytes()),
-        Some(path) => {
-            // One write at the end, so that ranks on one host do not mix.
-            let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-            file.and_then(|mut file| file.write_all(text.as_bytes()))
-        }
-    };
-    written.map_err(|cause| Failure::new(ERROR, format!("counters cannot be written: {cause}")))
 }

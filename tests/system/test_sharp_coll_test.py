@@ -5,9 +5,12 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import BUILD, ROOT, Fabric
@@ -24,8 +27,8 @@ LAUNCH = {
 }
 
 
-def mpirun(ranks, *options, fabric=None, env=None, program=PROGRAM, mpi="openmpi", launcher=(), timeout=100):
-    """The finished process."""
+def mpirun(ranks, *options, fabric=None, env=None, program=PROGRAM, mpi="openmpi", launcher=(), through=(), timeout=100):
+    """The finished process. `launcher`: more words for the MPI's; `through`: a program that starts ours."""
     words, passes = LAUNCH[mpi]
     variables = {"TRIB_MANAGER": fabric.manager if fabric else "", **(env or {})}
     told = [word for name, value in variables.items() for word in (passes, f"{name}={value}")] if passes else []
@@ -35,7 +38,7 @@ def mpirun(ranks, *options, fabric=None, env=None, program=PROGRAM, mpi="openmpi
         **os.environ, **own, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
     }
-    command = [*words, str(ranks), *launcher, *told, program, *options]
+    command = [*words, str(ranks), *launcher, *told, *through, program, *options]
     return subprocess.run(list(map(str, command)), env=mine, capture_output=True, text=True, timeout=timeout)
 
 
@@ -140,6 +143,66 @@ class Right(OnFabric):
             done = lab.run("mpirun", "-n", "3", "--timeout", "90", "--", str(PROGRAM), *options, timeout=120, check=False)
             lines = self.lines(done)
             self.assertEqual([(line["wrong"], line["ranks"]) for line in lines[:2]], [(0, 3), (0, 3)])
+
+
+class Settings(OnFabric):
+    """Variables of the library whose effect only several ranks show."""
+
+    def counters(self, mode, through=()):
+        """[(whose, {counter: value})] as the library has written them."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "counters"
+            env = {"SHARP_COLL_STATS_FILE": str(file), **({"SHARP_COLL_STATS_DUMP_MODE": mode} if mode else {})}
+            options = ["-c", "allreduce", "-i", "20", "-x", "0", "-s", "8:8"]
+            done = mpirun(3, *options, fabric=self.fabric, env=env, through=through)
+            self.good(done)
+            pages = file.read_text().split("# libsharp_coll counters of ")[1:] if file.exists() else []
+        titled = [page.split("\n", 1) for page in pages]
+        return [(whose, {name: int(count) for name, count in map(str.split, lines.splitlines())}) for whose, lines in titled]
+
+    def test_counters_of_each_rank_and_of_all(self):
+        self.assertEqual(self.counters("0"), [])
+        each = self.counters("1")
+        self.assertEqual(sorted(whose for whose, _ in each), [f"rank {rank} of 3" for rank in range(3)])
+        ((whose, total),) = self.counters("2")
+        self.assertEqual(whose, "3 ranks, summed")
+        for name in ("operations_datagram", "operations_stream", "groups_created", "groups_freed"):
+            self.assertEqual(total[name], sum(counters[name] for _, counters in each), name)
+        self.assertEqual(total["operations_datagram"], 3 * 20)
+        self.assertEqual(set(total), set(each[0][1]))
+
+    def test_rank_0_decides_about_counters(self):
+        """The others neither wait for ever nor write."""
+        script = '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || export SHARP_COLL_STATS_DUMP_MODE=2; exec "$@"'
+        pages = self.counters(None, through=["sh", "-c", script, "sh"])
+        self.assertEqual([whose for whose, _ in pages], ["3 ranks, summed"])
+
+    def test_counters_that_cannot_be_written(self):
+        for mode in ("1", "2", "many"):
+            done = mpirun(2, "-c", "barrier", "-i", "1", fabric=self.fabric,
+                          env={"SHARP_COLL_STATS_DUMP_MODE": mode, "SHARP_COLL_STATS_FILE": "/nonexistent/counters"})
+            self.good(done)
+            self.assertIn("neither 0, 1 nor 2" if mode == "many" else "counters cannot be written to /nonexistent", done.stderr)
+
+    def test_quota(self):
+        env = {"SHARP_COLL_LOG_LEVEL": "3", "SHARP_COLL_OSTS_PER_GROUP": "3", "SHARP_COLL_MAX_PAYLOAD_SIZE": "256",
+               "SHARP_COLL_JOB_NUM_TREES": "2", "SHARP_COLL_GROUPS_PER_COMM": "1"}
+        done = mpirun(2, "-m", "basic", "-T", "float", "-s", "8:4K", "-j", "0x77", fabric=self.fabric, env=env)
+        self.good(done)
+        self.assertIn("job 0x77: rank 1 of 2 asks for [of one group 3, bytes of one 256, lanes 2]", done.stderr)
+        self.assertRegex(done.stderr, r"job 0x77: \d+ operations by datagram of 256 bytes, 3 of one group")
+        refused = mpirun(2, "-m", "basic", fabric=self.fabric, env={"SHARP_COLL_GROUPS_PER_COMM": "9"})
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertIn("lanes", refused.stderr)
+
+    def test_time_limit_of_joining(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            manager = re.sub(r":\d+\?", f":{silent.getsockname()[1]}?", self.fabric.manager)
+            env = {"TRIB_MANAGER": manager, "SHARP_COLL_JOB_CREATE_TIMEOUT": "300"}
+            began = time.monotonic()
+            done = mpirun(1, "-m", "basic", env=env)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertLess(time.monotonic() - began, 20, "the default is 30 s")
 
 
 class Measured(OnFabric):
