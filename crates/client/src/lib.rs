@@ -2,7 +2,8 @@
 //!
 //! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `group` (collectives), `operation`
 //! (their signatures), `lanes` (which tree an operation takes), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
-//! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `fork`, `counters`, `error`.
+//! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `fork`, `counters`, `error`, `boundary` (for C
+//! interfaces over this one).
 //!
 //! ```no_run
 //! use trib_client::{Context, Params, RankList};
@@ -18,6 +19,7 @@
 //! Invariants: after joining nothing waits for the manager; no lock is held while a callback of the caller's runs; the
 //! caller's memory is neither read nor written after its request is done; a forked child touches nothing.
 
+pub mod boundary;
 mod context;
 mod counters;
 mod engine;
