@@ -10,7 +10,6 @@ struct sweep {
     const struct options *options;
     const struct group *group;
     const struct collective *collective;
-    bool whole;
     uint64_t drawn;
     struct tally *tally;
 };
@@ -126,7 +125,7 @@ static void many_groups(struct sweep *sweep, const struct element *element)
         group_free(sweep->layer, &groups[(at * 5 + 2) % GROUPS]);
 }
 
-static void every_root_late(struct sweep *sweep)
+static void every_rank_late(struct sweep *sweep)
 {
     for (int rank = 0; rank < sweep->group->size; rank++)
         trial_barrier(sweep->layer, sweep->group, sweep->collective->posts, rank, sweep->tally);
@@ -137,11 +136,11 @@ void complex_run(const struct layer *layer, const struct options *options, const
 {
     for (int row = 0; row < COLLECTIVES; row++) {
         const struct collective *collective = &collectives[row];
-        struct sweep sweep = {layer, options, &turn->group, collective, whole, (uint64_t)row + 1, tally};
+        struct sweep sweep = {layer, options, &turn->group, collective, (uint64_t)row + 1, tally};
         if (!(options->collectives >> row & 1) || !layer_has(layer, collective->kind))
             continue;
         if (collective->kind == KIND_BARRIER) {
-            every_root_late(&sweep);
+            every_rank_late(&sweep);
             continue;
         }
         const struct element *element = options->has_element ? options->element : &elements[SHARP_DTYPE_INT];

@@ -4,6 +4,24 @@
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool is_first_rank(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
+    int is_running, rank;
+
+    MPI_Initialized(&is_running);
+    if (is_running) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        return rank == 0;
+    }
+    for (size_t at = 0; at < sizeof variables / sizeof variables[0]; at++)
+        if (getenv(variables[at]) != NULL)
+            return strcmp(getenv(variables[at]), "0") == 0;
+    return true;
+}
 
 static void line(const char *format, va_list arguments)
 {
@@ -22,11 +40,9 @@ void complain(const char *format, ...)
 
 void complain_once(const char *format, ...)
 {
-    int rank;
     va_list arguments;
 
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank != 0)
+    if (!is_first_rank())
         return;
     va_start(arguments, format);
     line(format, arguments);

@@ -5,6 +5,8 @@
 #ifndef COLL_TEST_FAIL_H
 #define COLL_TEST_FAIL_H
 
+#include <stdbool.h>
+
 enum {
     EXIT_GOOD = 0,
     EXIT_WRONG = 1,       /* a result is wrong, or a call failed */
@@ -12,6 +14,8 @@ enum {
     EXIT_ENVIRONMENT = 3, /* something outside is missing or out of reach */
 };
 
+/* Whether this is rank 0, as the launcher says before MPI_Init; without a launcher it is. */
+bool is_first_rank(void);
 /* One line on stderr that names the program. For what every rank finds alike only rank 0 speaks. */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void complain_once(const char *format, ...);

@@ -166,16 +166,17 @@ static int test(const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options;
-    int code = EXIT_GOOD, rank;
 
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    /* What needs no MPI is done without one. */
     if (!options_parse(argc, argv, &options))
-        code = EXIT_USAGE;
-    else if (!options.help)
-        code = test(&options);
-    else if (rank == 0)
-        fputs(options_usage, stdout);
+        return EXIT_USAGE;
+    if (options.help) {
+        if (is_first_rank())
+            fputs(options_usage, stdout);
+        return EXIT_GOOD;
+    }
+    MPI_Init(&argc, &argv);
+    int code = test(&options);
     MPI_Finalize();
     return code;
 }

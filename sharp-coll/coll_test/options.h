@@ -11,7 +11,7 @@
 #include "element.h"
 #include "memory.h"
 
-/* Bits of options.collectives, in the order of the table in collective.c. */
+/* Most requests under way at once. */
 enum { NBC_COUNT_MAX = 512 };
 
 enum mode {

@@ -304,7 +304,7 @@ int sharp_coll_dereg_mr(struct sharp_coll_context *context, void *mr);
 int sharp_coll_print_config(FILE *stream, enum config_print_flags flags, const char *exec_name);
 /* What a code means. Never NULL. */
 const char *sharp_coll_strerror(int error);
-/* Writes the counters of this rank. */
+/* Writes the counters of this rank, or with SHARP_COLL_STATS_DUMP_MODE=2 those of all, collective over the job. */
 int sharp_coll_dump_stats(struct sharp_coll_context *context);
 /* Reads the log level now instead of in sharp_coll_init. */
 int sharp_coll_log_early_init(void);
