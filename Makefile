@@ -10,7 +10,7 @@ BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance mutants test-aarch64 bench build lint install deb package-test dependencies
+.PHONY: help demo test conformance misuse mutants test-aarch64 bench build lint install deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -23,6 +23,9 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 
 conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processes over a fabric of its own
 	@scripts/conformance
+
+misuse: build ## the libsharp_coll API misused at random, over a fabric of its own
+	@scripts/misuse
 
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run
