@@ -10,10 +10,10 @@ BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance misuse mutants test-aarch64 bench build lint install deb package-test dependencies
+.PHONY: help demo test conformance conformance-mutants misuse mutants test-aarch64 bench build lint install deb package-test dependencies
 
 help: ## show this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 21
 
 demo: ## train a network under MPI, with and without Tributary, and show what the tree did
 	@scripts/demo
@@ -23,6 +23,9 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 
 conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processes over a fabric of its own
 	@scripts/conformance
+
+conformance-mutants: build ## libraries that are broken on purpose, and the items of the checklist that see it
+	@scripts/conformance-mutants
 
 misuse: build ## the libsharp_coll API misused at random, over a fabric of its own
 	@scripts/misuse
