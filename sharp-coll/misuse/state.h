@@ -59,7 +59,7 @@ static void scribble(void *memory, size_t len)
         ((unsigned char *)memory)[at] = (unsigned char)draw(&alone);
 }
 
-static void forget(enum kind kind, void *handle)
+__attribute__((unused)) static void forget(enum kind kind, void *handle)
 {
     gone[kind].all[gone[kind].count++ % REMEMBERED] = handle;
 }
