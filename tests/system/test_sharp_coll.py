@@ -35,6 +35,11 @@ class SharpColl(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
         self.assertIn("5 of 5 mutants caught", done.stdout)
 
+    def test_over_nothing(self):
+        """The library alone allocates nothing and enters no kernel for an operation; parts of a call that fails keep their buffers."""
+        done = subprocess.run([ROOT / "sharp-coll" / "null" / "run", "--library", BUILD], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
+
     def test_hello(self):
         hello = [BUILD / "sharp-coll" / "sharp_hello", "-d", "mlx5_0:1"]
         with Fabric() as fabric:
