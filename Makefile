@@ -10,10 +10,10 @@ BENCH ?=
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance mutants test-aarch64 bench build lint install deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants test-aarch64 bench build lint install deb package-test dependencies
 
 help: ## show this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 21
 
 demo: ## train a network under MPI, with and without Tributary, and show what the tree did
 	@scripts/demo
@@ -23,6 +23,22 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 
 conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processes over a fabric of its own
 	@scripts/conformance
+
+conformance-mutants: build ## libraries that are broken on purpose, and the items of the checklist that see it
+	@scripts/conformance-mutants
+
+# Memcheck knows no vector code by hand (the suppressions) and takes no 4 GiB of memory (C55).
+conformance-valgrind: build ## the checklist under valgrind, on 1 and 2 processes: no error, nothing lost; takes long
+	@CONFORMANCE_LIMIT_S=900 scripts/conformance --ranks 1,2 --except C55 --under 'valgrind -q --leak-check=full \
+		--show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
+		--suppressions=$(CURDIR)/sharp-coll/conformance/valgrind.supp'
+
+# Numbers that are of no enumeration are given on purpose.
+conformance-sanitizers: build ## the checklist with its programs built for the address and undefined behaviour sanitizers
+	@scripts/conformance --ranks 1,2 --cflags '-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all'
+
+misuse: build ## the libsharp_coll API misused at random, over a fabric of its own
+	@scripts/misuse
 
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run

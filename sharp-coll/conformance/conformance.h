@@ -359,8 +359,8 @@ static int run_on_ranks(const struct test *test, int ranks)
                         close(pairs[other][third]);
             }
             world = group_of(all, ranks);
-            /* A hang is a failure, too. */
-            alarm(180);
+            /* A hang is a failure, too; under a slow tool it takes longer to be one. */
+            alarm((unsigned)(getenv("CONFORMANCE_LIMIT_S") ? atoi(getenv("CONFORMANCE_LIMIT_S")) : 180));
             test->body();
             exit(0);
         }
@@ -380,14 +380,17 @@ static int run_on_ranks(const struct test *test, int ranks)
     return failed;
 }
 
-static int run_tests(const struct test *tests, int count, int argc, char **argv)
+__attribute__((unused)) static int run_tests(const struct test *tests, int count, int argc, char **argv)
 {
     int ranks = argc > 1 ? atoi(argv[1]) : 2, failed = 0;
     if (ranks < 1 || ranks > RANKS_MAX) {
         fprintf(stderr, "usage: %s RANKS [ITEM]\n", argv[0]);
         return 2;
     }
+    const char *except = getenv("CONFORMANCE_EXCEPT");
     for (int at = 0; at < count; at++) {
+        if (except && strstr(except, tests[at].item))
+            continue;
         if (ranks < tests[at].least_ranks || (argc > 2 && strcmp(argv[2], tests[at].item) != 0))
             continue;
         int bad = run_on_ranks(&tests[at], ranks);

@@ -156,6 +156,8 @@ static void c34_every_type_and_operator(void)
     struct sharp_coll_reduce_spec spec = reduce_spec(in, out, 1, SHARP_DTYPE_INT, SHARP_OP_SUM);
     spec.dtype = (enum sharp_datatype)0xffff;
     CHECK(sharp_coll_do_allreduce(fixture.comm, &spec) < 0);
+    free(in);
+    free(out);
     take_down(&fixture);
 }
 
@@ -427,6 +429,7 @@ static void c43_reduce_scatter_in_chunks(void)
         finish(requests[c]);
     for (size_t i = 0; i < block; i++)
         CHECK(out[i] == summed((size_t)own_rank * block + i));
+    free(in);
     take_down(&fixture);
 }
 

@@ -66,11 +66,12 @@ pub struct InitSpec {
     pub reserved: Unread<[c_int; 4]>,
 }
 
-/// `struct sharp_coll_caps`.
+/// `struct sharp_coll_caps`. Its padding has names, because it is written: clients compare whole structs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Caps {
     pub sharp_pkt_version: c_int,
+    pub padding: c_int,
     pub reserved: [u64; 2],
     pub dtypes: u64,
     pub tag_dtypes: u64,
@@ -82,6 +83,7 @@ pub struct Caps {
     pub max_groups: c_int,
     pub max_group_channels: c_int,
     pub osts_per_group: c_int,
+    pub tail_padding: c_int,
 }
 
 /// `struct sharp_data_iov`.

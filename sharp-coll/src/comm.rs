@@ -43,6 +43,8 @@ pub struct Shared {
     buffers: Mutex<Vec<Vec<u8>>>,
     /// Requests that were freed while their operation was under way.
     aside: Mutex<Vec<Arc<Request>>>,
+    /// Whether there are any: every post asks.
+    has_aside: AtomicBool,
 }
 
 impl Shared {
@@ -53,6 +55,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             buffers: Mutex::default(),
             aside: Mutex::default(),
+            has_aside: AtomicBool::new(false),
         }
     }
 
@@ -72,14 +75,22 @@ impl Shared {
 
     /// Keeps a request until its operation is over.
     pub fn set_aside(&self, request: Arc<Request>) {
-        lock(&self.aside).push(request);
+        let mut aside = lock(&self.aside);
+        aside.push(request);
+        self.has_aside.store(true, Ordering::Relaxed);
     }
 
     /// Lets go of those that were set aside and are over.
     pub fn tidy(&self) {
-        let over = match &mut *lock(&self.aside) {
-            aside if aside.is_empty() => return,
-            aside => retire_all_done(aside),
+        // Who misses one that is set aside just now lets go of it the next time.
+        if !self.has_aside.load(Ordering::Relaxed) {
+            return;
+        }
+        let over = {
+            let mut aside = lock(&self.aside);
+            let over = retire_all_done(&mut aside);
+            self.has_aside.store(!aside.is_empty(), Ordering::Relaxed);
+            over
         };
         over.into_iter().for_each(retire);
     }

@@ -1,7 +1,6 @@
 //! Section "Jobs": joining, leaving, and what the fabric can do.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -135,6 +134,7 @@ pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut 
         let streams = if context.has_streams { FEATURE_SAT } else { 0 };
         let all = Caps {
             sharp_pkt_version: 1,
+            padding: 0,
             reserved: [0; 2],
             dtypes: (1 << DATATYPES) - 1,
             tag_dtypes: (1 << DATATYPES) - 1,
@@ -146,12 +146,10 @@ pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut 
             max_groups: count(groups),
             max_group_channels: 1,
             osts_per_group: count(window),
+            tail_padding: 0,
         };
-        // SAFETY: checked above; padding included, because clients compare.
-        unsafe {
-            caps.cast::<MaybeUninit<[u8; size_of::<Caps>()]>>().write(MaybeUninit::zeroed());
-            caps.write(all);
-        }
+        // SAFETY: checked above.
+        unsafe { caps.write(all) };
         Ok(())
     })
 }

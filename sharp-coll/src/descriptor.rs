@@ -115,11 +115,16 @@ impl Region {
     /// # Safety
     /// The memory is readable.
     pub unsafe fn gather(&self, into: &mut Vec<u8>) -> Result<(), Failure> {
-        for piece in &self.pieces {
+        // What is empty may be nowhere.
+        for piece in self.pieces.iter().filter(|piece| piece.len > 0) {
+            if !self.on_gpu {
+                // SAFETY: the caller's contract.
+                into.extend_from_slice(unsafe { core::slice::from_raw_parts(piece.start, piece.len) });
+                continue;
+            }
             let at = into.len();
             into.resize(at + piece.len, 0);
-            // SAFETY: the caller's contract; the room was just made.
-            unsafe { self.copy(piece.start, into[at..].as_mut_ptr(), piece.len, Way::FromRegion) }?;
+            cuda::from_gpu(piece.start, into[at..].as_mut_ptr(), piece.len)?;
         }
         Ok(())
     }
@@ -130,33 +135,19 @@ impl Region {
     /// The memory is writable.
     pub unsafe fn scatter(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut at = 0;
-        for piece in &self.pieces {
+        for piece in self.pieces.iter().filter(|piece| piece.len > 0) {
             let end = at + piece.len;
-            // SAFETY: the caller's contract; slicing checks the length.
-            unsafe { self.copy(bytes[at..end].as_ptr(), piece.start, piece.len, Way::IntoRegion) }?;
+            let from = bytes[at..end].as_ptr();
+            if self.on_gpu {
+                cuda::to_gpu(from, piece.start, piece.len)?;
+            } else {
+                // SAFETY: the caller's contract; slicing checks the length.
+                unsafe { core::ptr::copy(from, piece.start, piece.len) };
+            }
             at = end;
         }
         Ok(())
     }
-
-    unsafe fn copy(&self, from: *const u8, to: *mut u8, len: usize, way: Way) -> Result<(), Failure> {
-        if len == 0 {
-            return Ok(());
-        }
-        match (self.on_gpu, way) {
-            // SAFETY: the callers' contract.
-            (false, _) => unsafe { core::ptr::copy(from, to, len) },
-            (true, Way::FromRegion) => cuda::from_gpu(from, to, len)?,
-            (true, Way::IntoRegion) => cuda::to_gpu(from, to, len)?,
-        }
-        Ok(())
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Way {
-    FromRegion,
-    IntoRegion,
 }
 
 /// Unregistered input up to this length is copied before a call returns.

@@ -61,11 +61,13 @@ pub unsafe extern "C" fn sharp_coll_reg_mr_v2(
     unsafe { sharp_coll_reg_mr(context, buf, len, mr) }
 }
 
-/// Forgets a region.
+/// Forgets a region of this job.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_dereg_mr(context: *mut c_void, mr: *mut c_void) -> c_int {
     guard("sharp_coll_dereg_mr", || {
-        let _ = context;
-        REGIONS.remove(mr).map(|_| ()).ok_or_else(|| Failure::invalid("there is no such region"))
+        let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
+        let no_region = || Failure::invalid("there is no such region in this job");
+        REGIONS.get(mr).filter(|region| region.context == context.number).ok_or_else(no_region)?;
+        REGIONS.remove(mr).map(|_| ()).ok_or_else(no_region)
     })
 }

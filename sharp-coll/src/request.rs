@@ -53,7 +53,17 @@ impl Request {
     /// Takes an object from the pool, or makes one.
     pub fn new(shared: Arc<Shared>, Parts { parts, input, output }: Parts) -> Arc<Request> {
         let request = pool().pop().unwrap_or_else(|| Arc::new(Request { state: Mutex::default() }));
-        *request.lock() = State { shared: Some(shared), parts, input, output, ..State::default() };
+        let mut state = request.lock();
+        // Field by field, and only what there is: most of it stays empty.
+        state.shared = Some(shared);
+        state.parts = parts;
+        if input.is_some() {
+            state.input = input;
+        }
+        if output.is_some() {
+            state.output = output;
+        }
+        drop(state);
         request
     }
 
@@ -115,9 +125,7 @@ impl Request {
 
     /// Whether the client library may still touch buffers of ours.
     fn is_under_way(&self) -> bool {
-        let state = self.lock();
-        let all_done = !state.is_waited_for && state.parts.iter().all(trib_client::Request::is_done);
-        (state.input.is_some() || state.output.is_some()) && !all_done
+        self.lock().is_under_way()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,6 +134,21 @@ impl Request {
 }
 
 impl State {
+    fn is_under_way(&self) -> bool {
+        let all_done = || !self.is_waited_for && self.parts.iter().all(trib_client::Request::is_done);
+        (self.input.is_some() || self.output.is_some()) && !all_done()
+    }
+
+    /// As it lies in the pool, its buffers given back.
+    fn clear(&mut self) {
+        self.parts.clear();
+        (self.done, self.misses, self.is_waited_for, self.outcome) = (0, 0, false, None);
+        let (input, output) = (self.input.take(), self.output.take().map(|landing| landing.bytes));
+        if let Some(shared) = self.shared.take() {
+            input.into_iter().chain(output).for_each(|bytes| shared.give_back(bytes));
+        }
+    }
+
     /// All parts are done, or one has failed.
     fn end(&mut self, failed: Option<Error>) {
         let failed = failed.map(Failure::from).or_else(|| {
@@ -162,17 +185,17 @@ impl State {
 
 /// Puts an object that C no longer holds back into the pool, or aside while the client library uses its buffers.
 pub fn retire(request: Arc<Request>) {
-    if request.is_under_way() {
-        let shared = request.lock().shared.clone();
+    let mut state = request.lock();
+    if state.is_under_way() {
+        let shared = state.shared.clone();
+        drop(state);
         if let Some(shared) = shared {
             shared.set_aside(request);
         }
         return;
     }
-    let old = std::mem::take(&mut *request.lock());
-    if let Some(shared) = &old.shared {
-        old.input.into_iter().chain(old.output.map(|landing| landing.bytes)).for_each(|bytes| shared.give_back(bytes));
-    }
+    state.clear();
+    drop(state);
     if Arc::strong_count(&request) == 1 {
         let mut pool = pool();
         if pool.len() < POOL_MAX {

@@ -50,6 +50,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("tributary", &["trib-wire", "trib-client"]),
     ("sharp_coll", &["trib-client"]),
+    // The same library over nothing, for tests.
+    ("trib-null-client", &["trib-wire", "trib-proto"]),
+    ("sharp_coll_null", &["trib-null-client"]),
 ];
 
 /// What tests may use on top of that.

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * posting.h - the collectives by number, so that one function can break all of them.
+ */
+#ifndef POSTING_H
+#define POSTING_H
+
+#include "real.h"
+
+/* Those with a reduce spec first. */
+enum collective { ALLREDUCE, REDUCE, REDUCE_SCATTER, ALLGATHER, BCAST, BARRIER };
+
+struct call {
+    union {
+        struct sharp_coll_reduce_spec reduce;
+        struct sharp_coll_gather_spec gather;
+        struct sharp_coll_bcast_spec bcast;
+    };
+};
+
+/* An error that this library should not give, or 0. */
+int refused(enum collective collective, const struct call *call);
+
+/* Breaks a spec. */
+void change(enum collective collective, struct call *call);
+
+/* The call of the library behind this one; without `request` the blocking one. */
+int make(enum collective collective, struct sharp_coll_comm *comm, struct call *call, void **request);
+
+/* Whether this process is the job's last rank, or its first. */
+int at_last_rank(void);
+int at_first_rank(void);
+
+/* How long a wait may last, ms; 0 if for ever. */
+int wait_limit(void);
+
+#endif

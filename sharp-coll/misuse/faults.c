@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * faults.c - collectives while something else goes: the manager, or a rank. Whoever runs this takes them away.
+ *
+ *   PROGRAM RANKS manager      says "ready" once the job is made, waits for a byte on stdin, and goes on to the end
+ *   PROGRAM RANKS killed SEED  the last rank ends by a signal while all have operations under way; SHARP_COLL_ON_ERROR decides
+ *                              whether the others end, too, or get errors
+ */
+#include "collectives.h"
+
+static void begin(struct operation *one, struct sharp_coll_comm *comm, int is_posted)
+{
+    struct call call;
+    *one = any_operation();
+    prepare(one);
+    describe(one, &call);
+    if (is_posted && make(one->collective, comm, &call, &one->request) < 0)
+        one->request = NULL;
+}
+
+static void seed(uint64_t number)
+{
+    together.state = number;
+    alone.state = number + 0x100000001u * (uint64_t)(own_rank + 1);
+}
+
+/* Collectives of all kinds, posted in batches. */
+static void go_on(struct sharp_coll_comm *comm, int batches)
+{
+    enum { BATCH = 10 };
+    struct operation all[BATCH];
+    for (int batch = 0; batch < batches; batch++) {
+        for (int at = 0; at < BATCH; at++) {
+            begin(&all[at], comm, 1);
+            CHECK(all[at].request != NULL);
+        }
+        for (int at = 0; at < BATCH; at++) {
+            CHECK_OK(sharp_coll_req_wait(all[at].request));
+            CHECK(is_right(&all[at]));
+            clear(&all[at]);
+        }
+    }
+}
+
+static void manager(void)
+{
+    struct fixture fixture = set_up();
+    char byte;
+    seed(1);
+    go_on(fixture.comm, 2);
+    if (own_rank == 0) {
+        CHECK(write(1, "ready\n", 6) == 6);
+        CHECK(read(0, &byte, 1) == 1);
+    }
+    meet();
+    go_on(fixture.comm, 20);
+    /* Groups are made without the manager. */
+    for (int round = 0; round < 5; round++) {
+        struct oob oob = world;
+        struct sharp_coll_comm *other = make_group(fixture.context, &oob);
+        go_on(other, 2);
+        CHECK_OK(sharp_coll_comm_destroy(other));
+    }
+    take_down(&fixture);
+}
+
+static const char *chosen_seed = "1";
+
+static void killed(void)
+{
+    enum { POSTS = 40 };
+    struct fixture fixture = set_up();
+    struct operation all[POSTS];
+    int is_victim = own_rank == own_size - 1, refused = 0;
+    alarm(30);
+    seed(strtoull(chosen_seed, NULL, 10));
+    size_t last = below(&together, POSTS);
+    for (size_t at = 0; at < POSTS; at++) {
+        if (is_victim && at == last) {
+            nap((int)below(&alone, 20));
+            kill(getpid(), SIGKILL);
+        }
+        begin(&all[at], fixture.comm, !refused);
+        refused |= all[at].request == NULL;
+    }
+    for (size_t at = 0; at < POSTS; at++) {
+        void *request = all[at].request;
+        if (!request)
+            continue;
+        if (one_in(&alone, 2))
+            while (sharp_coll_req_test(request) == 0)
+                ;
+        if (sharp_coll_req_wait(request) == 0)
+            CHECK(is_right(&all[at]));
+    }
+    /* What the victim has not come to is an error for everybody. */
+    CHECK(sharp_coll_do_barrier(fixture.comm) < 0);
+    for (int at = 0; at < POSTS; at++)
+        clear(&all[at]);
+    take_down(&fixture);
+}
+
+static const struct test tests[] = {{"manager", manager, 1}, {"killed", killed, 2}};
+
+int main(int argc, char **argv)
+{
+    if (argc > 3)
+        chosen_seed = argv[3];
+    return run_tests(tests, LENGTH(tests), argc, argv);
+}
