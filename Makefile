@@ -22,23 +22,23 @@ test: ## everything that decides whether a change is good: style, unit tests, sy
 	@scripts/test
 
 conformance: build ## the libsharp_coll API by its checklist, on 1 to 8 processes over a fabric of its own
-	@scripts/conformance
+	@scripts/on-fabric sharp-coll/conformance/run
 
 conformance-mutants: build ## libraries that are broken on purpose, and the items of the checklist that see it
-	@scripts/conformance-mutants
+	@scripts/on-fabric sharp-coll/conformance/mutants/run
 
 # Memcheck knows no vector code by hand (the suppressions) and takes no 4 GiB of memory (C55).
 conformance-valgrind: build ## the checklist under valgrind, on 1 and 2 processes: no error, nothing lost; takes long
-	@CONFORMANCE_LIMIT_S=900 scripts/conformance --ranks 1,2 --except C55 --under 'valgrind -q --leak-check=full \
+	@CONFORMANCE_LIMIT_S=900 scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --except C55 --under 'valgrind -q --leak-check=full \
 		--show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
 		--suppressions=$(CURDIR)/sharp-coll/conformance/valgrind.supp'
 
 # Numbers that are of no enumeration are given on purpose.
 conformance-sanitizers: build ## the checklist with its programs built for the address and undefined behaviour sanitizers
-	@scripts/conformance --ranks 1,2 --cflags '-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all'
+	@scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --cflags '-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all'
 
 misuse: build ## the libsharp_coll API misused at random, over a fabric of its own
-	@scripts/misuse
+	@scripts/on-fabric sharp-coll/misuse/run
 
 mutants: ## break the protocol core in six ways and show that the simulator notices each
 	@tests/mutants/run
