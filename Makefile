@@ -13,7 +13,7 @@ SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 .PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants test-aarch64 bench build lint install deb package-test dependencies
 
 help: ## show this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 21
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
 
 demo: ## train a network under MPI, with and without Tributary, and show what the tree did
 	@scripts/demo
