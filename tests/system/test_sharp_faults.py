@@ -49,6 +49,7 @@ class Faults(unittest.TestCase):
 
     def test_rank_killed_with_requests_outstanding(self):
         victim = {RANKS - 1: int(signal.SIGKILL)}
+        aborted = 0
         with Fabric() as fabric:
             for seed in range(1, 9):
                 with self.subTest(seed=seed):
@@ -57,9 +58,12 @@ class Faults(unittest.TestCase):
                     self.assertEqual(self.ended(errors), victim, errors)
                     with self.start(fabric, "killed", str(seed)) as program:
                         errors = program.communicate(timeout=60)[1]
-                    others = {rank: int(signal.SIGABRT) for rank in range(RANKS - 1)}
-                    self.assertEqual(self.ended(errors), victim | others, errors)
-                    self.assertIn("the process ends. SHARP_COLL_ON_ERROR=complete lets it go on", errors)
+                    # Whoever heard of it before it posted what the victim lacks has errors instead of a reason to end.
+                    others = {rank: number for rank, number in self.ended(errors).items() if rank not in victim}
+                    self.assertLessEqual(set(others.values()), {int(signal.SIGABRT)}, errors)
+                    self.assertEqual(errors.count("SHARP_COLL_ON_ERROR=complete lets it go on"), len(others), errors)
+                    aborted += len(others)
+            self.assertGreater(aborted, 0)
             self.assertEqual(sorted(fabric.processes()), ["leaf0", "leaf1", "manager", "root"])
 
 
