@@ -184,8 +184,8 @@ impl State {
 }
 
 /// Puts an object that C no longer holds back into the pool, or aside while the client library uses its buffers.
-pub fn retire(request: Arc<Request>) {
-    let mut state = request.lock();
+pub fn retire(mut request: Arc<Request>) {
+    let state = request.lock();
     if state.is_under_way() {
         let shared = state.shared.clone();
         drop(state);
@@ -194,13 +194,15 @@ pub fn retire(request: Arc<Request>) {
         }
         return;
     }
-    state.clear();
     drop(state);
-    if Arc::strong_count(&request) == 1 {
-        let mut pool = pool();
-        if pool.len() < POOL_MAX {
-            pool.push(request);
-        }
+    match Arc::get_mut(&mut request) {
+        Some(sole) => sole.state.get_mut().unwrap_or_else(PoisonError::into_inner).clear(),
+        // A thread that found it before still looks at it. It is not used again, or that thread's last look would end the next operation.
+        None => return request.lock().clear(),
+    }
+    let mut pool = pool();
+    if pool.len() < POOL_MAX {
+        pool.push(request);
     }
 }
 
