@@ -133,9 +133,9 @@ FAULTS = [
             ),
             Edit(
                 LOCKING,
-                "arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, &mut decisions);",
+                "arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, now, &mut decisions);",
                 "let own = trib_wire::RankList::from_ranks([u32::from(place.config.node.0)]);\n"
-                "                arbiter.request(index, own, info.members[0].first, at_once, &mut decisions);",
+                "                arbiter.request(index, own, info.members[0].first, at_once, now, &mut decisions);",
             ),
             Edit(
                 LOCKING,
