@@ -26,10 +26,15 @@ pub extern "C" fn sharp_coll_log_early_init() -> c_int {
 
 /// As the job's mode has it; collective where counters are summed.
 pub fn write_counters(context: &Context) -> Result<(), Failure> {
-    let counters = context.job.counters()?;
+    let counters = context.job.counters();
     let (rank, size) = (context.job.rank(), context.job.size());
     match context.statistics.mode {
-        Mode::Sum => context.statistics.write_sum(rank, size, &counters, &mut context.exchange()?),
-        Mode::Off | Mode::Each => context.statistics.write_own(rank, size, &counters),
+        Mode::Sum => {
+            // Who has none takes part nevertheless: the others wait for it.
+            let own = counters.as_ref().copied().unwrap_or_default();
+            context.statistics.write_sum(rank, size, &own, &mut context.exchange()?)?;
+            counters.map(drop).map_err(Failure::from)
+        }
+        Mode::Off | Mode::Each => context.statistics.write_own(rank, size, &counters?),
     }
 }

@@ -57,7 +57,7 @@ impl Jobs {
     pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> io::Result<Self> {
         let random = secret::random().map(u32::from_le_bytes)?;
         let Kept { last, jobs, past, .. } = kept;
-        let last = past.jobs.iter().fold(last, |last, job| later(last, job.id));
+        let last = past.iter().fold(last, |last, job| later(last, job.id));
         let mut table = Table { last: if last == 0 { random } else { last }, live: BTreeMap::new(), order: Vec::new() };
         for job in jobs {
             table.order.push(job.id);

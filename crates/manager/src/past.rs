@@ -35,13 +35,6 @@ pub(crate) struct Entry {
     pub(crate) forgotten: Option<JobId>,
 }
 
-/// What an earlier manager remembered.
-#[derive(Clone, Default)]
-pub(crate) struct Remembered {
-    /// All of it, whatever its order.
-    pub(crate) jobs: Vec<PastJob>,
-}
-
 #[derive(Default)]
 struct Rings {
     ended: VecDeque<PastJob>,
@@ -50,10 +43,9 @@ struct Rings {
 }
 
 impl Past {
-    /// What was remembered, to be kept on in the same file; gives what is too much of it.
-    pub(crate) fn new(remembered: Remembered, store: Option<&Arc<Store>>) -> io::Result<(Past, Vec<PastJob>)> {
+    /// What an earlier manager remembered, in any order, to be kept on in the same file; gives what is too much of it.
+    pub(crate) fn new(mut jobs: Vec<PastJob>, store: Option<&Arc<Store>>) -> io::Result<(Past, Vec<PastJob>)> {
         let keeper = store.map(|store| Keeper::start(store.clone())).transpose()?;
-        let mut jobs = remembered.jobs;
         jobs.sort_by_key(|job| job.ended_ms);
         let (refused, ended): (Vec<_>, Vec<_>) = jobs.into_iter().partition(PastJob::is_refused);
         let mut rings = Rings { ended: ended.into(), refused: refused.into(), forgotten: 0 };

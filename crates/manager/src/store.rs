@@ -14,7 +14,7 @@ use trib_wire::control::jobs::PastJob;
 use trib_wire::control::reply::JobStatus;
 use trib_wire::ids::JobId;
 
-use crate::past::{Entry, Remembered};
+use crate::past::Entry;
 
 /// The file.
 pub(crate) struct Store {
@@ -41,7 +41,7 @@ pub(crate) struct Kept {
     /// What their trees take, of those that were planned in a graph.
     pub(crate) footprints: BTreeMap<JobId, Footprint>,
     /// Jobs that ended and requests that were refused.
-    pub(crate) past: Remembered,
+    pub(crate) past: Vec<PastJob>,
 }
 
 impl Store {
@@ -65,7 +65,7 @@ impl Store {
             let footprints = footprints.into_iter().map(|(id, footprint)| (JobId(id), footprint)).collect();
             let mut past = records(&transaction.open_table(ENDED)?)?;
             past.extend(records(&transaction.open_table(REFUSED)?)?);
-            let past = Remembered { jobs: past.into_iter().map(|(_, job)| job).collect() };
+            let past = past.into_iter().map(|(_, job)| job).collect();
             Ok(Kept { last, jobs, footprints, past })
         };
         read().map_err(|error| self.wrong("read", &error.to_string()))
@@ -234,7 +234,7 @@ mod tests {
         let kept = Store::open(&path).unwrap().load().unwrap();
         assert_eq!((kept.last, kept.jobs), (9, vec![job(7), job(9)]));
         assert_eq!(kept.footprints, BTreeMap::from([(JobId(7), footprint.clone()), (JobId(9), footprint)]));
-        assert_eq!(kept.past.jobs, [entry(8, JobEnd::Lost, None).job, entry(5, refused(), None).job]);
+        assert_eq!(kept.past, [entry(8, JobEnd::Lost, None).job, entry(5, refused(), None).job]);
         std::fs::write(&path, b"not a database").unwrap();
         assert!(Store::open(&path).is_err());
         std::fs::remove_dir_all(folder).unwrap();

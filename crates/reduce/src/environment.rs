@@ -51,9 +51,9 @@ mod register {
     }
 
     pub(super) fn write(control: Control) {
+        // The language has no other way to undo what a C caller has set.
         // SAFETY: ldmxcsr loads 4 bytes from a live u32. The value is the one Rust code assumes, or the one
         // found on entry, so no reserved bit is set and Rust code between the two sees the standard state.
-        // JUSTIFICATION: the language has no other way to undo what a C caller has set.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &control, options(nostack, preserves_flags)) };
     }
 }
@@ -79,8 +79,8 @@ mod register {
     }
 
     pub(super) fn write(control: Control) {
+        // The language has no other way to undo what a C caller has set.
         // SAFETY: the value is the one Rust code assumes, or the one found on entry.
-        // JUSTIFICATION: the language has no other way to undo what a C caller has set.
         unsafe { asm!("msr fpcr, {}", in(reg) control, options(nostack, preserves_flags)) };
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Fabric, Manner, eventually};
+use crate::common::{Fabric, Manner, eventually, full};
 use trib_control::clock::unix_ms;
 use trib_wire::control::job::{ChildKind, Placement};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::reply::{Refusal, Reply, Resource};
+use trib_wire::control::reply::{Reply, Resource};
 use trib_wire::control::request::{QuotaAsk, Request};
 use trib_wire::ids::{ChildIndex, JobId, NodeId, Rank};
 
@@ -105,15 +105,7 @@ fn a_node_that_rejects_undoes_the_job_everywhere() {
     let fabric = Fabric::start();
     let root = fabric.node("root", Manner::Installs);
     let _leaf0 = fabric.node("leaf0", Manner::Installs);
-    let full = Refusal {
-        resource: Resource::Memory,
-        asked: 9,
-        available: 3,
-        holder: None,
-        since_ms: None,
-        text: "memory is full".into(),
-    };
-    let _leaf1 = fabric.node("leaf1", Manner::Rejects(full));
+    let _leaf1 = fabric.node("leaf1", Manner::Rejects(full()));
     let user = fabric.user();
     let refusal = user.job(&["x", "x"], QuotaAsk::default()).unwrap_err();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Memory, 9, 3));

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, verdict};
+use crate::common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, full, verdict};
 use trib_wire::control::job::JobTicket;
 use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
@@ -207,15 +207,7 @@ fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
 #[test]
 fn a_job_that_is_not_installed_leaves_nothing() {
     let fabric = Fabric::with_tenants(TWO_LEAVES, TENANTS, &["astro", "bio"]);
-    let full = Refusal {
-        resource: Resource::Memory,
-        asked: 9,
-        available: 3,
-        holder: None,
-        since_ms: None,
-        text: "full".into(),
-    };
-    let _node = fabric.node("leaf0", Manner::Rejects(full));
+    let _node = fabric.node("leaf0", Manner::Rejects(full()));
     fabric.tenant("bio").job(&["x"], streams(4)).unwrap_err();
     let bio = tenant(&fabric, "bio");
     assert!(bio.jobs.used == 0 && bio.nodes.is_empty(), "{bio:?}");

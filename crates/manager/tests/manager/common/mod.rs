@@ -15,7 +15,7 @@ use trib_wire::control::hello::Role;
 use trib_wire::control::job::{JobTicket, NodeGrant};
 use trib_wire::control::jobs::{Activity, JobActivity, JobsReport};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::reply::{Refusal, Reply, StatusReport};
+use trib_wire::control::reply::{Refusal, Reply, Resource, StatusReport};
 use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
 
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -40,6 +40,12 @@ leaf = "leaf0"
 [limits]
 groups = { default = 10, maximum = 20 }
 "#;
+
+/// What a node says that has no room for a job.
+pub fn full() -> Refusal {
+    let text = "memory is full".into();
+    Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, since_ms: None, text }
+}
 
 /// A manager with its own credentials and topology.
 pub struct Fabric {
