@@ -16,7 +16,7 @@ use crate::boundary::{given, guard, writable};
 use crate::comm::{COMMS, Comm};
 use crate::descriptor::Region;
 use crate::error::{ENOMEM, Failure};
-use crate::request::{Parts, REQUESTS, Request};
+use crate::request;
 use crate::window::Window;
 
 /// One operation of the client library.
@@ -92,40 +92,31 @@ impl Plan {
             // SAFETY: the exports' contract on the buffers.
             return Ok(unsafe { comm.group.run(step.signature, step.input, step.output) }?);
         }
-        let parts = self.start(comm)?;
-        if let Some(error) = parts.parts.iter().find_map(|part| part.wait(None).err()) {
-            abandon(comm, parts);
-            return Err(error.into());
-        }
-        let landed = parts.output.as_ref().map_or(Ok(()), Landing::land);
-        parts
-            .input
-            .into_iter()
-            .chain(parts.output.map(|landing| landing.bytes))
-            .for_each(|old| comm.shared.give_back(old));
-        landed
+        let (mut request, failed) = request::wait_for_parts(self.start(comm)?);
+        let ended = match failed {
+            Some(error) => Err(error.into()),
+            None => request.land(),
+        };
+        request::retire(request);
+        ended
     }
 
-    fn start(self, comm: &Comm) -> Result<Parts, Failure> {
+    /// Posts all of it. What was posted beside an error goes on by itself, with the buffers that it uses.
+    fn start(self, comm: &Comm) -> Result<request::Place, Failure> {
         let Plan { steps, input, output } = self;
-        let mut parts = SmallVec::with_capacity(steps.len());
+        let mut request = request::begin(&comm.shared, input, output)?;
         for step in steps {
             // SAFETY: the exports' contract on the buffers; those of ours live as long as the request.
             match unsafe { comm.group.start(step.signature, step.input, step.output) } {
-                Ok(part) => parts.push(part),
+                Ok(part) => request.add(part),
                 Err(error) => {
-                    abandon(comm, Parts { parts, input, output });
+                    request::retire(request);
                     return Err(error.into());
                 }
             }
         }
-        Ok(Parts { parts, input, output })
+        Ok(request)
     }
-}
-
-/// What was posted beside an error goes on by itself, with the buffers that it uses.
-fn abandon(comm: &Comm, parts: Parts) {
-    crate::request::retire(Request::new(comm.shared.clone(), parts));
 }
 
 /// # Safety
@@ -149,11 +140,9 @@ unsafe fn post(
         writable(request, "request")?;
         let comm = COMMS.get(comm).ok_or_else(no_group)?;
         comm.shared.tidy();
-        let parts = plan(&comm)?.start(&comm)?;
-        let posted = Request::new(comm.shared.clone(), parts);
-        let handle = REQUESTS.insert(posted).ok_or_else(|| Failure::new(ENOMEM, "too many requests"))?;
+        let posted = plan(&comm)?.start(&comm)?;
         // SAFETY: checked above.
-        unsafe { request.write(handle) };
+        unsafe { request.write(posted.handle()) };
         Ok(())
     })
 }

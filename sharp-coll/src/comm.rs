@@ -21,7 +21,7 @@ use crate::error::{ENOMEM, ERROR, Failure};
 use crate::exchange::Exchange;
 use crate::handle::{Kind, Table};
 use crate::log;
-use crate::request::{Request, retire, retire_all_done};
+use crate::request::retire_if_over;
 use crate::settings::OnError;
 
 /// Groups that C holds.
@@ -41,8 +41,8 @@ pub struct Shared {
     closed: AtomicBool,
     /// Buffers that were used before.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// Requests that were freed while their operation was under way.
-    aside: Mutex<Vec<Arc<Request>>>,
+    /// Places of requests that were freed while their operation was under way.
+    aside: Mutex<Vec<u32>>,
     /// Whether there are any: every post asks.
     has_aside: AtomicBool,
 }
@@ -73,10 +73,10 @@ impl Shared {
         }
     }
 
-    /// Keeps a request until its operation is over.
-    pub fn set_aside(&self, request: Arc<Request>) {
+    /// Keeps the place of a request until its operation is over.
+    pub fn set_aside(&self, place: u32) {
         let mut aside = lock(&self.aside);
-        aside.push(request);
+        aside.push(place);
         self.has_aside.store(true, Ordering::Relaxed);
     }
 
@@ -86,13 +86,11 @@ impl Shared {
         if !self.has_aside.load(Ordering::Relaxed) {
             return;
         }
-        let over = {
-            let mut aside = lock(&self.aside);
-            let over = retire_all_done(&mut aside);
-            self.has_aside.store(!aside.is_empty(), Ordering::Relaxed);
-            over
-        };
-        over.into_iter().for_each(retire);
+        let mut places = std::mem::take(&mut *lock(&self.aside));
+        places.retain(|place| !retire_if_over(*place));
+        let mut aside = lock(&self.aside);
+        aside.append(&mut places);
+        self.has_aside.store(!aside.is_empty(), Ordering::Relaxed);
     }
 
     /// From now on it is no surprise that operations fail.

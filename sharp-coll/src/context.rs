@@ -97,9 +97,7 @@ pub extern "C" fn sharp_coll_finalize(context: *mut c_void) -> c_int {
         for comm in COMMS.drain(|comm| comm.shared.context == context.number) {
             comm.close();
         }
-        for request in REQUESTS.drain(|request| request.belongs_to(context.number)) {
-            retire(request);
-        }
+        REQUESTS.tenants().filter(|request| request.belongs_to(context.number)).for_each(retire);
         REGIONS.drain(|region| region.context == context.number);
         // A thread that is still inside a call leaves with it.
         if let Some(context) = Arc::into_inner(context)

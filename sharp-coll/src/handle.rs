@@ -1,13 +1,15 @@
-//! What C holds instead of pointers: a place in a table, with the number of its tenant.
+//! What C holds instead of pointers: the number of a place, with the number of its tenant.
 //!
 //! ```text
-//!   bit 63 ......... 32 31 ......... 4 3 .. 0
+//!   bit 63 ......... 28 27 ......... 4 3 .. 0
 //!       tenant          place         kind        never 0, and never a pointer that anybody follows
 //! ```
 //! A handle that was freed, belongs to something else, or was never given out finds nothing.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use crate::place::Places;
 
 /// What a table holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,89 +21,76 @@ pub enum Kind {
     Region = 4,
 }
 
-/// All things of one kind.
-pub struct Table<T> {
-    kind: Kind,
-    places: Mutex<Places<T>>,
+/// A handle, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handle {
+    pub tenant: u64,
+    pub place: u32,
 }
 
-struct Places<T> {
-    all: Vec<Place<T>>,
-    free: Vec<u32>,
+impl Handle {
+    /// What C gave, if it is of this kind.
+    pub fn read(handle: *const c_void, kind: Kind) -> Option<Handle> {
+        let number = handle.addr() as u64;
+        let place = (number >> KIND_BITS) as u32 & PLACES_MASK;
+        (number & ((1 << KIND_BITS) - 1) == kind as u64).then_some(Handle { tenant: number >> TENANT_SHIFT, place })
+    }
+
+    /// What C gets.
+    pub fn written(self, kind: Kind) -> *mut c_void {
+        let number = self.tenant << TENANT_SHIFT | u64::from(self.place) << KIND_BITS | kind as u64;
+        std::ptr::without_provenance_mut(number as usize)
+    }
 }
 
-struct Place<T> {
-    tenant: u32,
-    thing: Option<Arc<T>>,
-}
+/// Things of one kind that calls share: one may be taken out of the table while others are still at work with it.
+pub struct Table<T>(Places<Option<Arc<T>>>);
 
 impl<T> Table<T> {
     pub const fn new(kind: Kind) -> Table<T> {
-        Table { kind, places: Mutex::new(Places { all: Vec::new(), free: Vec::new() }) }
+        Table(Places::new(kind))
     }
 
     /// Gives a thing its handle; none when there are too many.
     pub fn insert(&self, thing: Arc<T>) -> Option<*mut c_void> {
-        let mut places = self.lock();
-        let at = match places.free.pop() {
-            Some(at) => at,
-            None if places.all.len() < PLACES_MAX => {
-                places.all.push(Place { tenant: 0, thing: None });
-                (places.all.len() - 1) as u32
-            }
-            None => return None,
-        };
-        let place = &mut places.all[at as usize];
-        place.tenant = place.tenant.wrapping_add(1);
-        place.thing = Some(thing);
-        let number = u64::from(place.tenant) << 32 | u64::from(at) << 4 | self.kind as u64;
-        Some(std::ptr::without_provenance_mut(number as usize))
+        let mut place = self.0.take()?;
+        *place = Some(thing);
+        Some(place.handle())
     }
 
     /// The thing with this handle.
     pub fn get(&self, handle: *const c_void) -> Option<Arc<T>> {
-        let (tenant, at) = self.split(handle)?;
-        let places = self.lock();
-        let place = places.all.get(at).filter(|place| place.tenant == tenant)?;
-        place.thing.clone()
+        self.0.find(handle)?.clone()
     }
 
     /// Takes the thing with this handle out; the handle finds nothing from now on.
     pub fn remove(&self, handle: *const c_void) -> Option<Arc<T>> {
-        let (tenant, at) = self.split(handle)?;
-        let mut places = self.lock();
-        let place = places.all.get_mut(at).filter(|place| place.tenant == tenant)?;
-        let thing = place.thing.take()?;
-        places.free.push(at as u32);
-        Some(thing)
+        let mut place = self.0.find(handle)?;
+        let thing = place.take();
+        place.vacate();
+        thing
     }
 
     /// Takes all things out that are meant.
     pub fn drain(&self, is_meant: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
-        let mut places = self.lock();
-        let Places { all, free } = &mut *places;
         let mut taken = Vec::new();
-        for (at, place) in all.iter_mut().enumerate() {
-            if place.thing.as_ref().is_some_and(|thing| is_meant(thing)) {
-                taken.extend(place.thing.take());
-                free.push(at as u32);
+        for mut place in self.0.tenants() {
+            if place.as_ref().is_some_and(|thing| is_meant(thing)) {
+                taken.extend(place.take());
+                place.vacate();
             }
         }
         taken
     }
-
-    fn split(&self, handle: *const c_void) -> Option<(u32, usize)> {
-        let number = handle.addr() as u64;
-        (number & 0xf == self.kind as u64).then_some(((number >> 32) as u32, (number as u32 >> 4) as usize))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Places<T>> {
-        // Nothing in here panics half-way through a change.
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-const PLACES_MAX: usize = 1 << 28;
+const KIND_BITS: u32 = 4;
+const TENANT_SHIFT: u32 = 28;
+const PLACES_MASK: u32 = (1 << (TENANT_SHIFT - KIND_BITS)) - 1;
+/// Most things of one kind.
+pub const PLACES_MAX: usize = 1 << (TENANT_SHIFT - KIND_BITS);
+/// Numbers of tenants begin anew above this: an even number of them, so that odd ones stay odd.
+pub const TENANTS_MASK: u64 = (1 << (64 - TENANT_SHIFT)) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -127,10 +116,28 @@ mod tests {
         let table = Table::new(Kind::Request);
         let handle = table.insert(Arc::new(())).unwrap();
         let other = Table::<()>::new(Kind::Comm);
-        for number in [0, 1, 3, usize::MAX, handle.addr() ^ 1, handle.addr() + 16, handle.addr() + (1 << 32)] {
+        let next_tenant = 1 << TENANT_SHIFT;
+        for number in [
+            0,
+            1,
+            3,
+            usize::MAX,
+            handle.addr() ^ 1,
+            handle.addr() + 16,
+            handle.addr() + next_tenant,
+            handle.addr() - next_tenant,
+        ] {
             let pointer = std::ptr::without_provenance(number);
             assert!(table.get(pointer).is_none() && other.get(pointer).is_none(), "{number:x}");
         }
         assert!(other.get(handle).is_none());
+    }
+
+    #[test]
+    fn a_handle_is_read_as_it_was_written() {
+        for handle in [Handle { tenant: 1, place: 0 }, Handle { tenant: TENANTS_MASK, place: PLACES_MASK }] {
+            assert_eq!(Handle::read(handle.written(Kind::Region), Kind::Region), Some(handle));
+            assert_eq!(Handle::read(handle.written(Kind::Region), Kind::Comm), None);
+        }
     }
 }

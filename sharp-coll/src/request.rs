@@ -1,10 +1,15 @@
 //! Section "Requests": operations in flight.
 //!
 //! A request is one collective of the API, which may be several of the client library, and what has to happen when all of them
-//! are done. Its objects are used again and again: a post allocates nothing once there are enough of them.
+//! are done. It lies in its place from the first to the last; the next one there allocates nothing that it can take over.
+//!
+//! ```text
+//!   take a place --> post --> handle --> test, wait --> free --> place given back
+//!                                                        `--> set aside while parts use buffers of ours --> place given back
+//! ```
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use trib_client::Error;
@@ -12,28 +17,28 @@ use trib_client::Error;
 use crate::boundary::{caught, guard};
 use crate::collective::Landing;
 use crate::comm::Shared;
-use crate::error::{EINVAL, ERROR, Failure};
-use crate::handle::{Kind, Table};
+use crate::courtesy::Courtesy;
+use crate::error::{EINVAL, ENOMEM, ERROR, Failure};
+use crate::handle::Kind;
 use crate::log;
+use crate::place::{Held, Places};
 use crate::settings::OnError;
 
-/// Requests that C holds.
-pub static REQUESTS: Table<Request> = Table::new(Kind::Request);
+/// Requests that C holds, and those of blocking calls.
+pub static REQUESTS: Places<Request> = Places::new(Kind::Request);
+
+/// The place of a request.
+pub type Place = Held<'static, Request>;
 
 /// One operation in flight.
-pub struct Request {
-    state: Mutex<State>,
-}
-
 #[derive(Default)]
-struct State {
-    /// None only while it lies in the pool.
+pub struct Request {
+    /// None only while its place is free.
     shared: Option<Arc<Shared>>,
     /// What it consists of; those before `done` have ended well.
     parts: SmallVec<[trib_client::Request; 1]>,
     done: usize,
-    /// Looks in vain since the last step.
-    misses: u32,
+    courtesy: Courtesy,
     /// A thread waits with the parts in its hands.
     is_waited_for: bool,
     /// Buffers of ours that the parts read from and write to.
@@ -42,107 +47,73 @@ struct State {
     outcome: Option<c_int>,
 }
 
-/// What a request is made of.
-pub struct Parts {
-    pub parts: SmallVec<[trib_client::Request; 1]>,
-    pub input: Option<Vec<u8>>,
-    pub output: Option<Landing>,
+/// A request without parts, in a place of its own.
+pub fn begin(shared: &Arc<Shared>, input: Option<Vec<u8>>, output: Option<Landing>) -> Result<Place, Failure> {
+    let mut request = REQUESTS.take().ok_or_else(|| Failure::new(ENOMEM, "too many requests"))?;
+    // Field by field, and only what there is: most of it stays empty.
+    request.shared = Some(shared.clone());
+    if input.is_some() {
+        request.input = input;
+    }
+    if output.is_some() {
+        request.output = output;
+    }
+    Ok(request)
 }
 
 impl Request {
-    /// Takes an object from the pool, or makes one.
-    pub fn new(shared: Arc<Shared>, Parts { parts, input, output }: Parts) -> Arc<Request> {
-        let request = pool().pop().unwrap_or_else(|| Arc::new(Request { state: Mutex::default() }));
-        let mut state = request.lock();
-        // Field by field, and only what there is: most of it stays empty.
-        state.shared = Some(shared);
-        state.parts = parts;
-        if input.is_some() {
-            state.input = input;
-        }
-        if output.is_some() {
-            state.output = output;
-        }
-        drop(state);
-        request
+    /// One operation more of it.
+    pub fn add(&mut self, part: trib_client::Request) {
+        self.parts.push(part);
     }
 
     /// Whether it belongs to this job.
     pub fn belongs_to(&self, context: u64) -> bool {
-        self.lock().shared.as_ref().is_some_and(|shared| shared.context == context)
+        self.shared.as_ref().is_some_and(|shared| shared.context == context)
+    }
+
+    /// Brings the result where the caller wants it, once all parts have ended well.
+    pub fn land(&mut self) -> Result<(), Failure> {
+        let Some(landing) = self.output.take() else { return Ok(()) };
+        let landed = landing.land();
+        if let Some(shared) = &self.shared {
+            shared.give_back(landing.bytes);
+        }
+        landed
     }
 
     /// Drives progress once: the result, if there is one.
-    pub fn test(&self) -> Option<c_int> {
-        let mut state = self.lock();
-        if state.outcome.is_none() && !state.is_waited_for {
-            let State { parts, done, misses, .. } = &mut *state;
+    fn test(&mut self) -> Option<c_int> {
+        if self.outcome.is_none() && !self.is_waited_for {
             let mut failed = None;
-            while let Some(part) = parts.get(*done) {
+            while let Some(part) = self.parts.get(self.done) {
                 match part.test() {
-                    None => {
-                        *misses += 1;
-                        // Clients test in a tight loop. Where there are more of them than cores, what they wait for needs one.
-                        if misses.is_multiple_of(MISSES_TO_YIELD) {
-                            std::thread::yield_now();
-                        }
-                        return None;
+                    None => return None,
+                    Some(Ok(())) => {
+                        self.done += 1;
+                        self.courtesy.stepped();
                     }
-                    Some(Ok(())) => (*done, *misses) = (*done + 1, 0),
                     Some(Err(error)) => {
                         failed = Some(error);
                         break;
                     }
                 }
             }
-            state.end(failed);
+            self.finish(failed);
         }
-        state.outcome
-    }
-
-    /// Waits for the result. No lock is held meanwhile: the caller's progress may test what it likes. Fails if a thread waits
-    /// already.
-    pub fn wait(&self) -> Result<c_int, Failure> {
-        let (parts, done) = {
-            let mut state = self.lock();
-            if let Some(code) = state.outcome {
-                return Ok(code);
-            }
-            if state.is_waited_for {
-                return Err(Failure::invalid("another thread waits for this request"));
-            }
-            state.is_waited_for = true;
-            (std::mem::take(&mut state.parts), state.done)
-        };
-        let failed = parts[done..].iter().find_map(|part| part.wait(None).err());
-        let mut state = self.lock();
-        state.done = parts.iter().filter(|part| part.is_done()).count();
-        state.parts = parts;
-        state.is_waited_for = false;
-        state.end(failed);
-        Ok(state.outcome.unwrap_or(ERROR))
+        self.outcome
     }
 
     /// Whether the client library may still touch buffers of ours.
     fn is_under_way(&self) -> bool {
-        self.lock().is_under_way()
+        (self.input.is_some() || self.output.is_some()) && !self.parts.iter().all(trib_client::Request::is_done)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn is_under_way(&self) -> bool {
-        let all_done = || !self.is_waited_for && self.parts.iter().all(trib_client::Request::is_done);
-        (self.input.is_some() || self.output.is_some()) && !all_done()
-    }
-
-    /// As it lies in the pool, its buffers given back.
+    /// As its place is given back, its buffers where others find them.
     fn clear(&mut self) {
         self.parts.clear();
-        (self.done, self.misses, self.is_waited_for, self.outcome) = (0, 0, false, None);
+        (self.done, self.outcome) = (0, None);
+        self.courtesy.stepped();
         let (input, output) = (self.input.take(), self.output.take().map(|landing| landing.bytes));
         if let Some(shared) = self.shared.take() {
             input.into_iter().chain(output).for_each(|bytes| shared.give_back(bytes));
@@ -150,15 +121,8 @@ impl State {
     }
 
     /// All parts are done, or one has failed.
-    fn end(&mut self, failed: Option<Error>) {
-        let failed = failed.map(Failure::from).or_else(|| {
-            let landing = self.output.take()?;
-            let moved = landing.land();
-            if let Some(shared) = &self.shared {
-                shared.give_back(landing.bytes);
-            }
-            moved.err()
-        });
+    fn finish(&mut self, failed: Option<Error>) {
+        let failed = failed.map(Failure::from).or_else(|| self.land().err());
         if let Some(failure) = &failed {
             self.report(failure);
         }
@@ -183,46 +147,61 @@ impl State {
     }
 }
 
-/// Puts an object that C no longer holds back into the pool, or aside while the client library uses its buffers.
-pub fn retire(mut request: Arc<Request>) {
-    let state = request.lock();
-    if state.is_under_way() {
-        let shared = state.shared.clone();
-        drop(state);
-        if let Some(shared) = shared {
-            shared.set_aside(request);
-        }
+/// Waits until all parts are done or one has failed. The place is not locked meanwhile: the caller's progress may test what it likes,
+/// and nobody gives the place back.
+pub fn wait_for_parts(mut request: Place) -> (Place, Option<Error>) {
+    request.is_waited_for = true;
+    let (parts, done, place) = (std::mem::take(&mut request.parts), request.done, request.place());
+    drop(request);
+    let failed = parts[done..].iter().find_map(|part| part.wait(None).err());
+    let mut request = REQUESTS.held(place);
+    request.done = parts.iter().filter(|part| part.is_done()).count();
+    request.parts = parts;
+    request.is_waited_for = false;
+    (request, failed)
+}
+
+/// Ends a request that nobody holds any more: its place is given back, or set aside while the client library uses its buffers. A thread
+/// that waits for it does so itself.
+pub fn retire(mut request: Place) {
+    request.end();
+    if request.is_waited_for {
         return;
     }
-    drop(state);
-    match Arc::get_mut(&mut request) {
-        Some(sole) => sole.state.get_mut().unwrap_or_else(PoisonError::into_inner).clear(),
-        // A thread that found it before still looks at it. It is not used again, or that thread's last look would end the next operation.
-        None => return request.lock().clear(),
+    if let Some(shared) = request.shared.clone().filter(|_| request.is_under_way()) {
+        let place = request.place();
+        drop(request);
+        return shared.set_aside(place);
     }
-    let mut pool = pool();
-    if pool.len() < POOL_MAX {
-        pool.push(request);
-    }
+    request.clear();
+    request.vacate();
 }
 
-/// Those of them whose operation is over.
-pub fn retire_all_done(aside: &mut Vec<Arc<Request>>) -> Vec<Arc<Request>> {
-    aside.extract_if(.., |request| !request.is_under_way()).collect()
-}
-
-fn pool() -> MutexGuard<'static, Vec<Arc<Request>>> {
-    static POOL: Mutex<Vec<Arc<Request>>> = Mutex::new(Vec::new());
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+/// Gives a place that was set aside back, if its operation is over; whether it is.
+pub fn retire_if_over(place: u32) -> bool {
+    let request = REQUESTS.held(place);
+    let is_over = !request.is_under_way();
+    if is_over {
+        retire(request);
+    }
+    is_over
 }
 
 /// 1 when the request is done, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_req_test(request: *mut c_void) -> c_int {
-    let tested = caught(|| match REQUESTS.get(request) {
-        Some(request) => Ok(c_int::from(request.test().is_some())),
+    let tested = caught(|| {
         // Whoever ignored the error of a post would wait for ever.
-        None => Err(Failure::invalid("there is no such request: it was freed, or its post failed")),
+        let no_request = || Failure::invalid("there is no such request: it was freed, or its post failed");
+        let mut request = REQUESTS.find(request).ok_or_else(no_request)?;
+        if request.test().is_some() {
+            return Ok(1);
+        }
+        // Clients test in a tight loop; others may have the place meanwhile.
+        let pause = request.courtesy.missed();
+        drop(request);
+        pause.make();
+        Ok(0)
     });
     tested.unwrap_or_else(|failure| {
         log::error(format_args!("sharp_coll_req_test: {}", failure.text));
@@ -234,12 +213,17 @@ pub extern "C" fn sharp_coll_req_test(request: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_req_wait(request: *mut c_void) -> c_int {
     guard("sharp_coll_req_wait", || {
-        let found = REQUESTS.get(request).ok_or_else(|| Failure::new(EINVAL, "there is no such request"))?;
-        let code = found.wait()?;
-        drop(found);
-        if let Some(found) = REQUESTS.remove(request) {
-            retire(found);
+        let mut request = REQUESTS.find(request).ok_or_else(|| Failure::new(EINVAL, "there is no such request"))?;
+        if request.is_waited_for {
+            return Err(Failure::invalid("another thread waits for this request"));
         }
+        if request.outcome.is_none() {
+            let (waited, failed) = wait_for_parts(request);
+            request = waited;
+            request.finish(failed);
+        }
+        let code = request.outcome.unwrap_or(ERROR);
+        retire(request);
         if code == 0 { Ok(()) } else { Err(Failure::new(code, "the operation failed")) }
     })
 }
@@ -248,12 +232,9 @@ pub extern "C" fn sharp_coll_req_wait(request: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_req_free(request: *mut c_void) -> c_int {
     guard("sharp_coll_req_free", || {
-        if let Some(found) = REQUESTS.remove(request) {
-            retire(found);
+        if let Some(request) = REQUESTS.find(request) {
+            retire(request);
         }
         Ok(())
     })
 }
-
-const MISSES_TO_YIELD: u32 = 4;
-const POOL_MAX: usize = 4096;
