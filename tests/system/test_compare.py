@@ -36,7 +36,7 @@ class Compare(unittest.TestCase):
             "--systems", "tributary,pingpong,hangs,fails", "--peer", f"hangs=sleep {cls.mark}; :",
             "--peer", "fails=echo out of luck >&2; false",
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
         if done.returncode == 3 and "namespace" in done.stderr:
             raise unittest.SkipTest(done.stderr.strip().splitlines()[-1])
         if done.returncode != 0:

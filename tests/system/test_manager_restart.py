@@ -55,7 +55,7 @@ class Restart(unittest.TestCase):
         with Kept() as fabric:
             argument = {"counts": [3, 700, 60_000], "iterations": 500, "pause": 0.02}
             with Ranks(fabric, 4, "loop_worker", "loop", argument) as ranks:
-                wait_until(lambda: all(ranks.progress(r) > 20 for r in range(4)), 30, "operations")
+                wait_until(lambda: all(ranks.progress(r) > 20 for r in range(4)), 90, "operations")
                 ((job, adopted),) = fabric.jobs()
                 self.assertFalse(adopted)
                 fabric.kill_manager()
