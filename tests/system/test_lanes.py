@@ -1,16 +1,43 @@
-"""Several lanes of one job: channels along one tree, two roots, and two rails of every host."""
+"""Several lanes of one job: channels along one tree, by one port or by two, and two rails of every host."""
 
+import json
 import os
 import pathlib
 import tempfile
 import time
 import unittest
 
-from harness import Fabric, Ranks, RanksOnHosts, wait_until
+from harness import TRIB, Fabric, Ranks, RanksOnHosts, wait_until
 from test_lab import Lab
 
 MISMATCH, NODE, PEER, QUOTA = -6, -3, -7, -5
 CUT = {"stripe_threshold": 4096}
+
+
+def carried(lab, size, quota, meanwhile=lambda: None):
+    """What one allreduce puts on every link: {(link, way): bytes}. Calls `meanwhile` before it."""
+    with tempfile.TemporaryDirectory() as folder:
+        gates = {name: os.path.join(folder, name) for name in ("go", "end")}
+        with RanksOnHosts(lab.name, 4, "network_worker", "allreduce", {"bytes": size, **gates}, quota) as ranks:
+            wait_until(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "ranks ready")
+            meanwhile()
+            before = lab.counters()
+            pathlib.Path(gates["go"]).touch()
+            wait_until(lambda: all(ranks.progress(r) == 2 for r in range(4)), 60, "operation done")
+            after = lab.counters()
+            pathlib.Path(gates["end"]).touch()
+            ranks.results()
+    return {link: after[link][0] - before[link][0] for link in after}
+
+
+def bits(lab, quotas):
+    """The results that ranks have with each of these quotas."""
+    argument = {"seed": 5, "counts": [7, 3_000, 40_000], "iterations": 3}
+    found = set()
+    for quota in quotas:
+        with RanksOnHosts(lab.name, 4, "lanes_worker", "sums", argument, quota) as ranks:
+            found |= {result["bits"] for result in ranks.results(60)}
+    return found
 
 
 class Channels(unittest.TestCase):
@@ -68,34 +95,18 @@ class Rails(unittest.TestCase):
             self.broken(lab)
 
     def each_carries_half(self, lab):
-        with tempfile.TemporaryDirectory() as folder:
-            gates = {name: os.path.join(folder, name) for name in ("go", "end")}
-            argument = {"bytes": self.SIZE, **gates}
-            with RanksOnHosts(lab.name, 4, "network_worker", "allreduce", argument, {"lanes": 2, "trees": 2}) as ranks:
-                wait_until(lambda: all(ranks.progress(r) == 1 for r in range(4)), 30, "ranks ready")
-                before = lab.counters()
-                pathlib.Path(gates["go"]).touch()
-                wait_until(lambda: all(ranks.progress(r) == 2 for r in range(4)), 60, "operation done")
-                after = lab.counters()
-                pathlib.Path(gates["end"]).touch()
-                ranks.results()
+        took = carried(lab, self.SIZE, {"lanes": 2, "trees": 2})
         half = self.SIZE / 2
         links = [f"{place}{rail}" for place in ("h0", "h1", "h2", "h3", "leaf0", "leaf1") for rail in ("", ".1")]
         for link in links:
             for way in ("up", "down"):
-                carried = after[link, way][0] - before[link, way][0]
-                self.assertGreater(carried, half, (link, way))
-                self.assertLess(carried, 1.03 * half, (link, way))
+                self.assertGreater(took[link, way], half, (link, way))
+                self.assertLess(took[link, way], 1.03 * half, (link, way))
         # Between the rails there is only what nodes say to the manager.
-        self.assertLess(after["spine.1", "up"][0] - before["spine.1", "up"][0], 0.01 * half)
+        self.assertLess(took["spine.1", "up"], 0.01 * half)
 
     def same_bits(self, lab):
-        argument = {"seed": 5, "counts": [7, 3_000, 40_000], "iterations": 3}
-        bits = set()
-        for quota in ({"lanes": 1}, {"lanes": 2}, {"lanes": 4, "stripe_threshold": 100}):
-            with RanksOnHosts(lab.name, 4, "lanes_worker", "sums", argument, quota) as ranks:
-                bits |= {result["bits"] for result in ranks.results(60)}
-        self.assertEqual(len(bits), 1)
+        self.assertEqual(len(bits(lab, ({"lanes": 1}, {"lanes": 2}, {"lanes": 4, "stripe_threshold": 100}))), 1)
 
     def broken(self, lab):
         with tempfile.TemporaryDirectory() as folder:
@@ -114,6 +125,40 @@ class Rails(unittest.TestCase):
             self.assertEqual(result["group"][0], result["again"], (rank, result))
         # Who was below the node knows which it was.
         self.assertIn(NODE, {result["status"] for result in results[2:]})
+
+
+class Ports(unittest.TestCase):
+    SIZE = 4 << 20
+
+    def test_each_of_two_ports_carries_half_into_one_tree(self):
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--ports", "2", "--rate", "1gbit") as lab:
+            took = carried(lab, self.SIZE, {"lanes": 2}, lambda: self.shown(lab))
+            half = self.SIZE / 2
+            for host in ("h0", "h1", "h2", "h3"):
+                for link in (host, f"{host}.1"):
+                    for way in ("up", "down"):
+                        self.assertGreater(took[link, way], half, (link, way))
+                        self.assertLess(took[link, way], 1.03 * half, (link, way))
+            # Both lanes fold in the same node, so that the vector goes on once.
+            for leaf in ("leaf0", "leaf1"):
+                for way in ("up", "down"):
+                    self.assertGreater(took[leaf, way], self.SIZE, (leaf, way))
+                    self.assertLess(took[leaf, way], 1.03 * self.SIZE, (leaf, way))
+            self.assertEqual(len(bits(lab, ({"lanes": 1}, {"lanes": 2}, {"lanes": 3, "stripe_threshold": 100}))), 1)
+
+    def shown(self, lab):
+        def tool(*words):
+            return lab.run("exec", "h0", "--", TRIB, *words).stdout
+
+        status = json.loads(tool("status", "--json"))
+        (job,) = status["jobs"]
+        self.assertEqual([lane["tree"] for lane in job["lanes"]], [0, 0])
+        self.assertEqual([lane["from"] for lane in job["lanes"]], ["10.77.128.1", "10.78.128.1"])
+        self.assertEqual([lane["to"] for lane in job["lanes"]], ["10.77.2.1", "10.78.2.1"])
+        ports = {node["name"]: [node["address"], *node["further"]] for node in status["nodes"]}
+        self.assertEqual([address.split(":")[0] for address in ports["spine"]], ["10.77.0.1", "10.78.0.1"])
+        words = tool("explain", str(job["id"]))
+        self.assertIn("which lanes 0, 1 share, 3 logical nodes; rank 0 goes from 10.78.128.1 to 10.78.2.1", words)
 
 
 if __name__ == "__main__":

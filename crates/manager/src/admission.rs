@@ -1,6 +1,7 @@
 //! From a request to a job whose tree is installed.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -148,7 +149,7 @@ fn attempt(
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
     let node =
-        |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: sessions[&node.place].stream };
+        |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: stream_of(node, &sessions) };
     let nodes = plan.nodes.iter().map(node).collect();
     Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold }))
 }
@@ -196,15 +197,15 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
     let wish = Wish::of(&request.ask, &fabric.topology, ranks).map_err(as_read)?;
     let here = fabric.registry.all_answering();
-    let planned = fabric.trees.plan(&fabric.topology, &request.hosts, &here, wish.trees_most());
-    let Planned { plans, claims, around } = planned.map_err(|error| match &error {
+    let planned = fabric.trees.plan(&fabric.topology, &request.hosts, &here, &wish);
+    let Planned { lanes, claims, around } = planned.map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
         PlanError::NoTree(_) | PlanError::TooDeep(_) => as_read(refuse(Resource::Node, None, error.to_string())),
         PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
             too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, error.to_string())
         }
     })?;
-    let lanes = Lanes::over(&plans, &fabric.topology, &wish).map_err(as_read)?;
+    let lanes = Lanes::over(&lanes, &fabric.topology, &wish).map_err(as_read)?;
     Ok(Laid { lanes, stripe_threshold: wish.stripe_threshold, claims, around })
 }
 
@@ -273,7 +274,7 @@ fn make_limits(
 ) -> Result<Limits, Refusal> {
     let topology = &fabric.topology;
     let table = fabric.tenancy.table(tenant, topology.limits());
-    let ipv6 = sessions.values().any(|session| session.stream.is_ipv6());
+    let ipv6 = sessions.values().any(|session| session.streams().any(|stream| stream.is_ipv6()));
     let ground = Ground { table: &table, mtu: topology.mtu(), ipv6, sites };
     settle(ask, &ground).map_err(|refusal| {
         let here = |session: &&Arc<Session>| refusal.holder.as_ref() == Some(&session.name);
@@ -307,6 +308,13 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
     }
 }
 
+/// Where children of a logical node connect.
+fn stream_of(node: &PlanNode, sessions: &Sessions) -> SocketAddr {
+    let session = &sessions[&node.place];
+    // Whoever does not listen at the topology's addresses is not let in.
+    session.stream_at(node.address).unwrap_or(session.stream)
+}
+
 fn grants(job: JobId, key: &JobKey, limits: &Limits, plan: &Plan, sessions: &Sessions, world: usize) -> Vec<NodeGrant> {
     let grant = |node: &PlanNode| NodeGrant {
         job,
@@ -315,8 +323,9 @@ fn grants(job: JobId, key: &JobKey, limits: &Limits, plan: &Plan, sessions: &Ses
         limits: limits.clone(),
         world_size: world as u32,
         node: node.id,
+        address: node.address,
         parent: node.parent.map(|(parent, child)| {
-            let stream = sessions[&plan.nodes[usize::from(parent.0)].place].stream;
+            let stream = stream_of(&plan.nodes[usize::from(parent.0)], sessions);
             GrantParent { node: parent, child, stream }
         }),
         children: node

@@ -1,8 +1,8 @@
 //! The lanes of a job: which trees they take, and how much of a vector each carries.
 //!
 //! ```text
-//!   lanes = 3        tree 0: root spine0     lane 0, lane 2 (channels: connections of their own along the same links)
-//!   two trees        tree 1: root spine1     lane 1
+//!   lanes = 3        tree 0: root spine0     lane 0, lane 2 (channels: connections of their own, by other ports of the tree if there
+//!   two trees        tree 1: root spine1     lane 1                   are any, else along the same links)
 //! ```
 //! Each lane has logical nodes of its own, numbered on behind those of the lane before. So to the nodes a lane is nothing new, the
 //! job is installed and ended as a whole, and what its lanes take together is what its quota counts.
@@ -10,6 +10,9 @@
 //! Trees of one job fold the same ranks in the same order, or the bits of a sum would depend on the lane. A tree that
 //! does not is not taken.
 
+use std::collections::HashMap;
+
+use trib_topology::trees::Tree;
 use trib_topology::{Plan, Topology};
 use trib_wire::control::job::{LANES_MAX, LaneTicket};
 use trib_wire::control::reply::{LaneStatus, Refusal, Resource};
@@ -19,6 +22,7 @@ use trib_wire::ids::NodeId;
 use crate::admission::RANKS_MAX;
 use crate::quota::choose;
 use crate::refuse::too_much;
+use crate::trees::PlannedLane;
 
 /// The lanes of a job.
 pub(crate) struct Lanes {
@@ -70,6 +74,11 @@ impl Wish {
         Ok(Wish { lanes, trees, stripe_threshold: threshold? })
     }
 
+    /// Lanes, at least one.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes
+    }
+
     /// The most trees that it has a use for.
     pub(crate) fn trees_most(&self) -> usize {
         self.trees.unwrap_or(self.lanes)
@@ -77,49 +86,64 @@ impl Wish {
 }
 
 impl Lanes {
-    /// Lays the lanes over `trees`, of which there is at least one, in turn.
-    pub(crate) fn over(trees: &[Plan], topology: &Topology, wish: &Wish) -> Result<Lanes, Refusal> {
-        if let Some(asked) = wish.trees.filter(|asked| *asked > trees.len()) {
+    /// Puts the lanes of a job beside each other.
+    pub(crate) fn over(planned: &[PlannedLane], topology: &Topology, wish: &Wish) -> Result<Lanes, Refusal> {
+        let trees = planned.iter().map(|lane| lane.tree + 1).max().unwrap_or(0);
+        if let Some(asked) = wish.trees.filter(|asked| *asked > trees) {
             let text = format!(
-                "the job asks for trees = {asked}, this fabric has {} for its hosts that differ and fold in the same order: ask for \
-                 fewer, or for lanes alone, some of which then share a tree",
-                trees.len()
+                "the job asks for trees = {asked}, this fabric has {trees} for its hosts that differ and fold in the same order: ask for \
+                 fewer, or for lanes alone, some of which then share a tree"
             );
-            return Err(too_much(Resource::Trees, asked as u64, trees.len() as u64, text));
+            return Err(too_much(Resource::Trees, asked as u64, trees as u64, text));
         }
-        let nodes = (0..wish.lanes).map(|lane| trees[lane % trees.len()].nodes.len()).sum::<usize>();
+        let nodes = planned.iter().map(|lane| lane.plan.nodes.len()).sum::<usize>();
         if nodes > usize::from(u16::MAX) {
             let text =
                 format!("the job's lanes need {nodes} logical nodes, at most 65535 are possible: ask for fewer lanes");
             return Err(too_much(Resource::Lanes, nodes as u64, u64::from(u16::MAX), text));
         }
-        let mut plan = Plan { nodes: Vec::with_capacity(nodes), leaves: Vec::new(), tree: None };
-        let (mut tickets, mut status) = (Vec::with_capacity(wish.lanes), Vec::with_capacity(wish.lanes));
-        for lane in 0..wish.lanes {
-            let at = lane % trees.len();
-            let mut own = trees[at].clone();
+        let weights = weights(topology, planned);
+        let all = Vec::with_capacity(nodes);
+        let mut plan = Plan { nodes: all, leaves: Vec::new(), hosts: Vec::new(), tree: None, port: 0 };
+        let (mut tickets, mut status) = (Vec::with_capacity(planned.len()), Vec::with_capacity(planned.len()));
+        for (lane, weight) in planned.iter().zip(weights) {
+            let mut own = lane.plan.clone();
+            let root = own.nodes.iter().find(|node| node.parent.is_none()).map(|node| node.name.clone());
+            let above = own.leaves.first().and_then(|leaf| own.nodes.get(usize::from(leaf.node.0)));
+            let (from, to) = (own.leaves.first().and_then(|leaf| leaf.address), above.and_then(|node| node.address));
             let first = plan.nodes.len() as u16;
             own.renumber(first);
-            let root = own.nodes.iter().find(|node| node.parent.is_none()).map(|node| node.name.clone());
             let nodes = own.nodes.len() as u32;
             plan.nodes.append(&mut own.nodes);
-            let channels = (at..wish.lanes).step_by(trees.len()).count() as u64;
-            let weight = (slowest(topology, &own) / channels).clamp(1, u64::from(u32::MAX)) as u32;
             tickets.push(LaneTicket { weight, leaves: own.leaves });
-            let (tree, root) = (at as u32, root.unwrap_or_default());
-            status.push(LaneStatus { tree, root, first: NodeId(first), nodes, weight });
+            let (tree, root) = (lane.tree as u32, root.unwrap_or_default());
+            status.push(LaneStatus { tree, root, first: NodeId(first), nodes, weight, from, to });
         }
         Ok(Lanes { plan, tickets, status })
     }
 }
 
-/// What the slowest link of a tree gives to one stream, Mbit/s; where links have no rates, the same for all.
-fn slowest(topology: &Topology, plan: &Plan) -> u64 {
-    let (Some(graph), Some(tree)) = (topology.graph(), &plan.tree) else { return u64::from(u32::MAX) };
-    let share = |(link, streams): &(usize, u32)| {
-        graph.links()[*link].rate.bits_per_second() / 1_000_000 / u64::from((*streams).max(1))
+/// What the slowest link of each lane gives it, Mbit/s: its part of that among the lanes of its tree that take the link too. Where links
+/// have no rates, the same for all lanes of a tree.
+fn weights(topology: &Topology, planned: &[PlannedLane]) -> Vec<u32> {
+    let copies = |lane: &PlannedLane| lane.plan.tree.as_ref().map(Tree::copies).unwrap_or_default();
+    let links: Vec<Vec<(usize, u32)>> = planned.iter().map(|lane| copies(lane).links).collect();
+    let mut sharing: HashMap<(usize, usize), u64> = HashMap::new();
+    for (lane, links) in planned.iter().zip(&links) {
+        links.iter().for_each(|(link, _)| *sharing.entry((lane.tree, *link)).or_default() += 1);
+    }
+    let weight = |(lane, links): (&PlannedLane, &Vec<(usize, u32)>)| {
+        let channels = planned.iter().filter(|other| other.tree == lane.tree).count() as u64;
+        let slowest = topology.graph().and_then(|graph| {
+            let share = |(link, streams): &(usize, u32)| {
+                let rate = graph.links()[*link].rate.bits_per_second() / 1_000_000;
+                rate / u64::from((*streams).max(1)) / sharing[&(lane.tree, *link)]
+            };
+            links.iter().map(share).min()
+        });
+        slowest.unwrap_or(u64::from(u32::MAX) / channels).clamp(1, u64::from(u32::MAX)) as u32
     };
-    tree.copies().links.iter().map(share).min().unwrap_or(1)
+    planned.iter().zip(&links).map(weight).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! A node's conversation: it registers, takes grants, and tells how it is.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
 use trib_control::{Channel, Error};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
+use trib_wire::control::node::{ManagerMessage, NodeMessage, PORTS_MAX};
 use trib_wire::control::reply::{Refusal, Resource};
 
 use crate::admission::end_adopted;
@@ -47,7 +47,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error>
 type Registered = (Arc<Session>, Receiver<ManagerMessage>);
 
 fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Result<Registered, Refusal> {
-    let NodeMessage::Register { name, stream, datagram_buffer_bytes, workers } = hello else {
+    let NodeMessage::Register { name, stream, further, datagram_buffer_bytes, workers } = hello else {
         return Err(refuse(Resource::Request, None, "a node's first message is Register"));
     };
     if fabric.topology.node(&name).is_none() {
@@ -61,12 +61,41 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
         );
         return Err(too_much(Resource::Request, 0, 0, text));
     }
+    if further.len() >= PORTS_MAX || further.iter().any(|other| other.port() == 0 || other.ip().is_unspecified()) {
+        let text = format!(
+            "node `{name}` registers {} addresses, each to be a single one with a port, at most {PORTS_MAX}",
+            further.len() + 1
+        );
+        return Err(too_much(Resource::Request, further.len() as u64 + 1, PORTS_MAX as u64, text));
+    }
     let stream = reachable(stream, channel.peer().address);
-    let (session, messages) = Session::new(name, stream, datagram_buffer_bytes, channel.clone());
+    let (session, messages) = Session::new(name, stream, further, datagram_buffer_bytes, channel.clone());
+    check_ports(fabric, &session)?;
     // Before anyone can install a job there, so that it is the first message.
     session.post(ManagerMessage::Registered);
     replace(fabric, &session)?;
     Ok((session, messages))
+}
+
+// What the topology names as ports is where children will be sent.
+fn check_ports(fabric: &Fabric, session: &Session) -> Result<(), Refusal> {
+    let wanted = fabric.topology.node(&session.name).map(|node| &node.addresses[..]).unwrap_or_default();
+    let has = |address: &IpAddr| session.stream_at(Some(*address)).is_some();
+    // A single address tells only where it connects from.
+    if wanted.len() < 2 || wanted.iter().all(has) {
+        return Ok(());
+    }
+    let list = |addresses: Vec<String>| addresses.join(", ");
+    let missing = list(wanted.iter().filter(|address| !has(address)).map(IpAddr::to_string).collect());
+    let there = list(session.streams().map(|stream| stream.to_string()).collect());
+    let text = format!(
+        "node `{}` listens at {there}, and the topology says that it is reached at {missing} too: start it with --listen IP:PORT,IP:PORT for \
+         all of its addresses, or correct `addresses` there",
+        session.name
+    );
+    let available = wanted.iter().filter(|address| has(address)).count() as u64;
+    let refusal = refuse(Resource::Node, Some(&session.name), text);
+    Err(since_start(Refusal { asked: wanted.len() as u64, available, ..refusal }, fabric.started_ms))
 }
 
 // A second process under a name that is taken is refused, unless the first does not answer any more:

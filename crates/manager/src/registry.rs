@@ -1,7 +1,7 @@
 //! Which aggregation nodes are connected.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -101,6 +101,8 @@ pub(crate) struct Session {
     pub name: String,
     /// Where it takes streams.
     pub stream: SocketAddr,
+    /// Where else.
+    pub further: Vec<SocketAddr>,
     /// Receive buffer of its datagram sockets.
     pub datagram_buffer_bytes: u64,
     /// Its software version.
@@ -131,15 +133,36 @@ impl Session {
     pub(crate) fn new(
         name: String,
         stream: SocketAddr,
+        further: Vec<SocketAddr>,
         datagram_buffer_bytes: u64,
         channel: Arc<Channel>,
     ) -> (Arc<Self>, Receiver<ManagerMessage>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
         let version = channel.peer().software.clone();
         let (since_ms, expected, silence) = (unix_ms(), Mutex::default(), Mutex::default());
-        let session =
-            Session { name, stream, datagram_buffer_bytes, version, since_ms, channel, outbox, expected, silence };
+        let session = Session {
+            name,
+            stream,
+            further,
+            datagram_buffer_bytes,
+            version,
+            since_ms,
+            channel,
+            outbox,
+            expected,
+            silence,
+        };
         (Arc::new(session), messages)
+    }
+
+    /// All places where it takes streams.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        std::iter::once(self.stream).chain(self.further.iter().copied())
+    }
+
+    /// Where it takes streams at this address; the first place where none is asked for.
+    pub(crate) fn stream_at(&self, address: Option<IpAddr>) -> Option<SocketAddr> {
+        self.streams().find(|stream| address.is_none_or(|address| stream.ip() == address))
     }
 
     /// Leaves a message for the writer. A node that has not read so many before it is stuck; it is

@@ -25,11 +25,12 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
             let left = end.saturating_duration_since(Instant::now());
             let counters = counters.and_then(|counters| counters.recv_timeout(left).ok()).unwrap_or_default();
             let address = session.as_ref().map(|session| session.stream);
+            let further = session.as_ref().map(|session| session.further.clone()).unwrap_or_default();
             let connected = session.as_ref().is_some_and(|session| !session.is_lost());
             let datagram_buffer_bytes = session.as_ref().map(|session| session.datagram_buffer_bytes);
             let silent_since_ms = session.as_ref().filter(|_| connected).and_then(|session| session.late_ms());
             let version = session.map(|session| session.version.clone()).unwrap_or_default();
-            NodeStatus { name, address, version, connected, silent_since_ms, datagram_buffer_bytes, counters }
+            NodeStatus { name, address, further, version, connected, silent_since_ms, datagram_buffer_bytes, counters }
         })
         .collect();
     let time_ms = Some(unix_ms());

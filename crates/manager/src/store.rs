@@ -194,7 +194,15 @@ mod tests {
             lanes: vec![1],
             memory_bytes: vec![9],
         });
-        let lanes = vec![LaneStatus { tree: 0, root: root.clone(), first: NodeId(0), nodes: 1, weight: 5 }];
+        let lanes = vec![LaneStatus {
+            tree: 0,
+            root: root.clone(),
+            first: NodeId(0),
+            nodes: 1,
+            weight: 5,
+            from: None,
+            to: None,
+        }];
         let (id, ranks) = (JobId(id), 3);
         JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge, lanes }
     }

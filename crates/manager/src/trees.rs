@@ -12,6 +12,8 @@ use trib_topology::trees::{Copies, Footprint, Loads, Tree};
 use trib_topology::{Plan, PlanError, Topology, plan};
 use trib_wire::ids::JobId;
 
+use crate::lanes::Wish;
+
 /// The trees.
 pub(crate) struct Trees {
     loads: Arc<Mutex<Loads>>,
@@ -24,9 +26,16 @@ pub(crate) struct Claim {
     copies: Copies,
 }
 
-/// A job's trees.
+/// One lane of a job.
+pub(crate) struct PlannedLane {
+    /// Which of the job's trees it goes over.
+    pub(crate) tree: usize,
+    pub(crate) plan: Plan,
+}
+
+/// A job's lanes over its trees.
 pub(crate) struct Planned {
-    pub(crate) plans: Vec<Plan>,
+    pub(crate) lanes: Vec<PlannedLane>,
     pub(crate) claims: Vec<Claim>,
     /// Nodes of its best tree that are away or do not answer, so that it got another one.
     pub(crate) around: Vec<String>,
@@ -37,33 +46,60 @@ impl Trees {
         Self { loads: Arc::new(Mutex::new(topology.idle_loads())), held: Mutex::default() }
     }
 
-    /// Plans the trees of one job beside those that are there, at least one and at most `most`, and claims what they take. No
-    /// two are the same, and all fold as the first. Where the best tree has nodes that are not `here` and another one does
-    /// without them, it is that one.
+    /// Plans the lanes of one job beside the trees that are there, and claims what they take: over as many trees as it has a use for, no
+    /// two of the same nodes and all folding as the first; and where these are fewer than the lanes, several over each, by
+    /// different ports and links of it. Where the best tree has nodes that are not `here` and another one does without them, it is
+    /// that one.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
         hosts: &[String],
         here: &BTreeSet<String>,
-        most: usize,
+        wish: &Wish,
     ) -> Result<Planned, PlanError> {
         // Two jobs that are planned at once see each other.
         let mut loads = lock(&self.loads);
         let best = plan(topology, hosts, &loads)?;
-        let (mut next, around) = go_around(topology, hosts, here, &mut loads, best);
-        let (mut plans, mut claims) = (Vec::new(), Vec::new());
-        loop {
-            claims.extend(next.tree.as_ref().map(|tree| self.claim(&mut loads, tree.copies())));
-            plans.push(next);
-            if plans.len() >= most {
+        let (first, around) = go_around(topology, hosts, here, &mut loads, best);
+        let mut claims: Vec<Claim> = Vec::new();
+        let mut claim = |loads: &mut Loads, plan: &Plan| {
+            claims.extend(plan.tree.as_ref().map(|tree| self.claim(loads, tree.copies())));
+        };
+        claim(&mut loads, &first);
+        let mut trees = vec![first];
+        let mut pressed: Vec<Copies> = Vec::new();
+        while trees.len() < wish.trees_most() {
+            let Ok(another) = plan(topology, hosts, &loads) else { break };
+            let Some(tree) = &another.tree else { break };
+            if !is_here(&another, here) || !trees[0].folds_as(&another) {
+                break;
+            } else if trees.iter().all(|known| !has_same_nodes(known, &another)) {
+                claim(&mut loads, &another);
+                trees.push(another);
+            } else if pressed.len() < PRESSES {
+                // Other links of a tree that is there look best: as if they were taken, another tree may.
+                pressed.push(tree.copies());
+                loads.add_copies(&tree.copies());
+            } else {
                 break;
             }
-            match plan(topology, hosts, &loads) {
-                Ok(another) if is_new(&another, &plans) && is_here(&another, here) => next = another,
-                _ => break,
-            }
         }
-        Ok(Planned { plans, claims, around })
+        pressed.iter().for_each(|copies| loads.remove_copies(copies));
+        let count = trees.len();
+        let mut lanes: Vec<PlannedLane> =
+            trees.into_iter().enumerate().map(|(tree, plan)| PlannedLane { tree, plan }).collect();
+        for lane in count..wish.lanes() {
+            let tree = lane % count;
+            let own: Vec<&Plan> = lanes.iter().filter(|lane| lane.tree == tree).map(|lane| &lane.plan).collect();
+            let next = own[0].beside(topology, &loads, &own);
+            let copies = |plan: &Plan| plan.tree.as_ref().map(|tree| tree.copies());
+            let known: Vec<Copies> = own.iter().filter_map(|plan| copies(plan)).collect();
+            // A link counts once for all lanes of a tree, which share the vector that the tree carries.
+            let further = copies(&next).map(|copies| copies.beyond(&known)).filter(|copies| !copies.links.is_empty());
+            claims.extend(further.map(|copies| self.claim(&mut loads, copies)));
+            lanes.push(PlannedLane { tree, plan: next });
+        }
+        Ok(Planned { lanes, claims, around })
     }
 
     /// Counts the trees of a job that an earlier manager admitted.
@@ -105,9 +141,10 @@ impl Claim {
     }
 }
 
-/// Whether a lane may go over a tree beside those of the other lanes.
-fn is_new(plan: &Plan, others: &[Plan]) -> bool {
-    plan.tree.is_some() && others.iter().all(|other| other.tree != plan.tree && other.folds_as(plan))
+/// Whether two plans are over the same nodes, by whatever links.
+fn has_same_nodes(plan: &Plan, other: &Plan) -> bool {
+    let places = |plan: &Plan| plan.nodes.iter().map(|node| node.place).collect::<Vec<_>>();
+    places(plan) == places(other)
 }
 
 /// Whether all nodes of a tree are there.
@@ -148,6 +185,9 @@ fn go_around(
         _ => (best, Vec::new()),
     }
 }
+
+/// How often the search for another tree is repeated with more of those that are known taken.
+const PRESSES: usize = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

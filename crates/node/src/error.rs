@@ -9,6 +9,9 @@ pub enum Error {
     /// The caller's configuration.
     #[error("a node needs at least one worker thread")]
     NoWorkers,
+    /// The caller's configuration.
+    #[error("a node needs at least one address to listen at")]
+    NoAddress,
     /// The caller's configuration, or another process.
     #[error("cannot listen at {address}: {cause}; is another node running there?")]
     Listen {

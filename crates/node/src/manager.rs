@@ -27,7 +27,7 @@ use crate::worker::{Command, WorkerHandle};
 pub(crate) struct Manager {
     pub url: ManagerUrl,
     pub name: String,
-    pub address: SocketAddr,
+    pub addresses: Vec<SocketAddr>,
     pub acceptor: Mailbox<Request>,
     pub workers: Vec<WorkerHandle>,
     pub stop: Arc<AtomicBool>,
@@ -62,7 +62,8 @@ impl Manager {
         let channel = Channel::connect(&self.url, Role::Node, ANSWER)?;
         channel.send(&NodeMessage::Register {
             name: self.name.clone(),
-            stream: self.address,
+            stream: self.addresses[0],
+            further: self.addresses[1..].to_vec(),
             datagram_buffer_bytes: self.workers.iter().map(|w| w.datagram_buffer as u64).min().unwrap_or(0),
             workers: self.workers.len() as u32,
         })?;
@@ -71,7 +72,7 @@ impl Manager {
             ManagerMessage::Refused(refusal) => return Err(ControlError::Refused(refusal)),
             other => tracing::warn!(?other, "the manager speaks before it has registered this node"),
         }
-        tracing::info!(name = self.name, address = %self.address, "registered");
+        tracing::info!(name = self.name, addresses = ?self.addresses, "registered");
         if !core::mem::replace(said, true) {
             let _ = self.registered.send(Ok(()));
         }

@@ -26,10 +26,10 @@ pub struct Options {
     pub name: String,
     /// The manager.
     pub manager: ManagerUrl,
-    /// Where it takes streams; port 0: any. Datagrams are taken at the same address. An unspecified address is for hosts
-    /// with a single one.
-    pub listen: SocketAddr,
-    /// Worker threads, at least 1. A logical node uses one of them.
+    /// Where it takes streams, at least one address; port 0: any. Datagrams are taken at the same address. An unspecified address is
+    /// for hosts with a single one.
+    pub listen: Vec<SocketAddr>,
+    /// Worker threads for each address, at least 1. A logical node uses one of them.
     pub workers: usize,
     /// Most bytes of buffers for all jobs together; without it only the system bounds them.
     pub memory: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Options {
 
 /// A running aggregation node. Dropping it ends it.
 pub struct Node {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     acceptor: Mailbox<Request>,
     workers: Vec<WorkerHandle>,
     stop: Arc<AtomicBool>,
@@ -49,26 +49,29 @@ impl Node {
     /// Starts the threads; does not wait for the manager.
     ///
     /// # Errors
-    /// No worker was asked for, the address cannot be listened at, or threads and sockets are short.
+    /// No worker or no address was asked for, one of these cannot be listened at, or threads and sockets are short.
     pub fn start(options: Options) -> Result<Node, Error> {
         if options.workers == 0 {
             return Err(Error::NoWorkers);
         }
-        let listen = |cause| Error::Listen { address: options.listen, cause };
-        let door = Door::open(options.listen).map_err(listen)?;
-        let (address, acceptor) = (door.address, door.handle.clone());
+        if options.listen.is_empty() {
+            return Err(Error::NoAddress);
+        }
+        let door = Door::open(&options.listen)?;
+        let (addresses, acceptor) = (door.addresses.clone(), door.handle.clone());
         let mut node = Node {
-            address,
+            addresses: addresses.clone(),
             acceptor: acceptor.clone(),
             workers: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
             registered: mpsc::channel().1,
         };
-        for number in 0..options.workers {
+        for number in 0..options.workers * addresses.len() {
             let gone = acceptor.clone();
             let gone = Box::new(move |key| gone.post(Request::Gone(key)));
-            let (handle, thread) = worker::start(number, address.ip(), gone).map_err(Error::Thread)?;
+            let ip = addresses[number % addresses.len()].ip();
+            let (handle, thread) = worker::start(number, ip, gone).map_err(Error::Thread)?;
             node.workers.push(handle);
             node.threads.push(thread);
         }
@@ -79,7 +82,7 @@ impl Node {
         let manager = Manager {
             url: options.manager,
             name: options.name,
-            address,
+            addresses,
             acceptor,
             workers: node.workers.clone(),
             stop: node.stop.clone(),
@@ -91,9 +94,14 @@ impl Node {
         Ok(node)
     }
 
-    /// Where children connect.
+    /// Where children connect, if they are not told another one of its addresses.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// All places where children may connect, in the order of the options.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Waits until the manager has taken the node in for the first time; `Ok(false)` when `patience` is over.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::addresses::AddressFault;
 use crate::graph::GraphFault;
 
 /// A topology file that cannot be used.
@@ -123,6 +124,9 @@ pub enum Fault {
         /// The silence.
         dead_after_ms: u64,
     },
+    /// Addresses that cannot be.
+    #[error(transparent)]
+    Addresses(AddressFault),
     /// A fabric's graph that is wrong.
     #[error(transparent)]
     Graph(#[from] GraphFault),
@@ -151,6 +155,7 @@ impl Fault {
             Fault::Limit { .. } => "choose a value inside",
             Fault::DefaultAboveMaximum { .. } => "lower the default or raise the maximum",
             Fault::Heartbeat { .. } => "raise dead_after_ms or lower heartbeat_ms",
+            Fault::Addresses(fault) => fault.remedy(),
             Fault::Graph(fault) => fault.remedy(),
         }
     }

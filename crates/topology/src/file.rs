@@ -15,7 +15,7 @@
 //! [[host]]
 //! name = "host0"                  # or "*" for every host that is not named
 //! leaf = "leaf0"                  # or leaves = ["leaf0", "leaf1"]: ranks in contiguous blocks
-//! address = "10.0.0.1"            # optional: its ranks may connect from here only
+//! address = "10.0.0.1"            # optional: its ranks may connect from here only; addresses = [...] of several ports
 //!
 //! [limits]
 //! groups = 1000                               # default and maximum at once
@@ -56,6 +56,7 @@ pub(crate) struct Node {
     pub name: Spanned<String>,
     pub parent: Option<Spanned<String>>,
     pub address: Option<IpAddr>,
+    pub addresses: Option<Vec<IpAddr>>,
 }
 
 /// `[[host]]`
@@ -66,6 +67,7 @@ pub(crate) struct Host {
     pub leaf: Option<Spanned<String>>,
     pub leaves: Option<Vec<Spanned<String>>>,
     pub address: Option<IpAddr>,
+    pub addresses: Option<Vec<IpAddr>>,
 }
 
 /// `[limits]`

@@ -11,7 +11,7 @@
 //! one child: a node is where the packets pass. Children stand in topology order, then in rank order.
 //!
 //! Which node is above which is what the file says (here), or, of a graph, the tree that is the best beside those of other
-//! jobs (`in_graph`).
+//! jobs (`in_graph`). Which ports and parallel links a lane takes of it is decided last (`ports`).
 
 use std::net::IpAddr;
 
@@ -30,8 +30,12 @@ pub struct Plan {
     pub nodes: Vec<PlanNode>,
     /// Where each rank hangs, by rank.
     pub leaves: Vec<Placement>,
+    /// Index of each rank's host in [`Topology::hosts`], by rank.
+    pub hosts: Vec<usize>,
     /// In a graph, the tree over its links.
     pub tree: Option<Tree>,
+    /// By which port it goes wherever a node is reached at several addresses.
+    pub port: usize,
 }
 
 /// One logical node.
@@ -43,6 +47,8 @@ pub struct PlanNode {
     pub place: usize,
     /// Name of the aggregation node that hosts it.
     pub name: String,
+    /// At which of that node's addresses it is, where the topology names several.
+    pub address: Option<IpAddr>,
     /// Its parent and its position there; `None` at the root.
     pub parent: Option<(NodeId, ChildIndex)>,
     /// Its children in fold order, 1 to 64.
@@ -69,6 +75,15 @@ impl Plan {
         };
         self.nodes.len() == other.nodes.len()
             && self.nodes.iter().zip(&other.nodes).all(|(own, theirs)| shape(own) == shape(theirs))
+    }
+
+    /// The same tree for one more lane of its job, beside `lanes` that go over it: by another port of nodes with several
+    /// addresses, and over other ones of parallel links, as far as there are any.
+    #[must_use]
+    pub fn beside(&self, topology: &Topology, loads: &Loads, lanes: &[&Plan]) -> Plan {
+        let mut plan = self.clone();
+        ports::choose(&mut plan, topology, loads, lanes);
+        plan
     }
 
     /// Adds `by` to the numbers of all logical nodes, so that trees of one job can stand beside each other.
@@ -133,23 +148,17 @@ pub fn plan(topology: &Topology, hosts: &[String], loads: &Loads) -> Result<Plan
         Some(graph) => in_graph::needed(topology, graph, &entries, loads).map(|(needed, tree)| (needed, Some(tree)))?,
         None => (by_parents(topology, spread(topology, &entries)), None),
     };
-    let addresses = match (topology.graph(), &tree) {
-        (Some(graph), Some(tree)) => in_graph::addresses(topology, graph, &entries, tree),
-        _ => entries.iter().map(|entry| topology.hosts()[*entry].addresses.first().copied()).collect(),
-    };
-    let mut builder = Builder { topology, needed: &needed, addresses, nodes: Vec::new() };
+    let mut builder = Builder { topology, needed: &needed, nodes: Vec::new() };
     let root = builder.branch(needed.root);
     builder.place(root, None);
     if builder.nodes.len() > usize::from(u16::MAX) {
         return Err(PlanError::TooManyNodes(builder.nodes.len()));
     }
-    let Builder { nodes, addresses, .. } = builder;
-    let mut leaves = leaves_of(&nodes, hosts.len());
-    for ((leaf, entry), address) in leaves.iter_mut().zip(&entries).zip(addresses) {
-        // A host with one address has nothing to choose.
-        leaf.address = address.filter(|_| topology.hosts()[*entry].addresses.len() > 1);
-    }
-    Ok(Plan { nodes, leaves, tree })
+    let nodes = builder.nodes;
+    let leaves = leaves_of(&nodes, hosts.len());
+    let mut plan = Plan { nodes, leaves, hosts: entries, tree, port: 0 };
+    ports::choose(&mut plan, topology, loads, &[]);
+    Ok(plan)
 }
 
 fn find_entries(topology: &Topology, hosts: &[String]) -> Result<Vec<usize>, PlanError> {
@@ -233,7 +242,6 @@ enum Branch {
 struct Builder<'a> {
     topology: &'a Topology,
     needed: &'a Needed,
-    addresses: Vec<Option<IpAddr>>,
     nodes: Vec<PlanNode>,
 }
 
@@ -254,26 +262,23 @@ impl Builder<'_> {
         // Beyond 65535 the number wraps; `plan` refuses such a tree before anyone sees it.
         let (index, id) = (self.nodes.len(), NodeId(self.nodes.len() as u16));
         let name = self.topology.nodes()[place].name.clone();
-        self.nodes.push(PlanNode { id, place, name, parent, children: Vec::with_capacity(branches.len()) });
+        self.nodes.push(PlanNode {
+            id,
+            place,
+            name,
+            address: None,
+            parent,
+            children: Vec::with_capacity(branches.len()),
+        });
         let mut below = Vec::new();
         for (position, branch) in branches.into_iter().enumerate() {
-            let address = self.address(&branch, place);
             let (kind, mut ranks) = self.place(branch, Some((id, ChildIndex(position as u16))));
             ranks.sort_unstable();
-            let child = PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address };
+            let child = PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address: None };
             self.nodes[index].children.push(child);
             below.append(&mut ranks);
         }
         (ChildKind::Node(id), below)
-    }
-
-    fn address(&self, branch: &Branch, above: usize) -> Option<IpAddr> {
-        match branch {
-            Branch::Rank(rank) => self.addresses[*rank as usize],
-            // A cascade stays inside one process, whatever address that connects to itself from.
-            Branch::Node { place, .. } if *place == above => None,
-            Branch::Node { place, .. } => self.topology.nodes()[*place].address,
-        }
     }
 }
 
@@ -300,5 +305,6 @@ fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Placement> {
 }
 
 mod in_graph;
+mod ports;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use toml::Spanned;
 
+use crate::addresses::addresses;
 use crate::error::{Fault, TopologyError};
 use crate::file::{self, File};
 use crate::graph::{self, FabricFile, Graph, LinkRate};
@@ -43,8 +44,9 @@ pub struct AggregationNode {
     pub parent: Option<usize>,
     /// Levels below the root; 0 in a graph.
     pub depth: usize,
-    /// Where it connects to its parent from, if the file says.
-    pub address: Option<IpAddr>,
+    /// Where it connects to its parent from, if the file says; several are also where its children reach it, one for each
+    /// port.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// One host, or all that have no entry of their own.
@@ -54,7 +56,7 @@ pub struct Host {
     pub name: String,
     /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one, but for none in a graph.
     pub leaves: Vec<usize>,
-    /// Where its ranks connect from, if the file says: one address, or in a graph one for each of its links.
+    /// Where its ranks connect from, if the file says: one address, or one for each port, in a graph for each link.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -188,7 +190,9 @@ fn link_nodes(nodes: &[file::Node], by_name: &BTreeMap<&str, usize>) -> Result<V
                 None
             }
         };
-        linked.push(AggregationNode { name, parent, depth: 0, address: node.address });
+        let addresses = addresses(&name, node.address, node.addresses.as_deref());
+        let addresses = addresses.or_else(|fault| at(&node.name, Fault::Addresses(fault)))?;
+        linked.push(AggregationNode { name, parent, depth: 0, addresses });
     }
     Ok(linked)
 }
@@ -224,14 +228,16 @@ fn check_hosts(hosts: &[file::Host], by_name: &BTreeMap<&str, usize>) -> Result<
         if name.is_empty() {
             return at(&host.name, Fault::EmptyName("host"));
         }
-        if name == "*" && host.address.is_some() {
+        if name == "*" && (host.address.is_some() || host.addresses.is_some()) {
             return at(&host.name, Fault::WildAddress);
         }
         if seen.insert(name.clone(), ()).is_some() {
             return at(&host.name, Fault::DuplicateHost(name));
         }
         let leaves = check_leaves(host, &name, by_name)?;
-        checked.push(Host { name, leaves, addresses: host.address.into_iter().collect() });
+        let addresses = addresses(&name, host.address, host.addresses.as_deref());
+        let addresses = addresses.or_else(|fault| at(&host.name, Fault::Addresses(fault)))?;
+        checked.push(Host { name, leaves, addresses });
     }
     Ok(checked)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{PipeWriter, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -136,7 +136,7 @@ impl Daemons<'_> {
         let root = nodes.first().expect("a topology has a root");
         let mut command = Command::new(self.launch.program);
         command.arg("am").arg("--topology").arg(self.folder.path().join("topology.toml"));
-        command.arg("--credentials").arg(credentials).arg("--listen").arg(any_port(root));
+        command.arg("--credentials").arg(credentials).arg("--listen").arg(any_port(root.listen[0]));
         let address = self.start(MANAGER, root, &mut command)?.ready(self.deadline, self.launch.limit)?;
         info!("{MANAGER} listens on {address}");
         Ok(address)
@@ -147,7 +147,7 @@ impl Daemons<'_> {
         let mut starting = Vec::new();
         for node in self.launch.topology.nodes() {
             let mut command = Command::new(self.launch.program);
-            command.args(["an", "--name", &node.name, "--manager", manager, "--listen", &any_port(&node)]);
+            command.args(["an", "--name", &node.name, "--manager", manager, "--listen", &any_ports(&node)]);
             command.args(["--workers", &self.launch.topology.workers().to_string()]);
             let daemon = self.start(&node.name, &node, &mut command)?;
             starting.push((node.name, daemon));
@@ -179,6 +179,11 @@ impl Daemons<'_> {
     }
 }
 
-fn any_port(node: &Node) -> String {
-    SocketAddr::new(node.listen, 0).to_string()
+fn any_ports(node: &Node) -> String {
+    let all: Vec<String> = node.listen.iter().map(|address| any_port(*address)).collect();
+    all.join(",")
+}
+
+fn any_port(address: IpAddr) -> String {
+    SocketAddr::new(address, 0).to_string()
 }

@@ -8,7 +8,7 @@ use crate::topology::BitRate;
 /// One direction of one link since the laboratory is up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LinkCounters {
-    /// The link: `h3` is the host's, `h3.1` that on its second rail, `leaf1` the trunk above that leaf.
+    /// The link: `h3` is the host's, `h3.1` its second one, `leaf1` the trunk above that leaf.
     pub link: String,
     /// Which way.
     pub direction: Direction,

@@ -44,20 +44,25 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
             line(&mut script, format_args!("link set dev {upper_device} master br0 addrgenmode none {GSO} up"));
         } else if *lower == place.name {
             let role = match place.kind {
-                // Links come in the order of the rails.
+                // Links come in the order of the addresses.
                 PlaceKind::Host => format!("address {}", hardware_address(devices.next()?.0)),
                 PlaceKind::Switch => "master br0".to_owned(),
             };
             line(&mut script, format_args!("link set dev {lower_device} {role} addrgenmode none {GSO} up"));
         }
     }
-    for (address, device) in place.addressed_devices() {
+    let last = place.more.len();
+    for (at, (address, device)) in place.addressed_devices().enumerate() {
         line(&mut script, format_args!("address add {address}/16 dev {device}"));
-        // A host reaches each rail's network by that rail's device; switches, and the manager on one of them, all by the bridge.
+        // A host reaches each network by the device that is in it; switches, and the manager on one of them, all by the bridge, for
+        // which it is said once.
         let mut networks: Vec<_> = plan.places.iter().flat_map(|other| other.addresses()).map(network_of).collect();
         networks.sort_unstable();
         networks.dedup();
-        networks.retain(|network| place.kind == PlaceKind::Switch || *network == network_of(address));
+        networks.retain(|network| match place.kind {
+            PlaceKind::Switch => at == last,
+            PlaceKind::Host => *network == network_of(address),
+        });
         for network in &networks {
             // A machine's own choices for TCP are made for the Internet: retransmissions after 200 ms, and whatever
             // congestion control it prefers.
@@ -65,7 +70,8 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
         }
         for other in plan.places.iter().filter(|other| other.name != place.name) {
             for address in other.addresses().filter(|address| networks.contains(&network_of(*address))) {
-                let hardware = hardware_address(address);
+                // A bridge has one, whatever its addresses.
+                let hardware = hardware_address(if other.kind == PlaceKind::Switch { other.address } else { address });
                 line(&mut script, format_args!("neighbour add {address} lladdr {hardware} dev {device} nud permanent"));
             }
         }
@@ -149,6 +155,19 @@ mod tests {
             leaf.contains("address add 10.78.2.1/16 dev br0") && leaf.contains("route replace 10.77.0.0/16 dev br0")
         );
         assert!(leaf.contains("neighbour add 10.77.0.1 lladdr"), "{leaf}");
+    }
+
+    #[test]
+    fn a_switch_with_several_links_to_each_host_is_in_all_their_networks_with_one_hardware_address() {
+        let plan = FatTree { hosts: 2, leaf_ports: 2, uplink: 1, ports: 2, ..FatTree::default() }.plan();
+        let script = |name: &str| ip_script(&plan, plan.place(name).unwrap(), |_| Some(PathBuf::from("/n"))).unwrap();
+        let leaf = script("leaf0");
+        assert!(leaf.contains("link add name h1 mtu") && leaf.contains("link add name h1.1 mtu"), "{leaf}");
+        assert!(leaf.contains("address add 10.77.2.1/16 dev br0\naddress add 10.78.2.1/16 dev br0\n"), "{leaf}");
+        assert_eq!(leaf.matches("neighbour add 10.78.128.2 lladdr 02:00:0a:4e:80:02 dev br0").count(), 1, "{leaf}");
+        let host = script("h1");
+        assert!(host.contains("neighbour add 10.78.2.1 lladdr 02:00:0a:4d:02:01 dev eth1"), "{host}");
+        assert!(host.contains("neighbour add 10.78.128.1 lladdr 02:00:0a:4e:80:01 dev eth1"), "{host}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!       h0 ... h3 ...
 //! ```
 //!
+//! With several ports every host has so many links to its leaf, each in a network of its own; a switch has an address in all of them.
 //! With several rails all switches stand there once for each, as `leaf0.1` and so on, and every host has a link to a leaf of each. So
 //! that the manager reaches all nodes, the further spines hang on the first by links of which the manager's file says nothing.
 
@@ -38,8 +39,10 @@ pub struct FatTree {
     pub levels: u8,
     /// Leaves below one pod, with three levels: 1 to 64.
     pub pod_ports: u16,
-    /// Links of a host, each to switches of its own: 1 to 4.
+    /// Rails of a host, each to switches of its own: 1 to 4.
     pub rails: u8,
+    /// Links of a host to its leaf, on each rail: 1 to 4, and rails x ports at most 4.
+    pub ports: u8,
     /// Largest IP packet on the links, bytes: 1280 to 9000.
     pub mtu: u16,
     /// Worker threads of each aggregation node: 1 to 64.
@@ -60,6 +63,7 @@ impl Default for FatTree {
             levels: 2,
             pod_ports: 2,
             rails: 1,
+            ports: 1,
             mtu: MTU_MAX,
             workers: 1,
             pinned: false,
@@ -87,7 +91,9 @@ impl FatTree {
             ("uplink", self.uplink.into(), 1, self.leaf_ports.into()),
             ("levels", self.levels.into(), 2, 3),
             ("ports of a pod", self.pod_ports.into(), 1, 64),
-            ("rails", self.rails.into(), 1, RAILS_MAX.into()),
+            ("rails", self.rails.into(), 1, NETWORKS_MAX.into()),
+            ("ports", self.ports.into(), 1, NETWORKS_MAX.into()),
+            ("links of a host", u64::from(self.rails) * u64::from(self.ports), 1, NETWORKS_MAX.into()),
             ("mtu", self.mtu.into(), 1280, MTU_MAX.into()),
             ("workers", self.workers.into(), 1, 64),
         ];
@@ -111,31 +117,48 @@ impl FatTree {
         let pod_trunk = leaf_trunk.times(below_pod, self.leaf_ports.into());
         for rail in 0..self.rails {
             let above = (rail > 0).then(|| (SPINE.to_owned(), leaf_trunk));
-            plan.add(switch(SPINE, rail, 0, 1), above);
+            plan.add(self.switch(SPINE, rail, 0, 1), above);
             for pod in 0..self.pods() {
-                plan.add(switch(&pod_name(pod), rail, 1, pod), Some((on_rail(SPINE, rail), pod_trunk)));
+                plan.add(self.switch(&pod_name(pod), rail, 1, pod), Some((on_rail(SPINE, rail), pod_trunk)));
             }
             for leaf in 0..self.leaves() {
                 let parent = on_rail(&self.leaf_parent(leaf), rail);
-                plan.add(switch(&leaf_name(leaf), rail, 2, leaf), Some((parent, leaf_trunk)));
+                plan.add(self.switch(&leaf_name(leaf), rail, 2, leaf), Some((parent, leaf_trunk)));
             }
         }
         for host in 0..self.hosts {
-            let address = |rail| Ipv4Addr::from(u32::from(FIRST_HOST) + u32::from(host) + (u32::from(rail) << 16));
+            let first = Ipv4Addr::from(u32::from(FIRST_HOST) + u32::from(host));
+            let address = |network| in_network(first, network);
             let (name, kind) = (host_name(host), PlaceKind::Host);
-            let place = Place { name, kind, address: address(0), more: (1..self.rails).map(address).collect() };
+            let place = Place { name, kind, address: address(0), more: (1..self.networks()).map(address).collect() };
             plan.add(place, Some((self.host_parent(host), self.rate)));
         }
-        for (rail, host) in (1..self.rails).flat_map(|rail| (0..self.hosts).map(move |host| (rail, host))) {
-            plan.add_rail(&host_name(host), rail, on_rail(&self.host_parent(host), rail), self.rate);
+        for (network, host) in (1..self.networks()).flat_map(|network| (0..self.hosts).map(move |host| (network, host)))
+        {
+            let leaf = on_rail(&self.host_parent(host), network / self.ports);
+            plan.add_link(&host_name(host), network, leaf, self.rate);
         }
         plan
     }
 
-    /// The topology file of the manager: with one rail the tree, with several a graph.
+    /// Networks, one for each link of a host: those of a rail's ports, then those of the next rail's.
+    fn networks(&self) -> u8 {
+        self.rails * self.ports
+    }
+
+    /// Switches have addresses by level and number, below those of the hosts, in the networks of their rail.
+    fn switch(&self, name: &str, rail: u8, level: u8, number: u16) -> Place {
+        let low = u8::try_from(number + u16::from(level > 0)).expect("fewer than 255 switches in a level");
+        let [a, b, ..] = FIRST_HOST.octets();
+        let address = |port| in_network(Ipv4Addr::new(a, b, level, low), rail * self.ports + port);
+        let more = (1..self.ports).map(address).collect();
+        Place { name: on_rail(name, rail), kind: PlaceKind::Switch, address: address(0), more }
+    }
+
+    /// The topology file of the manager: where a host has one link the tree, else a graph.
     pub(super) fn file(&self, fabric: &str) -> String {
         let mut text = format!("[fabric]\nname = \"{fabric}\"\nmtu = {}\n", self.mtu);
-        if self.rails == 1 {
+        if self.networks() == 1 {
             self.write_tree(&mut text)
         } else {
             self.write_graph(&mut text)
@@ -167,10 +190,13 @@ impl FatTree {
         let Plan { places, links, .. } = self.plan();
         for place in places.iter().filter(|place| place.kind == PlaceKind::Switch) {
             put(text, format_args!("\n[[switch]]\nname = \"{}\"\n", place.name));
+            if self.ports > 1 {
+                put(text, format_args!("addresses = [{}]\n", quoted_addresses(place)));
+            }
         }
         for place in places.iter().filter(|place| place.kind == PlaceKind::Host) {
-            let addresses: Vec<String> = place.addresses().map(|address| format!("\"{address}\"")).collect();
-            put(text, format_args!("\n[[host]]\nname = \"{}\"\naddresses = [{}]\n", place.name, addresses.join(", ")));
+            let addresses = quoted_addresses(place);
+            put(text, format_args!("\n[[host]]\nname = \"{}\"\naddresses = [{addresses}]\n", place.name));
         }
         // The links between spines are there for the manager, not for trees.
         for link in links.iter().filter(|link| !is_spine(&link.lower)) {
@@ -190,11 +216,14 @@ impl FatTree {
 
 impl fmt::Display for FatTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hosts, leaf_ports, rate, uplink, levels, rails, mtu, workers, pinned, .. } = self;
+        let Self { hosts, leaf_ports, rate, uplink, levels, rails, ports, mtu, workers, pinned, .. } = self;
         let leaves = self.leaves();
         write!(f, "{hosts} hosts at {rate}, {leaves} leaves of {leaf_ports} ports, ")?;
         if *levels == 3 {
             write!(f, "{} pods of {} ports, ", self.pods(), self.pod_ports)?;
+        }
+        if *ports > 1 {
+            write!(f, "{ports} links from each host to its leaf, ")?;
         }
         if *rails > 1 {
             write!(f, "all of it on each of {rails} rails, ")?;
@@ -210,12 +239,15 @@ impl fmt::Display for FatTree {
     }
 }
 
-/// Switches have addresses by level and number, below those of the hosts.
-fn switch(name: &str, rail: u8, level: u8, number: u16) -> Place {
-    let low = u8::try_from(number + u16::from(level > 0)).expect("fewer than 255 switches in a level");
-    let [a, b, ..] = FIRST_HOST.octets();
-    let address = Ipv4Addr::new(a, b + rail, level, low);
-    Place { name: on_rail(name, rail), kind: PlaceKind::Switch, address, more: Vec::new() }
+/// The same address in another network.
+fn in_network(address: Ipv4Addr, network: u8) -> Ipv4Addr {
+    let [a, b, c, d] = address.octets();
+    Ipv4Addr::new(a, b + network, c, d)
+}
+
+fn quoted_addresses(place: &Place) -> String {
+    let addresses: Vec<String> = place.addresses().map(|address| format!("\"{address}\"")).collect();
+    addresses.join(", ")
 }
 
 fn is_spine(name: &str) -> bool {
@@ -243,8 +275,8 @@ pub(crate) fn host_name(host: u16) -> String {
 pub(crate) const SPINE: &str = "spine";
 /// Addresses of hosts: a network of their own inside the laboratory's, so that one rule can tell hosts from switches.
 const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 128, 1);
-/// Each has a network of its own, and so have the laboratory's rules for hosts.
-pub(crate) const RAILS_MAX: u8 = 4;
+/// Most links of a host: each is in a network of its own, which the laboratory's rules for hosts know.
+const NETWORKS_MAX: u8 = 4;
 /// More than any two-core machine can drive, and few enough for one process to hold all namespaces open.
 const HOSTS_MAX: u16 = 128;
 /// Jumbo frames; larger ones exist on no Ethernet.
@@ -322,6 +354,28 @@ mod tests {
     }
 
     #[test]
+    fn each_port_is_a_link_to_the_same_leaf_in_a_network_of_its_own() {
+        let tree = FatTree { hosts: 2, leaf_ports: 1, uplink: 1, ports: 2, ..FatTree::default() };
+        let plan = tree.plan();
+        let names: Vec<&str> = plan.places.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, ["spine", "leaf0", "leaf1", "h0", "h1"]);
+        let ends = |name: &str| plan.link(name).map(|link| (link.upper.as_str(), link.upper_device.as_str())).unwrap();
+        assert_eq!((ends("h1"), ends("h1.1")), (("leaf1", "h1"), ("leaf1", "h1.1")));
+        let addresses: BTreeSet<_> = plan.places.iter().flat_map(|place| place.addresses()).collect();
+        assert_eq!(addresses.len(), 10);
+        let file = tree.file("lab");
+        assert!(file.contains("name = \"leaf1\"\naddresses = [\"10.77.2.2\", \"10.78.2.2\"]\n"), "{file}");
+        assert_eq!(file.matches("ends = [\"h1\", \"leaf1\"]\nrate").count(), 2, "{file}");
+        // Behind them come the ports of the next rail.
+        let both = FatTree { rails: 2, ..tree };
+        let plan = both.plan();
+        let leaf = plan.place("leaf1.1").unwrap();
+        assert_eq!((leaf.address.octets(), leaf.more[0].octets()), ([10, 79, 2, 2], [10, 80, 2, 2]));
+        assert_eq!(plan.link("h1.3").map(|link| link.upper.as_str()), Some("leaf1.1"));
+        Topology::FatTree(both).check().unwrap();
+    }
+
+    #[test]
     fn what_cannot_be_built_is_refused_with_its_bound() {
         let good = FatTree::default();
         let bad = [
@@ -332,6 +386,8 @@ mod tests {
             FatTree { levels: 4, ..good.clone() },
             FatTree { levels: 3, pod_ports: 0, ..good.clone() },
             FatTree { rails: 5, ..good.clone() },
+            FatTree { ports: 0, ..good.clone() },
+            FatTree { ports: 3, rails: 2, ..good.clone() },
             FatTree { mtu: 576, ..good.clone() },
             FatTree { workers: 0, ..good.clone() },
             FatTree { limits: vec![("a\nb".to_owned(), 1)], ..good.clone() },

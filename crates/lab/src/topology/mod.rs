@@ -41,8 +41,8 @@ pub enum Topology {
 pub struct Node {
     /// Its name in the manager's topology, and that of the place it runs in.
     pub name: String,
-    /// The address that it listens on.
-    pub listen: IpAddr,
+    /// The addresses that it listens on, at least one.
+    pub listen: Vec<IpAddr>,
 }
 
 impl Topology {
@@ -81,10 +81,14 @@ impl Topology {
     /// The aggregation nodes, the root first.
     pub fn nodes(&self) -> Vec<Node> {
         match self {
-            Self::Local(local) => local.nodes().into_iter().map(|name| Node { name, listen: Local::ADDRESS }).collect(),
+            Self::Local(local) => {
+                local.nodes().into_iter().map(|name| Node { name, listen: vec![Local::ADDRESS] }).collect()
+            }
             Self::FatTree(tree) => {
                 let switches = tree.plan().places.into_iter().filter(|place| place.kind == PlaceKind::Switch);
-                switches.map(|place| Node { name: place.name, listen: IpAddr::V4(place.address) }).collect()
+                let node =
+                    |place: Place| Node { listen: place.addresses().map(IpAddr::V4).collect(), name: place.name };
+                switches.map(node).collect()
             }
         }
     }

@@ -9,7 +9,8 @@ use super::rate::BitRate;
 pub struct Plan {
     /// Switches from the top down, then hosts: a place comes after the one above it.
     pub places: Vec<Place>,
-    /// The link above every place but the first, in the order of the places; then those of the hosts' further rails.
+    /// The link above every place but the first, in the order of the places; then the further links of the hosts, on further
+    /// rails or to the same leaf.
     pub links: Vec<Link>,
     /// Largest IP packet on the links, bytes.
     pub mtu: u16,
@@ -24,7 +25,7 @@ pub struct Place {
     pub kind: PlaceKind,
     /// Its address in its rail's network: of a switch's bridge, of a host's first link.
     pub address: Ipv4Addr,
-    /// A host's addresses on its further rails.
+    /// Its addresses in further networks: of a host's further links, and of a switch to which hosts have several.
     pub more: Vec<Ipv4Addr>,
 }
 
@@ -40,15 +41,15 @@ pub enum PlaceKind {
 /// A link between two places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Its name: that of its lower end, and behind it the rail, if that is not the first.
+    /// Its name: that of its lower end, and behind it which of a host's links it is, if that is not the first.
     pub name: String,
     /// The place at the lower end.
     pub lower: String,
     /// The place at the upper end, a switch.
     pub upper: String,
-    /// The interface in the lower place: `eth0` of a host, `eth1` on its second rail, `trunk` of a switch.
+    /// The interface in the lower place: `eth0` of a host, `eth1` of its second link, `trunk` of a switch.
     pub lower_device: String,
-    /// The interface in the upper place, a port of its bridge with the lower place's name.
+    /// The interface in the upper place, a port of its bridge with the link's name.
     pub upper_device: String,
     /// Rate each way.
     pub rate: BitRate,
@@ -82,28 +83,28 @@ impl Plan {
         self.places.push(place);
     }
 
-    /// Adds a further link of a host.
-    pub(super) fn add_rail(&mut self, host: &str, rail: u8, upper: String, rate: BitRate) {
-        let lower_device = host_device(rail.into());
-        let (name, lower) = (on_rail(host, rail), host.to_owned());
-        self.links.push(Link { name, upper_device: lower.clone(), lower, upper, lower_device, rate });
+    /// Adds a further link of a host, its `number`th from 0.
+    pub(super) fn add_link(&mut self, host: &str, number: u8, upper: String, rate: BitRate) {
+        let lower_device = host_device(number.into());
+        let (name, lower) = (on_rail(host, number), host.to_owned());
+        self.links.push(Link { upper_device: name.clone(), name, lower, upper, lower_device, rate });
     }
 }
 
-/// The name of something on a rail; on the first it has none of it.
+/// The name of something on a rail, or of a host's link; the first has no number.
 pub(crate) fn on_rail(name: &str, rail: u8) -> String {
     if rail == 0 { name.to_owned() } else { format!("{name}.{rail}") }
 }
 
-/// The network of a rail: all of its addresses begin like this one.
+/// The network of an address: all of a rail, or of a port there, begin like this one.
 pub(crate) fn network(address: Ipv4Addr) -> Ipv4Addr {
     let [a, b, ..] = address.octets();
     Ipv4Addr::new(a, b, 0, 0)
 }
 
-/// The interface of a host on a rail.
-fn host_device(rail: usize) -> String {
-    format!("eth{rail}")
+/// The interface of a host's link.
+fn host_device(number: usize) -> String {
+    format!("eth{number}")
 }
 
 /// The link-layer address that belongs to an address: locally administered, so that nobody else's card has it.
@@ -113,18 +114,18 @@ pub(crate) fn hardware_address(address: Ipv4Addr) -> String {
 }
 
 impl Place {
-    /// Its addresses, by rail.
+    /// Its addresses, one in each network that it is in.
     pub fn addresses(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
         std::iter::once(self.address).chain(self.more.iter().copied())
     }
 
     /// The interfaces that have its addresses.
     pub fn addressed_devices(&self) -> impl Iterator<Item = (Ipv4Addr, String)> + '_ {
-        let device = |rail| match self.kind {
-            PlaceKind::Host => host_device(rail),
+        let device = |number| match self.kind {
+            PlaceKind::Host => host_device(number),
             PlaceKind::Switch => BRIDGE.to_owned(),
         };
-        self.addresses().enumerate().map(move |(rail, address)| (address, device(rail)))
+        self.addresses().enumerate().map(move |(number, address)| (address, device(number)))
     }
 }
 

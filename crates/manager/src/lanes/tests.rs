@@ -1,8 +1,7 @@
 use std::path::Path;
 
-use trib_topology::plan;
-
 use super::*;
+use crate::trees::Trees;
 
 /// Two leaves below two spines, one of which is slower.
 fn fabric() -> Topology {
@@ -12,13 +11,11 @@ fn fabric() -> Topology {
     Topology::parse(text, Path::new("test.toml")).unwrap()
 }
 
-fn trees(fabric: &Topology) -> Vec<Plan> {
+/// The lanes of a job from `a` to `b`, as trees are planned for it.
+fn planned(fabric: &Topology, wish: &Wish) -> Vec<PlannedLane> {
     let hosts = ["a", "b"].map(String::from);
-    let mut loads = fabric.idle_loads();
-    let first = plan(fabric, &hosts, &loads).unwrap();
-    // So that the slower spine is the better one.
-    (0..4).for_each(|_| loads.add(first.tree.as_ref().unwrap()));
-    vec![first, plan(fabric, &hosts, &loads).unwrap()]
+    let here = fabric.nodes().iter().map(|node| node.name.clone()).collect();
+    Trees::new(fabric).plan(fabric, &hosts, &here, wish).unwrap().lanes
 }
 
 fn ask(lanes: u32, trees: Option<u32>) -> QuotaAsk {
@@ -30,7 +27,7 @@ fn lanes_take_turns_over_trees_and_carry_what_their_links_can() {
     let fabric = fabric();
     let wish = Wish::of(&ask(3, None), &fabric, 2).unwrap();
     assert_eq!((wish.trees_most(), wish.stripe_threshold), (3, 128 << 10));
-    let Lanes { plan, tickets, status } = Lanes::over(&trees(&fabric), &fabric, &wish).unwrap();
+    let Lanes { plan, tickets, status } = Lanes::over(&planned(&fabric, &wish), &fabric, &wish).unwrap();
     let names: Vec<&str> = plan.nodes.iter().map(|node| node.name.as_str()).collect();
     let tree = |spine| [spine, "leaf0", "leaf1"];
     assert_eq!(names, [tree("spine0"), tree("spine1"), tree("spine0")].concat());
@@ -44,9 +41,12 @@ fn lanes_take_turns_over_trees_and_carry_what_their_links_can() {
         first: NodeId(first),
         nodes: 3,
         weight,
+        from: None,
+        to: None,
     };
     assert_eq!(status, [told(0, "spine0", 0, 50_000), told(1, "spine1", 3, 50_000), told(0, "spine0", 6, 50_000)]);
-    let two = Lanes::over(&trees(&fabric), &fabric, &Wish::of(&ask(2, None), &fabric, 2).unwrap()).unwrap();
+    let wish = Wish::of(&ask(2, None), &fabric, 2).unwrap();
+    let two = Lanes::over(&planned(&fabric, &wish), &fabric, &wish).unwrap();
     assert_eq!(two.tickets.iter().map(|lane| lane.weight).collect::<Vec<_>>(), [100_000, 50_000]);
 }
 
@@ -63,10 +63,40 @@ fn what_cannot_be_had_is_refused_with_both_numbers() {
     for (refusal, resource, asked, available) in cases {
         assert_eq!((refusal.resource, refusal.asked, refusal.available), (resource, asked, available), "{refusal}");
     }
-    let wish = Wish::of(&ask(2, Some(2)), &fabric, 2).unwrap();
-    let one = &trees(&fabric)[..1];
-    let refusal = Lanes::over(one, &fabric, &wish).err().unwrap();
+    let wish = Wish::of(&ask(3, Some(3)), &fabric, 2).unwrap();
+    let lanes = planned(&fabric, &wish);
+    let refusal = Lanes::over(&lanes, &fabric, &wish).err().unwrap();
+    assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Trees, 3, 2), "{refusal}");
+    // Without that wish, two of them take one tree.
+    assert!(Lanes::over(&lanes, &fabric, &Wish::of(&ask(3, None), &fabric, 2).unwrap()).is_ok());
+}
+
+/// Two hosts with two links each, of which the second is slower, to one switch that is reached at two addresses; of `b` the file
+/// does not tell any.
+const PORTS: &str = "[[switch]]\nname = \"leaf\"\naddresses = [\"10.0.1.1\", \"10.1.1.1\"]\n\
+    [[host]]\nname = \"a\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n[[host]]\nname = \"b\"\n\
+    [[link]]\nends = [\"a,b\", \"leaf\"]\nrate = \"100gbit\"\n[[link]]\nends = [\"a,b\", \"leaf\"]\nrate = \"40gbit\"\n\
+    [limits]\nlanes = { maximum = 4 }\n";
+
+#[test]
+fn channels_of_one_tree_go_by_its_ports_and_carry_what_their_links_can() {
+    let fabric = Topology::parse(PORTS, Path::new("test.toml")).unwrap();
+    let wish = Wish::of(&ask(3, None), &fabric, 2).unwrap();
+    let Lanes { plan, tickets, status } = Lanes::over(&planned(&fabric, &wish), &fabric, &wish).unwrap();
+    let addresses = |texts: [&str; 3]| texts.map(|text| Some(text.parse::<std::net::IpAddr>().unwrap()));
+    let to = addresses(["10.0.1.1", "10.1.1.1", "10.0.1.1"]);
+    let from = addresses(["10.0.0.1", "10.1.0.1", "10.0.0.1"]);
+    assert_eq!(plan.nodes.iter().map(|node| node.address).collect::<Vec<_>>(), to);
+    assert_eq!(status.iter().map(|lane| lane.to).collect::<Vec<_>>(), to);
+    assert_eq!(status.iter().map(|lane| lane.from).collect::<Vec<_>>(), from);
+    assert_eq!(tickets.iter().map(|lane| lane.leaves[0].address).collect::<Vec<_>>(), from);
+    assert!(tickets.iter().all(|lane| lane.leaves[1].address.is_none()));
+    assert_eq!(plan.nodes.iter().map(|node| node.children[0].address).collect::<Vec<_>>(), from);
+    assert!(status.iter().all(|lane| lane.tree == 0), "it is one tree");
+    // The first port has two of the three.
+    assert_eq!(tickets.iter().map(|lane| lane.weight).collect::<Vec<_>>(), [50_000, 40_000, 50_000]);
+    // Two ports are not two trees.
+    let two = Wish::of(&ask(2, Some(2)), &fabric, 2).unwrap();
+    let refusal = Lanes::over(&planned(&fabric, &two), &fabric, &two).err().unwrap();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Trees, 2, 1), "{refusal}");
-    // Without that wish, both take the one tree.
-    assert!(Lanes::over(one, &fabric, &Wish::of(&ask(2, None), &fabric, 2).unwrap()).is_ok());
 }

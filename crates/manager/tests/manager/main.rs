@@ -4,6 +4,7 @@ mod admission;
 mod adoption;
 mod common;
 mod jobs;
+mod ports;
 mod rendezvous;
 mod tenants;
 mod trees;

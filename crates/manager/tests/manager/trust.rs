@@ -21,7 +21,13 @@ fn a_user_cannot_register_as_a_node_nor_a_node_ask_for_jobs() {
     // Honest in its role, dishonest in its words.
     let user = fabric.user();
     let stream = "127.0.0.1:1".parse().unwrap();
-    let register = NodeMessage::Register { name: "root".into(), stream, datagram_buffer_bytes: 1, workers: 1 };
+    let register = NodeMessage::Register {
+        name: "root".into(),
+        stream,
+        further: Vec::new(),
+        datagram_buffer_bytes: 1,
+        workers: 1,
+    };
     user.0.send(&register).unwrap();
     assert!(matches!(user.0.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));
     let node = Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap();

@@ -1,5 +1,7 @@
 //! Whether a grant can be kept.
 
+use std::net::{IpAddr, SocketAddr};
+
 use trib_control::clock::unix_ms;
 use trib_proto::Limits;
 use trib_wire::control::job::NodeGrant;
@@ -41,6 +43,22 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
             ..refusal(Resource::Memory, asked, 0, text)
         }
     })
+}
+
+/// Which of this node's addresses a logical node is to be at.
+pub(super) fn port(addresses: &[SocketAddr], grant: &NodeGrant) -> Result<IpAddr, Refusal> {
+    let Some(wanted) = grant.address else { return Ok(addresses[0].ip()) };
+    if addresses.iter().any(|address| address.ip() == wanted) {
+        return Ok(wanted);
+    }
+    let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    let text = format!(
+        "{} of {} is to be reached at {wanted}, and this node listens at {}: correct `addresses` in the topology, or --listen here",
+        grant.node,
+        grant.job,
+        list.join(", ")
+    );
+    Err(refusal(Resource::Node, 1, 0, text))
 }
 
 // What the manager counts for a job is the same; this holds where it counts less, or does not know this bound.
@@ -92,7 +110,31 @@ mod tests {
             dead_after_ms: 3,
         };
         let (epoch, key, children) = (Epoch(1), JobKey([1; 32]), vec![child]);
-        NodeGrant { job: JobId(job), epoch, key, limits, world_size: 1, node: NodeId(0), parent: None, children }
+        NodeGrant {
+            job: JobId(job),
+            epoch,
+            key,
+            limits,
+            world_size: 1,
+            node: NodeId(0),
+            address: None,
+            parent: None,
+            children,
+        }
+    }
+
+    #[test]
+    fn a_logical_node_is_at_the_address_that_its_grant_names_or_at_the_first() {
+        let addresses = ["10.0.0.1:5", "10.1.0.1:6"].map(|address| address.parse::<SocketAddr>().unwrap());
+        let at = |address: Option<&str>| {
+            let address = address.map(|address| address.parse().unwrap());
+            port(&addresses, &NodeGrant { address, ..grant(1) }).map(|ip| ip.to_string())
+        };
+        assert_eq!(at(None).unwrap(), "10.0.0.1");
+        assert_eq!(at(Some("10.1.0.1")).unwrap(), "10.1.0.1");
+        let refusal = at(Some("10.2.0.1")).unwrap_err();
+        assert_eq!(refusal.resource, Resource::Node);
+        assert!(refusal.text.contains("10.2.0.1") && refusal.text.contains("10.0.0.1:5, 10.1.0.1:6"), "{refusal}");
     }
 
     #[test]

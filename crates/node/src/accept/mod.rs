@@ -14,7 +14,7 @@ mod parent;
 mod registry;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use trib_wire::JobId;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::reply::Refusal;
 
+use crate::Error;
 use crate::counters::{self, Counters};
 use crate::mailbox::Mailbox;
 use crate::worker::{Command, Key, WorkerHandle};
@@ -47,26 +48,32 @@ pub(crate) enum Request {
     Stop,
 }
 
-/// The listening socket and its mailbox, before there are workers.
+/// The listening sockets and their mailbox, before there are workers.
 pub(crate) struct Door {
     poll: Poll,
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     mailbox: Receiver<Request>,
-    /// Where children connect.
-    pub address: SocketAddr,
+    /// Where children connect, of each listener.
+    pub addresses: Vec<SocketAddr>,
     /// How others reach the acceptor.
     pub handle: Mailbox<Request>,
 }
 
 impl Door {
-    /// Listens.
-    pub(crate) fn open(listen: SocketAddr) -> io::Result<Door> {
-        let poll = Poll::new()?;
-        let (handle, mailbox) = Mailbox::new(poll.registry(), MAILBOX)?;
-        let mut listener = TcpListener::bind(listen)?;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let address = listener.local_addr()?;
-        Ok(Door { poll, listener, mailbox, address, handle })
+    /// Listens at all of these addresses.
+    pub(crate) fn open(listen: &[SocketAddr]) -> Result<Door, Error> {
+        let poll = Poll::new().map_err(Error::Thread)?;
+        let (handle, mailbox) = Mailbox::new(poll.registry(), MAILBOX).map_err(Error::Thread)?;
+        let (mut listeners, mut addresses) = (Vec::with_capacity(listen.len()), Vec::with_capacity(listen.len()));
+        for (number, address) in listen.iter().copied().enumerate() {
+            let unable = |cause| Error::Listen { address, cause };
+            let mut listener = TcpListener::bind(address).map_err(unable)?;
+            let token = Token(FIRST_LISTENER + number);
+            poll.registry().register(&mut listener, token, Interest::READABLE).map_err(Error::Thread)?;
+            addresses.push(listener.local_addr().map_err(unable)?);
+            listeners.push(listener);
+        }
+        Ok(Door { poll, listeners, mailbox, addresses, handle })
     }
 
     /// Starts the thread; `left` hears of every job of which nothing is here any more.
@@ -122,13 +129,14 @@ impl Acceptor {
             // First, so that a child that follows its grant closely finds it.
             self.on_mail();
             if core::mem::take(&mut self.accept_again) {
-                self.on_connections();
+                (0..self.door.listeners.len()).for_each(|listener| self.on_connections(listener));
             }
+            let first_caller = self.first_caller();
             for event in &events {
                 match event.token() {
                     MAILBOX => {}
-                    LISTENER => self.on_connections(),
-                    Token(token) => self.advance(token - FIRST_CALLER),
+                    Token(token) if token < first_caller => self.on_connections(token - FIRST_LISTENER),
+                    Token(token) => self.advance(token - first_caller),
                 }
             }
             self.callers.give_up(Instant::now());
@@ -170,24 +178,26 @@ impl Acceptor {
 
     fn install(&mut self, grant: NodeGrant) -> Result<(), Refusal> {
         let Some(buffers) = install::prepare(&self.registry, &grant, self.memory)? else { return Ok(()) };
-        let chosen = (0..self.workers.len()).min_by_key(|w| self.registry.load_of(*w)).unwrap_or(0);
+        let local = install::port(&self.door.addresses, &grant)?;
+        let there = (0..self.workers.len()).filter(|worker| self.workers[*worker].ip == local);
+        let chosen = there.min_by_key(|worker| self.registry.load_of(*worker)).unwrap_or(0);
         let worker = self.workers[chosen].clone();
         worker.mailbox.post(Command::Install(Box::new(grant.clone()), Box::new(buffers)));
-        parent::call(&grant, self.local_ip(), worker.clone());
+        parent::call(&grant, Some(local).filter(|ip| !ip.is_unspecified()), worker.clone());
         self.registry.insert(grant, chosen, worker.udp_port);
         Ok(())
     }
 
-    /// The address that this process serves at, if it is a single one.
-    fn local_ip(&self) -> Option<IpAddr> {
-        Some(self.door.address.ip()).filter(|ip| !ip.is_unspecified())
+    fn first_caller(&self) -> usize {
+        FIRST_LISTENER + self.door.listeners.len()
     }
 
-    fn on_connections(&mut self) {
+    fn on_connections(&mut self, listener: usize) {
+        let first_caller = self.first_caller();
         loop {
-            match self.door.listener.accept() {
+            match self.door.listeners[listener].accept() {
                 Ok((stream, peer)) => {
-                    if let Some(number) = self.callers.insert(stream, peer, self.door.poll.registry(), FIRST_CALLER) {
+                    if let Some(number) = self.callers.insert(stream, peer, self.door.poll.registry(), first_caller) {
                         self.advance(number);
                     }
                 }
@@ -225,5 +235,4 @@ fn add(counters: &mut Counters, name: &str, count: u64) {
 /// How long to wait for descriptors to come free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAILBOX: Token = Token(0);
-const LISTENER: Token = Token(1);
-const FIRST_CALLER: usize = 2;
+const FIRST_LISTENER: usize = 1;

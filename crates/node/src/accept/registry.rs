@@ -189,6 +189,7 @@ mod tests {
             },
             world_size: 2,
             node: NodeId(0),
+            address: None,
             parent: None,
             children: vec![child(0, None), child(1, Some("10.0.0.1"))],
         }

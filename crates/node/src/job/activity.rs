@@ -84,6 +84,7 @@ mod tests {
             limits,
             world_size: 3,
             node: NodeId(0),
+            address: None,
             parent: None,
             children: vec![
                 child(ChildKind::Node(NodeId(1))),

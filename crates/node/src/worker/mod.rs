@@ -46,7 +46,9 @@ use crate::report::{JobReport, NodeReport};
 #[derive(Clone)]
 pub(crate) struct WorkerHandle {
     pub mailbox: Mailbox<Command>,
-    /// Where its logical nodes take datagrams.
+    /// The address that its logical nodes are at.
+    pub ip: IpAddr,
+    /// Where they take datagrams there.
     pub udp_port: u16,
     /// Receive buffer that the kernel granted, bytes.
     pub datagram_buffer: usize,
@@ -82,7 +84,8 @@ pub(crate) fn start(
     let (mailbox, receiver) = Mailbox::new(poll.registry(), MAILBOX)?;
     let mut socket = DatagramSocket::bind(SocketAddr::new(ip, 0), RECV_BUFFER_WANTED)?;
     poll.registry().register(&mut socket, DATAGRAMS, Interest::READABLE)?;
-    let handle = WorkerHandle { mailbox, udp_port: socket.local_addr().port(), datagram_buffer: socket.recv_buffer() };
+    let (udp_port, datagram_buffer) = (socket.local_addr().port(), socket.recv_buffer());
+    let handle = WorkerHandle { mailbox, ip, udp_port, datagram_buffer };
     let mut worker = Worker {
         poll,
         mailbox: receiver,

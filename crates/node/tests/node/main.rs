@@ -3,4 +3,5 @@
 mod collectives;
 mod hostile;
 mod lifetime;
+mod ports;
 mod support;

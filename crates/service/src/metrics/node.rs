@@ -160,7 +160,7 @@ mod tests {
 
     fn report_of_a_node_without_jobs() -> NodeReport {
         let manager = ManagerUrl::new("127.0.0.1", 1, "/nonexistent");
-        let listen = "127.0.0.1:0".parse().unwrap();
+        let listen = vec!["127.0.0.1:0".parse().unwrap()];
         let node = Node::start(Options { name: "n".into(), manager, listen, workers: 2, memory: None }).unwrap();
         let report = node.observer().report(Duration::from_secs(20)).unwrap();
         node.shutdown();

@@ -16,8 +16,8 @@ pub struct NodeSettings {
     /// Where the manager is.
     pub manager: ManagerUrl,
     /// Where it takes datagrams and streams.
-    pub listen: SocketAddr,
-    /// Worker threads.
+    pub listen: Vec<SocketAddr>,
+    /// Worker threads for each of these addresses.
     pub workers: usize,
     /// Most bytes of buffers for all jobs together.
     pub memory: Option<u64>,
@@ -34,7 +34,7 @@ impl From<Values> for NodeSettings {
         NodeSettings {
             name: values.text("name"),
             manager: values.manager("manager"),
-            listen: values.address("listen"),
+            listen: values.addresses("listen"),
             workers: usize::try_from(values.integer("workers")).expect("the table bounds it"),
             memory: values.optional_integer("memory"),
             metrics: values.optional_address("metrics"),
@@ -69,10 +69,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "listen",
         option: "listen",
         variable: "TRIB_AN_LISTEN",
-        kind: Kind::Address,
+        kind: Kind::Addresses,
         default: Default::Required,
         unit: "",
-        meaning: "Where to take datagrams and streams; port 0 takes a free one. Children connect to this address",
+        meaning: "Where to take datagrams and streams; port 0 takes a free one. Children connect to this address, or to those that the topology names",
         example: "10.0.0.2:7071",
     },
     Setting {
@@ -82,7 +82,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Integer { least: 1, most: 64 },
         default: Default::Is("1"),
         unit: "threads",
-        meaning: "Worker threads; a connection belongs to one of them for good",
+        meaning: "Worker threads for each address; a connection belongs to one of them for good",
         example: "4",
     },
     Setting {

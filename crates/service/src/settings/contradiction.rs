@@ -29,15 +29,27 @@ pub(super) fn check(daemon: Daemon, values: &Named) -> Result<(), SettingsError>
 
 /// What to do where two values cannot hold together.
 fn clash(one: &Value, other: &Value) -> Option<&'static str> {
+    let clash = |one: &[SocketAddr], other: &[SocketAddr]| {
+        one.iter().any(|address| other.iter().any(|against| meet(*address, *against)))
+    };
     match (one, other) {
-        (Value::Address(one), Value::Address(other)) => meet(*one, *other).then_some("give one of them another port"),
-        (Value::Manager(manager), Value::Address(own)) => {
+        (Value::Manager(manager), own) => {
             let ip: IpAddr = manager.host().parse().ok()?;
             let there = SocketAddr::new(ip, manager.port());
-            meet(there, *own).then_some("the manager is another program: give the node an address of its own")
+            let remedy = "the manager is another program: give the node an address of its own";
+            clash(&[there], sockets(own)).then_some(remedy)
         }
         (Value::Path(one), Value::Path(other)) => (one == other).then_some("give each a path of its own"),
-        _ => None,
+        _ => clash(sockets(one), sockets(other)).then_some("give one of them another port"),
+    }
+}
+
+/// Where a daemon would listen.
+fn sockets(value: &Value) -> &[SocketAddr] {
+    match value {
+        Value::Address(address) => std::slice::from_ref(address),
+        Value::Addresses(addresses) => addresses,
+        _ => &[],
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tracing_subscriber::EnvFilter;
 use trib_control::ManagerUrl;
+use trib_wire::control::node::PORTS_MAX;
 
 /// The kind of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +19,8 @@ pub enum Kind {
     Folder,
     /// Where a daemon listens.
     Address,
+    /// The same, at one address or at several.
+    Addresses,
     /// Where the manager is.
     Manager,
     /// What is logged.
@@ -40,6 +43,8 @@ pub enum Value {
     Path(PathBuf),
     /// Where a daemon listens.
     Address(SocketAddr),
+    /// The same, at least one address.
+    Addresses(Vec<SocketAddr>),
     /// Where the manager is.
     Manager(ManagerUrl),
     /// A number.
@@ -54,6 +59,7 @@ impl Kind {
             Kind::File => "FILE",
             Kind::Folder => "DIR",
             Kind::Address => "IP:PORT",
+            Kind::Addresses => "IP:PORT,...",
             Kind::Manager => "URL",
             Kind::Filter => "LEVEL",
             Kind::Integer { .. } => "N",
@@ -67,6 +73,7 @@ impl Kind {
             Kind::File => "the path of a file".to_owned(),
             Kind::Folder => "the path of a folder".to_owned(),
             Kind::Address => "IP:PORT, or [IPv6]:PORT".to_owned(),
+            Kind::Addresses => format!("IP:PORT, or [IPv6]:PORT; up to {PORTS_MAX} with commas between"),
             Kind::Manager => "tls://HOST:PORT?credentials=DIR".to_owned(),
             Kind::Filter => "error, warn, info, debug, trace, or crate=level,...".to_owned(),
             Kind::Integer { least, most } => format!("a whole number, {least} to {most}"),
@@ -86,9 +93,8 @@ impl Kind {
         match self {
             Kind::Name => Ok(Value::Text(text.to_owned())),
             Kind::File | Kind::Folder => Ok(Value::Path(PathBuf::from(text))),
-            Kind::Address => {
-                text.parse().map(Value::Address).map_err(|_| format!("`{text}` is no IP address with a port"))
-            }
+            Kind::Address => address(text).map(Value::Address),
+            Kind::Addresses => addresses(text).map(Value::Addresses),
             Kind::Manager => text.parse().map(Value::Manager).map_err(|error: trib_control::Error| error.to_string()),
             Kind::Filter => match EnvFilter::builder().parse(text) {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
@@ -103,12 +109,39 @@ impl Kind {
     }
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no IP address with a port"))
+}
+
+/// Addresses that differ; an unspecified one stands for all of a host's, so it stands alone.
+fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let mut all: Vec<SocketAddr> = Vec::new();
+    for part in text.split(',') {
+        let next = address(part.trim())?;
+        if all.iter().any(|known| known.ip() == next.ip()) {
+            return Err(format!("`{text}` names {} twice", next.ip()));
+        }
+        if all.len() == PORTS_MAX {
+            return Err(format!("`{text}` names more than {PORTS_MAX} addresses"));
+        }
+        all.push(next);
+    }
+    match all.iter().find(|address| address.ip().is_unspecified()) {
+        Some(any) if all.len() > 1 => Err(format!("`{text}`: {} cannot stand beside others", any.ip())),
+        _ => Ok(all),
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Text(text) => f.write_str(text),
             Value::Path(path) => path.display().fmt(f),
             Value::Address(address) => address.fmt(f),
+            Value::Addresses(addresses) => {
+                let all: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+                f.write_str(&all.join(","))
+            }
             Value::Manager(url) => f.write_str(&url.address()),
             Value::Integer(number) => number.fmt(f),
         }
@@ -125,6 +158,9 @@ mod tests {
             (Kind::Name, " ", "it is empty"),
             (Kind::Address, "7070", "`7070` is no IP address with a port"),
             (Kind::Address, "localhost:1", "no IP address"),
+            (Kind::Addresses, "10.0.0.1:1,", "`` is no IP address"),
+            (Kind::Addresses, "10.0.0.1:1, 10.0.0.1:2", "names 10.0.0.1 twice"),
+            (Kind::Addresses, "10.0.0.1:1,0.0.0.0:1", "0.0.0.0 cannot stand beside others"),
             (Kind::Manager, "am0", "no port"),
             (Kind::Filter, "info=very", "`info=very`"),
             (Kind::Integer { least: 1, most: 64 }, "65", "65 lies outside 1..=64"),
@@ -138,6 +174,12 @@ mod tests {
 
     #[test]
     fn values_of_their_kind_are_taken() {
+        let two = Kind::Addresses.parse("10.0.0.1:7, [fd00::1]:0").unwrap();
+        assert_eq!(two, Value::Addresses(["10.0.0.1:7", "[fd00::1]:0"].map(|text| text.parse().unwrap()).to_vec()));
+        assert_eq!(two.to_string(), "10.0.0.1:7,[fd00::1]:0");
+        let many: Vec<String> = (0..=PORTS_MAX).map(|i| format!("10.0.0.{i}:7")).collect();
+        assert!(Kind::Addresses.parse(&many[1..].join(",")).is_ok());
+        assert!(Kind::Addresses.parse(&many.join(",")).unwrap_err().contains("more than 16"));
         assert_eq!(Kind::Address.parse("[::1]:7").unwrap(), Value::Address("[::1]:7".parse().unwrap()));
         assert_eq!(Kind::Integer { least: 1, most: 64 }.parse("64").unwrap(), Value::Integer(64));
         assert_eq!(Kind::Filter.parse("warn,trib_node=debug").unwrap(), Value::Text("warn,trib_node=debug".into()));

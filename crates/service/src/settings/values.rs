@@ -75,6 +75,13 @@ impl Values {
         self.optional_address(name).unwrap_or_else(|| unfit(name, None))
     }
 
+    pub(super) fn addresses(&mut self, name: &str) -> Vec<SocketAddr> {
+        match self.take(name) {
+            Some(Value::Addresses(addresses)) => addresses,
+            other => unfit(name, other),
+        }
+    }
+
     pub(super) fn optional_address(&mut self, name: &str) -> Option<SocketAddr> {
         match self.take(name) {
             None => None,
@@ -216,6 +223,9 @@ mod tests {
         let node = [("name", "a"), ("manager", "10.0.0.1:7070"), ("listen", "10.0.0.1:7070")];
         let error = resolve(Daemon::Node, &node, &[], None).unwrap_err();
         assert!(error.contains("manager = 10.0.0.1:7070 (--manager)") && error.contains("of its own"), "{error}");
+        let node = [("name", "a"), ("manager", "am:1"), ("listen", "10.0.0.1:7,10.1.0.1:9"), ("metrics", "10.1.0.1:9")];
+        let error = resolve(Daemon::Node, &node, &[], None).unwrap_err();
+        assert!(error.contains("metrics = 10.1.0.1:9 contradicts listen = 10.0.0.1:7,10.1.0.1:9"), "{error}");
         // Only names that are addresses can be compared, and ports that the kernel chooses never meet.
         let node = [("name", "a"), ("manager", "am:7070"), ("listen", "10.0.0.1:0"), ("metrics", "10.0.0.1:0")];
         assert!(resolve(Daemon::Node, &node, &[], None).is_ok());

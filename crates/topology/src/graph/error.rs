@@ -1,6 +1,7 @@
 //! What is wrong with a fabric's file, where, and what to do about it.
 
 use super::{LINKS_MAX, VERTICES_MAX};
+use crate::addresses::AddressFault;
 use crate::error::Fault;
 use crate::hostlist::HostlistError;
 
@@ -70,7 +71,7 @@ pub enum GraphFault {
     #[error("no switch has an aggregation node")]
     NoNodes,
     /// One address for several things.
-    #[error("`{0}` stands for several names, which cannot have one address")]
+    #[error("`{0}` stands for several names, which cannot have the same addresses")]
     SharedAddress(String),
     /// An address of what takes no part.
     #[error("switch `{0}` has an address and no aggregation node")]
@@ -85,9 +86,9 @@ pub enum GraphFault {
         /// Its links.
         links: usize,
     },
-    /// A host with both fields.
-    #[error("host `{0}` has `address` and `addresses`")]
-    AddressTwice(String),
+    /// Addresses that cannot be.
+    #[error(transparent)]
+    Addresses(#[from] AddressFault),
 }
 
 /// Most parallel links between two vertices.
@@ -120,7 +121,7 @@ impl GraphFault {
             GraphFault::Rails { .. } => {
                 "give one address for each link, in the order in which the file names the links"
             }
-            GraphFault::AddressTwice(_) => "keep one of the two",
+            GraphFault::Addresses(fault) => fault.remedy(),
             GraphFault::AddressWithoutNode(_) => "remove the address, or `node = false`",
         }
     }

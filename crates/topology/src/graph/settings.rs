@@ -11,14 +11,13 @@ pub(crate) struct Settings {
     /// Path MTU between hosts and nodes.
     pub(crate) mtu: u32,
     pub(crate) limits: LimitTable,
-    /// Where the nodes and hosts of these names connect from.
-    pub(crate) addresses: BTreeMap<String, IpAddr>,
-    /// The addresses of hosts that have one for each of their links, in the order of the links.
-    pub(crate) rails: BTreeMap<String, Vec<IpAddr>>,
+    /// The addresses of the nodes and hosts of these names: one, or one for each port; of a host for each link, in the order of
+    /// the links.
+    pub(crate) addresses: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new(), rails: BTreeMap::new() }
+        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new() }
     }
 }

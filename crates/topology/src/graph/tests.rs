@@ -171,6 +171,7 @@ fn the_tree_that_a_manager_serves_is_a_graph_too() {
 #[test]
 fn what_is_wrong_is_told_with_line_cause_and_remedy() {
     let toml = |more: &str| format!("[[switch]]\nname = \"s\"\n[[host]]\nname = \"h\"\nswitch = \"s\"\n{more}");
+    let many: Vec<String> = (0..17).map(|i| format!("\"10.{i}.0.1\"")).collect();
     let cases = [
         ("SwitchName=s Nodes=h\nSwitchName=t Speed=9\n".to_owned(), "test.conf:2: `Speed=9` is no field"),
         ("BlockName=b Nodes=h\n".to_owned(), "test.conf:1: `BlockName=b` is no field"),
@@ -221,7 +222,32 @@ fn what_is_wrong_is_told_with_line_cause_and_remedy() {
         ),
         (
             toml("[[host]]\nname = \"g\"\naddress = \"10.0.0.1\"\naddresses = [\"10.0.0.1\"]\n"),
-            "test.conf:6: host `g` has `address` and `addresses`",
+            "test.conf:6: `g` has `address` and `addresses`",
+        ),
+        (
+            toml("[[switch]]\nname = \"t\"\naddress = \"10.0.0.1\"\naddresses = [\"10.0.0.2\"]\n"),
+            "test.conf:6: `t` has `address` and `addresses`",
+        ),
+        (
+            toml("[[switch]]\nname = \"t\"\naddresses = [\"10.0.0.1\", \"10.0.0.1\"]\n"),
+            "test.conf:6: `t` has the address 10.0.0.1 twice",
+        ),
+        (toml("[[switch]]\nname = \"t\"\naddresses = []\n"), "test.conf:6: `t` has an empty list of addresses"),
+        (
+            toml(&format!("[[server]]\nname = \"t\"\nswitch = \"s\"\naddresses = [{}]\n", many.join(", "))),
+            "test.conf:6: `t` has 17 addresses; 1 to 16 are possible",
+        ),
+        (
+            toml("[[switch]]\nname = \"t[0-1]\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n"),
+            "test.conf:6: `t[0-1]` stands for several names, which cannot have the same addresses",
+        ),
+        (
+            toml("[[switch]]\nname = \"t\"\nnode = false\naddresses = [\"10.0.0.1\"]\n"),
+            "test.conf:6: switch `t` has an address and no aggregation node",
+        ),
+        (
+            toml("[[host]]\nname = \"g[7]\"\nswitch = \"s\"\naddresses = [\"10.0.0.1\", \"10.0.0.2\"]\n"),
+            "test.conf:6: host `g7` has 2 addresses and 1 links",
         ),
         (
             toml("[[host]]\nname = \"g[0-1]\"\naddresses = [\"10.0.0.1\"]\n"),

@@ -27,7 +27,8 @@
 //! name = "h8"
 //! switch = "leaf1"
 //! address = "10.0.0.8"             # of one switch, server or host: it connects from here only
-//!                                  # addresses = [...] of one host: one for each of its links, in the file's order
+//!                                  # addresses = [...]: of one host one for each of its links, in the file's order; of
+//!                                  # one switch or server one for each port at which its node is reached
 //!
 //! [[link]]
 //! ends = ["leaf[0-1]", "spine[0-1]"]   # each of the first with each of the second
@@ -45,6 +46,7 @@ use super::builder::Builder;
 use super::error::{Complaint, at, whole};
 use super::settings::Settings;
 use super::{Graph, GraphFault, LinkRate};
+use crate::addresses::addresses;
 use crate::file;
 use crate::hostlist::expand;
 use crate::limits::LimitTable;
@@ -73,6 +75,7 @@ struct Switch {
     level: Option<u32>,
     node: Option<bool>,
     address: Option<IpAddr>,
+    addresses: Option<Vec<IpAddr>>,
 }
 
 #[derive(Deserialize)]
@@ -82,6 +85,7 @@ struct Server {
     switch: String,
     rate: Option<String>,
     address: Option<IpAddr>,
+    addresses: Option<Vec<IpAddr>>,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +116,7 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     let mtu = check_mtu(&file.fabric).map_err(settings)?;
     let limits = LimitTable::from_file(&file.limits).map_err(settings)?;
     let builder = Builder::new(file.fabric.name.unwrap_or_else(|| name.to_owned()));
-    let mut filling = Filling { builder, default, addresses: BTreeMap::new(), rails: BTreeMap::new() };
+    let mut filling = Filling { builder, default, addresses: BTreeMap::new() };
     for entry in &file.switch {
         filling.switch(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
@@ -125,40 +129,41 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     for entry in &file.link {
         filling.links(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    let Filling { builder, addresses, rails, .. } = filling;
+    let Filling { builder, addresses, .. } = filling;
     let graph = builder.finish().map_err(whole)?;
     for entry in &file.host {
-        check_rails(&graph, &rails, entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
+        check_rails(&graph, entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    Ok((graph, Settings { mtu, limits, addresses, rails }))
+    Ok((graph, Settings { mtu, limits, addresses }))
 }
 
 // Which links a host has is known when all are.
-fn check_rails(graph: &Graph, rails: &BTreeMap<String, Vec<IpAddr>>, host: &Host) -> Result<(), GraphFault> {
-    let links = || graph.find(&host.name).map_or(0, |vertex| graph.links_at(vertex).len());
-    match rails.get(&host.name) {
-        Some(addresses) if addresses.len() != links() => {
-            Err(GraphFault::Rails { host: host.name.clone(), addresses: addresses.len(), links: links() })
+fn check_rails(graph: &Graph, host: &Host) -> Result<(), GraphFault> {
+    let Some(addresses) = &host.addresses else { return Ok(()) };
+    // Only one host can have them.
+    for name in expand(&host.name)? {
+        let links = graph.find(&name).map_or(0, |vertex| graph.links_at(vertex).len());
+        if addresses.len() != links {
+            return Err(GraphFault::Rails { host: name, addresses: addresses.len(), links });
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 struct Filling {
     builder: Builder,
     /// Of links without a rate.
     default: LinkRate,
-    addresses: BTreeMap<String, IpAddr>,
-    rails: BTreeMap<String, Vec<IpAddr>>,
+    addresses: BTreeMap<String, Vec<IpAddr>>,
 }
 
 impl Filling {
     fn switch(&mut self, entry: &Switch) -> Result<(), GraphFault> {
         let has_node = entry.node.unwrap_or(true);
-        if entry.address.is_some() && !has_node {
+        if (entry.address.is_some() || entry.addresses.is_some()) && !has_node {
             return Err(GraphFault::AddressWithoutNode(entry.name.clone()));
         }
-        for name in self.names(&entry.name, entry.address)? {
+        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref())? {
             self.builder.switch(&name, entry.level, has_node)?;
         }
         Ok(())
@@ -167,18 +172,7 @@ impl Filling {
     fn host(&mut self, entry: &Host) -> Result<(), GraphFault> {
         let rate = self.rate(&entry.rate)?;
         let switch = entry.switch.as_ref().map(|switch| self.builder.find(switch)).transpose()?;
-        if entry.address.is_some() && entry.addresses.is_some() {
-            return Err(GraphFault::AddressTwice(entry.name.clone()));
-        }
-        let names = self.names(&entry.name, entry.address)?;
-        match (&entry.addresses, &names[..]) {
-            (None, _) => {}
-            (Some(addresses), [name]) => {
-                self.rails.insert(name.clone(), addresses.clone());
-            }
-            (Some(_), _) => return Err(GraphFault::SharedAddress(entry.name.clone())),
-        }
-        for name in names {
+        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref())? {
             let host = self.builder.host(&name)?;
             if let Some(switch) = switch {
                 self.builder.link([host, switch], rate, 1)?;
@@ -190,7 +184,7 @@ impl Filling {
     fn server(&mut self, entry: &Server) -> Result<(), GraphFault> {
         let rate = self.rate(&entry.rate)?;
         let switch = self.builder.find(&entry.switch)?;
-        for name in self.names(&entry.name, entry.address)? {
+        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref())? {
             self.builder.server(&name, switch, rate)?;
         }
         Ok(())
@@ -209,15 +203,21 @@ impl Filling {
         Ok(())
     }
 
-    // The names of a list, whose one may have an address.
-    fn names(&mut self, list: &str, address: Option<IpAddr>) -> Result<Vec<String>, GraphFault> {
+    // The names of a list, whose one may have addresses.
+    fn names(
+        &mut self,
+        list: &str,
+        address: Option<IpAddr>,
+        several: Option<&[IpAddr]>,
+    ) -> Result<Vec<String>, GraphFault> {
         let names = expand(list)?;
-        match (address, &names[..]) {
-            (None, _) => {}
-            (Some(address), [name]) => {
-                self.addresses.insert(name.clone(), address);
+        let addresses = addresses(list, address, several)?;
+        match &names[..] {
+            _ if addresses.is_empty() => {}
+            [name] => {
+                self.addresses.insert(name.clone(), addresses);
             }
-            (Some(_), _) => return Err(GraphFault::SharedAddress(list.into())),
+            _ => return Err(GraphFault::SharedAddress(list.into())),
         }
         Ok(names)
     }

@@ -1,7 +1,6 @@
 //! The tree of a graph over the hosts of a program's ranks.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use super::{Needed, PlanError, ranks_at};
 use crate::graph::Graph;
@@ -42,21 +41,8 @@ pub(super) fn needed(
     Ok((Needed::new(ranks_at, children, root), tree))
 }
 
-/// Where each rank connects from, by rank: the address of its host on the link by which the host is in the tree.
-pub(super) fn addresses(topology: &Topology, graph: &Graph, entries: &[usize], tree: &Tree) -> Vec<Option<IpAddr>> {
-    let links: HashMap<usize, usize> = tree.leaves.iter().map(|leaf| (leaf.host, leaf.parent.1)).collect();
-    let address = |entry: &usize| {
-        let host = &topology.hosts()[*entry];
-        let [_, _, ..] = host.addresses[..] else { return host.addresses.first().copied() };
-        let vertex = graph.find(&host.name)?;
-        let rail = graph.links_at(vertex).iter().position(|link| links.get(&vertex) == Some(link))?;
-        host.addresses.get(rail).copied()
-    };
-    entries.iter().map(address).collect()
-}
-
 /// The node that folds what comes to a branch: its own, or the nearest above.
-fn node_at(tree: &Tree, branch: usize) -> usize {
+pub(super) fn node_at(tree: &Tree, branch: usize) -> usize {
     let folding = tree.branches[branch].node.map_or_else(|| tree.parent_node(branch), |_| Some(branch));
     folding.and_then(|branch| tree.branches[branch].node).expect("the root of a tree has a node")
 }

@@ -211,7 +211,7 @@ fn a_job_in_a_graph_gets_the_best_tree_beside_those_of_others() {
     let second = super::plan(&fabric, &hosts, &loads).unwrap();
     // Another spine, the same shape: and so the same bits.
     assert_eq!(picture(&second), expected.map(|line| line.replace("spine0", "an")));
-    assert_eq!(fabric.nodes()[second.nodes[0].place].address, Some("10.0.0.9".parse().unwrap()));
+    assert_eq!(fabric.nodes()[second.nodes[0].place].addresses, ["10.0.0.9".parse::<IpAddr>().unwrap()]);
     loads.remove(first.tree.as_ref().unwrap());
     loads.add(second.tree.as_ref().unwrap());
     assert_eq!(picture(&super::plan(&fabric, &hosts, &loads).unwrap()), expected);

@@ -5,16 +5,15 @@ use crate::error::Fault;
 use crate::graph::{Graph, GraphFault, Settings};
 
 pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fault> {
-    let Settings { mtu, limits, addresses, rails } = settings;
+    let Settings { mtu, limits, addresses } = settings;
     match graph.nodes().len() {
         0 => return Err(GraphFault::NoNodes.into()),
         count if count > NODES_MAX => return Err(Fault::TooManyNodes(count)),
         _ => {}
     }
-    let address = |name: &str| addresses.get(name).copied();
-    let node = |name: &String| AggregationNode { name: name.clone(), parent: None, depth: 0, address: address(name) };
-    let rails = |name: &str| rails.get(name).cloned().unwrap_or_else(|| address(name).into_iter().collect());
-    let host = |name: &String| Host { name: name.clone(), leaves: Vec::new(), addresses: rails(name) };
+    let of = |name: &str| addresses.get(name).cloned().unwrap_or_default();
+    let node = |name: &String| AggregationNode { name: name.clone(), parent: None, depth: 0, addresses: of(name) };
+    let host = |name: &String| Host { name: name.clone(), leaves: Vec::new(), addresses: of(name) };
     let nodes = graph.nodes().iter().map(|known| node(&known.name)).collect();
     let hosts: Vec<Host> = graph.hosts().map(|vertex| host(&graph.vertices()[vertex].name)).collect();
     let (name, by_host) = (graph.name().to_owned(), index_hosts(&hosts));

@@ -43,6 +43,24 @@ fn a_good_file_is_read_whole() {
 }
 
 #[test]
+fn nodes_and_hosts_may_have_an_address_for_each_port() {
+    let several = "addresses = [\"10.0.0.1\", \"fd00::1\"]\n";
+    let tree =
+        parse(&format!("[[node]]\nname = \"a\"\n{several}[[host]]\nname = \"h\"\nleaf = \"a\"\n{several}")).unwrap();
+    let graph = format!(
+        "[[switch]]\nname = \"a\"\n{several}[[server]]\nname = \"an\"\nswitch = \"a\"\n{several}\
+         [[host]]\nname = \"h\"\nswitch = \"a\"\n{several}[[link]]\nends = [\"h\", \"a\"]\n"
+    );
+    let graph = parse(&graph).unwrap();
+    let expected = ["10.0.0.1", "fd00::1"].map(|address| address.parse::<IpAddr>().unwrap());
+    for fabric in [&tree, &graph] {
+        assert!(fabric.nodes().iter().all(|node| node.addresses == expected));
+        assert_eq!(fabric.hosts()[0].addresses, expected);
+    }
+    assert_eq!((tree.nodes().len(), graph.nodes().len()), (1, 2));
+}
+
+#[test]
 fn hosts_are_found_by_full_then_short_name_then_star() {
     let topology = parse(TREE).unwrap();
     assert_eq!(topology.host_index("h0"), Some(1));
@@ -56,7 +74,7 @@ fn every_fault_names_file_line_and_remedy() {
     let root = "[[node]]\nname = \"a\"\n";
     let host = "[[host]]\nname = \"*\"\nleaf = \"a\"\n";
     let with = |more: &str| format!("{root}{host}{more}");
-    let table: [(String, Option<usize>, &str); 22] = [
+    let table: [(String, Option<usize>, &str); 25] = [
         (with("[[node]]\nname = 3\n"), Some(7), "invalid type"),
         (with("[[node]]\nnmae = \"x\"\n"), Some(7), "unknown field `nmae`"),
         (with("colour = 1"), Some(6), "unknown field `colour`"),
@@ -82,6 +100,17 @@ fn every_fault_names_file_line_and_remedy() {
             Some(4),
             "cannot have one address",
         ),
+        (
+            format!("{root}[[host]]\nname = \"*\"\nleaf = \"a\"\naddresses = [\"10.0.0.1\"]\n"),
+            Some(4),
+            "cannot have one address",
+        ),
+        (
+            with("[[node]]\nname = \"b\"\nparent = \"a\"\naddresses = [\"10.0.0.1\", \"10.0.0.1\"]\n"),
+            Some(7),
+            "`b` has the address 10.0.0.1 twice",
+        ),
+        (with("[[host]]\nname = \"h\"\nleaf = \"a\"\naddresses = []\n"), Some(7), "`h` has an empty list"),
         (with("[fabric]\nmtu = 100\n"), Some(7), "mtu 100"),
         (with("[limits]\nwindow = 65\n"), Some(7), "1..=64"),
         (with("[limits]\npayload = 20\n"), Some(7), "multiple of 8"),
@@ -125,7 +154,7 @@ fn a_graph_is_served_with_its_settings_and_without_them() {
     );
     let fabric = fabric.unwrap();
     assert_eq!((fabric.name(), fabric.mtu(), fabric.limits().groups.maximum), ("fabric", 9000, 7));
-    assert_eq!(fabric.node("s").unwrap().address, Some("10.0.0.1".parse().unwrap()));
+    assert_eq!(fabric.node("s").unwrap().addresses, ["10.0.0.1".parse::<IpAddr>().unwrap()]);
     let slurm = parse("SwitchName=s Nodes=h[0-1]\n").unwrap();
     assert_eq!((slurm.mtu(), slurm.limits(), slurm.hosts().len()), (1500, &LimitTable::default(), 2));
     assert_eq!(slurm.host_index("h1.cluster.example"), Some(1));

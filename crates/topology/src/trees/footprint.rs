@@ -64,7 +64,7 @@ impl Footprint {
 }
 
 /// The links between two vertices, in the file's order.
-fn parallel(graph: &Graph, first: usize, second: usize) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn parallel(graph: &Graph, first: usize, second: usize) -> impl Iterator<Item = usize> + '_ {
     // A host has few links, a switch has many.
     let fewer = if graph.links_at(first).len() <= graph.links_at(second).len() { first } else { second };
     let other = if fewer == first { second } else { first };

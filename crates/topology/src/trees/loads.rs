@@ -70,6 +70,11 @@ impl Loads {
         self.links[link]
     }
 
+    /// What a link leaves for one more stream, bits per second.
+    pub(crate) fn left(&self, graph: &Graph, link: usize) -> u64 {
+        share(graph.links()[link].rate, self.links[link], 1)
+    }
+
     /// Streams at a node.
     pub fn node(&self, node: usize) -> u32 {
         self.nodes[node]

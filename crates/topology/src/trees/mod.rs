@@ -24,9 +24,12 @@ mod footprint;
 mod loads;
 mod search;
 
+use std::collections::HashSet;
+
 use crate::graph::Graph;
 
 pub use footprint::Footprint;
+pub(crate) use footprint::parallel;
 pub use loads::Loads;
 pub use search::{TreeError, find_tree};
 
@@ -66,6 +69,17 @@ pub struct Copies {
     pub links: Vec<(usize, u32)>,
     /// By node: streams from below, and from above.
     pub nodes: Vec<(usize, u32, u32)>,
+}
+
+impl Copies {
+    /// What is on links that `others` have nothing on.
+    #[must_use]
+    pub fn beyond(mut self, others: &[Copies]) -> Copies {
+        let known: HashSet<usize> = others.iter().flat_map(|other| &other.links).map(|(link, _)| *link).collect();
+        self.links.retain(|(link, _)| !known.contains(link));
+        self.nodes.clear();
+        self
+    }
 }
 
 impl Tree {

@@ -301,7 +301,7 @@ impl<'a> Search<'a> {
     fn host_link(&self, host: usize) -> (usize, usize) {
         let (switch, _) = self.attachment(&ends(self.graph, self.loads, host)).expect("the root reaches all hosts");
         let there = self.graph.links_at(host).iter().filter(|link| self.graph.links()[**link].other(host) == switch);
-        let link = there.min_by_key(|link| (Reverse(left(self.graph, self.loads, **link)), **link));
+        let link = there.min_by_key(|link| (Reverse(self.loads.left(self.graph, **link)), **link));
         (switch, *link.expect("the switch is the end of one"))
     }
 
@@ -329,13 +329,9 @@ fn ends(graph: &Graph, loads: &Loads, host: usize) -> Vec<End> {
     let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
     for link in graph.links_at(host) {
         let best = ends.entry(graph.links()[*link].other(host)).or_default();
-        *best = (*best).max(left(graph, loads, *link));
+        *best = (*best).max(loads.left(graph, *link));
     }
     ends.into_iter().collect()
-}
-
-fn left(graph: &Graph, loads: &Loads, link: usize) -> u64 {
-    share(graph.links()[link].rate, loads.link(link), 1)
 }
 
 /// Links looked at before a search is content with the best root so far; a fat tree of 65,536 hosts and 64-port switches takes

@@ -56,6 +56,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 const EXAMPLES: &str = "\
 Examples:
   trib an --name leaf0 --manager 'tls://am.cluster:7070?credentials=/etc/tributary' --listen 10.0.0.2:7071
+  trib an --name leaf1 --listen 10.0.0.3:7071,10.1.0.3:7071  # two ports, `addresses` in the topology
   trib an --name root --listen 10.0.0.1:0 --workers 4        # with TRIB_MANAGER set
   trib an --print-config > /etc/tributary/an.toml
   trib an --config /etc/tributary/an.toml";

@@ -20,14 +20,19 @@ pub(super) fn cells(job: &JobStatus) -> (String, String) {
 
 /// One lane in words, as a heading.
 pub(super) fn heading(number: usize, lanes: &[LaneStatus]) -> String {
-    let LaneStatus { tree, root, nodes, weight, .. } = &lanes[number];
+    let LaneStatus { tree, root, nodes, weight, from, to, .. } = &lanes[number];
     let whole: u64 = lanes.iter().map(|lane| u64::from(lane.weight)).sum();
     let share = 100 * u64::from(*weight) / whole.max(1);
     let channels: Vec<String> =
         (0..lanes.len()).filter(|at| lanes[*at].tree == *tree).map(|at| at.to_string()).collect();
     let shared =
         if channels.len() > 1 { format!(", which lanes {} share", channels.join(", ")) } else { String::new() };
-    format!("Lane {number}: {share} % of a long vector over tree {tree} from {root}{shared}, {nodes} logical nodes")
+    let from = from.map(|address| format!(" from {address}")).unwrap_or_default();
+    let to = to.map(|address| format!(" to {address}")).unwrap_or_default();
+    let port = if from.is_empty() && to.is_empty() { String::new() } else { format!("; rank 0 goes{from}{to}") };
+    format!(
+        "Lane {number}: {share} % of a long vector over tree {tree} from {root}{shared}, {nodes} logical nodes{port}"
+    )
 }
 
 #[cfg(test)]
@@ -37,7 +42,7 @@ mod tests {
     use super::*;
 
     fn lane(tree: u32, root: &str, first: u16, weight: u32) -> LaneStatus {
-        LaneStatus { tree, root: root.into(), first: NodeId(first), nodes: 3, weight }
+        LaneStatus { tree, root: root.into(), first: NodeId(first), nodes: 3, weight, from: None, to: None }
     }
 
     fn job(lanes: Vec<LaneStatus>) -> JobStatus {
@@ -55,6 +60,9 @@ mod tests {
             heading(2, &three.lanes),
             "Lane 2: 25 % of a long vector over tree 0 from spine0, which lanes 0, 2 share, 3 logical nodes"
         );
+        let at = |address: &str| Some(address.parse().unwrap());
+        let port = LaneStatus { from: at("10.1.0.1"), to: at("10.1.1.1"), ..lane(0, "spine", 0, 1) };
+        assert!(heading(0, &[port]).ends_with(", 3 logical nodes; rank 0 goes from 10.1.0.1 to 10.1.1.1"));
         assert_eq!(heading(1, &three.lanes), "Lane 1: 50 % of a long vector over tree 1 from spine1, 3 logical nodes");
     }
 }

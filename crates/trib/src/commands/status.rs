@@ -46,11 +46,9 @@ fn tables(report: &StatusReport, all: bool) -> String {
 
     let mut table = Table::new(["NODE", "STATE", "ADDRESS", "VERSION"]);
     for node in nodes {
-        let NodeStatus { name, address, version, .. } = node;
-        let state = state(node, *time_ms);
-        let address = address.map_or_else(|| "-".to_owned(), |address| address.to_string());
+        let NodeStatus { name, version, .. } = node;
         let version = if version.is_empty() { "-" } else { version };
-        table.row([name.as_str(), &state, &address, version]);
+        table.row([name.as_str(), &state(node, *time_ms), &addresses(node), version]);
     }
     write!(text, "{table}").expect("writing to memory cannot fail");
 
@@ -72,6 +70,12 @@ fn tables(report: &StatusReport, all: bool) -> String {
         }
     }
     text
+}
+
+/// Where a node takes streams: its address, or all of them.
+fn addresses(node: &NodeStatus) -> String {
+    let all: Vec<String> = node.address.iter().chain(&node.further).map(|address| address.to_string()).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(",") }
 }
 
 fn state(node: &NodeStatus, now_ms: Option<u64>) -> String {
@@ -119,6 +123,7 @@ mod tests {
         let node = NodeStatus {
             name: "a".into(),
             address: None,
+            further: Vec::new(),
             version: String::new(),
             connected: true,
             silent_since_ms: Some(5_000),
@@ -126,6 +131,10 @@ mod tests {
             counters: [].into(),
         };
         assert_eq!(state(&node, Some(12_000)), "silent for 7 s");
+        assert_eq!(addresses(&node), "-");
+        let [address, further] = ["10.0.0.1:5", "10.1.0.1:6"].map(|address| address.parse().unwrap());
+        let ports = NodeStatus { address: Some(address), further: vec![further], ..node.clone() };
+        assert_eq!(addresses(&ports), "10.0.0.1:5,10.1.0.1:6");
         assert_eq!(state(&NodeStatus { silent_since_ms: None, ..node.clone() }, Some(12_000)), "up");
         assert_eq!(state(&NodeStatus { connected: false, ..node }, Some(12_000)), "away");
     }
@@ -135,6 +144,7 @@ mod tests {
         let node = |name: &str, counters: &[(&str, u64)]| NodeStatus {
             name: name.to_owned(),
             address: None,
+            further: Vec::new(),
             version: String::new(),
             connected: true,
             silent_since_ms: None,

@@ -29,8 +29,13 @@ impl Fabric {
         let manager = Manager::bind(&options).unwrap();
         let url = ManagerUrl::new("127.0.0.1", manager.address().port(), &folder);
         let start = |name: &&str| {
-            let options =
-                trib_node::Options { name: (*name).into(), manager: url.clone(), listen, workers: 1, memory: None };
+            let options = trib_node::Options {
+                name: (*name).into(),
+                manager: url.clone(),
+                listen: vec![listen],
+                workers: 1,
+                memory: None,
+            };
             let node = Node::start(options).unwrap();
             assert!(node.wait_registered(Duration::from_secs(20)).unwrap(), "{name} is not taken in");
             node

@@ -146,6 +146,9 @@ pub struct NodeGrant {
     pub world_size: u32,
     /// The logical node.
     pub node: NodeId,
+    /// At which of its process's addresses children reach it, and from which it calls its parent; `None`: the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// Its parent; `None` at the root of the tree.
     pub parent: Option<GrantParent>,
     /// Its children in fold order, at most 64.

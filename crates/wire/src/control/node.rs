@@ -32,6 +32,9 @@ use super::jobs::JobActivity;
 use super::reply::Refusal;
 use crate::ids::{JobId, NodeId};
 
+/// Most addresses at which one node takes streams.
+pub const PORTS_MAX: usize = 16;
+
 /// From a node to the manager.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum NodeMessage {
@@ -42,6 +45,9 @@ pub enum NodeMessage {
         /// Where it takes streams. An unspecified IP address (0.0.0.0, ::) stands for the one the node
         /// reaches the manager from.
         stream: SocketAddr,
+        /// Where else: on a host of several ports one socket at each. None of these addresses is unspecified.
+        #[serde(default)]
+        further: Vec<SocketAddr>,
         /// Receive buffer of its datagram sockets as granted by the kernel (`SO_RCVBUF` read back), bytes.
         datagram_buffer_bytes: u64,
         /// Worker threads.

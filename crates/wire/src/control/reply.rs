@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
@@ -102,6 +102,9 @@ pub struct NodeStatus {
     pub name: String,
     /// Where it takes streams; `None` if it never registered.
     pub address: Option<SocketAddr>,
+    /// Where else it takes streams.
+    #[serde(default)]
+    pub further: Vec<SocketAddr>,
     /// Its software version; empty if it never registered.
     pub version: String,
     /// Whether its control connection is open now.
@@ -170,6 +173,12 @@ pub struct LaneStatus {
     pub nodes: u32,
     /// How much of a long vector it carries, beside the weights of the others.
     pub weight: u32,
+    /// Where rank 0 connects from, if its host has several addresses.
+    #[serde(default)]
+    pub from: Option<IpAddr>,
+    /// Which address of its node it connects to, if that has several.
+    #[serde(default)]
+    pub to: Option<IpAddr>,
 }
 
 impl JobStatus {

@@ -166,9 +166,21 @@ pub struct Node {
 
 impl Node {
     pub fn connect(fabric: &Fabric, name: &str, manner: Manner) -> Self {
+        Self::listening(fabric, name, manner, &["0.0.0.0:4000"])
+    }
+
+    /// One that takes streams at these addresses.
+    pub fn listening(fabric: &Fabric, name: &str, manner: Manner, streams: &[&str]) -> Self {
         let channel = Arc::new(Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap());
-        let stream = "0.0.0.0:4000".parse().unwrap();
-        let register = NodeMessage::Register { name: name.into(), stream, datagram_buffer_bytes: 425_984, workers: 1 };
+        let mut streams = streams.iter().map(|stream| stream.parse().unwrap());
+        let stream = streams.next().unwrap();
+        let register = NodeMessage::Register {
+            name: name.into(),
+            stream,
+            further: streams.collect(),
+            datagram_buffer_bytes: 425_984,
+            workers: 1,
+        };
         channel.send(&register).unwrap();
         let (sender, heard) = mpsc::channel();
         let inner = channel.clone();

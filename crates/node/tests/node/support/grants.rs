@@ -93,6 +93,7 @@ impl Tree {
             limits: self.limits.clone(),
             world_size: self.world_size(),
             node,
+            address: None,
             parent,
             children,
         }

@@ -13,8 +13,13 @@ use trib_node::{Node, Options};
 
 /// A node without a manager; grants come from the test.
 pub fn node(workers: usize) -> Node {
+    node_at(&["127.0.0.1:0"], workers)
+}
+
+/// The same at these addresses.
+pub fn node_at(listen: &[&str], workers: usize) -> Node {
     let manager = ManagerUrl::new("127.0.0.1", 9, "/nonexistent");
-    let listen = "127.0.0.1:0".parse().unwrap();
+    let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
     Node::start(Options { name: "test".into(), manager, listen, workers, memory: None }).unwrap()
 }
 

@@ -130,6 +130,7 @@ mod tests {
         let mut node = NodeStatus {
             name: "leaf0".into(),
             address: None,
+            further: Vec::new(),
             version: "1.0".into(),
             connected: true,
             silent_since_ms: None,

@@ -40,9 +40,12 @@ pub(super) struct Arguments {
     /// Leaves below one pod, with three levels
     #[arg(long, value_name = "N", default_value_t = 2)]
     pod_ports: u16,
-    /// Links of a host, each to switches of its own: 1 to 4. A job gets lanes over them with TRIB_QUOTA=lanes=N
+    /// Rails of a host, each to switches of its own: 1 to 4. A job gets lanes over them with TRIB_QUOTA=lanes=N
     #[arg(long, value_name = "N", default_value_t = 1)]
     rails: u8,
+    /// Links of a host to its leaf, on each rail: 1 to 4, with all rails together. The lanes of a tree go by them in turn
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    ports: u8,
     /// Largest IP packet on the links, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
     mtu: u16,
@@ -77,6 +80,7 @@ impl Arguments {
             levels: self.levels,
             pod_ports: self.pod_ports,
             rails: self.rails,
+            ports: self.ports,
             mtu: self.mtu,
             workers: self.workers,
             pinned: self.pin,
@@ -129,4 +133,5 @@ Examples:
   eval \"$(trib lab up --hosts 8 --leaf-ports 4 --rate 500mbit)\"
   trib lab up --hosts 16 --rate 200mbit --uplink 1 --name blocking
   trib lab up --hosts 4 --leaf-ports 2 --rails 2 --name rails
+  trib lab up --hosts 4 --leaf-ports 2 --ports 2 --name ports
   trib lab up --hosts 4 --leaf-ports 2 -- trib lab exec h0 -- trib status";

@@ -1,0 +1,60 @@
+//! Nodes that are reached at several addresses, and the lanes that go by them.
+
+use std::net::IpAddr;
+
+use crate::common::{Fabric, Manner, Node};
+use trib_wire::control::node::ManagerMessage;
+use trib_wire::control::reply::Resource;
+use trib_wire::control::request::QuotaAsk;
+
+const TREE: &str = "[[node]]\nname = \"root\"\naddresses = [\"10.0.2.1\", \"10.1.2.1\"]\n\
+    [[node]]\nname = \"leaf\"\nparent = \"root\"\naddresses = [\"10.0.1.1\", \"10.1.1.1\"]\n\
+    [[host]]\nname = \"a\"\nleaf = \"leaf\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n[[host]]\nname = \"b\"\nleaf = \"root\"\n";
+
+fn node(fabric: &Fabric, name: &str, streams: &[&str]) -> Node {
+    let node = Node::listening(fabric, name, Manner::Installs, streams);
+    assert_eq!(node.next(), ManagerMessage::Registered);
+    node
+}
+
+#[test]
+fn every_lane_is_told_the_port_by_which_it_goes() {
+    let fabric = Fabric::serving("topology.toml", TREE);
+    let root = node(&fabric, "root", &["10.0.2.1:4000", "10.1.2.1:4001"]);
+    // Where it listens first is not the first in the topology.
+    let leaf = node(&fabric, "leaf", &["10.1.1.1:4001", "10.0.1.1:4000"]);
+    let user = fabric.user();
+    let ticket = user.job(&["a", "b"], QuotaAsk { lanes: Some(2), ..QuotaAsk::default() }).unwrap();
+    let streams: Vec<String> = ticket.nodes.iter().map(|node| node.stream.to_string()).collect();
+    assert_eq!(streams, ["10.0.2.1:4000", "10.0.1.1:4000", "10.1.2.1:4001", "10.1.1.1:4001"]);
+    let ip = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+    let from: Vec<_> =
+        ticket.lanes.iter().map(|lane| lane.leaves.iter().map(|leaf| leaf.address).collect::<Vec<_>>()).collect();
+    assert_eq!(from, [[ip("10.0.0.1"), None], [ip("10.1.0.1"), None]]);
+    for (port, upper, lower, host) in
+        [("10.0.2.1:4000", "10.0.2.1", "10.0.1.1", "10.0.0.1"), ("10.1.2.1:4001", "10.1.2.1", "10.1.1.1", "10.1.0.1")]
+    {
+        let (above, below) = (root.grant(), leaf.grant());
+        assert_eq!((above.address, below.address), (ip(upper), ip(lower)));
+        assert_eq!(below.parent.unwrap().stream.to_string(), port);
+        assert_eq!((above.children[0].address, below.children[0].address), (ip(lower), ip(host)));
+    }
+    let status = user.status();
+    assert_eq!(status.nodes[1].further, ["10.0.1.1:4000".parse().unwrap()]);
+    let lanes: Vec<_> = status.jobs[0].lanes.iter().map(|lane| (lane.tree, lane.from, lane.to)).collect();
+    assert_eq!(lanes, [(0, ip("10.0.0.1"), ip("10.0.1.1")), (0, ip("10.1.0.1"), ip("10.1.1.1"))]);
+}
+
+#[test]
+fn a_node_that_does_not_listen_at_all_its_ports_is_not_let_in() {
+    let fabric = Fabric::serving("topology.toml", TREE);
+    for streams in [&["10.0.2.1:4000"][..], &["0.0.0.0:4000"], &["10.0.2.1:4000", "10.3.2.1:4000"]] {
+        let node = Node::listening(&fabric, "root", Manner::Installs, streams);
+        let ManagerMessage::Refused(refusal) = node.next() else { panic!("let in with {streams:?}") };
+        assert_eq!((refusal.resource, refusal.asked, refusal.holder.as_deref()), (Resource::Node, 2, Some("root")));
+        assert!(refusal.text.contains("10.1.2.1 too: start it with --listen"), "{refusal}");
+    }
+    let node = Node::listening(&fabric, "root", Manner::Installs, &["10.0.2.1:4000", "0.0.0.0:1"]);
+    let ManagerMessage::Refused(refusal) = node.next() else { panic!("let in") };
+    assert_eq!(refusal.resource, Resource::Request, "{refusal}");
+}

@@ -1,0 +1,58 @@
+//! Nodes that are reached at several addresses, a logical node at one of them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::support::{Rank, Tree, drive, node_at};
+use trib_wire::control::job::NodeGrant;
+use trib_wire::control::reply::Resource;
+use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature};
+
+const PORTS: [&str; 2] = ["127.0.0.2:0", "127.0.0.3:0"];
+
+#[test]
+fn the_lanes_of_a_job_go_by_ports_of_their_own() {
+    let (upper, lower) = (node_at(&PORTS, 1), node_at(&PORTS, 1));
+    assert_eq!(upper.addresses().iter().map(SocketAddr::ip).collect::<Vec<_>>(), [ip(PORTS[0]), ip(PORTS[1])]);
+    for (job, port) in [(1, 0), (2, 1)] {
+        let tree = Tree::new(job, 1, 2);
+        let address = ip(PORTS[port]);
+        let at_port = |grant: NodeGrant| NodeGrant { address: Some(address), ..grant };
+        lower.install(at_port(tree.leaf(0, upper.addresses()[port]))).unwrap();
+        let mut root = at_port(tree.root());
+        // Whoever called from the other address would not be let in.
+        root.children[0].address = Some(address);
+        upper.install(root).unwrap();
+        let mut ranks: Vec<_> = (0..2).map(|rank| Rank::connect(&tree, rank, lower.addresses()[port])).collect();
+        let groups: Vec<_> = ranks.iter_mut().map(|rank| rank.create_group(RankList::world(2))).collect();
+        // A fragment, whose answer must come from the address that was asked, and a stream.
+        for count in [3u64, 50_000] {
+            let (collective, dtype, op) = (Collective::Allreduce, DataType::I64, ReduceOp::Sum);
+            let signature = Signature { collective, dtype, op, root: 0, count };
+            let given = |rank: u64| (0..count).flat_map(|i| (i + rank).to_le_bytes()).collect::<Vec<u8>>();
+            let posted = ranks.iter_mut().zip(&groups).zip(0..);
+            let operations: Vec<_> = posted.map(|((rank, group), r)| rank.post(*group, signature, given(r))).collect();
+            drive(&mut ranks, "an allreduce", |rank| rank.is_done(operations[0]));
+            let sum: Vec<u8> = (0..count).flat_map(|i| (2 * i + 1).to_le_bytes()).collect();
+            assert!(
+                ranks.iter().all(|rank| rank.result(operations[0]).unwrap() == sum),
+                "{count} elements at port {port}"
+            );
+        }
+    }
+    let counters = lower.counters();
+    assert_eq!((counters["workers"], counters["handshakes_opened"]), (2, 4), "a worker for each port");
+    assert!(counters["fragments_folded"] > 0 && counters["segments_folded"] > 0, "{counters:#?}");
+}
+
+#[test]
+fn a_port_that_the_node_has_not_is_refused() {
+    let node = node_at(&PORTS, 1);
+    let address = Some("127.0.0.9".parse().unwrap());
+    let refusal = node.install(NodeGrant { address, ..Tree::new(1, 0, 2).root() }).unwrap_err();
+    assert_eq!(refusal.resource, Resource::Node);
+    assert!(refusal.text.contains("127.0.0.9") && refusal.text.contains("127.0.0.3"), "{refusal}");
+}
+
+fn ip(address: &str) -> IpAddr {
+    address.parse::<SocketAddr>().unwrap().ip()
+}
