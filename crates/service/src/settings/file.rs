@@ -102,7 +102,10 @@ mod tests {
             ),
             ("workers = 65", ["an.toml:1", "workers: 65 lies outside 1..=64", "write a whole number, 1 to 64"]),
             ("workers = \"4\"", ["an.toml:1", "does not take a value of type string", "a whole number"]),
-            ("# x\n\nlisten = 7071", ["an.toml:3", "type integer", "IP:PORT, or [IPv6]:PORT, in quotes"]),
+            (
+                "# x\n\nlisten = 7071",
+                ["an.toml:3", "type integer", "IP:PORT, or [IPv6]:PORT; up to 16 with commas between, in quotes"],
+            ),
             ("listen = \"here\"", ["an.toml:1", "`here` is no IP address", "IP:PORT"]),
             ("name = \"a\"\nname = \"b\"", ["an.toml:2", "duplicate", "one `setting = value` a line"]),
             ("name = \"a", ["an.toml:1", "string", "one `setting = value` a line"]),
