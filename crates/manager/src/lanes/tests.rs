@@ -100,3 +100,16 @@ fn channels_of_one_tree_go_by_its_ports_and_carry_what_their_links_can() {
     let refusal = Lanes::over(&planned(&fabric, &two), &fabric, &two).err().unwrap();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Trees, 2, 1), "{refusal}");
 }
+
+#[test]
+fn a_second_tree_is_found_behind_parallel_links_of_the_first() {
+    let text = "[[switch]]\nname = \"leaf[0-1]\"\n[[switch]]\nname = \"spine[0-1]\"\n[[host]]\nname = \"a\"\nswitch = \"leaf0\"\n\
+        [[host]]\nname = \"b\"\nswitch = \"leaf1\"\n[[link]]\nends = [\"leaf[0-1]\", \"spine0\"]\nrate = \"100gbit\"\ncount = 2\n\
+        [[link]]\nends = [\"leaf[0-1]\", \"spine1\"]\nrate = \"50gbit\"\n";
+    let fabric = Topology::parse(text, Path::new("test.toml")).unwrap();
+    let wish = Wish::of(&ask(3, Some(2)), &fabric, 2).unwrap();
+    let Lanes { status, .. } = Lanes::over(&planned(&fabric, &wish), &fabric, &wish).unwrap();
+    // The other links of the first tree are another way for a channel, not another tree.
+    let told: Vec<_> = status.iter().map(|lane| (lane.tree, lane.root.as_str(), lane.weight)).collect();
+    assert_eq!(told, [(0, "spine0", 50_000), (1, "spine1", 50_000), (0, "spine0", 50_000)]);
+}
