@@ -7,6 +7,15 @@ import sys
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
+def patience(under, flags):
+    """What programs are told that a tool slows down, one that they run under or a sanitizer: time for each test and for the making of jobs,
+    and to make a job before the tests, for tools that translate code as it is reached."""
+    if not under and not any(flag.startswith("-fsanitize") for flag in flags):
+        return {}
+    told = {"CONFORMANCE_LIMIT_S": "900", "SHARP_COLL_JOB_CREATE_TIMEOUT": "150000"}
+    return {**told, "CONFORMANCE_WARM_UP": "1"} if under else told
+
+
 def link(folder, library):
     """Makes `library` the one that programs in `folder` are linked with and load."""
     for name in ("libsharp_coll.so", "libsharp_coll.so.5"):

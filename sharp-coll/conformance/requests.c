@@ -241,7 +241,7 @@ static void c68_late_ranks(void)
 struct worker {
     struct sharp_coll_context *context;
     struct sharp_coll_comm *comm;
-    volatile int *stop;
+    int *stop;
 };
 
 static void *use_group(void *argument)
@@ -261,7 +261,7 @@ static void *use_group(void *argument)
 static void *drive(void *argument)
 {
     struct worker *worker = (struct worker *)argument;
-    while (!*worker->stop) {
+    while (!__atomic_load_n(worker->stop, __ATOMIC_RELAXED)) {
         CHECK_OK(sharp_coll_progress(worker->context));
         nap(1);
     }
@@ -276,7 +276,7 @@ static void c69_threads(void)
     struct worker workers[THREADS + 1];
     struct oob oobs[THREADS];
     pthread_t threads[THREADS + 1];
-    volatile int stop = 0;
+    int stop = 0;
     spec.enable_thread_support = 1;
     CHECK_OK(sharp_coll_init(&spec, &context));
     for (int at = 0; at <= THREADS; at++) {
@@ -293,7 +293,7 @@ static void c69_threads(void)
         CHECK(pthread_create(&threads[at], NULL, use_group, &workers[at]) == 0);
     for (int at = 0; at < THREADS; at++)
         CHECK(pthread_join(threads[at], NULL) == 0);
-    stop = 1;
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     CHECK(pthread_join(threads[THREADS], NULL) == 0);
     CHECK_OK(sharp_coll_finalize(context));
 }

@@ -1,9 +1,12 @@
 """The programs of the suite against one library, and what becomes of each item."""
 
+import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -12,8 +15,8 @@ import programs
 
 PROGRAMS = ["library", "own_config", "jobs", "data", "requests", "ending"]
 COMPILERS = {"c": ["gcc", "-std=gnu11", "-Wshadow", "-Wenum-conversion"], "c++": ["g++", "-std=gnu++17", "-x", "c++"]}
-#: One program on one number of ranks; each of its tests has a limit of its own. Under a tool everything takes longer.
-LIMIT_S, LIMIT_UNDER_S = 600, 3600
+#: One program on one number of ranks.
+LIMIT_S, LIMIT_SLOW_S = 600, 3600
 
 
 class Suite:
@@ -24,6 +27,8 @@ class Suite:
         self.under = shlex.split(arguments.under)
         self.flags = shlex.split(arguments.cflags)
         self.only = set(arguments.only.split(",")) if arguments.only else None
+        self.patience = programs.patience(self.under, self.flags)
+        self.limit_s = LIMIT_SLOW_S if self.patience else LIMIT_S
         self.outcomes = {}
         self.is_quiet = False
 
@@ -58,7 +63,7 @@ class Suite:
         # As configure scripts try a library: one symbol, one -l.
         source = folder / "link.c"
         source.write_text("char sharp_coll_init(void);\nint main(void) { return sharp_coll_init(); }\n")
-        self.check("C04", ["gcc", "-fno-builtin", "-o", str(folder / "link"), str(source), f"-L{folder}", "-lsharp_coll"])
+        self.check("C04", ["gcc", "-fno-builtin", *self.flags, "-o", str(folder / "link"), str(source), f"-L{folder}", "-lsharp_coll"])
         dynamic = self.check("C07", ["readelf", "-d", str(folder / "libsharp_coll.so")])
         self.note("C07", "[libsharp_coll.so.5]" in dynamic, "the soname is not libsharp_coll.so.5")
         symbols = self.check("C08", ["nm", "-D", "--defined-only", str(folder / "libsharp_coll.so")])
@@ -73,20 +78,42 @@ class Suite:
         programs.compiled(command)
         return program
 
+    def environment(self, folder, left_out=""):
+        """What the programs in `folder` are told."""
+        return {**self.patience, **os.environ, "LD_LIBRARY_PATH": str(folder), "LIBSHARP_COLL": str(folder / "libsharp_coll.so.5"),
+                "CONFORMANCE_EXCEPT": left_out}
+
     def run(self, program, ranks, environment):
-        command = [*self.under, str(program), str(ranks), *(sorted(self.only) if self.only and len(self.only) == 1 else [])]
-        limit = LIMIT_UNDER_S if self.under else LIMIT_S
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit)
+        wanted = sorted(self.only & items_of(program.stem)) if self.only else []
+        if self.only and not wanted:
+            return
+        begun, count = time.monotonic(), 0
+        command = [*self.under, str(program), str(ranks), *wanted]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=self.limit_s)
+        except subprocess.TimeoutExpired as late:
+            sys.exit(f"{program.name} on {ranks} ranks still runs after {self.limit_s} s\n{(late.stderr or b'').decode()}")
         for line in done.stdout.splitlines():
             verdict, item = line.split()
             reasons = [said for said in done.stderr.splitlines() if is_reason(said)] or ["no reason given"]
             why = f"{program.name} on {ranks} ranks" + ("" if verdict == "ok" else f": {reasons[0]}")
             self.note(item, verdict == "ok", why)
-        if done.returncode not in (0, 1):
+            count += verdict == "ok"
+        if done.returncode == 1 and not self.is_quiet:
+            print(done.stderr, end="", file=sys.stderr, flush=True)
+        if done.returncode not in (0, 1) or (done.returncode == 1 and not done.stdout):
             sys.exit(f"{program.name} on {ranks} ranks ended with {done.returncode}\n{done.stderr}")
+        if done.stdout and not self.is_quiet:
+            print(f"{program.name} on {ranks} ranks: {count} of {len(done.stdout.splitlines())} tests passed in "
+                  f"{time.monotonic() - begun:.0f} s", flush=True)
+
+
+def items_of(program):
+    """The items that this program of the suite has tests for."""
+    return set(re.findall(r'{"(C\d\d)",', (HERE / f"{program}.c").read_text()))
 
 
 def is_reason(line):
     """What a program of the suite says, or a tool of it; the library has its own lines."""
-    from_tool = line.startswith("==") or "runtime error:" in line
-    return line.startswith(str(HERE)) or "ended by signal" in line or from_tool
+    from_tool = re.match(r"==\d+==", line) or "runtime error:" in line or line.startswith(("WARNING: ThreadSanitizer", "SUMMARY: "))
+    return line.startswith(str(HERE)) or "ended by signal" in line or bool(from_tool)

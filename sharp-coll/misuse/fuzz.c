@@ -275,7 +275,7 @@ static void one_step(void)
 
 static void fuzz(void)
 {
-    alarm(60 + (unsigned)(steps / 10));
+    alarm(limit_s() + (unsigned)(steps / 10));
     together.state = seed;
     alone.state = seed + 0x100000001u * (uint64_t)(own_rank + 1);
     /* Refusals are what this is about: nobody need read of each. Errors after posts are told by the code. */
