@@ -28,14 +28,13 @@ conformance-mutants: build ## libraries that are broken on purpose, and the item
 	@scripts/on-fabric sharp-coll/conformance/mutants/run
 
 # Memcheck knows no vector code by hand (the suppressions) and takes no 4 GiB of memory (C55).
-conformance-valgrind: build ## the checklist under valgrind, on 1 and 2 processes: no error, nothing lost; takes long
-	@CONFORMANCE_LIMIT_S=900 scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --except C55 --under 'valgrind -q --leak-check=full \
+conformance-valgrind: build ## the checklist under valgrind, on 1 and 2 processes: no error, nothing lost
+	@scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --except C55 --under 'valgrind -q --leak-check=full \
 		--show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
 		--suppressions=$(CURDIR)/sharp-coll/conformance/valgrind.supp'
 
-# Numbers that are of no enumeration are given on purpose.
-conformance-sanitizers: build ## the checklist with its programs built for the address and undefined behaviour sanitizers
-	@scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --cflags '-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all'
+conformance-sanitizers: build ## checklist and misuse with sanitizers, in the programs and (with a nightly Rust) in the library
+	@scripts/on-fabric sharp-coll/sanitizers/run
 
 misuse: build ## the libsharp_coll API misused at random, over a fabric of its own
 	@scripts/on-fabric sharp-coll/misuse/run

@@ -92,18 +92,19 @@ class Suite:
         try:
             done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=self.limit_s)
         except subprocess.TimeoutExpired as late:
-            sys.exit(f"{program.name} on {ranks} ranks still runs after {self.limit_s} s\n{(late.stderr or b'').decode()}")
+            said = b"".join(filter(None, [late.stdout, late.stderr])).decode()
+            sys.exit(f"{program.name} on {ranks} ranks still runs after {self.limit_s} s\n{said}")
         for line in done.stdout.splitlines():
             verdict, item = line.split()
             reasons = [said for said in done.stderr.splitlines() if is_reason(said)] or ["no reason given"]
             why = f"{program.name} on {ranks} ranks" + ("" if verdict == "ok" else f": {reasons[0]}")
             self.note(item, verdict == "ok", why)
             count += verdict == "ok"
-        if done.returncode == 1 and not self.is_quiet:
-            print(done.stderr, end="", file=sys.stderr, flush=True)
         if done.returncode not in (0, 1) or (done.returncode == 1 and not done.stdout):
             sys.exit(f"{program.name} on {ranks} ranks ended with {done.returncode}\n{done.stderr}")
-        if done.stdout and not self.is_quiet:
+        if done.returncode == 1:
+            print(done.stderr, end="", file=sys.stderr, flush=True)
+        if done.stdout:
             print(f"{program.name} on {ranks} ranks: {count} of {len(done.stdout.splitlines())} tests passed in "
                   f"{time.monotonic() - begun:.0f} s", flush=True)
 
