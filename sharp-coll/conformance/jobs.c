@@ -60,9 +60,11 @@ static void c14_same_job_id_twice(void)
     spec.world_size = size;
     spec.oob_ctx = &half;
     CHECK_OK(sharp_coll_init(&spec, &context));
+    meet(); /* both are there now, and until both are done */
     struct sharp_coll_comm *comm = make_group(context, &group);
     for (int round = 0; round < 20; round++)
         sums_to_its_size(comm, size);
+    meet();
     CHECK_OK(sharp_coll_finalize(context));
 }
 

@@ -3,7 +3,10 @@
  * Jobs and groups, and how each can be broken.
  */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "posting.h"
@@ -26,6 +29,23 @@ int at_first_rank(void)
 int wait_limit(void)
 {
     return job.config.coll_timeout > 0 ? job.config.coll_timeout : 0;
+}
+
+void poll_as_told(void)
+{
+    static int polls;
+    if (polls++ >= job.config.user_progress_num_polls)
+        job.progress_func();
+}
+
+/* Whether no other process of the same parent has this job, from now on and until this one ends. */
+static int is_the_first(uint64_t number)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    /* A name without a file: the first byte is 0. */
+    int len = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "job-%llu-of-%d", (unsigned long long)number, getppid());
+    int claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return bind(claim, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0;
 }
 
 static int gather_positive_is_fine(void *context, int root, void *sbuf, void *rbuf, int len)
@@ -63,6 +83,10 @@ int sharp_coll_init(struct sharp_coll_init_spec *spec, struct sharp_coll_context
     if (is("refuses unknown devices") && spec->config.ib_dev_list && spec->config.ib_dev_list[0])
         return SHARP_COLL_EDEV;
     if (is("wants local ranks to differ") && spec->world_local_rank == 0 && spec->world_rank > 0)
+        return SHARP_COLL_EINVAL;
+    if (is("has one job of a number") && spec->world_rank == 0 && !is_the_first(spec->job_id))
+        return SHARP_COLL_EJOB_CREATE;
+    if (is("refuses jobs of one rank") && spec->world_size == 1)
         return SHARP_COLL_EINVAL;
     if (is("wants a job number") && spec->job_id == 0)
         return SHARP_COLL_EJOB_CREATE;
@@ -133,6 +157,8 @@ int sharp_coll_comm_init(struct sharp_coll_context *context, struct sharp_coll_c
     if (is("exchanges in the job instead of the group"))
         changed.oob_ctx = job.oob_ctx;
     if (is("wants groups of the whole job") && spec->size != world_size)
+        return SHARP_COLL_EGROUP_ALLOC;
+    if (is("refuses groups of one rank") && spec->size == 1)
         return SHARP_COLL_EGROUP_ALLOC;
     if (is("has one group") && group)
         return SHARP_COLL_EGROUP_ALLOC;
