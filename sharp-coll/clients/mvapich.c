@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 
+#define LOADS_THE_LIBRARY
 #include "../conformance/conformance.h"
 
 /* What the program has under the name of the library's object. */
