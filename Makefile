@@ -28,10 +28,10 @@ conformance-mutants: build ## libraries that are broken on purpose, and the item
 	@scripts/on-fabric sharp-coll/conformance/mutants/run
 
 # Memcheck knows no vector code by hand (the suppressions) and takes no 4 GiB of memory (C55).
+MEMCHECK = valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
+	--suppressions=$(CURDIR)/sharp-coll/conformance/valgrind.supp
 conformance-valgrind: build ## the checklist under valgrind, on 1 and 2 processes: no error, nothing lost
-	@scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --except C55 --under 'valgrind -q --leak-check=full \
-		--show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
-		--suppressions=$(CURDIR)/sharp-coll/conformance/valgrind.supp'
+	@scripts/on-fabric sharp-coll/conformance/run --ranks 1,2 --except C55 --under '$(MEMCHECK)'
 
 conformance-sanitizers: build ## checklist and misuse with sanitizers, in the programs and (with a nightly Rust) in the library
 	@scripts/on-fabric sharp-coll/sanitizers/run
