@@ -16,6 +16,11 @@ def patience(under, flags):
     return {**told, "CONFORMANCE_WARM_UP": "1"} if under else told
 
 
+def limit_s(patience):
+    """Seconds for one program on one number of ranks; each of its tests has a limit of its own."""
+    return 3600 if patience else 600
+
+
 def link(folder, library):
     """Makes `library` the one that programs in `folder` are linked with and load."""
     for name in ("libsharp_coll.so", "libsharp_coll.so.5"):

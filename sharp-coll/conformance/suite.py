@@ -15,8 +15,6 @@ import programs
 
 PROGRAMS = ["library", "own_config", "jobs", "data", "requests", "ending"]
 COMPILERS = {"c": ["gcc", "-std=gnu11", "-Wshadow", "-Wenum-conversion"], "c++": ["g++", "-std=gnu++17", "-x", "c++"]}
-#: One program on one number of ranks.
-LIMIT_S, LIMIT_SLOW_S = 600, 3600
 
 
 class Suite:
@@ -28,7 +26,7 @@ class Suite:
         self.flags = shlex.split(arguments.cflags)
         self.only = set(arguments.only.split(",")) if arguments.only else None
         self.patience = programs.patience(self.under, self.flags)
-        self.limit_s = LIMIT_SLOW_S if self.patience else LIMIT_S
+        self.limit_s = programs.limit_s(self.patience)
         self.outcomes = {}
         self.is_quiet = False
 

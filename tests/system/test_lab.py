@@ -13,7 +13,6 @@ from harness import PYTHON, TRIB, RanksOnHosts, wait_until
 from test_random_collectives import expected
 
 
-
 class Lab:
     """`trib lab up`, taken down whatever happens."""
 
@@ -52,6 +51,23 @@ class Lab:
         links = json.loads(self.run("counters", "--json").stdout)["links"]
         return {(link["link"], link["direction"]): (link["wire_bytes"], link["packets"]) for link in links}
 
+    def carried(self, ranks, size, quota=None, meanwhile=lambda: None):
+        """What one allreduce of a rank on each host puts on every link, as `counters` has it. Calls `meanwhile` before it."""
+        with tempfile.TemporaryDirectory() as folder:
+            gates = {name: os.path.join(folder, name) for name in ("go", "end")}
+            argument = {"bytes": size, "sum": sum(range(ranks)), **gates}
+            with RanksOnHosts(self.name, ranks, "network_worker", "allreduce", argument, quota) as running:
+                reached = lambda step: all(running.progress(rank) == step for rank in range(ranks))
+                wait_until(lambda: reached(1), 30, "ranks ready")
+                meanwhile()
+                before = self.counters()
+                pathlib.Path(gates["go"]).touch()
+                wait_until(lambda: reached(2), 60, "operation done")
+                after = self.counters()
+                pathlib.Path(gates["end"]).touch()
+                running.results()
+        return {link: tuple(now - then for now, then in zip(after[link], before[link])) for link in after}
+
 
 class Shapes(unittest.TestCase):
     def loop(self, lab, ranks):
@@ -65,23 +81,11 @@ class Shapes(unittest.TestCase):
         size = 4 << 20
         with Lab("--hosts", "8", "--leaf-ports", "4", "--rate", "2gbit") as lab:
             self.loop(lab, 8)
-            with tempfile.TemporaryDirectory() as folder:
-                gates = {name: os.path.join(folder, name) for name in ("go", "end")}
-                argument = {"bytes": size, "sum": sum(range(8)), **gates}
-                with RanksOnHosts(lab.name, 8, "network_worker", "allreduce", argument) as ranks:
-                    wait_until(lambda: all(ranks.progress(r) == 1 for r in range(8)), 30, "ranks ready")
-                    before = lab.counters()
-                    pathlib.Path(gates["go"]).touch()
-                    wait_until(lambda: all(ranks.progress(r) == 2 for r in range(8)), 60, "operation done")
-                    after = lab.counters()
-                    pathlib.Path(gates["end"]).touch()
-                    ranks.results()
-            for link, counted in after.items():
-                carried = counted[0] - before[link][0]
+            for link, (count, packets) in lab.carried(8, size).items():
                 # Every link, trunks included, carries the vector once each way, and headers.
-                self.assertGreater(carried, size, link)
-                self.assertLess(carried, 1.03 * size, link)
-                self.assertGreater(counted[1] - before[link][1], size / 9000, f"{link}: packets of the mtu's size")
+                self.assertGreater(count, size, link)
+                self.assertLess(count, 1.03 * size, link)
+                self.assertGreater(packets, size / 9000, f"{link}: packets of the mtu's size")
 
     def test_several_ranks_on_each_host_are_members_like_any_others(self):
         argument = {"seed": 9, "number": 80, "most": 1 << 13, "shuffled": True, "shuffle_seed": 4}

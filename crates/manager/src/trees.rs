@@ -78,8 +78,9 @@ impl Trees {
                 trees.push(another);
             } else if pressed.len() < PRESSES {
                 // Other links of a tree that is there look best: as if they were taken, another tree may.
-                pressed.push(tree.copies());
-                loads.add_copies(&tree.copies());
+                let taken = tree.copies();
+                loads.add_copies(&taken);
+                pressed.push(taken);
             } else {
                 break;
             }
