@@ -49,9 +49,9 @@ pub(crate) struct Order {
     /// Flipped in indices: with it they compare as signed numbers do.
     pub(crate) index: u64,
     /// Of floats: the magnitude above which there are no numbers.
-    infinity: u64,
+    pub(crate) infinity: u64,
     /// Of floats: what stands for all that is not a number.
-    nan: u64,
+    pub(crate) nan: u64,
 }
 
 impl Order {

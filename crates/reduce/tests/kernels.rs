@@ -16,6 +16,14 @@ struct Case {
 }
 
 impl Case {
+    /// In every other case floats of pairs are numbers: kernels fold those apart from chunks that hold something else.
+    fn tame(&self, dtype: DataType, mut element: Vec<u8>) -> Vec<u8> {
+        if self.seed.is_multiple_of(2) && dtype.index().is_some() && dtype.value().is_float() {
+            element[dtype.value().size() - 1] &= !0x40;
+        }
+        element
+    }
+
     fn check(&self, dtype: DataType, op: ReduceOp) {
         let length = self.elements * dtype.size();
         let mut random = Random(self.seed);
@@ -24,7 +32,7 @@ impl Case {
             .iter()
             .map(|shift| {
                 let mut buffer = vec![0x5a; *shift];
-                (0..self.elements).for_each(|_| buffer.extend(random.element(dtype)));
+                (0..self.elements).for_each(|_| buffer.extend(self.tame(dtype, random.element(dtype))));
                 buffer
             })
             .collect();

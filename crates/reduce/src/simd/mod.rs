@@ -1,8 +1,8 @@
 //! Kernels: one source text, compiled once per instruction set.
 //!
 //! The compiler vectorises the plain loops of `plain` inside functions that enable more instructions;
-//! something else is left to where it was measured to pay: `f16c`, the conversion of float16, and `lanes`, pairs of sizes that
-//! keep the compiler from it.
+//! something else is left to where it was measured to pay: `f16c`, the conversion of float16, and `pairs`, whose sizes keep
+//! the compiler from it.
 //!
 //! ```text
 //!             block of 4 KiB            block            block
@@ -14,7 +14,8 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod f16c;
-mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 mod path;
 pub(crate) mod plain;
 
@@ -24,8 +25,9 @@ use core::ptr;
 use crate::element::{Element, Unaligned, elements, elements_mut};
 use crate::joint::{Joint, Larger};
 use crate::operator::Op;
-use crate::pair::{Bits, Located, Order, Pair};
-use lanes::Lanes;
+#[cfg(not(target_arch = "x86_64"))]
+use crate::pair::Located;
+use crate::pair::{Bits, Order, Pair};
 pub use path::Path;
 use plain::Plain;
 
@@ -104,8 +106,7 @@ impl Kernels {
         Kernels::on_each::<Plain<E, O>, E::Avx<O>, E::Avx<O>>()
     }
 
-    /// Those of pairs of numbers with these bits, the value a float or not. Pairs of 16 bytes the compiler vectorises better by itself,
-    /// and those of 9 bytes nothing does; integers of 10 bytes only AVX-512 gains by.
+    /// Those of pairs of numbers with these bits, the value a float or not: of each size those that were measured to be the fastest.
     pub(crate) const fn of_pairs<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
         match (FLOAT, size_of::<V>(), size_of::<I>()) {
             (false, 1, 1) => return Kernels::of::<Joint<u16>, Larger<u16>>(),
@@ -113,28 +114,18 @@ impl Kernels {
             (false, 4, 4) => return Kernels::of::<Joint<u64>, Larger<u64>>(),
             _ => {}
         }
+        #[cfg(target_arch = "x86_64")]
         match size_of::<Pair<V, I>>() {
-            4 => Kernels::in_groups::<1, V, I, FLOAT>(),
-            8 => Kernels::in_groups::<2, V, I, FLOAT>(),
-            3 | 6 | 12 => Kernels::in_groups::<3, V, I, FLOAT>(),
-            5 => Kernels::in_groups::<5, V, I, FLOAT>(),
-            10 if FLOAT => Kernels::in_groups::<5, V, I, FLOAT>(),
-            10 => Kernels::on_each::<
-                Plain<Pair<V, I>, Located<V, I, FLOAT>>,
-                Plain<Pair<V, I>, Located<V, I, FLOAT>>,
-                Lanes<5, V, I, Located<V, I, FLOAT>>,
-            >(),
-            _ => Kernels::of::<Pair<V, I>, Located<V, I, FLOAT>>(),
+            3..=5 => pairs::joined::<V, I, FLOAT>(),
+            6 => pairs::joined_or_lanes::<3, V, I, FLOAT>(),
+            8 => pairs::joined_or_lanes::<2, V, I, FLOAT>(),
+            9 => pairs::split::<V, I, FLOAT>(),
+            10 => pairs::split_or_lanes::<5, V, I, FLOAT>(),
+            12 => pairs::split_or_lanes::<3, V, I, FLOAT>(),
+            _ => pairs::split_or_plain::<V, I, FLOAT>(),
         }
-    }
-
-    /// Without AVX, taking groups apart costs more than it saves.
-    const fn in_groups<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
-        Kernels::on_each::<
-            Plain<Pair<V, I>, Located<V, I, FLOAT>>,
-            Lanes<W, V, I, Located<V, I, FLOAT>>,
-            Lanes<W, V, I, Located<V, I, FLOAT>>,
-        >()
+        #[cfg(not(target_arch = "x86_64"))]
+        Kernels::of::<Pair<V, I>, Located<V, I, FLOAT>>()
     }
 
     /// One kernel for what every processor has, one for AVX2, one for AVX-512.

@@ -1,7 +1,7 @@
-//! Pairs by their words, many at a time.
+//! Pairs by their words, many at a time: where registers have room for it, as those of AVX-512 have, the compiler does this better than
+//! shuffles are.
 //!
-//! A value and its index seldom have one size, and the compiler does not vectorise loops over elements of 3, 5, 6, 10 or 12 bytes. But one,
-//! two or four of them, a group, are a few whole words. Loops over words at a fixed distance do vectorise, and once word n of every group
+//! One or two pairs, a group, are a few whole words. Loops over words at a fixed distance vectorise, and once word n of every group
 //! stands in row n, so does taking the groups apart.
 //!
 //! ```text
@@ -16,15 +16,15 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use super::Kernel;
-use super::plain::Plain;
 use crate::element::Unaligned;
 use crate::operator::Op;
 use crate::pair::{Bits, Order, Pair};
+use crate::simd::Kernel;
+use crate::simd::plain::Plain;
 
 /// Loops over pairs of `V` and `I` in groups of `W` words, with operator `O`; needs no particular instructions.
 #[derive(Clone, Copy)]
-pub(crate) struct Lanes<const W: usize, V, I, O> {
+pub(super) struct Lanes<const W: usize, V, I, O> {
     op: O,
     pair: PhantomData<(V, I)>,
 }
