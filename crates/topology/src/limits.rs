@@ -39,7 +39,8 @@ pub struct LimitTable {
     /// Segments ahead of the fold, per child: by default no fewer than the flight, or the one group of a job would be
     /// held by its credit where the groups of another, each with a part of the flight, never are.
     pub staging: Bound,
-    /// Segments in flight, per group.
+    /// Segments in flight, per group. By default what a link of some Gbit/s carries in a millisecond or two, the way through a tree: what
+    /// is more a rank writes all at once when an operation begins, and others on its core wait for that.
     pub flight: Bound,
     /// Vector bytes from which operations are streamed.
     pub stream_threshold: Bound,
@@ -68,8 +69,8 @@ impl Default for LimitTable {
             payload: bound(8 << 10, MAX_DATAGRAM),
             streams: bound(4, 64),
             segment: bound(48 << 10, PAYLOAD_MAX as u64),
-            staging: bound(24, 64),
-            flight: bound(24, 256),
+            staging: bound(12, 64),
+            flight: bound(12, 256),
             stream_threshold: bound(16 << 10, u64::MAX),
             lease_operations: bound(0, MANY),
             heartbeat_ms: bound(1_000, 60_000),

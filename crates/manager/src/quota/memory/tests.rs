@@ -25,7 +25,7 @@ fn a_job_that_asks_nothing_fits_whatever_its_children() {
         assert!(bytes_at(limits.osts + 1) > GIB, "{children}: no fewer than there is room for: {limits:?}");
         assert!(limits.osts >= 64 * limits.window, "{children}: {limits:?}");
         assert_eq!((limits.window, limits.payload), (16, 8192));
-        assert_eq!((limits.streams, limits.staging, limits.flight), (4, 24, 24), "slots alone give way");
+        assert_eq!((limits.streams, limits.staging, limits.flight), (4, 12, 12), "slots alone give way");
     }
 }
 
@@ -34,7 +34,7 @@ fn a_small_job_on_an_ordinary_network_gets_the_defaults() {
     let (table, site) = (LimitTable::default(), site(&[1]));
     let ground = Ground { table: &table, mtu: 1280, ipv6: false, sites: &[site] };
     let limits = settle(&QuotaAsk::default(), &ground).unwrap();
-    assert_eq!((u64::from(limits.osts), limits.staging), (table.osts.default, 24));
+    assert_eq!((u64::from(limits.osts), limits.staging), (table.osts.default, 12));
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn staging_and_flight_give_way_where_slots_are_not_enough() {
     let site = site(&[64, 64, 64, 64, 64, 64, 64, 64, 8]);
     let limits = settled(QuotaAsk::default(), &site).unwrap();
     assert!(bytes(&limits, &site) <= GIB, "{limits:?}");
-    assert!(limits.staging < 24 && limits.flight < 24 && limits.staging >= 2 && limits.flight >= 2, "{limits:?}");
+    assert!(limits.staging < 12 && limits.flight < 12 && limits.staging >= 2 && limits.flight >= 2, "{limits:?}");
     assert!(limits.osts >= limits.window);
 }
 
@@ -51,7 +51,7 @@ fn staging_and_flight_give_way_where_slots_are_not_enough() {
 fn what_is_asked_for_stays_and_the_rest_gives_way() {
     let site = site(&[32]);
     let limits = settled(QuotaAsk { groups: Some(226), ..QuotaAsk::default() }, &site).unwrap();
-    assert!(limits.osts == 226 * 16 && limits.staging < 24 && bytes(&limits, &site) <= GIB, "{limits:?}");
+    assert!(limits.osts == 226 * 16 && limits.staging < 12 && bytes(&limits, &site) <= GIB, "{limits:?}");
     let limits = settled(QuotaAsk { staging: Some(64), flight: Some(256), ..QuotaAsk::default() }, &site).unwrap();
     assert_eq!((limits.staging, limits.flight), (64, 256));
     assert!(bytes(&limits, &site) <= GIB, "{limits:?}");
@@ -59,7 +59,7 @@ fn what_is_asked_for_stays_and_the_rest_gives_way() {
     let limits = settled(asked, &site).unwrap();
     assert_eq!(limits.osts, 50_000);
     assert!((GIB..16 * GIB).contains(&bytes(&limits, &site)), "the maximum is for those that ask");
-    assert_eq!((limits.staging, limits.flight), (24, 24), "to lower these would not help");
+    assert_eq!((limits.staging, limits.flight), (12, 12), "to lower these would not help");
 }
 
 #[test]
