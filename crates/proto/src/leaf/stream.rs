@@ -251,5 +251,5 @@ impl Streams {
     }
 }
 
-/// Segments that a group may have in flight however many others stream.
-const SHARE_MIN: u64 = 4;
+/// Segments that a group may have in flight however many others stream: as many groups as use it up, and no more, have more than a job of one.
+const SHARE_MIN: u64 = 2;

@@ -13,7 +13,7 @@ use trib_wire::{
 };
 
 const NOW: Nanos = Nanos(1);
-const FLIGHT: u32 = 24;
+const FLIGHT: u32 = 12;
 
 fn core() -> LeafCore {
     let limits = Limits {
@@ -107,11 +107,11 @@ fn groups_that_stream_share_the_flight_and_each_keeps_some() {
     let (mut core, mut wire) = (core(), Wire::default());
     let sent: Vec<Vec<Header>> = (0..8).map(|group| stream(&mut core, &mut wire, group)).collect();
     let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
-    assert_eq!(counts, [24, 12, 8, 6, 5, 4, 4, 4]);
+    assert_eq!(counts, [12, 6, 4, 3, 3, 2, 2, 2]);
     // The first one sends nothing more until it is down to its share.
     for (at, segment) in sent[0].iter().enumerate() {
         answer(&mut core, &mut wire, segment);
-        assert_eq!(wire.segments().len(), usize::from(at >= 20), "after {} results", at + 1);
+        assert_eq!(wire.segments().len(), usize::from(at >= 10), "after {} results", at + 1);
     }
 }
 
@@ -120,7 +120,7 @@ fn who_is_alone_again_has_the_whole_flight_again() {
     let (mut core, mut wire) = (core(), Wire::default());
     let first = stream(&mut core, &mut wire, 0);
     let second = stream(&mut core, &mut wire, 1);
-    assert_eq!((first.len(), second.len()), (24, 12));
+    assert_eq!((first.len(), second.len()), (12, 6));
     let lost = Header { child: ChildIndex(0), ..from_node(0, Kind::GroupError) };
     let fault = Fault {
         reason: trib_wire::Reason::MemberDead,
@@ -131,7 +131,7 @@ fn who_is_alone_again_has_the_whole_flight_again() {
     };
     core.on_frame(NOW, Path::Stream, &lost, Body::GroupError(fault), &mut wire);
     answer(&mut core, &mut wire, &second[0]);
-    assert_eq!(wire.segments().len(), 13, "24 in flight, of which 11 were");
+    assert_eq!(wire.segments().len(), 7, "12 in flight, of which 5 were");
 }
 
 /// Bytes of the vector and of one of its segments.
