@@ -1,14 +1,15 @@
 //! Pairs of up to 8 bytes, each one number: the value above its index.
 
 use core::arch::x86_64::{
-    __m256i, _mm_extract_epi16, _mm_extract_epi32, _mm_storel_epi64, _mm_storeu_si128, _mm256_and_si256,
-    _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_cmpgt_epi32,
-    _mm256_cmpgt_epi64, _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_setzero_si256, _mm256_sub_epi32, _mm256_sub_epi64, _mm256_testz_si256, _mm256_xor_si256,
+    __m256i, _mm_storeu_si128, _mm256_and_si256, _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi32,
+    _mm256_cmpeq_epi64, _mm256_cmpgt_epi32, _mm256_cmpgt_epi64, _mm256_extracti128_si256, _mm256_or_si256,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_sub_epi32, _mm256_sub_epi64,
+    _mm256_testz_si256, _mm256_xor_si256,
 };
 use core::marker::PhantomData;
 
-use super::{Chunk, NONE, Picks, gather, pick};
+use super::Chunk;
+use super::shuffle::{NONE, Picks, gather, inverse, pick, store_first};
 use crate::pair::{Bits, Order, Pair};
 
 /// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits here as in an [`Order`]; lanes of 32
@@ -69,21 +70,9 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     const SIGN: u64 = 1 << 63;
     const MAGNITUDE: u64 = Self::VALUE & !Self::SIGN;
 
-    /// From a vector into lanes.
-    const SPREAD: [Picks; 2] = [Self::spread(); 2];
-
-    /// From lanes into a vector.
-    const PACK: [Picks; 2] = [Self::pack(); 2];
-
-    const fn spread() -> Picks {
-        let mut picks = [NONE; 16];
-        let mut at = 0;
-        while at < Self::HALF_BYTES {
-            picks[Self::place(at)] = at as u8;
-            at += 1;
-        }
-        picks
-    }
+    /// From lanes into a vector, and back.
+    const PACK: Picks = Self::pack();
+    const SPREAD: Picks = inverse(&Self::PACK);
 
     const fn pack() -> Picks {
         let mut picks = [NONE; 16];
@@ -118,19 +107,11 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
             let (low, high) = (_mm256_castsi256_si128(packed), _mm256_extracti128_si256::<1>(packed));
             let upper = into.add(Self::HALF_BYTES);
             _mm_storeu_si128(into.cast(), low);
+            const { assert!(matches!(Self::HALF_BYTES, 10 | 12 | 16)) };
             match Self::HALF_BYTES {
-                10 => {
-                    _mm_storel_epi64(upper.cast(), high);
-                    upper.add(8).cast::<u16>().write_unaligned(_mm_extract_epi16::<4>(high) as u16);
-                }
-                12 => {
-                    _mm_storel_epi64(upper.cast(), high);
-                    upper.add(8).cast::<i32>().write_unaligned(_mm_extract_epi32::<2>(high));
-                }
-                _ => {
-                    const { assert!(matches!(Self::HALF_BYTES, 10 | 12 | 16)) };
-                    _mm_storeu_si128(upper.cast(), high);
-                }
+                10 => store_first::<10>(upper, high),
+                12 => store_first::<12>(upper, high),
+                _ => store_first::<16>(upper, high),
             }
         }
     }

@@ -13,11 +13,9 @@
 
 mod joined;
 mod lanes;
+mod shuffle;
 mod split;
 
-use core::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_set_m128i, _mm256_shuffle_epi8,
-};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -157,32 +155,4 @@ impl<V: Bits, I: Bits, C: Chunk, O: Op<Pair<V, I>>> Chunks<V, I, C, O> {
             done += 1;
         }
     }
-}
-
-/// For each byte of 16 that a shuffle makes, the byte that it takes; none where the top bit is set.
-type Picks = [u8; 16];
-
-const NONE: u8 = 0x80;
-
-/// 16 bytes from each place, those of each by the same picks.
-///
-/// # Safety
-///
-/// The processor has AVX2, and 16 bytes are readable at both.
-#[inline(always)]
-unsafe fn gather(low: *const u8, high: *const u8, picks: &'static [Picks; 2]) -> __m256i {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let both = _mm256_set_m128i(_mm_loadu_si128(high.cast::<__m128i>()), _mm_loadu_si128(low.cast::<__m128i>()));
-        pick(both, picks)
-    }
-}
-
-/// # Safety
-///
-/// The processor has AVX2.
-#[inline(always)]
-unsafe fn pick(bytes: __m256i, picks: &'static [Picks; 2]) -> __m256i {
-    // SAFETY: the caller's promise; the picks are 32 bytes.
-    unsafe { _mm256_shuffle_epi8(bytes, _mm256_loadu_si256(picks.as_ptr().cast())) }
 }

@@ -1,14 +1,14 @@
 //! Pairs of more than 8 bytes: values in lanes of 64 bits, indices in others.
 
 use core::arch::x86_64::{
-    __m256i, _mm_extract_epi32, _mm_extract_epi64, _mm_storel_epi64, _mm_storeu_si128, _mm256_and_si256,
-    _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi64, _mm256_cmpgt_epi64, _mm256_extracti128_si256,
-    _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_sub_epi64, _mm256_testz_si256,
-    _mm256_unpackhi_epi64, _mm256_unpacklo_epi64, _mm256_xor_si256,
+    __m256i, _mm_storeu_si128, _mm256_and_si256, _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi64,
+    _mm256_cmpgt_epi64, _mm256_extracti128_si256, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
+    _mm256_sub_epi64, _mm256_testz_si256, _mm256_unpackhi_epi64, _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 use core::marker::PhantomData;
 
-use super::{Chunk, NONE, Picks, gather, pick};
+use super::Chunk;
+use super::shuffle::{NONE, Picks, gather, inverse, pick, store_first};
 use crate::pair::{Bits, Order, Pair};
 
 /// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits, as in an [`Order`].
@@ -57,21 +57,9 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
     const SIGN: u64 = 1 << 63;
     const MAGNITUDE: u64 = Self::VALUE & !Self::SIGN;
 
-    /// From a vector: a value and its index at the tops of their halves.
-    const SPREAD: [Picks; 2] = [Self::spread(); 2];
-
-    /// Into a vector.
-    const PACK: [Picks; 2] = [Self::pack(); 2];
-
-    const fn spread() -> Picks {
-        let mut picks = [NONE; 16];
-        let mut at = 0;
-        while at < Self::PAIR {
-            picks[Self::place(at)] = at as u8;
-            at += 1;
-        }
-        picks
-    }
+    /// Into a vector, and back: a value and its index stand at the tops of their halves.
+    const PACK: Picks = Self::pack();
+    const SPREAD: Picks = inverse(&Self::PACK);
 
     const fn pack() -> Picks {
         let mut picks = [NONE; 16];
@@ -110,24 +98,12 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
             _mm_storeu_si128(into.add(Self::PAIR).cast(), _mm256_castsi256_si128(odd));
             _mm_storeu_si128(into.add(2 * Self::PAIR).cast(), _mm256_extracti128_si256::<1>(even));
             let (last, pair) = (into.add(3 * Self::PAIR), _mm256_extracti128_si256::<1>(odd));
-            let upper = last.add(8);
+            const { assert!(matches!(Self::PAIR, 9 | 10 | 12 | 16)) };
             match Self::PAIR {
-                9 => {
-                    _mm_storel_epi64(last.cast(), pair);
-                    upper.write(_mm_extract_epi64::<1>(pair) as u8);
-                }
-                10 => {
-                    _mm_storel_epi64(last.cast(), pair);
-                    upper.cast::<u16>().write_unaligned(_mm_extract_epi64::<1>(pair) as u16);
-                }
-                12 => {
-                    _mm_storel_epi64(last.cast(), pair);
-                    upper.cast::<i32>().write_unaligned(_mm_extract_epi32::<2>(pair));
-                }
-                _ => {
-                    const { assert!(matches!(Self::PAIR, 9 | 10 | 12 | 16)) };
-                    _mm_storeu_si128(last.cast(), pair);
-                }
+                9 => store_first::<9>(last, pair),
+                10 => store_first::<10>(last, pair),
+                12 => store_first::<12>(last, pair),
+                _ => store_first::<16>(last, pair),
             }
         }
     }
