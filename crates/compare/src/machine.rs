@@ -49,17 +49,24 @@ fn date(days: u64) -> String {
 fn busy() -> f64 {
     let before = Ticks::now();
     std::thread::sleep(MOMENT);
-    let after = Ticks::now();
-    let all = after.all.saturating_sub(before.all);
-    if all == 0 { 0.0 } else { after.busy.saturating_sub(before.busy) as f64 / all as f64 }
+    Ticks::now().sum.busy_since(&before.sum).unwrap_or(0.0)
 }
 
-/// Clock ticks of all cores since boot, each [`TICK_NS`] long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Clock ticks since boot, each [`TICK_NS`] long.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Ticks {
+    /// Of all cores together.
+    pub(crate) sum: CoreTicks,
+    /// Of each.
+    pub(crate) cores: Vec<CoreTicks>,
+}
+
+/// Clock ticks of one core, or of several together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct CoreTicks {
     /// Idle or not.
     pub(crate) all: u64,
-    /// Neither idle nor waiting for a disk.
+    /// Neither idle nor waiting for a disk; what strangers stole counts, because it was not there to be used.
     pub(crate) busy: u64,
     /// Network work of the kernel, outside of any process.
     pub(crate) softirq: u64,
@@ -69,12 +76,30 @@ impl Ticks {
     /// Reads them.
     pub(crate) fn now() -> Ticks {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
-        let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let mut lines = text.lines().take_while(|line| line.starts_with("cpu")).map(CoreTicks::read);
+        Ticks { sum: lines.next().unwrap_or_default(), cores: lines.collect() }
+    }
+
+    /// Share of the time since `before` that the busiest core was at work.
+    pub(crate) fn busiest_since(&self, before: &Ticks) -> Option<f64> {
+        let pairs = self.cores.iter().zip(&before.cores);
+        pairs.filter_map(|(now, before)| now.busy_since(before)).max_by(f64::total_cmp)
+    }
+}
+
+impl CoreTicks {
+    fn read(line: &str) -> CoreTicks {
+        let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
         // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first two already.
         let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
         let all: u64 = numbers.iter().take(8).sum();
-        Ticks { all, busy: all - at(3) - at(4), softirq: at(6) }
+        CoreTicks { all, busy: all - at(3) - at(4), softirq: at(6) }
+    }
+
+    /// Share of the time since `before`; none if there was none.
+    fn busy_since(&self, before: &CoreTicks) -> Option<f64> {
+        let all = self.all.saturating_sub(before.all);
+        (all > 0).then(|| self.busy.saturating_sub(before.busy) as f64 / all as f64)
     }
 }
 
@@ -99,7 +124,21 @@ mod tests {
         let before = Ticks::now();
         std::thread::sleep(Duration::from_millis(50));
         let after = Ticks::now();
-        assert!(after.all > before.all && after.all >= after.busy && after.busy >= after.softirq);
+        let sum = after.sum;
+        assert!(sum.all > before.sum.all && sum.all >= sum.busy && sum.busy >= sum.softirq);
+        assert!(after.cores.len() >= std::thread::available_parallelism().unwrap().get(), "{after:?}");
         assert!((0.0..=1.0).contains(&busy()));
+    }
+
+    #[test]
+    fn the_busiest_core_counts() {
+        let ticks = |cores: &[(u64, u64)]| Ticks {
+            sum: CoreTicks::default(),
+            cores: cores.iter().map(|&(all, busy)| CoreTicks { all, busy, softirq: 0 }).collect(),
+        };
+        let before = ticks(&[(100, 50), (100, 90), (100, 0)]);
+        assert_eq!(ticks(&[(200, 149), (200, 140), (100, 0)]).busiest_since(&before), Some(0.99));
+        assert_eq!(before.busiest_since(&before), None);
+        assert_eq!(CoreTicks::read("cpu1 5 1 2 30 4 0 6 7 9 9"), CoreTicks { all: 55, busy: 21, softirq: 6 });
     }
 }

@@ -8,7 +8,7 @@ use crate::cell::{Cell, Mode};
 use crate::counters::Observed;
 use crate::line::WorkerRow;
 use crate::statistics::{median, spread};
-use crate::study::{Measurement, Outcome, Study};
+use crate::study::{Measurement, Outcome, Purpose, Study};
 
 /// A worker's row, and what was counted around it.
 type Measured = (WorkerRow, Option<Observed>);
@@ -85,6 +85,9 @@ pub struct ResultRow {
     /// Of it, what the kernel spent on the network outside of any process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub softirq_ns_per_byte: Option<f64>,
+    /// Share of the time that the busiest core of the machine was at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busiest_core: Option<f64>,
     /// Bytes on the busiest host link and trunk per vector byte: `host_up`, `host_down`, `trunk_up`, `trunk_down`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire_bytes_per_byte: BTreeMap<String, f64>,
@@ -128,6 +131,7 @@ impl ResultRow {
             cpu_ns_per_byte: BTreeMap::new(),
             machine_ns_per_byte: None,
             softirq_ns_per_byte: None,
+            busiest_core: None,
             wire_bytes_per_byte: BTreeMap::new(),
             packets: BTreeMap::new(),
             path: None,
@@ -168,13 +172,16 @@ pub fn rows(study: &Study, measurements: &[Measurement]) -> Vec<ResultRow> {
     let mut rows: Vec<ResultRow> = Vec::new();
     for part in &study.parts {
         for cell in part.cells.iter().filter(|cell| part.system.has(cell)) {
-            let own: Vec<&Measurement> =
-                measurements.iter().filter(|one| one.system == part.system.name && one.cell == *cell).collect();
+            let (own, counted): (Vec<&Measurement>, Vec<&Measurement>) = measurements
+                .iter()
+                .filter(|one| one.system == part.system.name && one.cell == *cell)
+                .partition(|one| one.purpose == Purpose::Times);
             if !own.is_empty() {
                 let outcomes: Vec<&Outcome> = own.iter().map(|one| &one.outcome).collect();
                 let mut row = row(study, &part.system.name, cell, &outcomes);
                 row.slowdown = median(&own.iter().map(|one| one.slowdown).collect::<Vec<_>>());
                 row.each_round = own.iter().filter_map(|one| round(&part.system.name, one)).collect();
+                row.system_calls = counted.iter().find_map(|one| system_calls(&part.system.name, &one.outcome));
                 rows.push(row);
             }
         }
@@ -214,11 +221,7 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
         };
         Some(worker.context_switches / worker.iterations as f64 + nodes)
     });
-    row.system_calls = over(&|(worker, seen)| {
-        let seen = seen.as_ref()?;
-        let nodes = if is_ours(system) { seen.node_calls? } else { 0.0 };
-        Some((seen.rank_calls? + nodes) / worker.operations as f64)
-    });
+    row.busiest_core = over(&|(_, seen)| seen.as_ref()?.busiest_core);
     if bytes > 0.0 {
         let host = over(&|(worker, _)| Some(worker.cpu_ns / worker.iterations as f64 / bytes / f64::from(study.ranks)));
         row.cpu_ns_per_byte.extend(host.map(|cost| ("host".to_owned(), cost)));
@@ -228,6 +231,15 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
         row.softirq_ns_per_byte = over(&|(worker, seen)| Some(per_byte(worker, seen.as_ref()?.softirq_ns)));
     }
     row
+}
+
+/// System calls per operation, of a launch in which they were counted.
+fn system_calls(system: &str, outcome: &Outcome) -> Option<f64> {
+    let Outcome::Row(measured) = outcome else { return None };
+    let (worker, seen) = &**measured;
+    let seen = seen.as_ref()?;
+    let nodes = if is_ours(system) { seen.node_calls? } else { 0.0 };
+    Some((seen.rank_calls? + nodes) / worker.operations as f64)
 }
 
 fn round(system: &str, one: &Measurement) -> Option<Round> {
@@ -311,7 +323,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::line::tests::row as worker_row;
     use crate::network::Map;
-    use crate::study::{Part, Shape};
+    use crate::study::{Part, Purpose, Shape};
     use crate::system::System;
 
     /// A study of one cell and two systems.
@@ -324,13 +336,14 @@ pub(crate) mod tests {
             map: Map::ByLeaf,
             parts: vec![part(System::tributary()), part(System::gloo())],
             observes: false,
+            counts_calls: false,
             budget: Duration::from_millis(100),
             min_iterations: 2,
         }
     }
 
     fn measured(system: &str, cell: Cell, outcome: Outcome) -> Measurement {
-        Measurement { system: system.to_owned(), cell, round: 0, outcome, slowdown: 1.0 }
+        Measurement { system: system.to_owned(), cell, round: 0, purpose: Purpose::Times, outcome, slowdown: 1.0 }
     }
 
     #[test]
@@ -387,8 +400,11 @@ pub(crate) mod tests {
             rank_calls: Some(33.0),
             ..Default::default()
         };
-        let outcome = Outcome::Row(Box::new((worker_row("allreduce", 1000, 10.0), Some(seen))));
-        let rows = rows(&study(&[cell]), &[measured("tributary", cell, outcome)]);
+        let outcome = |us| Outcome::Row(Box::new((worker_row("allreduce", 1000, us), Some(seen.clone()))));
+        let timed = measured("tributary", cell, outcome(10.0));
+        let counted = Measurement { purpose: Purpose::Calls, ..measured("tributary", cell, outcome(99.0)) };
+        let rows = rows(&study(&[cell]), &[timed, counted]);
+        assert_eq!((rows[0].latency_us, rows[0].each_round.len()), (Some(10.0), 1), "who is counted is not timed");
         assert!((rows[0].wire_bytes_per_byte["host_up"] - 1.01).abs() < 1e-9);
         assert!((rows[0].cpu_ns_per_byte["leaf0"] - 2.0).abs() < 1e-9);
         assert_eq!((rows[0].context_switches, rows[0].system_calls), (Some(3.0), Some(5.0)));

@@ -56,8 +56,11 @@ pub struct Study {
     pub map: Map,
     /// Who takes part.
     pub parts: Vec<Part>,
-    /// Whether links, nodes and system calls are counted around every cell.
+    /// Whether links and nodes are looked at around every cell.
     pub observes: bool,
+    /// Whether each system has one launch more, in which its system calls are counted and nothing else: counting costs the
+    /// processes that are counted, and so it must not go on while they are timed.
+    pub counts_calls: bool,
     /// Time for the timed operations of one cell.
     pub budget: Duration,
     /// Fewest operations of one cell.
@@ -86,10 +89,21 @@ pub struct Measurement {
     pub cell: Cell,
     /// In which round.
     pub round: u32,
+    /// For what.
+    pub purpose: Purpose,
     /// How it went.
     pub outcome: Outcome,
     /// How much slower than at its best the machine was around it.
     pub slowdown: f64,
+}
+
+/// What a launch is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// Times, and what can be read without a cost.
+    Times,
+    /// Its system calls alone.
+    Calls,
 }
 
 /// Time limits of a launch.
@@ -115,20 +129,29 @@ impl Study {
     ) -> Vec<Measurement> {
         let mut all = Vec::new();
         let rounds: Vec<u32> = self.parts.iter().map(|part| part.rounds).collect();
-        for (round, at) in schedule::order(&rounds) {
+        let timed = schedule::order(&rounds).into_iter().map(|(round, at)| (round, at, Purpose::Times));
+        let counted = (0..self.parts.len()).filter(|_| self.counts_calls).map(|at| (rounds[at], at, Purpose::Calls));
+        for (round, at, purpose) in timed.chain(counted) {
             let Part { system, cells, .. } = &self.parts[at];
             let cells: Vec<Cell> = cells.iter().copied().filter(|cell| system.has(cell)).collect();
             if cells.is_empty() {
                 continue;
             }
             let missing = system.missing(programs);
-            progress(&format!("{}: round {} {}", self.name, round + 1, system.name));
+            let what = match purpose {
+                Purpose::Times => format!("round {}", round + 1),
+                Purpose::Calls => "system calls of".to_owned(),
+            };
+            progress(&format!("{}: {what} {}", self.name, system.name));
             let (outcomes, slowdown) = match missing {
                 // Once is enough.
                 Some(_) if round > 0 => continue,
                 Some(what) => (vec![Outcome::Failed(what); cells.len()], 1.0),
+                None if purpose == Purpose::Calls => {
+                    (self.launch(system, &cells, (round, purpose), network, programs, limits), 1.0)
+                }
                 None => pace.steadily(|| {
-                    let outcomes = self.launch(system, &cells, round, network, programs, limits);
+                    let outcomes = self.launch(system, &cells, (round, purpose), network, programs, limits);
                     let is_lost = |one: &Outcome| matches!(one, Outcome::Failed(_) | Outcome::Timeout(_));
                     let again = if outcomes.iter().any(is_lost) { Again::Never } else { Again::Allowed };
                     (outcomes, again)
@@ -141,7 +164,7 @@ impl Study {
                 if let Outcome::Timeout(limit) = &outcome {
                     progress(&format!("{}: {} {cell} gave no result in {} s", self.name, system.name, limit.as_secs()));
                 }
-                all.push(Measurement { system: system.name.clone(), cell, round, outcome, slowdown });
+                all.push(Measurement { system: system.name.clone(), cell, round, purpose, outcome, slowdown });
             }
         }
         all
@@ -166,13 +189,13 @@ impl Study {
         &self,
         system: &System,
         cells: &[Cell],
-        round: u32,
+        (round, purpose): (u32, Purpose),
         network: &dyn Network,
         programs: &Programs,
         limits: Limits,
     ) -> Vec<Outcome> {
         let token = format!("{}-{}-{}-{round}", std::process::id(), self.name, system.name);
-        let arguments = self.arguments(cells, self.observes);
+        let arguments = self.arguments(cells, self.observes || purpose == Purpose::Calls);
         let job = Job { ranks: self.ranks, map: self.map, arguments, token };
         let mut outcomes = Vec::with_capacity(cells.len());
         let commands = system.commands(network, programs, &job);
@@ -180,7 +203,7 @@ impl Study {
             Ok(mut launch) => {
                 for at in 0..cells.len() {
                     let limit = limits.cell + self.budget * 4 + if at == 0 { limits.start } else { Duration::ZERO };
-                    let outcome = one_cell(&mut launch, network, limit);
+                    let outcome = one_cell(&mut launch, network, purpose, limit);
                     let is_end = matches!(outcome, Outcome::Failed(_) | Outcome::Timeout(_));
                     outcomes.push(outcome);
                     if is_end {
@@ -203,15 +226,16 @@ impl Study {
 }
 
 /// The next cell of a launch, with what was counted between its gates.
-pub(crate) fn one_cell(launch: &mut Launch, network: &dyn Network, limit: Duration) -> Outcome {
+fn one_cell(launch: &mut Launch, network: &dyn Network, purpose: Purpose, limit: Duration) -> Outcome {
     let mut before: Option<(Reading, Option<Calls>, Option<Calls>)> = None;
     let mut observed = None;
     loop {
         match launch.next(limit) {
             Ok(Line::Gate { event: Event::Ready }) => {
+                let calls_of = |pids: &[u32]| if purpose == Purpose::Calls { Calls::of(pids) } else { None };
                 let daemons: Vec<u32> = network.daemons().into_iter().map(|(_, pid)| pid).collect();
                 let ranks = processes::workers(&launch.processes());
-                before = Some((Reading::take(network), Calls::of(&daemons), Calls::of(&ranks)));
+                before = Some((Reading::take(network), calls_of(&daemons), calls_of(&ranks)));
             }
             Ok(Line::Gate { event: Event::Done }) => {
                 if let Some((before, nodes, ranks)) = before.take() {

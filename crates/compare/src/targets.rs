@@ -106,7 +106,10 @@ impl Rows<'_> {
         let measured = worst.map(|row| {
             let share = row.share_of_link.unwrap_or(0.0);
             let at = if meant.len() > 1 { format!(" ({})", name(row)) } else { String::new() };
-            (format!("{share:.3}{at}"), share >= least)
+            // A core that is always at work is the limit then, not the link.
+            let core =
+                row.busiest_core.map_or_else(String::new, |busy| format!(", busiest core {:.0} % busy", 100.0 * busy));
+            (format!("{share:.3}{at}{core}"), share >= least)
         });
         target(what, &format!(">= {least:.2} of the link"), scenario, measured)
     }
@@ -286,6 +289,8 @@ mod tests {
         assert_eq!((find(&all, "from 1 MiB").met, find(&all, "at 16 MiB").met), (Some(false), Some(false)));
         assert!(find(&all, "from 1 MiB").measured.contains("16 MiB"));
         assert_eq!(find(&all, "1 Gbit/s").met, None);
+        rows[1].busiest_core = Some(0.994);
+        assert!(find(&targets(&rows), "at 16 MiB").measured.ends_with("busiest core 99 % busy"));
     }
 
     #[test]

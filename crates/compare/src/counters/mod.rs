@@ -41,6 +41,8 @@ pub struct Observed {
     pub machine_ns: f64,
     /// Of it, what the kernel spent on the network outside of any process.
     pub softirq_ns: f64,
+    /// Share of the time that the busiest core was at work.
+    pub busiest_core: Option<f64>,
     /// System calls of all ranks, where they could be counted.
     pub rank_calls: Option<f64>,
 }
@@ -75,8 +77,9 @@ impl Reading {
             trunk_down: most(false, false, |link| link.bytes),
             cpu_ns: self.daemons.iter().map(|(name, now)| (name.clone(), used(name, now).0)).collect(),
             node_switches: self.daemons.iter().map(|(name, now)| used(name, now).1).sum(),
-            machine_ns: self.machine.busy.saturating_sub(before.machine.busy) as f64 * TICK_NS,
-            softirq_ns: self.machine.softirq.saturating_sub(before.machine.softirq) as f64 * TICK_NS,
+            machine_ns: self.machine.sum.busy.saturating_sub(before.machine.sum.busy) as f64 * TICK_NS,
+            softirq_ns: self.machine.sum.softirq.saturating_sub(before.machine.sum.softirq) as f64 * TICK_NS,
+            busiest_core: self.machine.busiest_since(&before.machine),
             node_calls: None,
             rank_calls: None,
         }
@@ -91,6 +94,7 @@ fn is_host_link(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::CoreTicks;
     use crate::network::LinkBytes;
 
     #[test]
@@ -104,7 +108,7 @@ mod tests {
         let after = Reading {
             links: vec![link("h0", true, 400), link("h1", true, 900), link("h1", false, 50), link("leaf0", true, 7)],
             daemons: vec![("leaf0".to_owned(), Used { cpu_ns: 25, switches: 4 })],
-            machine: Ticks { busy: 3, ..Ticks::default() },
+            machine: Ticks { sum: CoreTicks { busy: 3, ..CoreTicks::default() }, cores: Vec::new() },
         };
         let observed = after.since(&before);
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::study::{Shape, Study};
 use crate::system::System;
 
 /// Bytes and packets on links, processor time, context switches and system calls.
-pub(super) fn operations(quick: bool) -> Scenario {
+pub(super) fn operations() -> Scenario {
     let cells = vec![
         Cell::sustained(Barrier, 0).times(500),
         Cell::sustained(Allreduce, 8).times(500),
@@ -21,12 +21,12 @@ pub(super) fn operations(quick: bool) -> Scenario {
     ];
     let peers = vec![Cell::sustained(Allreduce, 64 * KIB).times(100), Cell::sustained(Allreduce, MIB).times(15)];
     let parts = vec![
-        part(System::tributary(), cells, if quick { 3 } else { 5 }),
+        part(System::tributary(), cells, 5),
         part(System::openmpi_tuned(), peers.clone(), 1),
         part(System::openmpi_ring(), peers.clone(), 1),
         part(System::mpich(), peers, 1),
     ];
-    Scenario::Study(Study { observes: true, ..plain("cost", HOME, parts) })
+    Scenario::Study(Study { observes: true, counts_calls: true, ..plain("cost", HOME, parts) })
 }
 
 /// Eight allreduces of 1 MiB at once.

@@ -11,7 +11,8 @@ use crate::system::System;
 /// Links of 1 Gbit/s.
 pub(super) fn gigabit(quick: bool) -> Scenario {
     let sizes: &[u64] = if quick { &[16 * MIB] } else { &[64 * KIB, MIB, 16 * MIB] };
-    Scenario::Study(plain("gigabit", Shape { rate_mbit: 1000, ..HOME }, few(sizes, quick)))
+    let shape = Shape { rate_mbit: 1000, ..HOME };
+    Scenario::Study(Study { observes: true, ..plain("gigabit", shape, few(sizes, quick)) })
 }
 
 /// 16 hosts on four leaves.

@@ -162,7 +162,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
         switching::switch_point(quick),
         switching::lock(quick),
         cost::flight(quick),
-        cost::operations(quick),
+        cost::operations(),
     ];
     all.push(Scenario::Sharing(Sharing::new(HOME, quick)));
     all.extend([fabrics::gigabit(quick)]);
@@ -186,6 +186,7 @@ fn plain(name: &'static str, shape: Shape, parts: Vec<Part>) -> Study {
         map: Map::ByLeaf,
         parts,
         observes: false,
+        counts_calls: false,
         budget: Duration::from_millis(250),
         min_iterations: 4,
     }

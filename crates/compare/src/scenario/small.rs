@@ -22,5 +22,5 @@ pub(super) fn study(quick: bool) -> Scenario {
         let rounds = rounds(&system.kind);
         part(system, cells.clone(), rounds)
     });
-    Scenario::Study(Study { observes: true, ..plain("small", HOME, parts.collect()) })
+    Scenario::Study(Study { observes: true, counts_calls: true, ..plain("small", HOME, parts.collect()) })
 }

@@ -63,7 +63,8 @@ impl<'a> Page<'a> {
              {STEADY:.2} a launch waits, or is measured again and the steadier attempt kept, as long as `--patience` lasts; the figures\n\
              themselves decide nothing. In this run {:.0} s of waiting and {} repeated launches.\n\n\
              *Sustained*: operations back to back, no barrier between; the slowest rank counts. *Single*: each call after a pause that\n\
-             refills the links' token buckets, and a barrier. A share is of the host link's rate: 8 x bytes / time / rate. An idle link\n\
+             refills the links' token buckets, and a barrier. System calls are counted in launches of their own, because counting them\n\
+             takes time. A share is of the host link's rate: 8 x bytes / time / rate. An idle link\n\
              lets its first 70 KB through at once, so that single calls, and ping-pong, below about 1 MB look faster than it is.\n\n",
             machine.date,
             machine.processor,
@@ -118,6 +119,19 @@ impl<'a> Page<'a> {
                 " The whole\nmachine uses {machine:.1} ns, {:.0} % of what there is; {softirq:.1} ns of it are the kernel's packet work outside of \
                  processes.",
                 100.0 * machine / (wire_ns * cores)
+            );
+        }
+        if let Some(faster) = self.of("gigabit").filter(|row| row.system == "tributary").max_by_key(|row| row.bytes)
+            && let (Some(latency_us), Some(machine)) = (faster.latency_us, faster.machine_ns_per_byte)
+        {
+            let had = 1e3 * latency_us / faster.bytes as f64 * cores;
+            let _ = write!(
+                text,
+                "\nAt {:.0} Mbit/s the cores had {had:.1} ns in the time that a vector byte took, and used {machine:.1} ns. They are not\n\
+                 alike: one has the spine and the manager beside a leaf and its hosts, the other a leaf and its hosts; the busiest worked\n\
+                 {:.0} % of the time.",
+                faster.rate_mbit,
+                100.0 * faster.busiest_core.unwrap_or(0.0)
             );
         }
         text.push_str("\n\n| process | CPU ns per vector byte |\n| --- | ---: |\n");
