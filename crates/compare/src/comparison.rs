@@ -34,7 +34,9 @@ pub fn compare(
     }
     let mut pace = Pace::new(limits.patience);
     let mut fabric: Option<(Shape, Box<dyn Network>)> = None;
-    for scenario in wanted(wishes)? {
+    let scenarios = wanted(wishes)?;
+    for (at, scenario) in scenarios.iter().enumerate() {
+        pace.allot(scenarios.len() - at);
         let shape = scenario.shape();
         let network = match fabric.take() {
             Some((same, network)) if same == shape => network,
@@ -48,7 +50,7 @@ pub fn compare(
                 up(shape)?
             }
         };
-        match &scenario {
+        match scenario {
             Scenario::Study(study) => {
                 let measurements = study.run(&*network, programs, limits, &mut pace, progress);
                 comparison.rows.extend(rows(study, &measurements));

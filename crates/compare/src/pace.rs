@@ -22,8 +22,10 @@ pub struct Pace {
     best: Duration,
     /// Up to which slow-down the machine counts as steady.
     steady: f64,
-    /// Time left for waiting and for measuring again.
+    /// Time left for waiting and for measuring again,
     patience: Duration,
+    /// and what of it the present scenario may spend.
+    share: Duration,
     /// What patience was spent on.
     pub spent: Spent,
 }
@@ -51,10 +53,22 @@ impl Pace {
     pub fn new(patience: Duration) -> Pace {
         let allowed = sched_getaffinity(None).unwrap_or_default();
         let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-        let mut pace = Pace { cores, best: Duration::MAX, steady: STEADY, patience, spent: Spent::default() };
+        let mut pace =
+            Pace { cores, best: Duration::MAX, steady: STEADY, patience, share: patience, spent: Spent::default() };
         // The first moments wake the cores up; what they show is not kept.
         pace.slowdown();
         pace
+    }
+
+    /// Before each scenario, the one of `left` that are still to come: its share of the patience, so that an unsteady hour
+    /// does not leave the last ones without. What one does not spend is there for those after it.
+    pub fn allot(&mut self, left: usize) {
+        self.share = self.patience / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
+    }
+
+    fn spend(&mut self, time: Duration) {
+        self.patience = self.patience.saturating_sub(time);
+        self.share = self.share.saturating_sub(time);
     }
 
     /// How many times longer than at its best the slowest core takes for its work, all cores at work together; 1 is as fast
@@ -77,9 +91,9 @@ impl Pace {
         while kept.again == Again::Allowed
             && kept.slowdown > self.steady
             && attempts < ATTEMPTS
-            && self.patience >= kept.cost
+            && self.share >= kept.cost
         {
-            self.patience -= kept.cost;
+            self.spend(kept.cost);
             self.spent.repeated += 1;
             attempts += 1;
             let next = self.attempt(&mut measure);
@@ -98,10 +112,10 @@ impl Pace {
         Attempt { value, again, slowdown: before.max(self.slowdown()), cost }
     }
 
-    /// Waits until the machine is steady, as long as patience lasts but not for ever at one place; the slow-down at the end.
+    /// Waits until the machine is steady, as long as its share lasts but not for ever at one place; the slow-down at the end.
     fn wait(&mut self) -> f64 {
         let start = Instant::now();
-        let most = self.patience.min(WAIT_MOST);
+        let most = self.share.min(WAIT_MOST);
         let mut slowdown = self.slowdown();
         while slowdown > self.steady && start.elapsed() < most {
             std::thread::sleep(LOOK_AGAIN);
@@ -109,7 +123,7 @@ impl Pace {
         }
         if !most.is_zero() {
             let waited = start.elapsed();
-            self.patience = self.patience.saturating_sub(waited);
+            self.spend(waited);
             self.spent.waited += waited;
         }
         slowdown
@@ -204,6 +218,19 @@ mod tests {
             ((), Again::Allowed)
         });
         assert_eq!((times, steady.spent.repeated), (1, 0));
+    }
+
+    #[test]
+    fn no_scenario_spends_what_others_need() {
+        let mut pace = never_steady(Duration::from_millis(900));
+        pace.allot(3);
+        pace.steadily(|| ((), Again::Allowed));
+        let first = pace.spent.waited;
+        // A look takes some ten milliseconds, and the last one may begin just before the end.
+        assert!((300..800).contains(&first.as_millis()), "{first:?}");
+        pace.allot(1);
+        pace.steadily(|| ((), Again::Allowed));
+        assert!(pace.spent.waited >= Duration::from_millis(900), "{:?}", pace.spent);
     }
 
     #[test]
