@@ -67,7 +67,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = super::seconds)]
     cell_limit: Duration,
     /// Time to wait until other tenants of this machine leave its cores alone, and to measure again what they disturbed,
-    /// seconds in all [default: 0 with --quick, else 1200]
+    /// seconds in all and for every scenario its share [default: 0 with --quick, else 1200]
     #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
     patience: Option<Duration>,
     /// One JSON object with `fabric`, `results` and `targets` instead of the table of targets
