@@ -32,10 +32,10 @@ pub(super) fn blocking(quick: bool) -> Vec<Scenario> {
 /// The same hosts' rate with 2, 4 and 8 hosts; 16 are a scenario of their own.
 pub(super) fn host_count(quick: bool) -> Vec<Scenario> {
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
-    let rounds = if quick { 2 } else { 5 };
+    let (own, peers) = if quick { (2, 1) } else { (5, 5) };
     let one = |hosts| {
-        let systems = [System::tributary(), System::openmpi_ring()];
-        let parts = systems.into_iter().map(|system| part(system, cells.clone(), rounds)).collect();
+        let systems = [(System::tributary(), own), (System::openmpi_ring(), peers)];
+        let parts = systems.into_iter().map(|(system, rounds)| part(system, cells.clone(), rounds)).collect();
         Scenario::Study(plain("host-count", Shape { hosts, ..SIXTEEN }, parts))
     };
     [2, 4, 8].map(one).into()

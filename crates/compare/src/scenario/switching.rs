@@ -14,7 +14,7 @@ pub(super) fn switch_point(quick: bool) -> Scenario {
     let most = if quick { 18 } else { 22 };
     let cells: Vec<Cell> = (2..=most).map(|power| Cell::sustained(Allreduce, 1 << power)).collect();
     // The worst of many ratios of short cells: fewer rounds, and it would be the noise that is judged.
-    let rounds = 13;
+    let rounds = 9;
     let systems = [
         System::tributary(),
         System::tributary_with("tributary-llt", "stream_threshold=1099511627776"),
