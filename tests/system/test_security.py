@@ -1,9 +1,11 @@
 """Datagrams of strangers: replayed, forged, damaged. They are counted, none of their bytes is taken, the sums stay."""
 
+import ctypes
 import os
 import random
 import socket
 import struct
+import subprocess
 import threading
 import time
 import unittest
@@ -12,6 +14,15 @@ from harness import Fabric, Ranks, wait_until
 
 MAGIC = bytes([0x54, 0x72])
 HEADER = 104
+CLONE_NEWNET = 0x40000000
+
+
+def setUpModule():
+    """A loopback of our own: the sniffer would record other tests' datagrams and send its forgeries to their nodes."""
+    if os.geteuid() == 0:
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "a network namespace cannot be made")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 class Sniffer(threading.Thread):
@@ -76,17 +87,18 @@ class Security(unittest.TestCase):
         return total
 
     @staticmethod
-    def refused_by_kernel():
-        """Datagrams for a port where nobody hears their sender: a rank listens to its node alone."""
-        with open("/proc/net/snmp", encoding="ascii") as file:
+    def dropped_by_kernel():
+        """Datagrams for a port where nobody hears their sender (a rank listens to its node alone), and those that
+        a busy machine's process came too late for."""
+        with open("/proc/thread-self/net/snmp", encoding="ascii") as file:
             names, values = (line.split() for line in file if line.startswith("Udp:"))
-        return int(values[names.index("NoPorts")])
+        return tuple(int(values[names.index(name)]) for name in ("NoPorts", "RcvbufErrors"))
 
     def test_strangers_change_nothing(self):
         with Fabric() as fabric:
             with Ranks(fabric, 8, "loop_worker", "floats", self.ARGUMENT) as ranks:
                 calm = ranks.results()
-            before, refused_before = self.counts(fabric), self.refused_by_kernel()
+            before, kernel_before = self.counts(fabric), self.dropped_by_kernel()
             sniffer, forger, dice = Sniffer(), Forger(), random.Random(5)
             stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             try:
@@ -115,7 +127,8 @@ class Security(unittest.TestCase):
                 sniffer.stop()
                 forger.close()
                 stranger.close()
-            after, refused = self.counts(fabric), self.refused_by_kernel() - refused_before
+            after = self.counts(fabric)
+            refused, late = (now - then for now, then in zip(self.dropped_by_kernel(), kernel_before))
         self.assertGreater(min(sent.values()), 200, sent)
         self.assertEqual([r["digest"] for r in attacked], [r["digest"] for r in calm])
         grown = {n: after[n] - before.get(n, 0) for n in after if after[n] != before.get(n, 0)}
@@ -123,13 +136,13 @@ class Security(unittest.TestCase):
         by_ranks = sum(r["counters"]["datagrams_rejected"] for r in attacked)
         hostile = sent["damaged"] + sent["other source"] + sent["noise"]
         # Half of what was recorded went to ranks, which count too.
-        self.assertGreater(rejected + by_ranks + refused, 0.9 * hostile, (grown, sent))
+        self.assertGreater(rejected + by_ranks + refused + late, 0.9 * hostile, (grown, sent))
         self.assertLess(refused, 0.6 * (sent["other source"] + sent["noise"] / 2), (grown, sent))
         for name in ("rejected_tag", "rejected_source", "rejected_malformed"):
             self.assertGreater(grown.get(name, 0), 0, grown)
         # Payload counted as taken in is that of the calm run (authentic frames that came again are dropped whole).
         self.assertGreater(grown.get("duplicates", 0) + grown.get("stale", 0), 0, grown)
-        print(f"sent {sent}; rejected by nodes {rejected}, by ranks {by_ranks}, by the kernel {refused}")
+        print(f"sent {sent}; rejected by nodes {rejected}, by ranks {by_ranks}, by the kernel {refused} and {late}")
 
 
 if __name__ == "__main__":
