@@ -34,10 +34,10 @@ class Lab:
     def __exit__(self, *_):
         subprocess.run([TRIB, "lab", "down", "--lab", self.name], check=True, capture_output=True, timeout=60)
 
-    def run(self, action, *words, check=True, timeout=60):
+    def run(self, action, *words, check=True, timeout=60, env=None):
         return subprocess.run(
             [TRIB, "lab", *action.split(), "--lab", self.name, *words],
-            check=check, capture_output=True, text=True, timeout=timeout,
+            check=check, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})},
         )
 
     def fault(self, kind, *words):
@@ -198,8 +198,14 @@ class Mpi(unittest.TestCase):
             said = sorted(line.split() for line in done.stdout.splitlines())
             total = str(sum(range(ranks)))
             self.assertEqual(said, [[str(r), hosts[r], hosts[r], "yes", total] for r in range(ranks)], done.stderr)
-            sleep = lab.run("mpirun", "--mpi", mpi, "-n", "2", "--timeout", "2", "--", "sleep", "61.5", check=False)
+            # What a killed launcher leaves belongs to the laboratory and goes with it: in the machine's folder for scratch it
+            # would be in the way of somebody else's host of the same name.
+            scratch = pathlib.Path(folder) / "scratch"
+            scratch.mkdir()
+            words = ["--mpi", mpi, "-n", "2", "--timeout", "2", "--", "sleep", "61.5"]
+            sleep = lab.run("mpirun", *words, check=False, env={"TMPDIR": str(scratch)})
             self.assertEqual(sleep.returncode, 124, sleep.stderr)
+            self.assertEqual(os.listdir(scratch), [])
             left = subprocess.run(["pgrep", "-f", "^sleep 61.5"], capture_output=True, text=True).stdout
             self.assertEqual(left, "", "ranks outlive their time")
             self.assertEqual(lab.run("exec", "h1", "--", "hostname").stdout, "h1\n")

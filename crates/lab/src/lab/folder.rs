@@ -11,6 +11,7 @@
 //!     places, hosts       what the keeper is to make: names of places, and their /etc/hosts
 //!     places.json         what the keeper has made
 //!     faults.json         what is broken on purpose
+//!     ompi.HOST.UID/      sessions of Open MPI that run, or were killed
 //!     lab.json            written last: it came up, and this is its address
 //! ```
 

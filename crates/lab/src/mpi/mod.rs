@@ -60,7 +60,8 @@ impl Lab {
         let hosts = order(tree, launch.map);
         let (names, arguments, environment) = match launch.mpi {
             Mpi::OpenMpi => {
-                (open_mpi::LAUNCHERS, open_mpi::arguments(self.trib(), &hosts, launch), open_mpi::ENVIRONMENT)
+                let arguments = open_mpi::arguments(self.trib(), self.folder(), &hosts, launch);
+                (open_mpi::LAUNCHERS, arguments, open_mpi::ENVIRONMENT)
             }
             Mpi::Mpich => (mpich::LAUNCHERS, mpich::arguments(self.trib(), &hosts, launch), mpich::ENVIRONMENT),
         };

@@ -10,13 +10,14 @@ pub(super) const LAUNCHERS: &[&str] = &["mpirun.openmpi", "mpirun"];
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
-/// What comes before the program.
-pub(super) fn arguments(trib: &Path, hosts: &[String], launch: &MpiLaunch) -> Vec<String> {
+/// What comes before the program. `folder` goes with the laboratory, whatever its daemons have left in it when they were killed.
+pub(super) fn arguments(trib: &Path, folder: &Path, hosts: &[String], launch: &MpiLaunch) -> Vec<String> {
     let MpiLaunch { ranks, env, options, .. } = launch;
     let slots = ranks.div_ceil(hosts.len().try_into().unwrap_or(u32::MAX));
     let used = hosts.iter().take(usize::try_from(*ranks).unwrap_or(usize::MAX));
     let host = used.map(|host| format!("{host}:{slots}")).collect::<Vec<_>>().join(",");
     let agent = format!("{} lab remote", trib.display());
+    let folder = folder.display().to_string();
     let settings = [
         ("plm", "rsh"),
         ("plm_rsh_agent", agent.as_str()),
@@ -25,6 +26,9 @@ pub(super) fn arguments(trib: &Path, hosts: &[String], launch: &MpiLaunch) -> Ve
         // A session of its own for every host's daemon would be a scheduling group of its own (autogroup), and ranks that
         // yield to others would reach nobody.
         ("orte_leave_session_attached", "1"),
+        // Its sessions are named after the host and the user, who is root in every user namespace: in the machine's folder what
+        // one user has left of an `h0` would be in the way of another's.
+        ("orte_tmpdir_base", folder.as_str()),
         ("oob_tcp_if_include", "eth0"),
         ("btl_tcp_if_include", "eth0"),
         ("btl", "self,tcp"),
