@@ -1,13 +1,15 @@
 //! `trib`: every tool of Tributary in one binary, so that one file is all a switch or a host needs.
 //!
 //! `commands` has one file per subcommand, which reads arguments, calls a library and prints; `launch` starts the ranks of
-//! `trib run`; `exchange` joins ranks that are threads of this process; `table` prints columns; `failure` maps what went wrong to an exit code; `log` sends diagnostics to stderr.
+//! `trib run`; `exchange` joins ranks that are threads of this process; `table` prints columns; `failure` maps what went
+//! wrong to an exit code; `log` sends diagnostics to stderr, `stdout` is where answers go.
 
 mod commands;
 mod exchange;
 mod failure;
 mod launch;
 mod log;
+mod stdout;
 mod table;
 
 use std::process::ExitCode;

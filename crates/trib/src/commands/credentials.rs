@@ -1,6 +1,5 @@
 //! `trib credentials`: the keys of a fabric and of its tenants.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +7,7 @@ use clap::Args;
 use trib_control::Credentials;
 
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Make the keys and certificates of a new fabric, or of a tenant
 ///
@@ -34,7 +34,7 @@ impl Arguments {
             None => Credentials::create(&self.folder)?,
             Some(name) => {
                 let own = Credentials::add_tenant(&self.folder, name)?;
-                writeln!(std::io::stdout(), "{}", own.display()).map_err(Failure::environment)?;
+                stdout::print(&format!("{}\n", own.display()))?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -1,7 +1,6 @@
 //! The options of a daemon, made from its table of settings.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use trib_service::settings::{Daemon, Default, Setting, SettingsError, Sources, Values};
 
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Which daemon's options these are, as a type.
 pub trait OfDaemon {
@@ -31,7 +31,7 @@ impl<D: OfDaemon> DaemonOptions<D> {
     pub fn settings<S: From<Values>>(&self) -> Result<Wanted<S>, Failure> {
         if self.print_config {
             let text = D::DAEMON.example_file();
-            std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+            stdout::print(&text)?;
             return Ok(Wanted::Nothing(ExitCode::SUCCESS));
         }
         let environment = |variable: &str| std::env::var_os(variable).map(|text| text.to_string_lossy().into_owned());

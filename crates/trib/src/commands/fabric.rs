@@ -1,6 +1,5 @@
 //! `trib fabric`: a whole fabric on this machine, for trying things out.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use super::lab::failure;
 use super::shell::quoted;
 use crate::failure::Failure;
 use crate::log;
+use crate::stdout;
 
 /// Start or stop a whole fabric on this machine
 ///
@@ -111,7 +111,7 @@ impl Up {
         let lab = Lab::up(&launch).map_err(failure)?;
         info!("fabric {:?} is up: {}", name.as_str(), lab.daemon_names().collect::<Vec<_>>().join(", "));
         let line = format!("export TRIB_MANAGER={}\n", quoted(lab.manager()));
-        std::io::stdout().write_all(line.as_bytes()).map_err(Failure::environment)?;
+        stdout::print(&line)?;
         Ok(ExitCode::SUCCESS)
     }
 }

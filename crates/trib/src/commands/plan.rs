@@ -11,8 +11,9 @@ use trib_topology::hostlist;
 use trib_topology::predict::{Fit, Forecast, Model, STRIPES_MAX, Stop, TreeReport, Way, fit, forecast};
 
 use super::bench::bytes;
-use super::topology::{Source, print};
+use super::topology::Source;
 use crate::failure::Failure;
+use crate::stdout;
 use crate::table::Table;
 
 /// Plan a job on a fabric and predict its allreduces
@@ -66,10 +67,10 @@ impl Arguments {
         };
         let fit = fit(&graph, &hosts, stripes).map_err(Failure::operation)?;
         if self.json {
-            print(&format!("{:#}\n", value(&trees, &forecast, &self.sizes, stripes, fit)))?;
+            stdout::print(&format!("{:#}\n", value(&trees, &forecast, &self.sizes, stripes, fit)))?;
         } else {
             let head = format!("Fabric {}: {} of {} hosts\n", graph.name(), hosts.len(), graph.hosts().count());
-            print(&(head + &drawn(&trees) + &times(&forecast, &self.sizes) + &fitting(stripes, fit)))?;
+            stdout::print(&(head + &drawn(&trees) + &times(&forecast, &self.sizes) + &fitting(stripes, fit)))?;
         }
         Ok(ExitCode::SUCCESS)
     }

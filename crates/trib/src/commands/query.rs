@@ -1,6 +1,5 @@
 //! What the subcommands share that ask the manager one question and print its answer.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use trib_wire::control::request::Request;
 
 use super::manager_option::ManagerOption;
 use crate::failure::Failure;
+use crate::stdout;
 
 /// How the manager is asked, and how its answer is printed.
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ impl Query {
             true => serde_json::to_string_pretty(answer).expect("an answer has string keys only") + "\n",
             false => text(),
         };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        stdout::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

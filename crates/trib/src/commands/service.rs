@@ -1,7 +1,6 @@
 //! `trib service`: the daemons as services of systemd.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +9,7 @@ use trib_service::settings::Daemon;
 use trib_service::unit::{Done, Place, Service};
 
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Install or remove the daemons as services of systemd
 ///
@@ -155,7 +155,7 @@ fn told(done: &[Done]) -> String {
 }
 
 fn print(text: &str) -> Result<ExitCode, Failure> {
-    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+    stdout::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

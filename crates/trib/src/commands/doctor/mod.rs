@@ -7,7 +7,6 @@ mod check;
 mod fabric;
 mod trial;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use self::check::Report;
 use super::manager_option::ManagerOption;
 use crate::failure::Failure;
 use crate::log;
+use crate::stdout;
 
 /// Check a set-up before a run
 ///
@@ -51,7 +51,7 @@ impl Arguments {
             trial::run(self.manager.manager, self.host, limit, &mut report);
         }
         let text = if self.json { report.json() } else { report.to_string() };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        stdout::print(&text)?;
         Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

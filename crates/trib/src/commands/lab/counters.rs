@@ -1,6 +1,5 @@
 //! `trib lab counters`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -8,6 +7,7 @@ use trib_lab::fault::Fault;
 
 use super::{Which, failure};
 use crate::failure::Failure;
+use crate::stdout;
 use crate::table::Table;
 
 /// Show what each link has carried, each way, and what faults have hit
@@ -47,7 +47,7 @@ impl Arguments {
                 faults.iter().filter_map(|(fault, affected)| Some(format!("{fault}: {} packets\n", (*affected)?)));
             table.to_string() + &faults.collect::<String>()
         };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        stdout::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,5 @@
 //! `trib lab fault`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -10,6 +9,7 @@ use trib_lab::{Direction, Lab};
 use super::counters::with_count;
 use super::{Which, failure};
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Break a link or a process on purpose, and mend it
 #[derive(Args, Debug)]
@@ -215,7 +215,7 @@ fn list(lab: &Lab, as_json: bool) -> Result<(), Failure> {
         let daemons = daemons.iter().map(|(name, state)| format!("{name}: {}\n", format!("{state:?}").to_lowercase()));
         faults.chain(daemons).collect()
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)
+    stdout::print(&text)
 }
 
 const EXAMPLES: &str = "\

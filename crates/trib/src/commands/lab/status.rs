@@ -1,7 +1,6 @@
 //! `trib lab status`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -12,6 +11,7 @@ use trib_lab::{Lab, Topology};
 
 use super::{Which, failure};
 use crate::failure::Failure;
+use crate::stdout;
 use crate::table::Table;
 
 /// Show a laboratory: its shape, links, daemons and faults
@@ -29,7 +29,7 @@ impl Arguments {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let lab = self.which.attach()?;
         let text = if self.json { json_of(&lab)? } else { text_of(&lab)? };
-        std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)?;
+        stdout::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

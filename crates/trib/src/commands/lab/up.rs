@@ -1,7 +1,6 @@
 //! `trib lab up`.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use trib_lab::{BitRate, FatTree, Lab, LabLaunch, LabName, Lifetime, Topology, de
 use super::{code_of, failure, seconds};
 use crate::commands::{own_program, shell};
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Build a fat tree of hosts and switches, start manager and nodes in it
 ///
@@ -109,7 +109,7 @@ impl Arguments {
 fn print(lab: &Lab) -> Result<ExitCode, Failure> {
     let (name, manager) = (shell::quoted(lab.name().as_str()), shell::quoted(lab.manager()));
     let lines = format!("export TRIB_LAB={name}\nexport TRIB_MANAGER={manager}\n");
-    std::io::stdout().write_all(lines.as_bytes()).map_err(Failure::environment)?;
+    stdout::print(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,7 +5,6 @@ mod make;
 mod show;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use trib_topology::graph::{FabricFile, Format, Graph, LinkRate};
 use trib_topology::{Fault, TopologyError, hostlist};
 
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Show, convert or make a fabric's file
 ///
@@ -82,15 +82,10 @@ fn failure(error: TopologyError) -> Failure {
     }
 }
 
-/// To stdout.
-pub(super) fn print(text: &str) -> Result<(), Failure> {
-    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::environment)
-}
-
 /// To a file, or to stdout.
 fn put(text: &str, path: Option<&Path>) -> Result<ExitCode, Failure> {
     match path {
-        None => print(text)?,
+        None => stdout::print(text)?,
         Some(path) => fs::write(path, text)
             .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", path.display())))?,
     }

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use trib_topology::draw;
 use trib_topology::graph::Graph;
 
-use super::{Source, print, put};
+use super::{Source, put};
 use crate::failure::Failure;
+use crate::stdout;
 
 /// Show the fabric that a file describes
 ///
@@ -34,7 +35,7 @@ impl Arguments {
         if let Some(path) = &self.svg {
             put(&draw::svg(&graph), Some(path))?;
         }
-        print(&if self.json {
+        stdout::print(&if self.json {
             format!("{:#}\n", value(&graph))
         } else {
             format!("{}{}", head(&graph), draw::text(&graph))
