@@ -17,14 +17,6 @@ HEADER = 104
 CLONE_NEWNET = 0x40000000
 
 
-def setUpModule():
-    """A loopback of our own: the sniffer would record other tests' datagrams and send its forgeries to their nodes."""
-    if os.geteuid() == 0:
-        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), "a network namespace cannot be made")
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-
-
 class Sniffer(threading.Thread):
     """Records Tributary's datagrams on loopback: (source, target, payload)."""
 
@@ -78,6 +70,13 @@ class Forger:
 @unittest.skipUnless(os.geteuid() == 0, "raw sockets take root")
 class Security(unittest.TestCase):
     ARGUMENT = {"seed": 11, "iterations": 150, "counts": [3, 200, 1500], "pause": 0.02}
+
+    @classmethod
+    def setUpClass(cls):
+        """A loopback of our own: the sniffer would record other tests' datagrams and send its forgeries to their nodes."""
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "a network namespace cannot be made")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
     def counts(self, fabric):
         total = {}

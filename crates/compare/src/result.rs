@@ -323,7 +323,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::line::tests::row as worker_row;
     use crate::network::Map;
-    use crate::study::{Part, Purpose, Shape};
+    use crate::study::{Part, Shape};
     use crate::system::System;
 
     /// A study of one cell and two systems.

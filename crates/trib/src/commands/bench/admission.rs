@@ -69,12 +69,12 @@ impl Arguments {
                 "{}",
                 json!({ "ranks": ranks, "logical_nodes": nodes, "times": self.times,
                 "admission_ms": { "min": least, "median": median, "max": most } })
-            );
+            )?;
         } else {
             say!(
                 "{ranks} ranks, {nodes} logical nodes: admitted in {median:.1} ms, {least:.1} to {most:.1} of {}",
                 self.times
-            );
+            )?;
         }
         Ok(ExitCode::SUCCESS)
     }

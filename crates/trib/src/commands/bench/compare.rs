@@ -85,7 +85,7 @@ impl Arguments {
     /// Measures, and writes what came out.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         if self.list {
-            scenario::names().iter().for_each(|name| say!("{name}"));
+            scenario::names().iter().try_for_each(|name| say!("{name}"))?;
             return Ok(ExitCode::SUCCESS);
         }
         let start = Instant::now();
@@ -129,17 +129,16 @@ impl Arguments {
                 .map_err(|cause| Failure::Environment(format!("cannot write to {}: {cause}", folder.display())))?;
         }
         if self.json {
-            say!("{:#}", report::json(&comparison));
-            return Ok(());
+            return say!("{:#}", report::json(&comparison));
         }
         for target in &comparison.targets {
             if let Some(met) = target.met {
                 let verdict = if met { "met   " } else { "MISSED" };
-                say!("{verdict} {}: {} (required: {})", target.what, target.measured, target.required);
+                say!("{verdict} {}: {} (required: {})", target.what, target.measured, target.required)?;
             }
         }
         for row in comparison.rows.iter().filter(|row| row.status != "ok") {
-            say!("{} {} {} {}: {}", row.scenario, row.system, row.collective, row.bytes, row.status);
+            say!("{} {} {} {}: {}", row.scenario, row.system, row.collective, row.bytes, row.status)?;
         }
         Ok(())
     }

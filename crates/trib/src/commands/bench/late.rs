@@ -35,15 +35,15 @@ pub(super) fn run(context: &Context, group: &Group, span: Duration, json: bool) 
             say!(
                 "{:#}",
                 json!({ "ranks": ranks, "waited_s": longest, "packets_per_s": packets, "cpu_percent": percent })
-            );
+            )?;
         } else {
             say!(
                 "# rank {} came {:.1} s late; of the ranks that waited, the most",
                 group.size() - 1,
                 span.as_secs_f64()
-            );
-            say!("{:>14} {:>14} {:>14}", "waited [s]", "packets/s", "CPU [%]");
-            say!("{longest:>14.2} {packets:>14.2} {percent:>14.3}");
+            )?;
+            say!("{:>14} {:>14} {:>14}", "waited [s]", "packets/s", "CPU [%]")?;
+            say!("{longest:>14.2} {packets:>14.2} {percent:>14.3}")?;
         }
     }
     Ok(())

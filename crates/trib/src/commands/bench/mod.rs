@@ -5,12 +5,11 @@
 //! comes late), `kernels` (the sums alone, next to the speed of memory), `compare` (with peers), `worker`
 //! and `pingpong` (what the comparison runs), `jobs` and `admission` (what the manager and its nodes can take).
 
-/// `println!`, except that a reader who has seen enough (`| head`) is no error.
+/// A line for [`crate::stdout::print`].
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        crate::stdout::print(&format!("{}\n", format_args!($($text)*)))
+    };
 }
 
 mod admission;
@@ -194,15 +193,14 @@ impl Collectives {
         let mut report = Report::new(context, self.dtype, self.op, self.json);
         let plan = Plan { iterations: self.iterations, budget: self.budget };
         for collective in self.collectives() {
-            report.begin(collective);
+            report.begin(collective)?;
             for size in self.sizes(collective) {
                 let work = work::Work::new(collective, self.dtype, self.op, size, world.rank(), world.size());
                 let row = measure::measure(context, world, work, &plan)?;
-                report.row(row);
+                report.row(row)?;
             }
         }
-        report.end();
-        Ok(())
+        report.end()
     }
 
     fn collectives(&self) -> Vec<Collective> {

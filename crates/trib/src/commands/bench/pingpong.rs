@@ -47,7 +47,7 @@ impl Arguments {
                 for cell in &self.cells {
                     let row = self.measure(&mut stream, cell).map_err(|cause| lost(at, &cause))?;
                     let line = serde_json::to_string(&row).map_err(Failure::operation)?;
-                    say!("{line}");
+                    say!("{line}")?;
                 }
             }
             (None, None) => return Err(Failure::Usage("say --listen or --connect".into())),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use trib_client::{Collective, Context, DataType, ReduceOp};
 
 use super::measure::Row;
+use crate::failure::Failure;
 
 /// The report of one run.
 pub(super) struct Report {
@@ -21,16 +22,16 @@ impl Report {
     }
 
     /// The head of a table.
-    pub(super) fn begin(&self, collective: Collective) {
+    pub(super) fn begin(&self, collective: Collective) -> Result<(), Failure> {
         if !self.writes || self.json.is_some() {
-            return;
+            return Ok(());
         }
         let kind = match collective {
             Collective::Barrier => String::new(),
             Collective::Bcast | Collective::Allgather => ", bytes".to_owned(),
             _ => format!(", {} {}", self.dtype, self.op),
         };
-        say!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks);
+        say!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks)?;
         say!(
             "{:>10} {:>12} {:>12} {:>12} {:>12} {:>10} {:>5} {:>10}",
             "size [B]",
@@ -41,13 +42,13 @@ impl Report {
             "MB/s",
             "path",
             "iterations"
-        );
+        )
     }
 
     /// One size.
-    pub(super) fn row(&mut self, row: Row) {
+    pub(super) fn row(&mut self, row: Row) -> Result<(), Failure> {
         if !self.writes {
-            return;
+            return Ok(());
         }
         let path = if row.streamed { "sat" } else { "llt" };
         match &mut self.json {
@@ -72,17 +73,19 @@ impl Report {
                 row.max,
                 row.bandwidth(),
                 row.iterations
-            ),
+            )?,
         }
+        Ok(())
     }
 
     /// The end.
-    pub(super) fn end(self) {
+    pub(super) fn end(self) -> Result<(), Failure> {
         let Report { writes, ranks, dtype, op, json } = self;
         if let Some(rows) = json
             && writes
         {
-            say!("{:#}", json!({ "ranks": ranks, "dtype": dtype.to_string(), "op": op.name(), "rows": rows }));
+            say!("{:#}", json!({ "ranks": ranks, "dtype": dtype.to_string(), "op": op.name(), "rows": rows }))?;
         }
+        Ok(())
     }
 }

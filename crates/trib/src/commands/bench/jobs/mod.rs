@@ -91,7 +91,7 @@ impl Arguments {
             }
         });
         let took = start.elapsed();
-        say!("{}", if self.json { all.json(took) } else { all.text(took) });
+        say!("{}", if self.json { all.json(took) } else { all.text(took) })?;
         for failure in all.failures() {
             eprintln!("{failure}");
         }

@@ -1,6 +1,6 @@
 //! The gate before and after the operations of a cell.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 
 use trib_client::Group;
 
@@ -22,10 +22,7 @@ impl Gate {
         }
         if self.speaks {
             let mut line = String::new();
-            let mut output = std::io::stdout();
-            writeln!(output, "{{\"event\":\"{event}\"}}")
-                .and_then(|()| output.flush())
-                .map_err(Failure::environment)?;
+            say!("{{\"event\":\"{event}\"}}")?;
             if std::io::stdin().lock().read_line(&mut line).map_err(Failure::environment)? == 0 {
                 return Err(Failure::Environment("--gate: stdin ended, so nobody opens the gate".into()));
             }

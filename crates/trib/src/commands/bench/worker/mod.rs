@@ -64,7 +64,7 @@ impl Arguments {
             wrong += row.wrong;
             if context.rank() == 0 {
                 let line = serde_json::to_string(&row).map_err(Failure::operation)?;
-                say!("{line}");
+                say!("{line}")?;
             }
         }
         groups.into_iter().try_for_each(trib_client::Group::free).map_err(Failure::operation)?;
