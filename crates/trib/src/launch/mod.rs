@@ -133,7 +133,7 @@ impl Running {
         self.end_with(SIGTERM);
     }
 
-    /// A second signal of the same kind means that the user has waited long enough.
+    /// A second signal, of whatever kind, means that the user has waited long enough.
     fn pass_on(&mut self, signal: i32) {
         if self.deadline.is_some() {
             return self.kill("interrupted again");
