@@ -69,11 +69,13 @@ static uint32_t read_mode(void)
 
     if (text == NULL || text[0] == '\0' || strcmp(text, "on") == 0)
         return MODE_ON;
+    if (strcmp(text, "force") == 0)
+        return MODE_FORCE;
     if (strcmp(text, "off") == 0)
         return MODE_OFF;
     if (strcmp(text, "report") == 0)
         return MODE_REPORT;
-    notice("TRIB_MPI='%s' is none of on, off and report; 'on' is used", text);
+    notice("TRIB_MPI='%s' is none of on, force, report and off; 'on' is used", text);
     return MODE_ON;
 }
 

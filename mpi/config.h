@@ -11,7 +11,8 @@
 
 enum mode {
     MODE_OFF,    /* everything stays with the MPI; silent */
-    MODE_ON,     /* through the tree wherever it can do the operation */
+    MODE_ON,     /* through the tree where that is worth while */
+    MODE_FORCE,  /* through the tree wherever it can do the operation */
     MODE_REPORT, /* nothing goes through the tree; the report counts what would have */
 };
 

@@ -96,7 +96,7 @@ void job_join(void)
     if (job.context != NULL) {
         progress_start_helper();
         group_create(MPI_COMM_WORLD);
-    } else if (job.rank == 0 && job.config.mode == MODE_ON) {
+    } else if (job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT) {
         notice("the collectives of this program stay with the MPI: %s", job.refusal);
     }
 }

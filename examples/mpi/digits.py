@@ -30,7 +30,8 @@ EXAMPLES = """\
 examples:
   mpirun -np 8 --oversubscribe python3 examples/mpi/digits.py
   mpirun -np 8 --oversubscribe python3 examples/mpi/digits.py --epochs 40 --json result.json
-  mpirun -np 8 --oversubscribe -x TRIB_MANAGER -x LD_PRELOAD=$PREFIX/lib/libtrib_mpi.so python3 examples/mpi/digits.py
+  mpirun -np 8 --oversubscribe -x TRIB_MANAGER -x TRIB_MPI=force -x LD_PRELOAD=$PREFIX/lib/libtrib_mpi.so \\
+      python3 examples/mpi/digits.py
 """
 
 PIXELS, CLASSES = 64, 10

@@ -30,6 +30,7 @@ class Mpi:
         self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
         self.report_file = pathlib.Path(self.folder.name) / "report.json"
         pass_on = {"TRIB_MANAGER": fabric.manager if fabric else "", "TRIB_MPI_REPORT_FILE": str(self.report_file)}
+        pass_on["TRIB_MPI"] = "force"  # all ranks are on one machine
         pass_on.update(env or {})
         if interposed:
             pass_on["LD_PRELOAD"] = str(BUILD / "libtrib_mpi.so")

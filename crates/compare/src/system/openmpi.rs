@@ -43,6 +43,8 @@ pub(super) fn interposed(
 ) -> Result<Command, String> {
     let mut mpi = mpi_job(system, programs, job, tuned());
     mpi.environment.push(("LD_PRELOAD".to_owned(), programs.interposer.display().to_string()));
+    // What is measured is the tree, also where a prediction would leave the operation to the MPI.
+    mpi.environment.push(("TRIB_MPI".to_owned(), "force".to_owned()));
     mpi.environment.push(("TRIB_MANAGER".to_owned(), network.manager()));
     network.mpirun(&mpi)
 }
