@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MPI side of the comparison: measures one list of cells, the same way as the native worker (`trib bench worker`) and
- * gloo.py, and prints one line of JSON per cell. Linked with any MPI; Tributary's interposer is preloaded under it.
+ * The MPI side of the comparison: measures one list of cells, the same way as the native worker
+ * (`trib bench worker`) and gloo.py, and prints one line of JSON per cell. Linked with any MPI;
+ * Tributary's interposer is preloaded under it.
  *
  * sustained  operations back to back, no barrier between; the slowest rank's time counts
  * single     a pause that refills every idle token bucket, a barrier, one operation; the slowest rank counts, every time
@@ -67,7 +68,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The gate: rank 0 says where it is, and goes on when whoever reads it has looked at the counters of the fabric. */
+/* The gate: rank 0 says where it is, and goes on when whoever reads it has looked at the counters
+   of the fabric. */
 static void gate(const struct options *options, int rank, const char *event)
 {
     char line[16];
@@ -92,7 +94,8 @@ static double slowest_of(struct work *work, long operations)
     return over_ranks((now() - start) / (double)operations, MPI_MAX);
 }
 
-/* How often: the budget over the time of a warm-up operation; of a batch, where one alone is too short to tell. */
+/* How often: the budget over the time of a warm-up operation; of a batch, where one alone is too
+   short to tell. */
 static long choose(const struct options *options, const struct cell *cell, struct work *work)
 {
     if (cell->iterations > 0)
@@ -107,8 +110,8 @@ static long choose(const struct options *options, const struct cell *cell, struc
     return fit < MOST_ITERATIONS ? (long)fit : MOST_ITERATIONS;
 }
 
-/* The times of the calls. Sustained, a call's time is between two completions on one rank: median over the ranks' own,
- * tail of the worst rank. Single, a call is as long as its slowest rank. */
+/* The times of the calls. Sustained, a call's time is between two completions on one rank: median
+ * over the ranks' own, tail of the worst rank. Single, a call is as long as its slowest rank. */
 static void summarize(struct outcome *outcome, double *times, long count, enum mode mode, int ranks)
 {
     if (mode == SINGLE)

@@ -58,7 +58,8 @@ void work_free(struct work *work)
         free(work->output[at]);
 }
 
-/* A broadcast has one buffer: the root's input of the round is that buffer, the others receive into their output. */
+/* A broadcast has one buffer: the root's input of the round is that buffer, the others receive into
+   their output. */
 static float *broadcast_buffer(const struct work *work, long iteration, int at)
 {
     return work->rank == 0 ? work->input[iteration % 2] : work->output[at];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The operation of one cell: its buffers, and what must come out. Two inputs are used in turn, so that a result left over
- * from the operation before is a wrong one.
+ * The operation of one cell: its buffers, and what must come out. Two inputs are used in turn, so
+ * that a result left over from the operation before is a wrong one.
  */
 #ifndef WORK_H
 #define WORK_H

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As MVAPICH uses the interface: loaded with dlopen, each function looked up by name, with a default configuration of its own of the
- * library's name; specs from malloc of which half is never set; barrier and sums, everything else made of sums; a private copy of the
- * input that is freed as soon as a post returns; everything unloaded at the end. One process of each host makes groups there, and its
- * callbacks work over all processes even then: so this is its mode with one process per host.
+ * As MVAPICH uses the interface: loaded with dlopen, each function looked up by name, with a
+ * default configuration of its own of the library's name; specs from malloc of which half is never
+ * set; barrier and sums, everything else made of sums; a private copy of the input that is freed as
+ * soon as a post returns; everything unloaded at the end. One process of each host makes groups
+ * there, and its callbacks work over all processes even then: so this is its mode with one process
+ * per host.
  */
 #include <dlfcn.h>
 
@@ -203,7 +205,8 @@ static void emulated(struct sharp_coll_comm *comm)
     }
 }
 
-/* In place: the input is a copy that lives as long as the call that posts. Memory types and mode are not set. */
+/* In place: the input is a copy that lives as long as the call that posts. Memory types and mode
+   are not set. */
 static void in_place_by_request(struct sharp_coll_comm *comm)
 {
     int64_t vectors[8][512];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As NCCL's plugin for reductions in the network uses the interface: a job and a group for each of NCCL's communicators, made on one
- * thread, used by a proxy thread for all of them, closed by a third; variables of the environment set just before; every process
- * says that it is local rank 0; windows of vectors for reduce-scatter and allgather; a ring of requests of which the oldest is
+ * As NCCL's plugin for reductions in the network uses the interface: a job and a group for each of
+ * NCCL's communicators, made on one thread, used by a proxy thread for all of them, closed by a
+ * third; variables of the environment set just before; every process says that it is local rank 0;
+ * windows of vectors for reduce-scatter and allgather; a ring of requests of which the oldest is
  * asked for, and a request that was never posted.
  */
 #include <pthread.h>

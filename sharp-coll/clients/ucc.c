@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As UCC's SHARP team layer uses the interface: a context of its own for each team, out-of-band collectives that spin in UCC's progress
- * engine, which calls sharp_coll_progress in turn, specs on the stack of which only some fields are set, registrations from a
- * cache that rounds them to 16 bytes, requests that are asked for and never waited for.
+ * As UCC's SHARP team layer uses the interface: a context of its own for each team, out-of-band
+ * collectives that spin in UCC's progress engine, which calls sharp_coll_progress in turn, specs on
+ * the stack of which only some fields are set, registrations from a cache that rounds them to 16
+ * bytes, requests that are asked for and never waited for.
  */
 #include "../conformance/conformance.h"
 
@@ -117,7 +118,8 @@ static struct sharp_coll_data_desc described(struct team *team, void *start, siz
     return desc;
 }
 
-/* A task of UCC's queue: asked again and again, with a look at the queue once in a thousand times. */
+/* A task of UCC's queue: asked again and again, with a look at the queue once in a thousand
+   times. */
 static void await(struct team *team, void *request)
 {
     for (int asked = 1; sharp_coll_req_test(request) == 0; asked++)
@@ -190,7 +192,8 @@ static void scattered(struct team *team)
     free(to);
 }
 
-/* In place: the own block lies where it belongs. Type and lengths are of bytes, the size is not set. */
+/* In place: the own block lies where it belongs. Type and lengths are of bytes, the size is not
+   set. */
 static void gathered(struct team *team)
 {
     enum { BLOCK = 999 };
@@ -262,7 +265,8 @@ static void every_type_of_call(struct team *team)
     barrier_before_message(team);
 }
 
-/* Two teams at once, the second with reversed ranks, and a third after them; the first one goes first. */
+/* Two teams at once, the second with reversed ranks, and a third after them; the first one goes
+   first. */
 static void ucc(void)
 {
     struct team teams[3];

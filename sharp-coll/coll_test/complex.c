@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product of all that can be chosen is too large: for every type and operator the rest is drawn by a number that all ranks
- * count alike.
+ * The product of all that can be chosen is too large: for every type and operator the rest is drawn
+ * by a number that all ranks count alike.
  */
 #include "modes.h"
 
@@ -75,7 +75,8 @@ static void run_with(struct sweep *sweep, struct trial *trial, size_t count)
     trial_run(sweep->layer, sweep->group, trial, sweep->tally);
 }
 
-/* One of the sizes, and one that is no power of two; of pairs, which come with every tag, the second. */
+/* One of the sizes, and one that is no power of two; of pairs, which come with every tag, the
+   second. */
 static void some_sizes(struct sweep *sweep, const struct element *element, const struct element *tag, enum sharp_reduce_op op)
 {
     unsigned sizes = 0;

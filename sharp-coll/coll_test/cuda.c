@@ -4,7 +4,8 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-/* The driver's interface: results and devices are ints, contexts are pointers, addresses of a GPU are numbers. */
+/* The driver's interface: results and devices are ints, contexts are pointers, addresses of a GPU
+   are numbers. */
 static int (*init)(unsigned);
 static int (*device_count)(int *);
 static int (*device_get)(int *, int);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of a GPU, through the driver that is there at run time: nothing of CUDA is needed to build this program.
+ * Memory of a GPU, through the driver that is there at run time: nothing of CUDA is needed to build
+ * this program.
  */
 #ifndef COLL_TEST_CUDA_H
 #define COLL_TEST_CUDA_H

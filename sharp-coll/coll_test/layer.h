@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What collectives go through: libsharp_coll, or the MPI itself to compare with. A call that fails ends all ranks with
- * the reason, because the others wait for this one.
+ * What collectives go through: libsharp_coll, or the MPI itself to compare with. A call that fails
+ * ends all ranks with the reason, because the others wait for this one.
  */
 #ifndef COLL_TEST_LAYER_H
 #define COLL_TEST_LAYER_H
@@ -20,7 +20,8 @@ struct abilities {
 
 struct layer {
     const char *name;
-    /* A job of all ranks of the communicator. Says why there is none; the answer is the same at all of them. */
+    /* A job of all ranks of the communicator. Says why there is none; the answer is the same at all
+       of them. */
     bool (*join)(const struct options *options, MPI_Comm comm, int local_rank);
     void (*leave)(void);
     struct abilities (*abilities)(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sharp_coll_test - the collectives of libsharp_coll under MPI: whether they are right, and how fast.
+ * sharp_coll_test - the collectives of libsharp_coll under MPI: whether they are right, and how
+ * fast.
  *
  *   main -> options, usage      what is asked for
  *        -> group               which ranks do it

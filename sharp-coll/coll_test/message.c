@@ -20,7 +20,8 @@ static unsigned places(const struct message *message)
     return message->count > 0 ? message->count : 1;
 }
 
-/* The first pieces take a byte more where the length cannot be divided: elements are cut on purpose. */
+/* The first pieces take a byte more where the length cannot be divided: elements are cut on
+   purpose. */
 static size_t place_all(struct message *message)
 {
     size_t at = FENCE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A message in memory: one buffer, or a list of pieces with gaps between them, so that pieces in a wrong order or of a wrong length
- * are seen. Around and between lie bytes that nobody may change.
+ * A message in memory: one buffer, or a list of pieces with gaps between them, so that pieces in a
+ * wrong order or of a wrong length are seen. Around and between lie bytes that nobody may change.
  */
 #ifndef COLL_TEST_MESSAGE_H
 #define COLL_TEST_MESSAGE_H

@@ -10,13 +10,15 @@
 
 /* Every collective, type and operator once. */
 void basic_run(const struct layer *layer, const struct options *options, const struct turn *turn, struct tally *tally);
-/* With all that options offer, drawn by number; whole: with every type of tag, and long messages. */
+/* With all that options offer, drawn by number; whole: with every type of tag, and long
+   messages. */
 void complex_run(const struct layer *layer, const struct options *options, const struct turn *turn, bool whole,
                  struct tally *tally);
 /* A table of times. */
 void perf_run(const struct layer *layer, const struct options *options, const struct turn *turn);
 
-/* Calls back for every type and operator that shall be tested; with all types of tags, or the first. */
+/* Calls back for every type and operator that shall be tested; with all types of tags, or the
+   first. */
 typedef void combination_visitor(const struct element *element, const struct element *tag, enum sharp_reduce_op op, void *more);
 void each_combination(const struct layer *layer, const struct options *options, bool all_tags, combination_visitor *visit,
                       void *more);

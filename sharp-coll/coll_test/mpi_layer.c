@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Through the MPI's own collectives: what the tree is compared with, and a second opinion on the reference. It has no words for
- * floating-point numbers of 16 bits and for packed pairs, and predefined operators take no lists of pieces.
+ * Through the MPI's own collectives: what the tree is compared with, and a second opinion on the
+ * reference. It has no words for floating-point numbers of 16 bits and for packed pairs, and
+ * predefined operators take no lists of pieces.
  */
 #include <stdlib.h>
 

@@ -90,7 +90,8 @@ bool work_operation(const struct work *work, unsigned chunk, struct message *sen
         return false;
     window_overlap(len, work->rank, operation->offset, window, &start);
     size_t in_block = start - len * (size_t)work->rank;
-    /* The side of the whole vector holds the window; the other one is said to be a block, from the common part on. */
+    /* The side of the whole vector holds the window; the other one is said to be a block, from the
+       common part on. */
     struct side *whole = work->kind == KIND_ALLGATHER ? &operation->receive : &operation->send;
     struct side *own = work->kind == KIND_ALLGATHER ? &operation->send : &operation->receive;
     whole->at = operation->offset;

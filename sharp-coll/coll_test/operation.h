@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One call of a collective, as every layer understands it, and how calls are made from what shall be done.
+ * One call of a collective, as every layer understands it, and how calls are made from what shall
+ * be done.
  *
- * Reduce-scatter and allgather see one vector with a block for each rank, and may work through it in chunks: each call takes a
- * window of the vector, and its part is what the window and this rank's block have in common.
+ * Reduce-scatter and allgather see one vector with a block for each rank, and may work through it
+ * in chunks: each call takes a window of the vector, and its part is what the window and this
+ * rank's block have in common.
  */
 #ifndef COLL_TEST_OPERATION_H
 #define COLL_TEST_OPERATION_H
@@ -51,7 +53,8 @@ struct work {
 bool kind_has_blocks(enum collective_kind kind);
 bool kind_reduces(enum collective_kind kind);
 size_t work_stride(const struct work *work);
-/* Lengths of this rank's messages. In place and for a broadcast there is only the one that receives. */
+/* Lengths of this rank's messages. In place and for a broadcast there is only the one that
+   receives. */
 size_t work_send_len(const struct work *work);
 size_t work_receive_len(const struct work *work);
 bool work_has_send(const struct work *work);
@@ -60,7 +63,8 @@ size_t work_send_at(const struct work *work);
 /* The call for one chunk; false if there is none of this number. */
 bool work_operation(const struct work *work, unsigned chunk, struct message *send, struct message *receive,
                     struct operation *operation);
-/* What a window and a rank's block have in common: its start in the vector; empty if the length is 0. */
+/* What a window and a rank's block have in common: its start in the vector; empty if the length is
+   0. */
 size_t window_overlap(size_t block_len, int rank, size_t offset, size_t len, size_t *start);
 
 #endif

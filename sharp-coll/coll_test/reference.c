@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reference.h"
 
-/* So many ranks give something to a sum of floating-point numbers: 64 times 3 is exact in all of them. */
+/* So many ranks give something to a sum of floating-point numbers: 64 times 3 is exact in all of
+   them. */
 enum { RANKS_IN_SUM = 64 };
 
 static uint64_t mixed(uint64_t seed, uint64_t rank, uint64_t at)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What goes into a collective and what must come out, without asking anybody: every rank's numbers follow from its rank, so
- * each rank computes all of them and folds them one after another.
+ * What goes into a collective and what must come out, without asking anybody: every rank's numbers
+ * follow from its rank, so each rank computes all of them and folds them one after another.
  *
- * Floating-point numbers are chosen so that their results are exact whatever the order; integers overflow.
+ * Floating-point numbers are chosen so that their results are exact whatever the order; integers
+ * overflow.
  */
 #ifndef COLL_TEST_REFERENCE_H
 #define COLL_TEST_REFERENCE_H

@@ -50,7 +50,8 @@ static void must(int code, const char *what)
     end_all(EXIT_WRONG);
 }
 
-/* Of a list of devices the one that is this local rank's, wrapping around; the list is the caller's. */
+/* Of a list of devices the one that is this local rank's, wrapping around; the list is the
+   caller's. */
 static void pick_device(const char *list, int local_rank, char *device, size_t room)
 {
     int count = 1;
@@ -275,7 +276,8 @@ static void finish(void *request, bool polls)
         must(sharp_coll_req_wait(request), "sharp_coll_req_wait");
         return;
     }
-    /* Ranks that do nothing but ask take the processor from nodes on the same host: they rest now and then. */
+    /* Ranks that do nothing but ask take the processor from nodes on the same host: they rest now
+       and then. */
     for (int asked = 1; sharp_coll_req_test(request) == 0; asked++)
         if (asked % 64 == 0)
             usleep(20);

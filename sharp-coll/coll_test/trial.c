@@ -258,8 +258,9 @@ void trial_barrier(const struct layer *layer, const struct group *group, bool po
     static const struct operation barrier = {.kind = KIND_BARRIER};
     struct timespec nap = {0, LATE_MS * 1000000};
 
-    /* The second one ends after every rank's clock was read, and the late rank's nap begins after that: no right barrier is over
-     * sooner, whoever the scheduler holds up. The first one keeps the time between short, so that a wrong one shows. */
+    /* The second one ends after every rank's clock was read, and the late rank's nap begins after
+     * that: no right barrier is over sooner, whoever the scheduler holds up. The first one keeps
+     * the time between short, so that a wrong one shows. */
     MPI_Barrier(group->comm);
     double began = now_ms();
     MPI_Barrier(group->comm);

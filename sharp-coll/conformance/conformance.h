@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conformance.h - what every program of the suite is made of: tests named after the items of the checklist, run on several
- * processes of one job, forked from this one and joined by socket pairs, which also carry the out-of-band collectives.
+ * conformance.h - what every program of the suite is made of: tests named after the items of the
+ * checklist, run on several processes of one job, forked from this one and joined by socket pairs,
+ * which also carry the out-of-band collectives.
  *
  *   PROGRAM RANKS [ITEM ...]   runs its tests, or these, on so many processes; prints one line for each, "ok C19" or "FAILED C19"
  *
@@ -322,10 +323,12 @@ __attribute__((unused)) static void *fenced(size_t len)
     return start + (room - len);
 }
 
-/* Programs that load the library themselves say so before they include this: nothing here may name a function of it then. */
+/* Programs that load the library themselves say so before they include this: nothing here may name
+   a function of it then. */
 #ifndef LOADS_THE_LIBRARY
-/* A tool that translates code as it is reached takes seconds for the first job of a process, longer than a manager may wait; processes
- * that are forked afterwards inherit what is translated. So one job is made, used and left before any test. */
+/* A tool that translates code as it is reached takes seconds for the first job of a process, longer
+ * than a manager may wait; processes that are forked afterwards inherit what is translated. So one
+ * job is made, used and left before any test. */
 static void warm_up(void)
 {
     static const int counts[] = {1, 100000};

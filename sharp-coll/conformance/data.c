@@ -69,8 +69,8 @@ static uint64_t bits_of(int rank, size_t i)
         return ((const type *)vector)[i] == sum;                                                                       \
     }
 
-/* Two-byte floating point: patterns of small integers are denormals (and for binary16 up to 0x7ff equally spaced), so that sums
- * of the patterns are the patterns of the sums. */
+/* Two-byte floating point: patterns of small integers are denormals (and for binary16 up to 0x7ff
+ * equally spaced), so that sums of the patterns are the patterns of the sums. */
 static void fill_denormal(void *vector, size_t count, int rank)
 {
     for (size_t i = 0; i < count; i++)
@@ -227,7 +227,8 @@ static void c37_same_bits_everywhere(void)
     take_down(&fixture);
 }
 
-/* Pairs of any value and any tag: the value's pattern from fill, the tag a small number above zero in its own type. */
+/* Pairs of any value and any tag: the value's pattern from fill, the tag a small number above zero
+   in its own type. */
 static void put_tag(unsigned char *at, enum sharp_datatype dtype, unsigned tag)
 {
     float f32 = (float)tag;
@@ -384,7 +385,8 @@ static void c41_reduce_scatter(void)
     take_down(&fixture);
 }
 
-/* Windows of a length that divides nothing; each call holds only its window, and writes only the overlap. */
+/* Windows of a length that divides nothing; each call holds only its window, and writes only the
+   overlap. */
 static void c42_reduce_scatter_windows(void)
 {
     struct fixture fixture = set_up();
@@ -722,7 +724,8 @@ static unsigned char rare_byte(size_t i, size_t len)
     return i < 100 || (i >> 32 != (i + 100) >> 32) || i + 100 >= len ? byte_of(i) | 1 : 0;
 }
 
-/* Broadcasts one vector of more than 4 GiB, where two ranks share a machine that has the room for it. */
+/* Broadcasts one vector of more than 4 GiB, where two ranks share a machine that has the room for
+   it. */
 static void bcast_of_more_than_4_gib(struct sharp_coll_comm *comm)
 {
     size_t len = ((size_t)4 << 30) + 5000;

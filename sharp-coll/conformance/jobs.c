@@ -254,7 +254,8 @@ static void c25_one_verdict(void)
     struct sharp_coll_context *context = NULL;
     struct sharp_coll_init_spec spec = job_spec();
     spec.config.flags = SHARP_COLL_HIDE_ERRORS;
-    /* One rank cannot say where it is: its host has a name that none can have (how, depends on the library under test). */
+    /* One rank cannot say where it is: its host has a name that none can have (how, depends on the
+       library under test). */
     char name[400];
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = 0;
@@ -378,7 +379,8 @@ static void c32_capabilities(void)
     CHECK_OK(sharp_coll_finalize(context));
 }
 
-/* Every spec of this suite is full of garbage where it may be; here also the reserved words of the configuration. */
+/* Every spec of this suite is full of garbage where it may be; here also the reserved words of the
+   configuration. */
 static void c33_reserved_words(void)
 {
     for (int round = 0; round < 4; round++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collectives.h - collectives as they should be, with garbage wherever nobody may look: in every word of a spec that its collective
- * does not need, in the descriptor of a result that a rank does not get, in specs and lists once the call has returned.
+ * collectives.h - collectives as they should be, with garbage wherever nobody may look: in every
+ * word of a spec that its collective does not need, in the descriptor of a result that a rank does
+ * not get, in specs and lists once the call has returned.
  */
 #ifndef COLLECTIVES_H
 #define COLLECTIVES_H
@@ -37,7 +38,8 @@ static struct sharp_coll_data_desc one_buffer(void *start, size_t len, int len_c
     return desc;
 }
 
-/* The same memory cut anywhere, with empty pieces, and with entries behind the last one that are none. */
+/* The same memory cut anywhere, with empty pieces, and with entries behind the last one that are
+   none. */
 static struct sharp_coll_data_desc pieces_of(void *start, size_t len, struct sharp_data_iov *list)
 {
     struct sharp_coll_data_desc desc;

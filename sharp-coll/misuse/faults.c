@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults.c - collectives while something else goes: the manager, or a rank. Whoever runs this takes them away.
+ * faults.c - collectives while something else goes: the manager, or a rank. Whoever runs this takes
+ * them away.
  *
  *   PROGRAM RANKS manager      says "ready" once the job is made, waits for a byte on stdin, and goes on to the end
  *   PROGRAM RANKS killed SEED  the last rank ends by a signal while all have operations under way; SHARP_COLL_ON_ERROR decides

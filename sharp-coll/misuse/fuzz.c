@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz.c - random misuse of the API, amid collectives as they should be. Every call must end with a negative code or with right data; what
- * goes wrong here ends this process, hangs it, or is found by comparing with what the ranks gave.
+ * fuzz.c - random misuse of the API, amid collectives as they should be. Every call must end with a
+ * negative code or with right data; what goes wrong here ends this process, hangs it, or is found
+ * by comparing with what the ranks gave.
  *
  *   PROGRAM RANKS [SEED [STEPS]]
  *
@@ -87,7 +88,8 @@ static void end_all(void)
         end_one(&under_way[at]);
 }
 
-/* A collective as it should be, but for what nobody may read. Each rank chooses for itself whether it waits. */
+/* A collective as it should be, but for what nobody may read. Each rank chooses for itself whether
+   it waits. */
 static void right_collective(struct sharp_coll_comm *comm)
 {
     struct operation *place = &under_way[below(&alone, UNDER_WAY)];
@@ -278,7 +280,8 @@ static void fuzz(void)
     alarm(limit_s() + (unsigned)(steps / 10));
     together.state = seed;
     alone.state = seed + 0x100000001u * (uint64_t)(own_rank + 1);
-    /* Refusals are what this is about: nobody need read of each. Errors after posts are told by the code. */
+    /* Refusals are what this is about: nobody need read of each. Errors after posts are told by the
+       code. */
     CHECK(setenv("SHARP_COLL_LOG_LEVEL", "0", 1) == 0);
     CHECK(setenv("SHARP_COLL_ON_ERROR", "complete", 1) == 0);
     for (int j = 0; j < JOBS; j++) {

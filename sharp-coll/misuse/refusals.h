@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * refusals.h - calls with something in them that cannot be: a negative code, at once, with nothing posted and no handle written.
+ * refusals.h - calls with something in them that cannot be: a negative code, at once, with nothing
+ * posted and no handle written.
  */
 #ifndef REFUSALS_H
 #define REFUSALS_H

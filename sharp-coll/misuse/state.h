@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state.h - what a process of the fuzzer holds: jobs, groups, regions and requests that are there, and handles of those that are gone.
+ * state.h - what a process of the fuzzer holds: jobs, groups, regions and requests that are there,
+ * and handles of those that are gone.
  */
 #ifndef STATE_H
 #define STATE_H
 
 #include "vectors.h"
 
-/* Random numbers: the same ones at all ranks, for what they must agree on, and other ones at each, for what is its own business. */
+/* Random numbers: the same ones at all ranks, for what they must agree on, and other ones at each,
+   for what is its own business. */
 static struct chance together, alone;
 
 enum { JOBS = 2, GROUPS = 3, REGIONS = 8, UNDER_WAY = 24, REMEMBERED = 64 };
@@ -15,7 +17,8 @@ enum { JOBS = 2, GROUPS = 3, REGIONS = 8, UNDER_WAY = 24, REMEMBERED = 64 };
 /* Kinds of handles. */
 enum kind { CONTEXT, COMM, REQUEST, REGION, KINDS };
 
-/* Memory with an unreadable page behind it and a pattern before it, so that a byte too far on either side is seen. */
+/* Memory with an unreadable page behind it and a pattern before it, so that a byte too far on
+   either side is seen. */
 struct area {
     unsigned char *map, *start;
     size_t map_len, len;
@@ -32,7 +35,8 @@ struct operation {
     int root;
     /* Elements of a vector, or of a block; bytes where they are not computed with. */
     size_t count;
-    /* What of all blocks this call is about, and where this rank's part of it begins and how long it is. */
+    /* What of all blocks this call is about, and where this rank's part of it begins and how long
+       it is. */
     size_t from, len, own_from, own_len;
     struct area in, out;
     int is_in_place;
@@ -122,7 +126,8 @@ static void *bad_handle(enum kind kind)
     }
 }
 
-/* What a descriptor may name as a handle: nothing, a region of either job, or anything else; only whether it is null counts. */
+/* What a descriptor may name as a handle: nothing, a region of either job, or anything else; only
+   whether it is null counts. */
 static void *any_region(void)
 {
     switch (below(&alone, 4)) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * threads.c - several threads on one request, and ranks that leave under a call: whatever is returned, buffers of the library's are used by
- * one operation at a time, and what is said to be done is done.
+ * threads.c - several threads on one request, and ranks that leave under a call: whatever is
+ * returned, buffers of the library's are used by one operation at a time, and what is said to be
+ * done is done.
  *
- * Everything goes through lists of pieces or overlaps its result, so that the library has to have buffers of its own.
+ * Everything goes through lists of pieces or overlaps its result, so that the library has to have
+ * buffers of its own.
  */
 #include <pthread.h>
 
@@ -79,7 +81,8 @@ static struct fixture set_up_with_threads(void)
     return fixture;
 }
 
-/* Two waits for one request while the last rank is late: the second one is refused, and changes nothing for the first. */
+/* Two waits for one request while the last rank is late: the second one is refused, and changes
+   nothing for the first. */
 static void second_wait(void)
 {
     struct fixture fixture = set_up_with_threads();
@@ -102,7 +105,8 @@ static void second_wait(void)
     take_down(&fixture);
 }
 
-/* A request is freed under the thread that waits for it: the wait ends well, and until then nobody else gets its buffers. */
+/* A request is freed under the thread that waits for it: the wait ends well, and until then nobody
+   else gets its buffers. */
 static void freed_under_a_wait(void)
 {
     enum { OTHERS = 8 };
@@ -143,7 +147,8 @@ static void *test_until_done(void *argument)
     return NULL;
 }
 
-/* Tests and two waits at once: the request ends once, and is right for whoever hears so; its object, used again, is as new. */
+/* Tests and two waits at once: the request ends once, and is right for whoever hears so; its
+   object, used again, is as new. */
 static void tests_and_waits_together(void)
 {
     enum { ROUNDS = 3000 };
@@ -165,8 +170,8 @@ static void tests_and_waits_together(void)
     take_down(&fixture);
 }
 
-/* The last rank leaves the group under a blocking call of several parts, whose input is a copy: it fails at the others, and other
- * groups go on with right sums. */
+/* The last rank leaves the group under a blocking call of several parts, whose input is a copy: it
+ * fails at the others, and other groups go on with right sums. */
 static void left_under_a_call_of_parts(void)
 {
     enum { BLOCK = COUNT };

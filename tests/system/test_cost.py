@@ -20,11 +20,12 @@ RUNS = 5
 OPERATIONS = {4: 300, 64 << 10: 60, 1 << 20: 16, 8 << 20: 3}
 
 #: Most that one operation may cost where it costs most: on one link and direction, at one process.
-#: Wire bytes are parts of the vector, but for the vector of 4 bytes. Calls are those that do something.
+#: Wire bytes are parts of the vector, but for the vector of 4 bytes. Calls are those that do
+#: something.
 LIMITS = {
-    # A datagram each way on each link, 150 bytes with all headers. Processes send one per neighbour and way, and
-    # wake once per datagram that they take at most, which is a look, a read and a send. A tenth is for the questions of
-    # ranks whose answers a loaded machine holds up.
+    # A datagram each way on each link, 150 bytes with all headers. Processes send one per neighbour
+    # and way, and wake once per datagram that they take at most, which is a look, a read and a
+    # send. A tenth is for the questions of ranks whose answers a loaded machine holds up.
     4: {
         "wire bytes": 165, "packets": 1.1,
         "rank sends": 1.1, "leaf sends": 2.2, "spine sends": 1.1,
@@ -43,7 +44,8 @@ LIMITS = {
         "rank calls": 85, "leaf calls": 235, "spine calls": 155,
         "rank waits": 28, "leaf waits": 70, "spine waits": 50,
     },
-    # Segments have 48 KiB here; how many of them one call takes depends on who gets the processor when.
+    # Segments have 48 KiB here; how many of them one call takes depends on who gets the processor
+    # when.
     8 << 20: {
         "wire bytes": 1.011, "packets": 1300,
         "rank sends": 90, "leaf sends": 560, "spine sends": 390,

@@ -42,7 +42,8 @@ class Doctor(unittest.TestCase):
             done = lab.run(*command, "--host", "elsewhere", check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("the topology does not know", by_name(done.stdout)["trial job"]["found"])
-            # The switch carries less than the topology says, and tells nobody: what is small passes.
+            # The switch carries less than the topology says, and tells nobody: what is small
+            # passes.
             lab.run("exec", "leaf0", "--", "ip", "link", "set", "h1", "mtu", "4000")
             done = lab.run(*command, check=False)
             self.assertEqual(done.returncode, 1)

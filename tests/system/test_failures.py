@@ -107,7 +107,8 @@ context.finalize()
                 sign.touch()
                 send(pid, signal.SIGKILL)
                 if victim == "rank":
-                    # The launcher ends the others after a while; they must have had their error before that.
+                    # The launcher ends the others after a while; they must have had their error
+                    # before that.
                     output, _ = ranks.process.communicate(timeout=60)
                     self.assertIn("signal 9", output.replace("SIGKILL", "signal 9"))
                     return

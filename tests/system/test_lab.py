@@ -198,8 +198,9 @@ class Mpi(unittest.TestCase):
             said = sorted(line.split() for line in done.stdout.splitlines())
             total = str(sum(range(ranks)))
             self.assertEqual(said, [[str(r), hosts[r], hosts[r], "yes", total] for r in range(ranks)], done.stderr)
-            # What a killed launcher leaves belongs to the laboratory and goes with it: in the machine's folder for scratch it
-            # would be in the way of somebody else's host of the same name.
+            # What a killed launcher leaves belongs to the laboratory and goes with it: in the
+            # machine's folder for scratch it would be in the way of somebody else's host of the
+            # same name.
             scratch = pathlib.Path(folder) / "scratch"
             scratch.mkdir()
             words = ["--mpi", mpi, "-n", "2", "--timeout", "2", "--", "sleep", "61.5"]
@@ -213,8 +214,9 @@ class Mpi(unittest.TestCase):
     def test_open_mpi(self):
         self.hello("openmpi", "mpicc.openmpi", 4, "interleaved", ["h0", "h2", "h1", "h3"])
 
-    # MPICH with UCX waits in MPI_Finalize for ranks that have ceased to listen: with many ranks about every other time, with two
-    # seldom. The launcher ends it then, and what the ranks have said is there nevertheless.
+    # MPICH with UCX waits in MPI_Finalize for ranks that have ceased to listen: with many ranks
+    # about every other time, with two seldom. The launcher ends it then, and what the ranks have
+    # said is there nevertheless.
     def test_mpich(self):
         self.hello("mpich", "mpicc.mpich", 2, "by-leaf", ["h0", "h1"], may_hang=True)
 

@@ -102,7 +102,8 @@ class Interposer(unittest.TestCase):
         with Fabric() as fabric:
             self.good(Mpi(fabric, 4, PROGRAMS / "late_rank", "2", "5"), 60)
 
-    # Not with collectives_check: Open MPI 4.1's own sums of 8-bit integers saturate where AVX is used.
+    # Not with collectives_check: Open MPI 4.1's own sums of 8-bit integers saturate where AVX is
+    # used.
     def test_without_a_manager_the_mpi_does_it_all(self):
         for manager in ("", "tls://127.0.0.1:1?credentials=/nonexistent"):
             mpi = Mpi(None, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_MANAGER": manager, "TRIB_TIMEOUT_MS": "5000"})

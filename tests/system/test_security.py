@@ -113,7 +113,8 @@ class Security(unittest.TestCase):
                             damaged[dice.randrange(4, len(damaged))] ^= 1 << dice.randrange(8)
                             forger.send(source, target, bytes(damaged))
                             sent["damaged"] += 1
-                            # The tag is right for this frame, but it comes from nobody the job knows.
+                            # The tag is right for this frame, but it comes from nobody the job
+                            # knows.
                             stranger.sendto(payload, ("127.0.0.1", target))
                             sent["other source"] += 1
                             forged = MAGIC + payload[2:HEADER - 8] + dice.randbytes(8) + dice.randbytes(50)
@@ -139,7 +140,8 @@ class Security(unittest.TestCase):
         self.assertLess(refused, 0.6 * (sent["other source"] + sent["noise"] / 2), (grown, sent))
         for name in ("rejected_tag", "rejected_source", "rejected_malformed"):
             self.assertGreater(grown.get(name, 0), 0, grown)
-        # Payload counted as taken in is that of the calm run (authentic frames that came again are dropped whole).
+        # Payload counted as taken in is that of the calm run (authentic frames that came again are
+        # dropped whole).
         self.assertGreater(grown.get("duplicates", 0) + grown.get("stale", 0), 0, grown)
         print(f"sent {sent}; rejected by nodes {rejected}, by ranks {by_ranks}, by the kernel {refused} and {late}")
 

@@ -83,7 +83,8 @@ class Right(OnFabric):
             done = mpirun(ranks, "-m", "all", "-c", "all", "-s", "8:64", "-i", "5", "-N", "64", "--json", fabric=self.fabric)
             basic, whole, *perf = self.lines(done)
             self.assertEqual((basic["mode"], basic["ranks"], basic["wrong"]), ("basic", ranks, 0))
-            # 12 types; 4 operators for all, 6 for the 8 integer types, 2 on pairs: 120, two sizes, five reductions.
+            # 12 types; 4 operators for all, 6 for the 8 integer types, 2 on pairs: 120, two sizes,
+            # five reductions.
             self.assertGreaterEqual(basic["results"], ranks * 120 * 2 * 5)
             self.assertEqual((whole["mode"], whole["wrong"]), ("complex", 0))
             self.assertGreater(whole["results"], 5_000 * ranks)

@@ -58,7 +58,8 @@ class Faults(unittest.TestCase):
                     self.assertEqual(self.ended(errors), victim, errors)
                     with self.start(fabric, "killed", str(seed)) as program:
                         errors = program.communicate(timeout=60)[1]
-                    # Whoever heard of it before it posted what the victim lacks has errors instead of a reason to end.
+                    # Whoever heard of it before it posted what the victim lacks has errors instead
+                    # of a reason to end.
                     others = {rank: number for rank, number in self.ended(errors).items() if rank not in victim}
                     self.assertLessEqual(set(others.values()), {int(signal.SIGABRT)}, errors)
                     self.assertEqual(errors.count("SHARP_COLL_ON_ERROR=complete lets it go on"), len(others), errors)

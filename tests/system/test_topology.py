@@ -117,7 +117,8 @@ class Topology(unittest.TestCase):
                     self.assertEqual(len(two.results(60)), 4)
                 self.assertEqual(len(one.results(60)), 3)
             self.assertEqual(nodes, [["leaf0", "leaf1", "spine0"], ["leaf0", "leaf1", "spine1"]])
-            # Hosts of one leaf need no spine, and login's switch has no node: its stream goes to the spine above.
+            # Hosts of one leaf need no spine, and login's switch has no node: its stream goes to
+            # the spine above.
             for hosts, expected in [("tux2,tux3", ["leaf0"]), ("login,tux7", ["leaf1", "spine1"])]:
                 with cluster.job(hosts, {**argument, "stop": "/nonexistent", "iterations": 60}) as ranks:
                     wait_until(lambda: ranks.progress(0) > 2, 30, "operations")

@@ -37,7 +37,8 @@ impl Mode {
     }
 }
 
-/// One cell. As text `COLLECTIVE:BYTES:MODE[:ITERATIONS]`, which all programs of the comparison read.
+/// One cell. As text `COLLECTIVE:BYTES:MODE[:ITERATIONS]`, which all programs of the comparison
+/// read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cell {
     /// The collective.

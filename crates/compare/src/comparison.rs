@@ -15,8 +15,8 @@ use crate::targets::targets;
 /// Makes a fabric of a shape; it is taken down when it is dropped.
 pub type Up<'a> = dyn FnMut(Shape) -> Result<Box<dyn Network>, String> + 'a;
 
-/// Measures what is wished for. Fails only if the wishes make no sense, or a fabric cannot be made; whatever a system does
-/// becomes a row.
+/// Measures what is wished for. Fails only if the wishes make no sense, or a fabric cannot be made;
+/// whatever a system does becomes a row.
 pub fn compare(
     wishes: &Wishes,
     programs: &Programs,

@@ -1,4 +1,5 @@
-//! The processes of one launch: started together, read with deadlines, and gone afterwards whatever they did.
+//! The processes of one launch: started together, read with deadlines, and gone afterwards whatever
+//! they did.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};

@@ -48,7 +48,8 @@ pub struct WorkerRow {
 }
 
 impl WorkerRow {
-    /// Time of one round, microseconds: the mean where they follow each other, the median where each stands alone.
+    /// Time of one round, microseconds: the mean where they follow each other, the median where
+    /// each stands alone.
     pub fn latency_us(&self) -> f64 {
         match self.mode {
             Mode::Sustained | Mode::Flight => self.seconds * 1e6 / self.iterations.max(1) as f64,

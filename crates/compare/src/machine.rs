@@ -32,7 +32,8 @@ impl Machine {
     }
 }
 
-/// Year-month-day of a day counted from 1970 (the usual conversion of a day number into the Gregorian calendar).
+/// Year-month-day of a day counted from 1970 (the usual conversion of a day number into the
+/// Gregorian calendar).
 fn date(days: u64) -> String {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
@@ -66,7 +67,8 @@ pub(crate) struct Ticks {
 pub(crate) struct CoreTicks {
     /// Idle or not.
     pub(crate) all: u64,
-    /// Neither idle nor waiting for a disk; what strangers stole counts, because it was not there to be used.
+    /// Neither idle nor waiting for a disk; what strangers stole counts, because it was not there
+    /// to be used.
     pub(crate) busy: u64,
     /// Network work of the kernel, outside of any process.
     pub(crate) softirq: u64,
@@ -90,7 +92,8 @@ impl Ticks {
 impl CoreTicks {
     fn read(line: &str) -> CoreTicks {
         let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first two already.
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first
+        // two already.
         let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
         let all: u64 = numbers.iter().take(8).sum();
         CoreTicks { all, busy: all - at(3) - at(4), softirq: at(6) }

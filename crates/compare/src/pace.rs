@@ -1,16 +1,19 @@
 //! How fast this machine is just now, against itself at its best.
 //!
-//! A virtual machine shares its cores with strangers: at times a core does half of what it can, and nothing in the guest
-//! says so, not even stolen time, if it is the other thread of the same physical core that is busy. What it says is fixed
-//! work that takes longer. The figures of a comparison are worth what the machine was worth while they were taken, so the
-//! comparison looks before and after every launch, waits for a steady moment as long as it has patience, and measures again
-//! what was disturbed. What decides is the fixed work alone, never the figures themselves.
+//! A virtual machine shares its cores with strangers: at times a core does half of what it can, and
+//! nothing in the guest says so, not even stolen time, if it is the other thread of the same
+//! physical core that is busy. What it says is fixed work that takes longer. The figures of a
+//! comparison are worth what the machine was worth while they were taken, so the comparison looks
+//! before and after every launch, waits for a steady moment as long as it has patience, and
+//! measures again what was disturbed. What decides is the fixed work alone, never the figures
+//! themselves.
 
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A machine that is slower than at its best by no more than this is steady: clocks alone move by a few percent.
+/// A machine that is slower than at its best by no more than this is steady: clocks alone move by a
+/// few percent.
 pub const STEADY: f64 = 1.2;
 
 /// What tells how fast the machine is, and how long to wait for better.
@@ -60,8 +63,9 @@ impl Pace {
         pace
     }
 
-    /// Before each scenario, the one of `left` that are still to come: its share of the patience, so that an unsteady hour
-    /// does not leave the last ones without. What one does not spend is there for those after it.
+    /// Before each scenario, the one of `left` that are still to come: its share of the patience,
+    /// so that an unsteady hour does not leave the last ones without. What one does not spend is
+    /// there for those after it.
     pub fn allot(&mut self, left: usize) {
         self.share = self.patience / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     }
@@ -71,8 +75,8 @@ impl Pace {
         self.share = self.share.saturating_sub(time);
     }
 
-    /// How many times longer than at its best the slowest core takes for its work, all cores at work together; 1 is as fast
-    /// as it was ever seen.
+    /// How many times longer than at its best the slowest core takes for its work, all cores at
+    /// work together; 1 is as fast as it was ever seen.
     pub fn slowdown(&mut self) -> f64 {
         let times: Vec<Times> = std::thread::scope(|scope| {
             let all: Vec<_> = self.cores.iter().map(|core| scope.spawn(|| work_on(*core))).collect();
@@ -83,8 +87,8 @@ impl Pace {
         longest.as_secs_f64() / self.best.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Measures when the machine is steady, and again when it turns out that it was not; keeps the steadiest attempt. Returns
-    /// the slow-down around it.
+    /// Measures when the machine is steady, and again when it turns out that it was not; keeps the
+    /// steadiest attempt. Returns the slow-down around it.
     pub fn steadily<T>(&mut self, mut measure: impl FnMut() -> (T, Again)) -> (T, f64) {
         let mut kept = self.attempt(&mut measure);
         let mut attempts = 1;
@@ -112,7 +116,8 @@ impl Pace {
         Attempt { value, again, slowdown: before.max(self.slowdown()), cost }
     }
 
-    /// Waits until the machine is steady, as long as its share lasts but not for ever at one place; the slow-down at the end.
+    /// Waits until the machine is steady, as long as its share lasts but not for ever at one place;
+    /// the slow-down at the end.
     fn wait(&mut self) -> f64 {
         let start = Instant::now();
         let most = self.share.min(WAIT_MOST);
@@ -161,7 +166,8 @@ fn work_on(core: usize) -> Times {
     Times { mean: start.elapsed() / PIECES, shortest }
 }
 
-/// Pieces of work of one look, some 200 us each: long enough to meet what comes and goes within milliseconds.
+/// Pieces of work of one look, some 200 us each: long enough to meet what comes and goes within
+/// milliseconds.
 const PIECES: u32 = 50;
 /// Multiplications of one piece.
 const STEPS: u32 = 100_000;
@@ -208,7 +214,8 @@ mod tests {
             times += 1;
             ((), Again::Allowed)
         });
-        // The first wait spends all of the patience, so that only attempts which cost next to nothing could follow.
+        // The first wait spends all of the patience, so that only attempts which cost next to
+        // nothing could follow.
         assert!((1..=ATTEMPTS).contains(&times), "{times}");
         assert!(pace.spent.waited >= Duration::from_millis(500), "{:?}", pace.spent);
         let mut steady = Pace { steady: f64::INFINITY, ..Pace::new(Duration::from_secs(60)) };
@@ -228,7 +235,8 @@ mod tests {
         assert_eq!(pace.share, Duration::from_millis(300));
         pace.steadily(|| ((), Again::Allowed));
         let waited = pace.spent.waited;
-        // Far below what all of the patience would have waited for, however long the last look took.
+        // Far below what all of the patience would have waited for, however long the last look
+        // took.
         assert!(waited >= Duration::from_millis(300) && waited < WAIT_MOST / 2, "{waited:?}");
         assert_eq!((pace.share, pace.patience), (Duration::ZERO, patience - waited));
         pace.allot(1);

@@ -69,8 +69,8 @@ pub struct ResultRow {
     pub call_median_us: Option<f64>,
     /// 99th percentile of the single calls' times, microseconds.
     pub call_p99_us: Option<f64>,
-    /// Processor time of all ranks, and of manager and nodes where they are ours, per operation, microseconds. Of ours, only
-    /// where nodes are looked at.
+    /// Processor time of all ranks, and of manager and nodes where they are ours, per operation,
+    /// microseconds. Of ours, only where nodes are looked at.
     pub cpu_us: Option<f64>,
     /// Context switches of the same processes per operation.
     pub context_switches: Option<f64>,
@@ -88,7 +88,8 @@ pub struct ResultRow {
     /// Share of the time that the busiest core of the machine was at work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busiest_core: Option<f64>,
-    /// Bytes on the busiest host link and trunk per vector byte: `host_up`, `host_down`, `trunk_up`, `trunk_down`.
+    /// Bytes on the busiest host link and trunk per vector byte: `host_up`, `host_down`,
+    /// `trunk_up`, `trunk_down`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire_bytes_per_byte: BTreeMap<String, f64>,
     /// Packets on the busiest host link per operation: `host_up`, `host_down`.
@@ -139,8 +140,8 @@ impl ResultRow {
         }
     }
 
-    /// This row's figure over another's: median of the ratios inside the rounds that both have. A machine that is slower
-    /// for some minutes is so for both, but not for all rounds alike.
+    /// This row's figure over another's: median of the ratios inside the rounds that both have. A
+    /// machine that is slower for some minutes is so for both, but not for all rounds alike.
     pub fn over(&self, other: &ResultRow, figure: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
         let ratio = |own: &Round| {
             let same = other.each_round.iter().find(|round| round.number == own.number)?;
@@ -254,8 +255,8 @@ fn round(system: &str, one: &Measurement) -> Option<Round> {
     })
 }
 
-/// Processor time per operation. Ranks count their own over the timed operations, nodes are read at the gates: one
-/// operation more.
+/// Processor time per operation. Ranks count their own over the timed operations, nodes are read at
+/// the gates: one operation more.
 fn cpu_us(system: &str, (worker, seen): &Measured) -> Option<f64> {
     let nodes = match seen {
         Some(seen) => daemons(system, seen) / worker.operations as f64,
@@ -353,7 +354,8 @@ pub(crate) mod tests {
             let outcome = Outcome::Row(Box::new((worker_row("allreduce", 1 << 20, us), None)));
             Measurement { round, ..measured(system, cell, outcome) }
         };
-        // The machine is twice as slow in the second round, and three times in one that only one of them has.
+        // The machine is twice as slow in the second round, and three times in one that only one of
+        // them has.
         let measurements = [
             one("tributary", 0, 10.0),
             one("gloo", 0, 20.0),

@@ -25,10 +25,11 @@ pub struct Shape {
     pub rate_mbit: u32,
     /// Links of a host, each to switches of its own.
     pub rails: u8,
-    /// Rate of a leaf's trunk in host links; none: as many as the leaf has hosts, which blocks nothing.
+    /// Rate of a leaf's trunk in host links; none: as many as the leaf has hosts, which blocks
+    /// nothing.
     pub uplink: Option<u16>,
-    /// Whether each host and switch keeps to one core. Not where hosts are very many: there the scheduler shares the cores
-    /// out better.
+    /// Whether each host and switch keeps to one core. Not where hosts are very many: there the
+    /// scheduler shares the cores out better.
     pub pinned: bool,
 }
 
@@ -58,8 +59,9 @@ pub struct Study {
     pub parts: Vec<Part>,
     /// Whether links and nodes are looked at around every cell.
     pub observes: bool,
-    /// Whether each system has one launch more, in which its system calls are counted and nothing else: counting costs the
-    /// processes that are counted, and so it must not go on while they are timed.
+    /// Whether each system has one launch more, in which its system calls are counted and nothing
+    /// else: counting costs the processes that are counted, and so it must not go on while they are
+    /// timed.
     pub counts_calls: bool,
     /// Time for the timed operations of one cell.
     pub budget: Duration,
@@ -113,7 +115,8 @@ pub struct Limits {
     pub start: Duration,
     /// From one cell's end to the next one's, on top of its time budget.
     pub cell: Duration,
-    /// Of the whole comparison: for waiting until the machine is steady, and for measuring again what was disturbed.
+    /// Of the whole comparison: for waiting until the machine is steady, and for measuring again
+    /// what was disturbed.
     pub patience: Duration,
 }
 

@@ -19,7 +19,8 @@ pub struct Target {
     pub met: Option<bool>,
     /// The scenario that shows it.
     pub scenario: String,
-    /// How much slower than at its best the machine was while this scenario was measured: median over its rows.
+    /// How much slower than at its best the machine was while this scenario was measured: median
+    /// over its rows.
     pub slowdown: Option<f64>,
 }
 
@@ -140,7 +141,8 @@ impl Rows<'_> {
         target(what, &format!("<= {most} each way"), scenario, measured)
     }
 
-    /// A figure of ours over the best peer's, in the worst of the cells; the best is who has the least median.
+    /// A figure of ours over the best peer's, in the worst of the cells; the best is who has the
+    /// least median.
     fn against_peers(
         &self,
         what: &str,
@@ -208,15 +210,16 @@ impl Rows<'_> {
         costs.sort_by_key(|(children, _)| *children);
         let measured = (costs.len() > 1).then(|| {
             let each: Vec<String> = costs.iter().map(|(children, cost)| format!("{children}: {cost:.2}")).collect();
-            // Flat: a byte costs with the most children no more than with the fewest, with a tenth for noise.
+            // Flat: a byte costs with the most children no more than with the fewest, with a tenth
+            // for noise.
             (format!("{} ns", each.join(", ")), costs[costs.len() - 1].1 <= costs[0].1 * 1.1)
         });
         target("CPU of a leaf per byte moved, by children", "flat from 2 to 32", "children", measured)
     }
 }
 
-/// Vector bytes that the only leaf of a job moves per byte of vector: from and to each child. It is the root of the job's
-/// tree, so its trunk carries nothing (as the trunk's counters show).
+/// Vector bytes that the only leaf of a job moves per byte of vector: from and to each child. It is
+/// the root of the job's tree, so its trunk carries nothing (as the trunk's counters show).
 pub(crate) fn moved(children: u16) -> f64 {
     2.0 * f64::from(children)
 }

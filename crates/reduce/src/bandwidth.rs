@@ -1,10 +1,11 @@
 //! How fast the kernels are, next to how fast this memory is.
 //!
-//! Each cell folds two sources into a first vector: per element of the result three are read and one is
-//! written. A copy, measured the same way, reads one and writes one; a read reads one. Rates count these
-//! bytes as the program sees them, not the lines that a cache fetches before it overwrites them. The
-//! vectors lie in cache or far beyond it, where every round takes the next window of large vectors.
-//! A rate is the best of the rounds: other work on the machine can only slow a round down.
+//! Each cell folds two sources into a first vector: per element of the result three are read and
+//! one is written. A copy, measured the same way, reads one and writes one; a read reads one. Rates
+//! count these bytes as the program sees them, not the lines that a cache fetches before it
+//! overwrites them. The vectors lie in cache or far beyond it, where every round takes the next
+//! window of large vectors. A rate is the best of the rounds: other work on the machine can only
+//! slow a round down.
 
 use std::fmt;
 use std::hint::black_box;
@@ -86,7 +87,8 @@ pub struct Options {
     pub paths: Vec<Path>,
     /// Types of elements.
     pub types: Vec<DataType>,
-    /// Bytes of each of the three large vectors, at least a window of 2 MiB, best beyond the last cache.
+    /// Bytes of each of the three large vectors, at least a window of 2 MiB, best beyond the last
+    /// cache.
     pub memory_bytes: usize,
 }
 
@@ -155,8 +157,9 @@ impl Vectors {
         Vectors { large: [1, 2, 3].map(|value| vec![value; bytes]), next: 0, element: 1, contents: None }
     }
 
-    /// Numbers are ones: under no operator do they ever become denormals, which are slow and not what is measured. Pairs are
-    /// any bits, the values numbers: nobody can foresee which of two wins.
+    /// Numbers are ones: under no operator do they ever become denormals, which are slow and not
+    /// what is measured. Pairs are any bits, the values numbers: nobody can foresee which of two
+    /// wins.
     fn fill(&mut self, dtype: DataType) {
         self.element = dtype.size();
         let contents = dtype.index().map_or(Contents::Ones(dtype.value()), |_| Contents::Mixed);
@@ -173,7 +176,8 @@ impl Vectors {
         }
     }
 
-    /// The next window of each vector: always the same bytes in cache, those unused for longest in memory.
+    /// The next window of each vector: always the same bytes in cache, those unused for longest in
+    /// memory.
     fn window(&mut self, residence: Residence) -> [&mut [u8]; 3] {
         let range = match residence {
             Residence::Cache => 0..CACHE_BYTES - CACHE_BYTES % self.element,
@@ -197,7 +201,8 @@ fn one(scalar: Scalar) -> Vec<u8> {
     }
 }
 
-/// A window of bits without a pattern (xorshift), but for one in each byte that is never set: wherever a float begins, it is a number.
+/// A window of bits without a pattern (xorshift), but for one in each byte that is never set:
+/// wherever a float begins, it is a number.
 fn mixed() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {
@@ -225,7 +230,8 @@ fn best_rate(
     let mut best = Duration::MAX;
     let mut bytes = 0;
     let mut rounds = 0;
-    // The first rounds fetch what the caches lacked, so a budget of nothing still gives a sensible rate.
+    // The first rounds fetch what the caches lacked, so a budget of nothing still gives a sensible
+    // rate.
     while rounds < 3 || start.elapsed() < time {
         let round = Instant::now();
         bytes = 0;

@@ -10,19 +10,21 @@ use crate::table;
 
 /// Folds `rest` into `first` from the left: `first = (((first op rest[0]) op rest[1]) ...)`.
 ///
-/// All slices have one length in bytes, a whole number of little-endian elements, at any alignment. The
-/// result depends on these arguments alone; the crate's documentation says which bits it is. Nothing is
-/// allocated. One pass over memory: every source is read once, `first` read and written once.
+/// All slices have one length in bytes, a whole number of little-endian elements, at any alignment.
+/// The result depends on these arguments alone; the crate's documentation says which bits it is.
+/// Nothing is allocated. One pass over memory: every source is read once, `first` read and written
+/// once.
 ///
 /// # Errors
 ///
-/// [`FoldError`] when the operator is not defined for the type, or a length does not fit. `first` is
-/// untouched then.
+/// [`FoldError`] when the operator is not defined for the type, or a length does not fit. `first`
+/// is untouched then.
 pub fn fold_into(dtype: DataType, op: ReduceOp, first: &mut [u8], rest: &[&[u8]]) -> Result<(), FoldError> {
     fold_into_on(Path::best(), dtype, op, first, rest)
 }
 
-/// [`fold_into`] with the instructions of one path, for tests and measurements: all give the same bits.
+/// [`fold_into`] with the instructions of one path, for tests and measurements: all give the same
+/// bits.
 ///
 /// # Errors
 ///

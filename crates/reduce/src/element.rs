@@ -137,8 +137,8 @@ pub(crate) struct Unaligned<E>(pub(crate) E);
 #[inline(always)]
 pub(crate) fn elements<E: Element>(bytes: &[u8]) -> &[Unaligned<E>] {
     let count = bytes.len() / size_of::<E>();
-    // SAFETY: `Unaligned<E>` is packed, so its alignment is 1 and its size that of E; `count` of them end
-    // within `bytes`; any bytes are valid elements (contract of Element).
+    // SAFETY: `Unaligned<E>` is packed, so its alignment is 1 and its size that of E; `count` of
+    // them end within `bytes`; any bytes are valid elements (contract of Element).
     unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), count) }
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn elements<E: Element>(bytes: &[u8]) -> &[Unaligned<E>] {
 #[inline(always)]
 pub(crate) fn elements_mut<E: Element>(bytes: &mut [u8]) -> &mut [Unaligned<E>] {
     let count = bytes.len() / size_of::<E>();
-    // SAFETY: as in `elements`, and the exclusive borrow of `bytes` passes to the result; elements have no
-    // padding, so writing them leaves initialised bytes.
+    // SAFETY: as in `elements`, and the exclusive borrow of `bytes` passes to the result; elements
+    // have no padding, so writing them leaves initialised bytes.
     unsafe { core::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), count) }
 }

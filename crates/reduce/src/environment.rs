@@ -1,8 +1,9 @@
 //! The floating-point environment of the calling thread, made the standard one for a fold.
 //!
-//! Folds also run inside applications: in a rank that hosts a node, under a compiler option that flushes
-//! denormals to zero, a changed rounding mode or trapping exceptions. Each of these would give other bits
-//! than the nodes next door, or a signal. Entering costs a few cycles where nothing is to be changed.
+//! Folds also run inside applications: in a rank that hosts a node, under a compiler option that
+//! flushes denormals to zero, a changed rounding mode or trapping exceptions. Each of these would
+//! give other bits than the nodes next door, or a signal. Entering costs a few cycles where nothing
+//! is to be changed.
 
 /// While it lives, the thread rounds to nearest even, keeps denormals and traps nothing.
 pub(crate) struct Environment {
@@ -51,9 +52,9 @@ mod register {
     }
 
     pub(super) fn write(control: Control) {
-        // The language has no other way to undo what a C caller has set.
-        // SAFETY: ldmxcsr loads 4 bytes from a live u32. The value is the one Rust code assumes, or the one
-        // found on entry, so no reserved bit is set and Rust code between the two sees the standard state.
+        // The language has no other way to undo what a C caller has set. SAFETY: ldmxcsr loads 4
+        // bytes from a live u32. The value is the one Rust code assumes, or the one found on entry,
+        // so no reserved bit is set and Rust code between the two sees the standard state.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &control, options(nostack, preserves_flags)) };
     }
 }

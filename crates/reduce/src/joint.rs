@@ -1,8 +1,9 @@
 //! Pairs of two integers of one size, as one number of twice the size.
 //!
-//! With value and index in each other's place, and bits flipped so that either compares as it should, the pair that wins is the larger
-//! number: one comparison and one choice instead of three and four, in lanes that hold nothing else. Floats cannot be had so,
-//! of which zeros of both signs are equal and some are no numbers.
+//! With value and index in each other's place, and bits flipped so that either compares as it
+//! should, the pair that wins is the larger number: one comparison and one choice instead of three
+//! and four, in lanes that hold nothing else. Floats cannot be had so, of which zeros of both signs
+//! are equal and some are no numbers.
 //!
 //! ```text
 //!   as it lies    index | value      the lower address on the right
@@ -55,7 +56,8 @@ macro_rules! joint {
             fn new(order: &Order) -> Self {
                 let half = <$whole>::BITS / 2;
                 let (value, index) = ((order.value >> (64 - half)) as $whole, (order.index >> (64 - half)) as $whole);
-                // The index stands where there is no sign: its top bit is flipped for that, and all its bits for the smaller one to win.
+                // The index stands where there is no sign: its top bit is flipped for that, and all
+                // its bits for the smaller one to win.
                 let smaller = (1 << (half - 1)) - 1;
                 Larger { flip: value << half | (index ^ smaller) }
             }

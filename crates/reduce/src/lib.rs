@@ -8,26 +8,28 @@
 //!                                              element x operator
 //! ```
 //!
-//! Map: `table` (what is supported), `dispatch` (entry points and choice of the path), `simd` (kernels),
-//! `element`, `operator`, `pair` and `joint` (what they compute), `environment` (rounding mode and denormals of the
-//! calling thread), `error`, [`reference`](mod@reference) (the naive oracle), [`bandwidth`] (kernels
-//! against memory speed).
+//! Map: `table` (what is supported), `dispatch` (entry points and choice of the path), `simd`
+//! (kernels), `element`, `operator`, `pair` and `joint` (what they compute), `environment`
+//! (rounding mode and denormals of the calling thread), `error`, [`reference`](mod@reference) (the
+//! naive oracle), [`bandwidth`] (kernels against memory speed).
 //!
 //! # Same bits on every path
 //!
-//! Elements are little-endian and need no alignment. For one datatype, operator and list of vectors the
-//! result is the same bits on every machine and instruction set:
+//! Elements are little-endian and need no alignment. For one datatype, operator and list of vectors
+//! the result is the same bits on every machine and instruction set:
 //!
 //! - Integers wrap. Logical operators take 0 for false and all else for true, and give 0 or 1.
-//! - float32 and float64 are computed in their own precision, one rounding per step, to nearest even;
-//!   float16 and bfloat16 accumulate in float32 and are rounded to nearest even once, at the end.
+//! - float32 and float64 are computed in their own precision, one rounding per step, to nearest
+//!   even; float16 and bfloat16 accumulate in float32 and are rounded to nearest even once, at the
+//!   end.
 //! - Denormals are kept and rounding is to nearest, whatever the calling thread has set.
 //! - A fold whose result is not a number gives one quiet pattern: float32 `7fc00000`, float64
-//!   `7ff8000000000000`, float16 `7e00`, bfloat16 `7fc0`. Processors disagree on signs and payloads.
+//!   `7ff8000000000000`, float16 `7e00`, bfloat16 `7fc0`. Processors disagree on signs and
+//!   payloads.
 //! - `max` and `min` give "not a number" when either operand is one, and order zeros: -0 < +0.
-//! - Pairs: `maxloc` gives the largest value and the smallest index of a value that equals it, `minloc` the smallest value likewise.
-//!   Zeros are equal, the result has the one that `max` or `min` gives; a value that is not a number wins. No order of
-//!   the operands changes a bit of it.
+//! - Pairs: `maxloc` gives the largest value and the smallest index of a value that equals it,
+//!   `minloc` the smallest value likewise. Zeros are equal, the result has the one that `max` or
+//!   `min` gives; a value that is not a number wins. No order of the operands changes a bit of it.
 //! - With no source the first vector stays as it is, payloads included.
 //!
 //! Invariants: no allocation, no lock, no reading of clocks outside [`bandwidth`].

@@ -75,9 +75,9 @@ macro_rules! integer {
 integer!(u8 i8 u16 i16 u32 i32 u64 i64);
 
 // A comparison takes two equal zeros for one value and a select then depends on the order of its
-// operands. Selecting in both orders gives the two zeros, of which `and` keeps +0 and `or` keeps -0;
-// any other two numbers select the same bits twice. Where one operand is no number all bits are set: some
-// NaN, which every later step keeps and the end of the fold replaces.
+// operands. Selecting in both orders gives the two zeros, of which `and` keeps +0 and `or` keeps
+// -0; any other two numbers select the same bits twice. Where one operand is no number all bits are
+// set: some NaN, which every later step keeps and the end of the fold replaces.
 macro_rules! float {
     ($($type:ty)*) => { $(
         operators! { $type:

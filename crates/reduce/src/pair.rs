@@ -1,13 +1,15 @@
 //! Pairs of a value and its index: how they lie in a vector, and which of two wins.
 //!
-//! The fold of some pairs has the largest (or smallest) of their values, and the smallest of the indices at which a value equals it.
-//! Equal is what compares equal: both zeros; but the result has the zero that `max` (or `min`) would give. Where one value is
-//! not a number the result is none either, with the smallest index of such a value. None of this depends on the order of the
+//! The fold of some pairs has the largest (or smallest) of their values, and the smallest of the
+//! indices at which a value equals it. Equal is what compares equal: both zeros; but the result has
+//! the zero that `max` (or `min`) would give. Where one value is not a number the result is none
+//! either, with the smallest index of such a value. None of this depends on the order of the
 //! operands.
 //!
-//! Everything is integer arithmetic: a float's bits as sign and magnitude, turned into two's complement, are in its order. What a number
-//! means beyond its width, signed or not, upwards or downwards, is a bit pattern to flip before comparing. So pairs of the same
-//! widths share one kernel, and an [`Order`] says what the cell is.
+//! Everything is integer arithmetic: a float's bits as sign and magnitude, turned into two's
+//! complement, are in its order. What a number means beyond its width, signed or not, upwards or
+//! downwards, is a bit pattern to flip before comparing. So pairs of the same widths share one
+//! kernel, and an [`Order`] says what the cell is.
 
 use core::ops::{BitAnd, BitXor};
 
@@ -41,7 +43,8 @@ unsafe impl<V: Bits, I: Bits> Element for Pair<V, I> {
     }
 }
 
-/// What the cells that share a kernel differ in. Numbers stand at the top of 64 bits, so that widths do not show.
+/// What the cells that share a kernel differ in. Numbers stand at the top of 64 bits, so that
+/// widths do not show.
 #[derive(Clone, Copy)]
 pub(crate) struct Order {
     /// Flipped in values: with it the winner's is the larger one, both taken as signed.
@@ -96,8 +99,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Located<V, I, FLOAT> {
         if value & V::Lane::MAGNITUDE > self.infinity { V::Lane::LAST } else { key }
     }
 
-    /// The value of two that win together: floats differ in the sign of a zero at most, of which the larger stays, or under `minloc`
-    /// the smaller.
+    /// The value of two that win together: floats differ in the sign of a zero at most, of which
+    /// the larger stays, or under `minloc` the smaller.
     #[inline(always)]
     fn either(self, left: V::Lane, right: V::Lane) -> V::Lane {
         if FLOAT { (left ^ self.value) & (right ^ self.value) ^ self.value } else { left }
@@ -146,7 +149,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Op<Pair<V, I>> for Located<V, I, FLOAT
 
 /// A number of a pair as its bits.
 pub(crate) trait Bits: Element<Wide = Self> + Into<u64> {
-    /// What it is computed in: processors compare few short numbers at once hardly faster than long ones, but converting costs.
+    /// What it is computed in: processors compare few short numbers at once hardly faster than long
+    /// ones, but converting costs.
     type Lane: Lane;
 
     /// At the top of a lane, above zeros.

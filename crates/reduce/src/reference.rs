@@ -1,7 +1,7 @@
 //! The oracle: the same folds, element by element, with nothing clever.
 //!
-//! It shares no arithmetic with the kernels: integers are computed in 128 bits and cut, conversions of
-//! half precision come from crate `half`. Tests compare every kernel with it, bit by bit.
+//! It shares no arithmetic with the kernels: integers are computed in 128 bits and cut, conversions
+//! of half precision come from crate `half`. Tests compare every kernel with it, bit by bit.
 
 use half::{bf16, f16};
 use trib_wire::datatype::ELEMENT_MAX;

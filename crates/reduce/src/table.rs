@@ -1,4 +1,5 @@
-//! What is supported: the one list of datatype, operators and the element type they are computed on.
+//! What is supported: the one list of datatype, operators and the element type they are computed
+//! on.
 
 use trib_wire::{DataType, ReduceOp, Scalar};
 
@@ -28,7 +29,8 @@ macro_rules! cells {
     };
 }
 
-// Wrapping sums and products and logical operators do not see the sign, bitwise operators do not see the width.
+// Wrapping sums and products and logical operators do not see the sign, bitwise operators do not
+// see the width.
 cells! {
     U8   as u8   => Max Min Sum Prod LogicalAnd LogicalOr LogicalXor BitAnd BitOr BitXor;
     I8   as i8   => Max Min;

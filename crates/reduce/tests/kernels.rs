@@ -1,4 +1,5 @@
-//! Every cell of the table, on every path of this processor, against the naive reference: bit by bit.
+//! Every cell of the table, on every path of this processor, against the naive reference: bit by
+//! bit.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -16,7 +17,8 @@ struct Case {
 }
 
 impl Case {
-    /// In every other case floats of pairs are numbers: kernels fold those apart from chunks that hold something else.
+    /// In every other case floats of pairs are numbers: kernels fold those apart from chunks that
+    /// hold something else.
     fn tame(&self, dtype: DataType, mut element: Vec<u8>) -> Vec<u8> {
         if self.seed.is_multiple_of(2) && dtype.index().is_some() && dtype.value().is_float() {
             element[dtype.value().size() - 1] &= !0x40;
@@ -71,7 +73,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number, or a value that is often one of few, so that pairs meet their equals, with any index.
+    /// A number, or a value that is often one of few, so that pairs meet their equals, with any
+    /// index.
     fn element(&mut self, dtype: DataType) -> Vec<u8> {
         let Some(index) = dtype.index() else { return self.number(dtype.value()) };
         let value = dtype.value();
@@ -80,7 +83,8 @@ impl Random {
         [value, self.number(index)].concat()
     }
 
-    /// Half of the time any bits, else numbers that neither vanish nor overflow, else special values.
+    /// Half of the time any bits, else numbers that neither vanish nor overflow, else special
+    /// values.
     fn number(&mut self, dtype: Scalar) -> Vec<u8> {
         let (choice, bits) = (self.next() % 8, self.next());
         let bits = match (dtype, choice) {
@@ -96,8 +100,8 @@ impl Random {
     }
 }
 
-/// Zeros, smallest and largest denormals and normals, infinities, quiet and signalling NaN with payloads;
-/// for integers the extremes.
+/// Zeros, smallest and largest denormals and normals, infinities, quiet and signalling NaN with
+/// payloads; for integers the extremes.
 fn special(dtype: Scalar) -> [u64; 16] {
     let (fraction, exponent) = match dtype {
         Scalar::F64 => (52, 11),
@@ -238,7 +242,8 @@ fn zeros_are_ordered_and_nan_wins() {
     assert_eq!(fold(ReduceOp::Sum, f64::INFINITY, f64::NEG_INFINITY), 0x7ff8 << 48);
 }
 
-/// What the definition says of pairs, on the values where an order could show; the reference follows the same words.
+/// What the definition says of pairs, on the values where an order could show; the reference
+/// follows the same words.
 #[test]
 fn pairs_do_not_show_the_order_of_their_operands() {
     let dtype = DataType::pair(Scalar::F32, Scalar::I16).expect("an integer index");

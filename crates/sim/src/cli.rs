@@ -22,8 +22,8 @@ pub struct Command {
     pub keep_going: bool,
 }
 
-/// Runs the seeds; true if all passed. Progress goes to stderr, verdicts to stdout. `program` is how the caller is
-/// started, for the replay command of a failing seed.
+/// Runs the seeds; true if all passed. Progress goes to stderr, verdicts to stdout. `program` is
+/// how the caller is started, for the replay command of a failing seed.
 pub fn run(command: &Command, program: &str) -> bool {
     let start = Instant::now();
     let mut told = start;

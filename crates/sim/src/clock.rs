@@ -1,4 +1,5 @@
-//! Simulated time: events in the order of (time, number), so that equal times are served first come first served.
+//! Simulated time: events in the order of (time, number), so that equal times are served first come
+//! first served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -86,7 +86,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// An environment; `channels` has the links' directions (down, up) by the actor below, unused for the root.
+    /// An environment; `channels` has the links' directions (down, up) by the actor below, unused
+    /// for the root.
     pub fn new(
         tree: Tree,
         options: Options,

@@ -1,4 +1,5 @@
-//! Random logical trees: uneven depths, nodes with one child, cascades inside one process, ranks at inner nodes.
+//! Random logical trees: uneven depths, nodes with one child, cascades inside one process, ranks at
+//! inner nodes.
 
 use trib_proto::node::NodeChild;
 use trib_wire::control::job::ChildKind;
@@ -42,8 +43,8 @@ impl Tree {
         tree
     }
 
-    /// A tree with these ranks below each node of the lower level and one root above, or one node if there is
-    /// only one set.
+    /// A tree with these ranks below each node of the lower level and one root above, or one node
+    /// if there is only one set.
     pub fn regular(ranks_below: &[u32]) -> Tree {
         let total = ranks_below.iter().sum();
         let mut tree = Tree { nodes: Vec::new(), leaves: vec![(0, 0); total as usize], node_hosts: 0 };

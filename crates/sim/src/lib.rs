@@ -1,4 +1,5 @@
-//! Deterministic simulator: the protocol core under simulated time, network and faults. A seed in, a verdict out.
+//! Deterministic simulator: the protocol core under simulated time, network and faults. A seed in,
+//! a verdict out.
 //!
 //! ```text
 //!   seed -> options -> tree (fabric), program (workload), faults
@@ -7,11 +8,13 @@
 //!                          |
 //!                environment: links (network), checkers, trace
 //! ```
-//! Vectors are symbolic (`symbol`): what a buffer holds is an expression over contributions, so the checkers see a fold
-//! in the wrong order, a piece too many or too few, or one from elsewhere, and long vectors cost nothing.
+//! Vectors are symbolic (`symbol`): what a buffer holds is an expression over contributions, so the
+//! checkers see a fold in the wrong order, a piece too many or too few, or one from elsewhere, and
+//! long vectors cost nothing.
 //!
-//! Invariants: no clock but `clock`, no randomness but `random`, only ordered containers; equal seeds give
-//! equal traces. Checkers see what crosses the drivers' interface, never the inside of a core.
+//! Invariants: no clock but `clock`, no randomness but `random`, only ordered containers; equal
+//! seeds give equal traces. Checkers see what crosses the drivers' interface, never the inside of a
+//! core.
 #![forbid(unsafe_code)]
 
 pub mod checkers;

@@ -1,5 +1,6 @@
-//! Links between processes: datagrams that may be lost, doubled, late and out of order; streams that are reliable,
-//! have a bandwidth and a socket of bounded size, and stall while the link is out.
+//! Links between processes: datagrams that may be lost, doubled, late and out of order; streams
+//! that are reliable, have a bandwidth and a socket of bounded size, and stall while the link is
+//! out.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -93,7 +94,8 @@ pub struct Channel {
     cut: bool,
 }
 
-/// A frame that has just been written into a socket, and when its last byte will be at the other end.
+/// A frame that has just been written into a socket, and when its last byte will be at the other
+/// end.
 pub struct Written {
     /// The frame.
     pub frame: Rc<Frame>,
@@ -138,8 +140,8 @@ impl Channel {
             .collect()
     }
 
-    /// Queues a frame of the stream: control frames go ahead of vector data that is not in the socket yet, and groups share
-    /// the socket in any order.
+    /// Queues a frame of the stream: control frames go ahead of vector data that is not in the
+    /// socket yet, and groups share the socket in any order.
     pub fn queue(&mut self, frame: Rc<Frame>) {
         if self.cut {
             return;
@@ -161,7 +163,8 @@ impl Channel {
         self.cut
     }
 
-    /// The stream is gone; what the socket does not hold yet is lost, and the rest too unless the end was orderly.
+    /// The stream is gone; what the socket does not hold yet is lost, and the rest too unless the
+    /// end was orderly.
     pub fn cut(&mut self, orderly: bool) {
         self.cut = true;
         self.control.clear();

@@ -1,5 +1,5 @@
-//! What a seed draws: the swarm of options under which one run takes place. Most options are off or mild in most runs, so
-//! that the rare combinations get their turn and simple runs stay simple.
+//! What a seed draws: the swarm of options under which one run takes place. Most options are off or
+//! mild in most runs, so that the rare combinations get their turn and simple runs stay simple.
 
 use core::fmt;
 
@@ -8,7 +8,8 @@ use trib_proto::{Limits, Nanos};
 use crate::network::Quality;
 use crate::random::Rng;
 
-/// One thing that is not supposed to happen, and that the core must survive without a wrong value and without a hang.
+/// One thing that is not supposed to happen, and that the core must survive without a wrong value
+/// and without a hang.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
     /// All ranks behave.

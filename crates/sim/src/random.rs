@@ -1,7 +1,7 @@
 //! The simulator's only source of randomness: a SplitMix64 stream that starts from the seed.
 
-/// A stream of random numbers. Streams split from one another, so that drawing one more number for one purpose does
-/// not change what is drawn for the others.
+/// A stream of random numbers. Streams split from one another, so that drawing one more number for
+/// one purpose does not change what is drawn for the others.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
@@ -34,7 +34,8 @@ impl Rng {
         low + self.below(high - low + 1)
     }
 
-    /// A number from `low` to `high` with each power of two as likely as the next, so that small ones are common.
+    /// A number from `low` to `high` with each power of two as likely as the next, so that small
+    /// ones are common.
     pub fn scaled(&mut self, low: u64, high: u64) -> u64 {
         let (bottom, top) = ((low.max(1)).ilog2(), (high.max(1)).ilog2());
         let scale = 1u64 << self.between(u64::from(bottom), u64::from(top));

@@ -1,10 +1,10 @@
 //! Symbolic vectors: what a buffer would hold, as expressions instead of bytes.
 //!
-//! A buffer is a list of runs. Every byte of a run carries the same expression (the structural hash of a contribution, or
-//! of a fold of expressions in order) and says which byte of the vector it was made from. A fold in another
-//! order, a contribution that is missing or comes twice, a piece of another operation or of another place of the
-//! vector: each gives a value that differs from the expected one, whatever the operator, and a megabyte costs as
-//! little as a byte.
+//! A buffer is a list of runs. Every byte of a run carries the same expression (the structural hash
+//! of a contribution, or of a fold of expressions in order) and says which byte of the vector it
+//! was made from. A fold in another order, a contribution that is missing or comes twice, a piece
+//! of another operation or of another place of the vector: each gives a value that differs from the
+//! expected one, whatever the operator, and a megabyte costs as little as a byte.
 
 use trib_wire::Signature;
 

@@ -1,4 +1,5 @@
-//! The trace of a run: one aligned line per event, and a hash that says whether two runs were the same.
+//! The trace of a run: one aligned line per event, and a hash that says whether two runs were the
+//! same.
 
 use std::fmt::Arguments;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! The program that the ranks run: groups, operations, and one script per rank.
 //!
-//! The program is legal: members post the operations of a group in the same order, and what a rank waits for in one round
-//! is posted by everybody before they wait in that round, so a run that hangs is the core's fault. Everything else is
-//! random, above all the order over different groups.
+//! The program is legal: members post the operations of a group in the same order, and what a rank
+//! waits for in one round is posted by everybody before they wait in that round, so a run that
+//! hangs is the core's fault. Everything else is random, above all the order over different groups.
 
 use trib_proto::Nanos;
 use trib_wire::{Collective, DataType, ReduceOp, Signature};
@@ -94,7 +94,8 @@ impl Workload {
         work
     }
 
-    /// Every member makes group 0, posts all operations, waits and frees: the shape of most scenarios.
+    /// Every member makes group 0, posts all operations, waits and frees: the shape of most
+    /// scenarios.
     pub fn plain(ranks: u32, signatures: &[Signature]) -> Workload {
         let group = GroupPlan { members: (0..ranks).collect(), tag: 0, disturbed: None };
         let operations =
@@ -106,7 +107,8 @@ impl Workload {
         Workload { groups: vec![group], operations: operations.collect(), scripts: vec![script; ranks as usize] }
     }
 
-    /// Most groups that any rank has alive at once, over the whole program: an upper bound for every node.
+    /// Most groups that any rank has alive at once, over the whole program: an upper bound for
+    /// every node.
     pub fn groups_alive_max(&self) -> u32 {
         self.groups.len() as u32
     }

@@ -410,8 +410,8 @@ impl World {
         }
     }
 
-    /// Whether the run has come to its end: all programs done, all nodes empty and the links silent for a while. Also
-    /// finds out that it never will.
+    /// Whether the run has come to its end: all programs done, all nodes empty and the links silent
+    /// for a while. Also finds out that it never will.
     fn is_over(&mut self) -> bool {
         let now = self.environment.now();
         if self.environment.clock.scheduled() > EVENTS_MAX {

@@ -3,15 +3,18 @@
 use half::{bf16, f16};
 use trib_wire::{DataType, ReduceOp, Scalar};
 
-/// Folds equally long vectors of little-endian elements from the left; a single one is passed on as it is.
+/// Folds equally long vectors of little-endian elements from the left; a single one is passed on as
+/// it is.
 ///
-/// Integers wrap. A logical result is 0 or 1. Half precision is computed in single and rounded at the end. `max` and `min` let
-/// NaN win and put -0 below +0; of pairs they decide about the value, and the smallest index of equal values wins. A result that is
-/// not a number has the one quiet, positive pattern without payload.
+/// Integers wrap. A logical result is 0 or 1. Half precision is computed in single and rounded at
+/// the end. `max` and `min` let NaN win and put -0 below +0; of pairs they decide about the value,
+/// and the smallest index of equal values wins. A result that is not a number has the one quiet,
+/// positive pattern without payload.
 ///
 /// # Panics
 ///
-/// Without operands, with lengths that differ or cut an element, or for operators that are not defined.
+/// Without operands, with lengths that differ or cut an element, or for operators that are not
+/// defined.
 pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     let lengths = operands.iter().map(|operand| operand.len());
     let length = operands.first().expect("a node has children").len();

@@ -1,17 +1,18 @@
-//! Input vectors that tell a wrong fold from a right one: each rank's are its own, float sums depend on
-//! their order, and nothing overflows or dies out on the way.
+//! Input vectors that tell a wrong fold from a right one: each rank's are its own, float sums
+//! depend on their order, and nothing overflows or dies out on the way.
 
 use half::{bf16, f16};
 use trib_wire::{DataType, ReduceOp, Scalar};
 
 /// The vector that `rank` gives: `count` little-endian elements, a pure function of the arguments.
 ///
-/// Integers are any bits for `max`, `min`, `sum` and `bxor`, odd for `prod` (an even factor per rank would
-/// soon leave zeros), mostly ones for `band` and mostly zeros for `bor`; rarely 0 for `land`, mostly for `lor`, half of the
-/// time for `lxor`. Floats are finite, and so are
-/// their sums and products over a hundred ranks: in a sum large numbers cancel between pairs of ranks and
-/// small ones are lost or kept depending on what came before; the factors of a product lie near 1. Pairs have any index; at every
-/// third place most ranks give one value, so that indices decide, and now and then one is not a number.
+/// Integers are any bits for `max`, `min`, `sum` and `bxor`, odd for `prod` (an even factor per
+/// rank would soon leave zeros), mostly ones for `band` and mostly zeros for `bor`; rarely 0 for
+/// `land`, mostly for `lor`, half of the time for `lxor`. Floats are finite, and so are their sums
+/// and products over a hundred ranks: in a sum large numbers cancel between pairs of ranks and
+/// small ones are lost or kept depending on what came before; the factors of a product lie near 1.
+/// Pairs have any index; at every third place most ranks give one value, so that indices decide,
+/// and now and then one is not a number.
 pub fn input(dtype: DataType, op: ReduceOp, seed: u64, rank: u32, count: usize) -> Vec<u8> {
     let own = mix(seed ^ mix(1 + u64::from(rank)));
     let pair = mix(!seed ^ mix(1 + u64::from(rank / 2)));

@@ -1,11 +1,13 @@
 //! A clock that remembers its last reading.
 //!
-//! A reading is cheap where the processor still has the clock's pages at hand. Who has just been given the core does not:
-//! he touches three pages for each reading, which costs more than the protocol's own work in between. So a thread reads
-//! once when it comes back from waiting, and what it does within the next microseconds happens at that time.
+//! A reading is cheap where the processor still has the clock's pages at hand. Who has just been
+//! given the core does not: he touches three pages for each reading, which costs more than the
+//! protocol's own work in between. So a thread reads once when it comes back from waiting, and what
+//! it does within the next microseconds happens at that time.
 
-/// What the system's monotonic clock said, nanoseconds. Of a type of its own, because `std::time::Instant` keeps seconds and
-/// nanoseconds apart: its differences cost more than the reading.
+/// What the system's monotonic clock said, nanoseconds. Of a type of its own, because
+/// `std::time::Instant` keeps seconds and nanoseconds apart: its differences cost more than the
+/// reading.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Reading(u64);
 

@@ -1,8 +1,9 @@
 //! A hook for tests: the datagram path of a real process loses, doubles and reorders.
 //!
-//! `TRIB_FAULT_UDP="loss=0.10,dup=0.05,reorder=0.05,seed=7"` in a process's environment puts these faults on every datagram
-//! it sends and on every one it receives, so that between two such processes each happens twice as often. Unset, which is the rule, nothing is checked per datagram but an
-//! `Option`.
+//! `TRIB_FAULT_UDP="loss=0.10,dup=0.05,reorder=0.05,seed=7"` in a process's environment puts these
+//! faults on every datagram it sends and on every one it receives, so that between two such
+//! processes each happens twice as often. Unset, which is the rule, nothing is checked per datagram
+//! but an `Option`.
 
 use std::env;
 
@@ -79,7 +80,8 @@ impl FaultPlan {
 
     /// The fates of one direction; `salt` tells directions and sockets of one process apart.
     pub fn start(self, salt: u64) -> Faults {
-        // Mixed, because the generator itself counts in even steps: salts side by side would give one sequence, shifted.
+        // Mixed, because the generator itself counts in even steps: salts side by side would give
+        // one sequence, shifted.
         Faults { plan: self, state: self.seed ^ mix(salt.wrapping_add(1)) }
     }
 }

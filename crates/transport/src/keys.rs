@@ -1,8 +1,8 @@
 //! Keys of one edge of a job's tree, derived from the job's secret.
 //!
-//! Each direction and purpose has a key of its own, so that a frame can be replayed neither into another job, epoch
-//! or node, nor by one child in the name of another. The way down has one key per node, because one frame
-//! serves all its children (ranks of one job trust each other).
+//! Each direction and purpose has a key of its own, so that a frame can be replayed neither into
+//! another job, epoch or node, nor by one child in the name of another. The way down has one key
+//! per node, because one frame serves all its children (ranks of one job trust each other).
 
 use hkdf::Hkdf;
 use sha2::Sha256;

@@ -37,7 +37,8 @@ pub struct UserSource {
 
 impl UserSource {
     /// # Safety
-    /// `len` bytes from `start` stay readable, and nobody writes to them, until the value is dropped.
+    /// `len` bytes from `start` stay readable, and nobody writes to them, until the value is
+    /// dropped.
     pub unsafe fn new(start: *const u8, len: usize) -> UserSource {
         UserSource { start, len }
     }
@@ -65,7 +66,8 @@ pub struct UserLanding {
 
 impl UserLanding {
     /// # Safety
-    /// `len` bytes from `start` stay writable, initialised, and are touched by nobody else until the value is dropped.
+    /// `len` bytes from `start` stay writable, initialised, and are touched by nobody else until
+    /// the value is dropped.
     pub unsafe fn new(start: *mut u8, len: usize) -> UserLanding {
         UserLanding { start, len }
     }

@@ -1,8 +1,8 @@
 //! Memory straight from the system, given back whole.
 //!
-//! The allocator does not do for what a job reserves: once it has freed a block of some megabytes it keeps such blocks, and
-//! zeroes them by writing when they are asked for again. A node would touch all that a job may use when the job comes, and
-//! hold it when the job is gone.
+//! The allocator does not do for what a job reserves: once it has freed a block of some megabytes
+//! it keeps such blocks, and zeroes them by writing when they are asked for again. A node would
+//! touch all that a job may use when the job comes, and hold it when the job is gone.
 
 use core::ptr::NonNull;
 
@@ -14,7 +14,8 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: nothing in it belongs to a thread. Who reads and writes the bytes through `at` sees to the order of it.
+// SAFETY: nothing in it belongs to a thread. Who reads and writes the bytes through `at` sees to
+// the order of it.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; the mapping itself never changes.
 unsafe impl Sync for Mapping {}
@@ -46,7 +47,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: `new` made exactly this mapping, and who holds a pointer into it holds the mapping.
+            // SAFETY: `new` made exactly this mapping, and who holds a pointer into it holds the
+            // mapping.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         }
     }

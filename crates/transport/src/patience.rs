@@ -1,10 +1,11 @@
 //! How long a thread that waits for a datagram offers its core to others before it sleeps.
 //!
-//! Sleeping costs the thread, whoever wakes it, and on a machine of few cores the interrupted work of a third one; a yield
-//! costs a tenth of that, and with several yields a thread often finds all that it waits for at once. So a waiter yields
-//! for about the time that a small operation takes and looks in between. That pays only if
-//! the wait usually ends in that time, and while nobody else computes on the core: who yields to a thread that does not
-//! yield back gets the core again milliseconds later, but a sleeper that is woken interrupts it at once.
+//! Sleeping costs the thread, whoever wakes it, and on a machine of few cores the interrupted work
+//! of a third one; a yield costs a tenth of that, and with several yields a thread often finds all
+//! that it waits for at once. So a waiter yields for about the time that a small operation takes
+//! and looks in between. That pays only if the wait usually ends in that time, and while nobody
+//! else computes on the core: who yields to a thread that does not yield back gets the core again
+//! milliseconds later, but a sleeper that is woken interrupts it at once.
 //!
 //! ```text
 //!              begin                     goes_on             end(found)
@@ -48,7 +49,8 @@ impl Patience {
         Patience { span, yields, rest: 0, failures: 0, robberies: 0, successes: 0 }
     }
 
-    /// At the beginning of a wait, which is `now`: the yields it may do, or `None` if it should sleep at once.
+    /// At the beginning of a wait, which is `now`: the yields it may do, or `None` if it should
+    /// sleep at once.
     pub fn begin(&mut self, now: Reading) -> Option<Turns> {
         if self.rest > 0 {
             self.rest -= 1;
@@ -60,7 +62,8 @@ impl Patience {
     /// At its end: whether what was waited for had come when the thread last looked.
     pub fn end(&mut self, turns: &Turns, found: bool) {
         if turns.robbed {
-            // Once is chance: a daemon, a compiler with low priority. Four times: every yield costs milliseconds.
+            // Once is chance: a daemon, a compiler with low priority. Four times: every yield costs
+            // milliseconds.
             self.rest = 4u32.pow(self.robberies) - 1;
             self.robberies = (self.robberies + 1).min(ROBBERIES_MAX);
             self.successes = 0;
@@ -90,12 +93,14 @@ impl Turns {
         self.before
     }
 
-    /// Offers the core to others up to four times, and looks after each; whether a look found something.
+    /// Offers the core to others up to four times, and looks after each; whether a look found
+    /// something.
     ///
-    /// What happens in between is kept small on purpose. Where more processes share a core than the processor keeps address
-    /// spaces apart for, each turn begins with no page translated, and every page that it touches, of code or of data, costs
-    /// 0.2 us of walking through the page tables. A clock is three of them, and so is the C library's wrapper of a call
-    /// that may block. So the calls are made directly, and everything is in line.
+    /// What happens in between is kept small on purpose. Where more processes share a core than the
+    /// processor keeps address spaces apart for, each turn begins with no page translated, and
+    /// every page that it touches, of code or of data, costs 0.2 us of walking through the page
+    /// tables. A clock is three of them, and so is the C library's wrapper of a call that may
+    /// block. So the calls are made directly, and everything is in line.
     #[inline]
     pub fn look(&mut self, mut look: impl FnMut() -> bool) -> bool {
         let mut found = false;
@@ -118,10 +123,11 @@ impl Turns {
 
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 4;
-/// Turns that take longer went to somebody who computes: threads that wait as we do give the core back in microseconds. Nanoseconds.
+/// Turns that take longer went to somebody who computes: threads that wait as we do give the core
+/// back in microseconds. Nanoseconds.
 const ROBBED: u64 = 1_000_000;
-/// One wait in 256 tries again, whatever happened: programs that have only just been started keep each other from the core,
-/// and that must not be held against them for long.
+/// One wait in 256 tries again, whatever happened: programs that have only just been started keep
+/// each other from the core, and that must not be held against them for long.
 const ROBBERIES_MAX: u32 = 4;
 /// So many good waits make up for a robbery.
 const FORGIVEN: u32 = 32;

@@ -1,7 +1,7 @@
 //! Buffers of one size, reserved once per job, handed out without locks or allocation.
 //!
-//! Free buffers are bits in a few words; the lowest free buffer is handed out first, so that a job that uses little
-//! touches little of the memory that its grant reserves.
+//! Free buffers are bits in a few words; the lowest free buffer is handed out first, so that a job
+//! that uses little touches little of the memory that its grant reserves.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ struct Slab {
 }
 
 impl Pool {
-    /// Reserves `count` buffers of `size` bytes each; `None` when there is no such amount of memory. Pages are taken
-    /// from the system when they are first written.
+    /// Reserves `count` buffers of `size` bytes each; `None` when there is no such amount of
+    /// memory. Pages are taken from the system when they are first written.
     pub fn new(count: usize, size: usize) -> Option<Pool> {
         let memory = Mapping::new(count.checked_mul(size)?)?;
         let free = (0..count.div_ceil(64))
@@ -53,8 +53,8 @@ impl Pool {
         self.slab.free.iter().map(ones).sum()
     }
 
-    /// Takes a buffer whose first `len` bytes count; `None` when all are in use or `len` is more than a buffer holds.
-    /// The bytes are those of an earlier use.
+    /// Takes a buffer whose first `len` bytes count; `None` when all are in use or `len` is more
+    /// than a buffer holds. The bytes are those of an earlier use.
     pub fn take(&self, len: usize) -> Option<PoolBuffer> {
         if len > self.slab.size {
             return None;
@@ -132,8 +132,8 @@ impl PoolBuffer {
 
 impl Source for PoolBuffer {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the range lies inside the slab; while it is held nobody writes to it, because `bytes_mut` asks for
-        // a sole holder.
+        // SAFETY: the range lies inside the slab; while it is held nobody writes to it, because
+        // `bytes_mut` asks for a sole holder.
         unsafe { core::slice::from_raw_parts(self.start(), self.len as usize) }
     }
 }

@@ -1,7 +1,8 @@
 //! The keyed tag of a frame: SipHash-2-4 over the header, which itself covers the payload's CRC.
 //!
-//! SipHash is the short-input MAC of Aumasson and Bernstein (Indocrypt 2012). An off-path attacker can
-//! neither make a frame nor change one unseen; an on-path attacker needs the encrypted mode (rule R21).
+//! SipHash is the short-input MAC of Aumasson and Bernstein (Indocrypt 2012). An off-path attacker
+//! can neither make a frame nor change one unseen; an on-path attacker needs the encrypted mode
+//! (rule R21).
 
 use siphasher::sip::SipHasher24;
 

@@ -27,8 +27,9 @@ use crate::ids::{NodeId, Rank};
 use crate::operation::{Collective, ReduceOp, Signature};
 use crate::ranks::RankList;
 
-/// What makes one creation of a group different from any other that runs at the same time: all members give
-/// the same. Creations with equal keys are matched in the order in which each member started them.
+/// What makes one creation of a group different from any other that runs at the same time: all
+/// members give the same. Creations with equal keys are matched in the order in which each member
+/// started them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct GroupKey {
     /// The caller's own number, 0 if it has none.
@@ -165,7 +166,8 @@ pub enum Body {
     Held(Held),
     /// `Kind::Nack`.
     Nack(Reason),
-    /// `Kind::Deny`: world rank of a member of the group that holds the lock, and how many hold one.
+    /// `Kind::Deny`: world rank of a member of the group that holds the lock, and how many hold
+    /// one.
     Deny {
         /// A rank of a holding group.
         holder: Rank,
@@ -182,7 +184,8 @@ pub enum Body {
 pub type BodyBytes = SmallVec<[u8; FAULT_LEN]>;
 
 impl Body {
-    /// The body as bytes; empty for `None`. What is said while operations run needs no memory from the allocator.
+    /// The body as bytes; empty for `None`. What is said while operations run needs no memory from
+    /// the allocator.
     pub fn to_bytes(&self) -> BodyBytes {
         let mut bytes = BodyBytes::from_elem(0, self.wire_len());
         let mut w = Writer::new(&mut bytes);

@@ -1,5 +1,5 @@
-//! Which operators are defined on which types, and why the others are not: the one table that kernels, the protocol
-//! core, the libraries' answers, the specification and the tests follow.
+//! Which operators are defined on which types, and why the others are not: the one table that
+//! kernels, the protocol core, the libraries' answers, the specification and the tests follow.
 
 use crate::datatype::DataType;
 use crate::operation::{Collective, ReduceOp, Signature};
@@ -88,7 +88,8 @@ impl ReduceOp {
 }
 
 impl Collective {
-    /// Whether the collective computes: the others lay pieces over zeros, whatever type and operator say.
+    /// Whether the collective computes: the others lay pieces over zeros, whatever type and
+    /// operator say.
     pub const fn computes(self) -> bool {
         matches!(self, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter)
     }

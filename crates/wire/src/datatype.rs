@@ -7,7 +7,8 @@
 //!          +-------+-------+          +-----------+---------+   at any address
 //!            0: none, else one more than the code of an integer
 //! ```
-//! One byte names a pair type as it names a number, so a signature, an interface or an option that knows types knows pairs.
+//! One byte names a pair type as it names a number, so a signature, an interface or an option that
+//! knows types knows pairs.
 
 use core::fmt;
 

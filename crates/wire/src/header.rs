@@ -47,7 +47,8 @@ pub const FLAG_CRC: u16 = 1;
 pub const FLAG_STREAM: u16 = 2;
 /// On Intent: do not wait for the lock, answer Deny at once when it is taken.
 pub const FLAG_TRY: u16 = 4;
-/// The frame keeps its place among the segments of its group, instead of overtaking them as control frames do.
+/// The frame keeps its place among the segments of its group, instead of overtaking them as control
+/// frames do.
 pub const FLAG_IN_TURN: u16 = 8;
 
 /// What a frame is. `up` goes to the parent, `down` to children.
@@ -161,7 +162,8 @@ pub struct Header {
     pub witness: u32,
     /// Number of the operation in its group, counted over both protocols.
     pub op_seq: u64,
-    /// Number of the fragment (LLT) or segment (SAT) in its group; or the frame's own number, see `Kind`.
+    /// Number of the fragment (LLT) or segment (SAT) in its group; or the frame's own number, see
+    /// `Kind`.
     pub seq: u64,
     /// First byte of the fragment in the operation's vector.
     pub offset: u64,
@@ -173,7 +175,8 @@ pub struct Header {
     pub payload_len: u32,
     /// CRC-32C of the payload when `FLAG_CRC` is set.
     pub payload_crc: u32,
-    /// up: every result below this number is held by all ranks below; down: ... by all ranks of the group.
+    /// up: every result below this number is held by all ranks below; down: ... by all ranks of the
+    /// group.
     pub mark: u64,
 }
 
@@ -255,8 +258,8 @@ impl Header {
 
     /// Reads a header and its tag (which the caller still has to check, see `auth`).
     ///
-    /// Only values that some sender may write get through: codes are known, the payload lies inside the
-    /// fragment, sizes are below their limits.
+    /// Only values that some sender may write get through: codes are known, the payload lies inside
+    /// the fragment, sizes are below their limits.
     pub fn parse(bytes: &[u8]) -> Result<(Header, u64), ParseError> {
         let bytes = bytes.get(..HEADER_LEN).ok_or(ParseError::Truncated)?;
         let mut r = Reader::new(bytes);

@@ -17,7 +17,8 @@
 //! Proof      magic | vers | 3   | 0       | mac (8..40)
 //! Welcome    magic | vers | 4   | status  | mac (8..40)
 //! ```
-//! Magic and version stand at the same place in every version, so that both ends can say which versions met.
+//! Magic and version stand at the same place in every version, so that both ends can say which
+//! versions met.
 
 use core::fmt;
 

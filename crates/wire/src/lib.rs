@@ -1,11 +1,13 @@
 //! Frames and control messages of Tributary: what travels, byte by byte.
 //!
-//! Map: `ids` (identifiers), `operation` (collectives, operators), `datatype` (types of elements), `combination` (which operators are
-//! defined on which types), `ranks` (lists of ranks),
-//! `header` (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads of control frames), `auth` (the
-//! keyed tag), `hello` (opening of a stream connection), `control` (messages between manager, nodes and clients over TLS).
+//! Map: `ids` (identifiers), `operation` (collectives, operators), `datatype` (types of elements),
+//! `combination` (which operators are defined on which types), `ranks` (lists of ranks), `header`
+//! (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads
+//! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection), `control`
+//! (messages between manager, nodes and clients over TLS).
 //!
-//! Invariants: parsing is total, bounds come before allocation, nothing here reads a socket or clock.
+//! Invariants: parsing is total, bounds come before allocation, nothing here reads a socket or
+//! clock.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -6,11 +6,12 @@
 //!       | magic  | operation | mark step     | tag of the whole header       |
 //!       +--------+-----------+---------------+-------------------------------+
 //! ```
-//! Most data frames of a connection differ from the data frame before them in three numbers that both ends know already:
-//! `seq` is one more, `offset` lies one extent further, and `mark` has grown a little. Or they begin the next operation of
-//! the same kind: `op_seq` is one more as well, and `offset` is zero. Such a frame may travel with 16 bytes instead of 104,
-//! which is what lets a vector be cut finely without paying for it. The receiver rebuilds the whole header and checks the
-//! tag over that, so a short header proves as much as a long one.
+//! Most data frames of a connection differ from the data frame before them in three numbers that
+//! both ends know already: `seq` is one more, `offset` lies one extent further, and `mark` has
+//! grown a little. Or they begin the next operation of the same kind: `op_seq` is one more as well,
+//! and `offset` is zero. Such a frame may travel with 16 bytes instead of 104, which is what lets a
+//! vector be cut finely without paying for it. The receiver rebuilds the whole header and checks
+//! the tag over that, so a short header proves as much as a long one.
 
 use crate::auth::FrameKey;
 use crate::bytes::{Reader, Writer};
@@ -25,15 +26,16 @@ pub const MAGIC_SHORT: u16 = 0x7273;
 /// What a short header says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortHeader {
-    /// Whether the frame begins the operation after that of the data frame before; else it continues it.
+    /// Whether the frame begins the operation after that of the data frame before; else it
+    /// continues it.
     pub next_operation: bool,
     /// By how much the mark has grown since the data frame before.
     pub mark_step: u32,
 }
 
 impl ShortHeader {
-    /// The short form of `next` behind `previous`, the data frame before it on the connection; `None` where the two
-    /// differ in more than a short header tells.
+    /// The short form of `next` behind `previous`, the data frame before it on the connection;
+    /// `None` where the two differ in more than a short header tells.
     pub fn between(previous: &Header, next: &Header) -> Option<ShortHeader> {
         let mark_step = u32::try_from(next.mark.checked_sub(previous.mark)?).ok()?;
         let short = ShortHeader { next_operation: next.op_seq != previous.op_seq, mark_step };
@@ -43,7 +45,8 @@ impl ShortHeader {
     /// The whole header of the frame that follows `previous`.
     ///
     /// # Errors
-    /// [`ParseError::BadField`] when no header can follow: `previous` carries no data, or a number would overflow.
+    /// [`ParseError::BadField`] when no header can follow: `previous` carries no data, or a number
+    /// would overflow.
     pub fn expand(self, previous: &Header) -> Result<Header, ParseError> {
         if !previous.kind.carries_data() {
             return Err(ParseError::BadField("short header"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collectives and regions, and how each can be broken. Blocking calls and posts share what is done to their specs.
+ * Collectives and regions, and how each can be broken. Blocking calls and posts share what is done
+ * to their specs.
  */
 #include "posting.h"
 

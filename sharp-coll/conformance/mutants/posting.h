@@ -31,7 +31,8 @@ int make(enum collective collective, struct sharp_coll_comm *comm, struct call *
 int at_last_rank(void);
 int at_first_rank(void);
 
-/* Counts a poll, and calls the program's progress function when they are as many as it wants, whether there is one or not. */
+/* Counts a poll, and calls the program's progress function when they are as many as it wants,
+   whether there is one or not. */
 void poll_as_told(void);
 
 /* How long a wait may last, ms; 0 if for ever. */

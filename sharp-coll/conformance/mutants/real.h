@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * real.h - the library behind the broken one. SHARP_REAL is its path, SHARP_MUTANT the name of what is broken.
+ * real.h - the library behind the broken one. SHARP_REAL is its path, SHARP_MUTANT the name of what
+ * is broken.
  */
 #ifndef REAL_H
 #define REAL_H

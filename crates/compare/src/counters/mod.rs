@@ -1,4 +1,5 @@
-//! What can be counted whatever else the machine does: bytes on links, processor time, context switches, system calls.
+//! What can be counted whatever else the machine does: bytes on links, processor time, context
+//! switches, system calls.
 
 pub(crate) mod cpu;
 pub(crate) mod processes;

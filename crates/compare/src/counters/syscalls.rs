@@ -1,5 +1,6 @@
-//! System calls of processes, counted by the kernel's tracepoint. A process that is counted pays for it, some 0.05 us per
-//! call and 0.4 us whenever it is switched to: eight ranks and three nodes that share two cores take a tenth longer.
+//! System calls of processes, counted by the kernel's tracepoint. A process that is counted pays
+//! for it, some 0.05 us per call and 0.4 us whenever it is switched to: eight ranks and three nodes
+//! that share two cores take a tenth longer.
 
 use std::fs;
 use std::fs::File;

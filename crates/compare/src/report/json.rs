@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::Comparison;
 
-/// `fabric`: what it ran on; `results`: one row per scenario, system and cell; `targets`: what was required.
+/// `fabric`: what it ran on; `results`: one row per scenario, system and cell; `targets`: what was
+/// required.
 pub fn json(comparison: &Comparison) -> Value {
     let Comparison { rows, targets, machine, command, spent, seconds, .. } = comparison;
     let mut fabrics: Vec<Value> = Vec::new();

@@ -1,4 +1,5 @@
-//! What is written of a comparison: JSON for programs, a page with tables, CSV and plots for people.
+//! What is written of a comparison: JSON for programs, a page with tables, CSV and plots for
+//! people.
 
 mod csv;
 mod json;

@@ -66,7 +66,8 @@ impl Plot {
         let y_format = |value: &f64| short(*value);
         let x_ticks = ticks(&self.xs());
         let x_axis = (x.0..x.1).log_scale().with_key_points(x_ticks);
-        // Both kinds of vertical axis are types of their own, hence the macro instead of a function.
+        // Both kinds of vertical axis are types of their own, hence the macro instead of a
+        // function.
         macro_rules! draw_on {
             ($y_axis:expr) => {{
                 let mut chart = builder.build_cartesian_2d(x_axis, $y_axis)?;
@@ -161,7 +162,8 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A system looks the same in every plot, and ours stands out; other series take colours in their order.
+/// A system looks the same in every plot, and ours stands out; other series take colours in their
+/// order.
 fn style(name: &str, at: usize) -> (RGBColor, u32) {
     let place = SYSTEMS.iter().position(|known| *known == name).unwrap_or(at);
     (COLORS[place % COLORS.len()], if place == 0 { 3 } else { 2 })

@@ -1,4 +1,5 @@
-//! The other collectives, against what their bytes allow: the whole vector crosses one host's link once.
+//! The other collectives, against what their bytes allow: the whole vector crosses one host's link
+//! once.
 
 use trib_wire::Collective::{Allgather, Bcast, Reduce, ReduceScatter};
 

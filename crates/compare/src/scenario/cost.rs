@@ -40,7 +40,8 @@ pub(super) fn flight(quick: bool) -> Scenario {
     Scenario::Study(plain("flight", HOME, parts))
 }
 
-/// One leaf with 2 to 32 children, on links that are slow enough for 32 hosts to share this machine.
+/// One leaf with 2 to 32 children, on links that are slow enough for 32 hosts to share this
+/// machine.
 pub(super) fn children() -> Vec<Scenario> {
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
     let one = |hosts| {

@@ -21,7 +21,8 @@ pub(super) fn sixteen(quick: bool) -> Scenario {
     Scenario::Study(plain("hosts-16", SIXTEEN, few(sizes, quick)))
 }
 
-/// Trunks that carry a quarter of what their hosts could send, with neighbouring ranks together and apart.
+/// Trunks that carry a quarter of what their hosts could send, with neighbouring ranks together and
+/// apart.
 pub(super) fn blocking(quick: bool) -> Vec<Scenario> {
     let sizes: &[u64] = if quick { &[4 * MIB] } else { &[64 * KIB, MIB, 4 * MIB, 16 * MIB] };
     let shape = Shape { uplink: Some(1), ..HOME };

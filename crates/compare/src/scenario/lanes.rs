@@ -1,4 +1,5 @@
-//! One lane and several: over two rails of each host, and over connections along one tree; with one rank on each host and with two.
+//! One lane and several: over two rails of each host, and over connections along one tree; with one
+//! rank on each host and with two.
 
 use trib_wire::Collective::Allreduce;
 

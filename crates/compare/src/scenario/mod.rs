@@ -1,8 +1,9 @@
 //! What the comparison consists of: scenarios, each with the fabric it needs.
 //!
-//! One file per question: `sizes` (allreduce against size, all systems), `collectives`, `small` (latency and its cost),
-//! `fabrics` (faster links, more hosts, blocking trunks), `switching` (which path when, and what the lock costs), `lanes` (several trees at once), `cost`
-//! (bytes, processor time and calls per operation), `sharing` (several jobs at once).
+//! One file per question: `sizes` (allreduce against size, all systems), `collectives`, `small`
+//! (latency and its cost), `fabrics` (faster links, more hosts, blocking trunks), `switching`
+//! (which path when, and what the lock costs), `lanes` (several trees at once), `cost` (bytes,
+//! processor time and calls per operation), `sharing` (several jobs at once).
 
 mod collectives;
 mod cost;

@@ -1,7 +1,8 @@
 //! Several jobs at once: who gets how much of the link while all of them want it.
 //!
-//! All jobs run the same number of operations from the same moment on. A job's rate is that of its median call: the one that
-//! gets less finishes last and has the link to itself in the end, which a mean would hide.
+//! All jobs run the same number of operations from the same moment on. A job's rate is that of its
+//! median call: the one that gets less finishes last and has the link to itself in the end, which a
+//! mean would hide.
 
 use std::time::Duration;
 
@@ -58,7 +59,8 @@ impl Sharing {
     ) -> Vec<ResultRow> {
         let study = Study { name: NAME, ..super::plain(NAME, self.shape, Vec::new()) };
         let equal = Cell::sustained(Allreduce, MIB).times(self.operations);
-        // Its rounds have eight operations each, and it gets more than half at worst: these outlast the other's.
+        // Its rounds have eight operations each, and it gets more than half at worst: these outlast
+        // the other's.
         let greedy = Cell { mode: Mode::Flight, ..equal.times(self.operations / 2) };
         let always = Cell { mode: Mode::Flight, ..equal.times((self.operations / 4).max(1)) };
         let cases: [(&str, Beside, [Runner; 2]); 4] = [

@@ -1,4 +1,5 @@
-//! The two paths of Tributary: from which size the stream is better, and what taking its lock costs.
+//! The two paths of Tributary: from which size the stream is better, and what taking its lock
+//! costs.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::system::System;
 pub(super) fn switch_point(quick: bool) -> Scenario {
     let most = if quick { 18 } else { 22 };
     let cells: Vec<Cell> = (2..=most).map(|power| Cell::sustained(Allreduce, 1 << power)).collect();
-    // The worst of many ratios of short cells: fewer rounds, and it would be the noise that is judged.
+    // The worst of many ratios of short cells: fewer rounds, and it would be the noise that is
+    // judged.
     let rounds = 9;
     let systems = [
         System::tributary(),

@@ -1,7 +1,8 @@
 //! The systems that are compared, and how each is started.
 //!
-//! Every system runs a program that reads the same command line and prints the same lines; `commands` makes the processes
-//! of one launch. The first of them is the one that speaks: its stdout has the lines and its stdin opens the gates.
+//! Every system runs a program that reads the same command line and prints the same lines;
+//! `commands` makes the processes of one launch. The first of them is the one that speaks: its
+//! stdout has the lines and its stdin opens the gates.
 
 mod direct;
 mod mpich;
@@ -238,7 +239,8 @@ fn torch_missing() -> Option<String> {
     (!found).then(|| "not installed: python3-torch (scripts/install-dependencies --bench)".to_owned())
 }
 
-/// Marks the processes of one launch, so that all of them can be found and ended whoever started them.
+/// Marks the processes of one launch, so that all of them can be found and ended whoever started
+/// them.
 pub(crate) const TOKEN_ENV: &str = "TRIB_COMPARE_RUN";
 
 #[cfg(test)]

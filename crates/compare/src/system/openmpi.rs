@@ -5,8 +5,9 @@ use std::process::Command;
 use super::{Job, Programs, System};
 use crate::network::{Mpi, MpiJob, Network};
 
-/// Open MPI as installed exchanges long messages at half the link's rate: control messages of its rendezvous queue behind
-/// bulk data. Without remote puts and with small socket buffers both directions run at full rate.
+/// Open MPI as installed exchanges long messages at half the link's rate: control messages of its
+/// rendezvous queue behind bulk data. Without remote puts and with small socket buffers both
+/// directions run at full rate.
 pub(super) fn tuned() -> Vec<String> {
     let settings = [("btl_tcp_flags", "send,inplace"), ("btl_tcp_sndbuf", "131072"), ("btl_tcp_rcvbuf", "1048576")];
     settings.iter().flat_map(|(name, value)| mca(name, value)).collect()
@@ -61,7 +62,8 @@ fn mca(name: &str, value: &str) -> [String; 3] {
 }
 
 const ALGORITHM: &str = "coll_tuned_allreduce_algorithm";
-/// Numbers and names of coll/tuned's allreduce algorithms that are not the plain gather-and-broadcast.
+/// Numbers and names of coll/tuned's allreduce algorithms that are not the plain
+/// gather-and-broadcast.
 pub(super) const ALGORITHMS: [(u8, &str); 5] =
     [(2, "nonoverlapping"), (3, "recursive-doubling"), (4, "ring"), (5, "segmented-ring"), (6, "rabenseifner")];
 /// Where the ring is among them.

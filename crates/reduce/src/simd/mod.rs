@@ -1,8 +1,8 @@
 //! Kernels: one source text, compiled once per instruction set.
 //!
-//! The compiler vectorises the plain loops of `plain` inside functions that enable more instructions;
-//! something else is left to where it was measured to pay: `f16c`, the conversion of float16, and `pairs`, whose sizes keep
-//! the compiler from it.
+//! The compiler vectorises the plain loops of `plain` inside functions that enable more
+//! instructions; something else is left to where it was measured to pay: `f16c`, the conversion of
+//! float16, and `pairs`, whose sizes keep the compiler from it.
 //!
 //! ```text
 //!             block of 4 KiB            block            block
@@ -106,7 +106,8 @@ impl Kernels {
         Kernels::on_each::<Plain<E, O>, E::Avx<O>, E::Avx<O>>()
     }
 
-    /// Those of pairs of numbers with these bits, the value a float or not: of each size those that were measured to be the fastest.
+    /// Those of pairs of numbers with these bits, the value a float or not: of each size those that
+    /// were measured to be the fastest.
     pub(crate) const fn of_pairs<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
         match (FLOAT, size_of::<V>(), size_of::<I>()) {
             (false, 1, 1) => return Kernels::of::<Joint<u16>, Larger<u16>>(),
@@ -169,7 +170,8 @@ fn fold_avx512<K: Kernel>(first: &mut [u8], rest: &[&[u8]], order: &Order) {
     unsafe { fold(K::new(order), first, rest) }
 }
 
-/// Folds block by block, so that the accumulator stays in the first cache while the sources stream by.
+/// Folds block by block, so that the accumulator stays in the first cache while the sources stream
+/// by.
 ///
 /// # Safety
 ///
@@ -192,8 +194,8 @@ unsafe fn fold<K: Kernel>(kernel: K, first: &mut [u8], rest: &[&[u8]]) {
         let block = start..start + first.len();
         let first = elements_mut::<K::Stored>(first);
         let sums = &mut sums[..first.len()];
-        // SAFETY: instructions as the caller promises; `open` initialises every element of the equally
-        // long `sums` before they are read.
+        // SAFETY: instructions as the caller promises; `open` initialises every element of the
+        // equally long `sums` before they are read.
         unsafe {
             kernel.open(sums, first, elements(&head[block.clone()]));
             let sums = &mut *(ptr::from_mut(sums) as *mut [K::Wide]);
@@ -219,7 +221,8 @@ impl Scratch {
     fn elements<W: Copy>(&mut self) -> &mut [MaybeUninit<W>] {
         const { assert!(align_of::<W>() <= 64) };
         let count = SCRATCH_BYTES / size_of::<W>();
-        // SAFETY: aligned for W, `count` elements end within the array, which needs no initialisation.
+        // SAFETY: aligned for W, `count` elements end within the array, which needs no
+        // initialisation.
         unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), count) }
     }
 }

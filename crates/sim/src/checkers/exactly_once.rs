@@ -1,5 +1,5 @@
-//! Every byte is contributed and received once: nothing is read after it may be gone, delivered twice or outside its
-//! range, nothing is complete before all of it has come.
+//! Every byte is contributed and received once: nothing is read after it may be gone, delivered
+//! twice or outside its range, nothing is complete before all of it has come.
 
 use std::ops::Range;
 
@@ -74,7 +74,8 @@ impl Checkers {
         self.progress(rank);
     }
 
-    /// The operation is over at this rank; `queued` says that bytes of its input still wait to be written.
+    /// The operation is over at this rank; `queued` says that bytes of its input still wait to be
+    /// written.
     pub fn completed(&mut self, operation: usize, rank: u32, outcome: Result<Range<u64>, Fault>, queued: bool) {
         self.progress(rank);
         let gotten = self.gotten(operation, rank);

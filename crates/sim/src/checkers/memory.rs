@@ -43,7 +43,8 @@ impl Checkers {
         } else if held.segments > account.streams * context {
             format!("holds {} segments, {} contexts of {context} are in use", held.segments, account.streams)
         } else if held.kept > 0 && !self.may_fail() {
-            // Only a group that fails may drop what is still queued: otherwise it would be memory that nobody counts.
+            // Only a group that fails may drop what is still queued: otherwise it would be memory
+            // that nobody counts.
             format!("has released {} buffers that still wait to be written", held.kept)
         } else {
             return;

@@ -1,10 +1,11 @@
-//! What must hold in every run, checked apart from the simulation: the checkers see what crosses the drivers' interface and
-//! the program, never the inside of a core.
+//! What must hold in every run, checked apart from the simulation: the checkers see what crosses
+//! the drivers' interface and the program, never the inside of a core.
 //!
-//! Map: `same_bits` (every byte has the expected value), `exactly_once` (nothing read, delivered or completed twice or
-//! outside its range), `recovery` (what a rank still lacks is kept by those who have it), `faults` (no fault without a
-//! cause, no cause without a fault), `memory` (buffers within the grant), `no_leak` (nothing left at the end), `traffic`
-//! (waiting is cheap), `liveness` (everything ends).
+//! Map: `same_bits` (every byte has the expected value), `exactly_once` (nothing read, delivered or
+//! completed twice or outside its range), `recovery` (what a rank still lacks is kept by those who
+//! have it), `faults` (no fault without a cause, no cause without a fault), `memory` (buffers
+//! within the grant), `no_leak` (nothing left at the end), `traffic` (waiting is cheap), `liveness`
+//! (everything ends).
 
 mod exactly_once;
 mod faults;

@@ -1,4 +1,5 @@
-//! One hand-made run for each mechanism, on a tree of two lower nodes and a root unless said otherwise.
+//! One hand-made run for each mechanism, on a tree of two lower nodes and a root unless said
+//! otherwise.
 
 use trib_proto::Nanos;
 use trib_sim::checkers::Ending;
@@ -101,7 +102,8 @@ fn a_rank_two_minutes_late_costs_little_and_fails_nothing() {
         let verdict = passed(world(Options::calm(4), &[2, 2], work).run());
         assert!((0..3).all(|op| succeeded(&verdict, op)));
         assert!(last(&verdict.endings[0]) > ms(120_000));
-        // Three waiters, probes and answers on two levels, heartbeats: the rate is the traffic checker's, this is the sum.
+        // Three waiters, probes and answers on two levels, heartbeats: the rate is the traffic
+        // checker's, this is the sum.
         assert!(verdict.frames < 120 * 200, "{} frames", verdict.frames);
     }
 }

@@ -1,5 +1,5 @@
-//! `ARCHITECTURE.md` tells each decision in the same parts, in the same order, so that a reader finds in each what
-//! asked for it and what it costs.
+//! `ARCHITECTURE.md` tells each decision in the same parts, in the same order, so that a reader
+//! finds in each what asked for it and what it costs.
 
 use std::fs;
 use std::path::Path;

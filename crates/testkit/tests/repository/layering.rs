@@ -1,4 +1,5 @@
-//! Crates depend downwards only: whoever adds an edge that is not in the table has to argue for it here.
+//! Crates depend downwards only: whoever adds an edge that is not in the table has to argue for it
+//! here.
 //!
 //! ```text
 //!   trib            tributary (capi)   sharp_coll

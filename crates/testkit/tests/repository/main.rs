@@ -1,4 +1,5 @@
-//! What the repository says of itself: who uses whom, how decisions are told, and whether the specification is the code's.
+//! What the repository says of itself: who uses whom, how decisions are told, and whether the
+//! specification is the code's.
 
 mod decisions;
 mod layering;

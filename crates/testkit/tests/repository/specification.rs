@@ -1,5 +1,5 @@
-//! `docs/protocol.md` against the code: every number in its tables is the number that the code uses, and every section
-//! that the code or the text cites exists.
+//! `docs/protocol.md` against the code: every number in its tables is the number that the code
+//! uses, and every section that the code or the text cites exists.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,10 @@
 //! Sleeping until enough has come.
 //!
-//! A thread that is woken for every packet of a long vector spends more on waking up than on the bytes. So before it sleeps
-//! it names a low-water mark: the kernel wakes it when so many bytes are there, or when the connection ends.
-//! The mark relies on others to send that much; while they do not, a frame may lie below it and wait.
-//! Therefore a sleep under a mark is bounded, and after one in vain the next sleeps go without.
+//! A thread that is woken for every packet of a long vector spends more on waking up than on the
+//! bytes. So before it sleeps it names a low-water mark: the kernel wakes it when so many bytes are
+//! there, or when the connection ends. The mark relies on others to send that much; while they do
+//! not, a frame may lie below it and wait. Therefore a sleep under a mark is bounded, and after one
+//! in vain the next sleeps go without.
 //!
 //! ```text
 //!   arm(due) --> mark set, sleep at most SPAN --+-- bytes came: end(true)
@@ -73,21 +74,23 @@ impl Default for LowWater {
     }
 }
 
-/// Half of what is on its way, so that the other half comes while this one is read; and little towards the end, for what is
-/// still to be read when the last byte comes adds to the operation. Rounded, so that few sleeps change it.
+/// Half of what is on its way, so that the other half comes while this one is read; and little
+/// towards the end, for what is still to be read when the last byte comes adds to the operation.
+/// Rounded, so that few sleeps change it.
 fn mark(due: Due) -> u32 {
     let mark = (due.now / 2).min(due.total / TAPER).min(MOST);
     ((mark / STEP * STEP) as u32).max(1)
 }
 
-/// Highest mark: three packets of a segmenting network card. Beyond that little is saved and the cache no longer holds what
-/// came.
+/// Highest mark: three packets of a segmenting network card. Beyond that little is saved and the
+/// cache no longer holds what came.
 const MOST: u64 = 192 * 1024;
 /// Marks are multiples of this: the smallest segment that streams are cut into.
 const STEP: u64 = 16 * 1024;
 /// A mark is at most this part of what is to come.
 const TAPER: u64 = 32;
-/// How long a frame may lie below the mark. What takes longer to come than this is not worth sleeping for.
+/// How long a frame may lie below the mark. What takes longer to come than this is not worth
+/// sleeping for.
 const SPAN: Duration = Duration::from_millis(5);
 const FAILURES_MAX: u32 = 6;
 

@@ -6,9 +6,9 @@
 //!                  lane of group b --+-- deficit --> picked +                                    |
 //!                  lane of group c --+   round robin                                 written <---+
 //! ```
-//! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never blocks. A frame with
-//! vector data that continues the one before it travels with a short header; that is decided when it is picked, for then
-//! the order of such frames is known.
+//! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never
+//! blocks. A frame with vector data that continues the one before it travels with a short header;
+//! that is decided when it is picked, for then the order of such frames is known.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -144,8 +144,8 @@ impl<P: Source> StreamWriter<P> {
         }
     }
 
-    /// Queues a frame with a typed body or none, ahead of all vector data that has not begun. Payload length, checksum
-    /// and tag are filled in here.
+    /// Queues a frame with a typed body or none, ahead of all vector data that has not begun.
+    /// Payload length, checksum and tag are filled in here.
     pub fn push_control(&mut self, header: &Header, body: &[u8]) -> Result<(), QueueFull> {
         if self.control.len() >= self.control_max {
             return Err(QueueFull(self.control.len()));
@@ -167,8 +167,8 @@ impl<P: Source> StreamWriter<P> {
         Ok(())
     }
 
-    /// Queues a frame with vector data (or a header-only result) behind the others of its group. TCP's own checksum
-    /// protects the payload here; the tag covers the header.
+    /// Queues a frame with vector data (or a header-only result) behind the others of its group.
+    /// TCP's own checksum protects the payload here; the tag covers the header.
     ///
     /// # Panics
     /// If the payload is not `header.payload_len` bytes long.
@@ -281,8 +281,8 @@ impl<P: Source> StreamWriter<P> {
         self.queued_bytes = 0;
     }
 
-    /// Every payload of vector data that waits, the one that has begun included, for instance to replace the
-    /// application's memory by a copy. A replacement has the same length.
+    /// Every payload of vector data that waits, the one that has begun included, for instance to
+    /// replace the application's memory by a copy. A replacement has the same length.
     pub fn payloads_mut(&mut self) -> impl Iterator<Item = (&Header, &mut P)> {
         let begun = self.begun.iter_mut().map(|(frame, _)| frame);
         let lanes = self.lanes.iter_mut().flat_map(|lane| &mut lane.frames);
@@ -409,8 +409,8 @@ impl<P: Source> StreamWriter<P> {
 
 /// Most frames of one system call.
 const BATCH_FRAMES: usize = 32;
-/// Vector data is picked until it has this many bytes: enough that a system call is worth it, so little that a control
-/// frame or another group soon gets its turn.
+/// Vector data is picked until it has this many bytes: enough that a system call is worth it, so
+/// little that a control frame or another group soon gets its turn.
 const BATCH_BYTES: usize = 256 * 1024;
 /// Bytes of vector data that a group sends before it is the next one's turn.
 const QUANTUM: usize = 64 * 1024;

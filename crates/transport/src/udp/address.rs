@@ -8,7 +8,8 @@ pub(super) unsafe fn from_kernel(name: *const libc::sockaddr_storage) -> Option<
     // SAFETY: every address begins with its family.
     match libc::c_int::from(unsafe { (*name).ss_family }) {
         libc::AF_INET => {
-            // SAFETY: the family says so, and sockaddr_storage is large and aligned enough for any of them.
+            // SAFETY: the family says so, and sockaddr_storage is large and aligned enough for any
+            // of them.
             let v4 = unsafe { &*name.cast::<libc::sockaddr_in>() };
             let ip = u32::from_be(v4.sin_addr.s_addr);
             Some(SocketAddr::new(core::net::Ipv4Addr::from(ip).into(), u16::from_be(v4.sin_port)))

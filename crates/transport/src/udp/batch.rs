@@ -50,7 +50,8 @@ impl<'a> Datagram<'a> {
 pub struct RecvBatch {
     memory: Vec<u8>,
     size: usize,
-    /// What the receive call is told, written once: a call that finds nothing should cost as little as possible.
+    /// What the receive call is told, written once: a call that finds nothing should cost as little
+    /// as possible.
     messages: Vec<libc::mmsghdr>,
     _slices: Vec<libc::iovec>,
     names: Vec<libc::sockaddr_storage>,
@@ -60,11 +61,13 @@ pub struct RecvBatch {
     order: Vec<usize>,
 }
 
-// SAFETY: the pointers in `messages` and `_slices` lead to the batch's own memory on the heap, which moves along.
+// SAFETY: the pointers in `messages` and `_slices` lead to the batch's own memory on the heap,
+// which moves along.
 unsafe impl Send for RecvBatch {}
 
 impl RecvBatch {
-    /// Room for `count` datagrams, 1 to 32, with `payload` bytes of payload each; longer ones are rejected.
+    /// Room for `count` datagrams, 1 to 32, with `payload` bytes of payload each; longer ones are
+    /// rejected.
     ///
     /// # Panics
     /// If the count is out of range.
@@ -73,7 +76,8 @@ impl RecvBatch {
         // One byte more, to tell a datagram that fits from one that was cut.
         let size = (HEADER_LEN + payload + 1).next_multiple_of(8);
         let mut memory = vec![0; size * count];
-        // SAFETY: integers, of which zero bytes are values; so are they, and null pointers, of a message header.
+        // SAFETY: integers, of which zero bytes are values; so are they, and null pointers, of a
+        // message header.
         let mut names = vec![unsafe { mem::zeroed::<libc::sockaddr_storage>() }; count];
         let slice = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let mut slices: Vec<libc::iovec> = memory.chunks_exact_mut(size).map(slice).collect();

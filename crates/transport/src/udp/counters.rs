@@ -2,7 +2,8 @@
 
 use trib_wire::ParseError;
 
-/// Counts since the socket was opened. What the caller finds out (wrong tag, wrong source) is the caller's to count.
+/// Counts since the socket was opened. What the caller finds out (wrong tag, wrong source) is the
+/// caller's to count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpCounters {
     /// Datagrams handed to the kernel.

@@ -24,8 +24,8 @@ use crate::option;
 /// Receive buffer that a node asks for, bytes; `recv_buffer` tells what the kernel granted.
 pub const RECV_BUFFER_WANTED: usize = 8 << 20;
 
-/// A non-blocking datagram socket. Datagrams are never fragmented on the way (rule R5): one that is too long for the
-/// path is counted, not cut.
+/// A non-blocking datagram socket. Datagrams are never fragmented on the way (rule R5): one that is
+/// too long for the path is counted, not cut.
 pub struct DatagramSocket {
     socket: UdpSocket,
     local: SocketAddr,
@@ -44,8 +44,8 @@ struct Shaken {
 }
 
 impl DatagramSocket {
-    /// Binds to `local` (port 0: any) and asks the kernel for a receive buffer of `recv_buffer` bytes. Reads the fault
-    /// hook from the environment.
+    /// Binds to `local` (port 0: any) and asks the kernel for a receive buffer of `recv_buffer`
+    /// bytes. Reads the fault hook from the environment.
     pub fn bind(local: SocketAddr, recv_buffer: usize) -> io::Result<DatagramSocket> {
         let plan = FaultPlan::from_env().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
         DatagramSocket::bind_with_faults(local, recv_buffer, plan)
@@ -77,8 +77,9 @@ impl DatagramSocket {
         })
     }
 
-    /// From now on only `peer` is heard; what others send is refused by the kernel. For good: a socket without a port of its
-    /// own choice would lose it with the peer. Who calls this has heard from `peer`, so that answers come from there.
+    /// From now on only `peer` is heard; what others send is refused by the kernel. For good: a
+    /// socket without a port of its own choice would lose it with the peer. Who calls this has
+    /// heard from `peer`, so that answers come from there.
     pub fn settle_on(&mut self, peer: SocketAddr) {
         if self.peer.is_none() && net::connect(&self.socket, &reachable(peer, self.local)).is_ok() {
             self.peer = Some(peer);
@@ -125,8 +126,8 @@ impl DatagramSocket {
         Ok(u64::from(words[MEMINFO_DROPS]))
     }
 
-    /// Seals a frame once and sends it to every address. What the kernel does not take now is counted and lost, as
-    /// anywhere else on the way.
+    /// Seals a frame once and sends it to every address. What the kernel does not take now is
+    /// counted and lost, as anywhere else on the way.
     ///
     /// # Panics
     /// If there are more addresses than a node may have children.
@@ -155,7 +156,8 @@ impl DatagramSocket {
         if self.receiver().has_come(batch) { self.recv_rest(batch) } else { Ok(self.account(batch)) }
     }
 
-    /// Takes what has come behind the one datagram that the receiver found; the number of datagrams with it.
+    /// Takes what has come behind the one datagram that the receiver found; the number of datagrams
+    /// with it.
     pub(super) fn recv_rest(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
         let rest = batch.rest(self.receiver());
         let got = self.account(batch);
@@ -165,7 +167,8 @@ impl DatagramSocket {
         }
     }
 
-    /// Counts what the receiver has put into a batch, and arranges it for `frames`; the number of datagrams.
+    /// Counts what the receiver has put into a batch, and arranges it for `frames`; the number of
+    /// datagrams.
     pub fn account(&mut self, batch: &mut RecvBatch) -> usize {
         self.counters.received += batch.len() as u64;
         self.counters.received_bytes += batch.lengths().sum::<usize>() as u64;
@@ -197,7 +200,8 @@ impl DatagramSocket {
         }
         let mut rest = &mut messages[..to.len()];
         while !rest.is_empty() {
-            // SAFETY: names, slices and the bytes they point to outlive the call, and the kernel only reads them.
+            // SAFETY: names, slices and the bytes they point to outlive the call, and the kernel
+            // only reads them.
             let sent = unsafe {
                 libc::sendmmsg(
                     self.socket.as_raw_fd(),
@@ -291,7 +295,8 @@ impl DatagramSocket {
     }
 }
 
-/// Takes single datagrams from a socket, touching as little memory as possible. Good for as long as the socket.
+/// Takes single datagrams from a socket, touching as little memory as possible. Good for as long as
+/// the socket.
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
     pub(super) socket: RawFd,
@@ -304,7 +309,8 @@ impl Receiver {
     pub fn has_come(self, batch: &mut RecvBatch) -> bool {
         match batch.first(self) {
             Ok(()) => true,
-            // Nothing; or an earlier datagram of ours was refused by its receiver, which is that receiver's affair.
+            // Nothing; or an earlier datagram of ours was refused by its receiver, which is that
+            // receiver's affair.
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNREFUSED) => false,
             // Whoever receives the rest learns of it.
             Err(_) => true,

@@ -20,7 +20,8 @@ fn header(seq: u64, payload: usize) -> Header {
     header
 }
 
-/// Receives until `wanted` frames are there or nothing came for a while; what was no frame is counted.
+/// Receives until `wanted` frames are there or nothing came for a while; what was no frame is
+/// counted.
 fn receive(
     socket: &mut DatagramSocket,
     batch: &mut RecvBatch,

@@ -1,7 +1,7 @@
 //! One job in detail, for who asks what it does and what it waits for.
 //!
-//! Every aggregation node tells about its logical nodes of the job; together they are the tree. Ranks that are named are
-//! those of the job, unless it says otherwise.
+//! Every aggregation node tells about its logical nodes of the job; together they are the tree.
+//! Ranks that are named are those of the job, unless it says otherwise.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -51,7 +51,8 @@ pub struct NodePart {
     pub payload_bytes_folded: u64,
     /// Who streams and who waits to; only at the root of the tree, where that is decided.
     pub contexts: Option<ContextsPart>,
-    /// Groups that fold here, or those of the tag that was asked for: first those that wait for something, then others, at most [`GROUPS_MAX`].
+    /// Groups that fold here, or those of the tag that was asked for: first those that wait for
+    /// something, then others, at most [`GROUPS_MAX`].
     pub groups: Vec<GroupPart>,
 }
 
@@ -106,7 +107,8 @@ pub struct GroupPart {
     pub members: RankList,
     /// Its right to stream.
     pub lease: LeaseState,
-    /// Whether the node only passes on what the group says: its vectors fold further down. Told where one group was asked for.
+    /// Whether the node only passes on what the group says: its vectors fold further down. Told
+    /// where one group was asked for.
     #[serde(default)]
     pub relayed: bool,
     /// What was folded of datagrams.

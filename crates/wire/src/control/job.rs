@@ -53,7 +53,8 @@ pub struct Placement {
     pub node: NodeId,
     /// Its position there.
     pub child: ChildIndex,
-    /// Where it connects from: a host with several rails has an address on each. `None`: the host chooses.
+    /// Where it connects from: a host with several rails has an address on each. `None`: the host
+    /// chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
 }
@@ -146,7 +147,8 @@ pub struct NodeGrant {
     pub world_size: u32,
     /// The logical node.
     pub node: NodeId,
-    /// At which of its process's addresses children reach it, and from which it calls its parent; `None`: the first.
+    /// At which of its process's addresses children reach it, and from which it calls its parent;
+    /// `None`: the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// Its parent; `None` at the root of the tree.

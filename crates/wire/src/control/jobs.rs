@@ -1,7 +1,7 @@
 //! The jobs that are there and those that were, a line each: what `trib jobs` shows.
 //!
-//! A manager remembers a bounded number of the jobs that ended and of the requests that it refused, the newest of each, as
-//! long as it runs.
+//! A manager remembers a bounded number of the jobs that ended and of the requests that it refused,
+//! the newest of each, as long as it runs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,7 +31,8 @@ pub struct JobsReport {
 pub struct Names {
     /// How many there are, each counted once.
     pub count: u32,
-    /// They themselves, as Slurm writes lists of hosts: `tux[0-3],login`. A long list is cut and ends in `...`.
+    /// They themselves, as Slurm writes lists of hosts: `tux[0-3],login`. A long list is cut and
+    /// ends in `...`.
     pub list: String,
 }
 
@@ -58,7 +59,8 @@ pub struct LiveJob {
     pub adopted: bool,
     /// What its nodes say about it; `None` if none of them answered.
     pub activity: Option<Activity>,
-    /// Why its program does not use the tree, or not for all that it could, if the program has said so.
+    /// Why its program does not use the tree, or not for all that it could, if the program has said
+    /// so.
     pub fallback: Option<Fallback>,
 }
 
@@ -142,7 +144,8 @@ impl PastJob {
 pub enum JobEnd {
     /// Its program said that it is done.
     Ended,
-    /// The connection that held it closed without a word: its rank 0 was killed, or lost its host or its network.
+    /// The connection that held it closed without a word: its rank 0 was killed, or lost its host
+    /// or its network.
     Lost,
     /// An earlier manager admitted it, and its nodes have it no more.
     Left,

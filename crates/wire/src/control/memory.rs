@@ -12,11 +12,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What a logical node with so many children reserves. Numbers beyond 64 bits stand at the largest.
+    /// What a logical node with so many children reserves. Numbers beyond 64 bits stand at the
+    /// largest.
     ///
-    /// Datagrams: a slot in use holds one per child while it fills, one for the result of its other bank, and one on its
-    /// way out. Segments: as much as children may be ahead, the accumulators and their results, and one being read from
-    /// each link. [`SPARE`] of both cover what is written and not yet let go of.
+    /// Datagrams: a slot in use holds one per child while it fills, one for the result of its other
+    /// bank, and one on its way out. Segments: as much as children may be ahead, the accumulators
+    /// and their results, and one being read from each link. [`SPARE`] of both cover what is
+    /// written and not yet let go of.
     pub fn of(limits: &Limits, children: u64) -> Reservation {
         let datagrams = u64::from(limits.osts).saturating_mul(children.saturating_add(2));
         let staged = children.saturating_mul(u64::from(limits.staging));
@@ -32,7 +34,8 @@ impl Reservation {
     }
 }
 
-/// Buffers of either kind beyond what the quota counts: eight, and those that a reader holds for frames it foresees.
+/// Buffers of either kind beyond what the quota counts: eight, and those that a reader holds for
+/// frames it foresees.
 pub const SPARE: u64 = 15;
 
 #[cfg(test)]

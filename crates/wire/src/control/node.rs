@@ -17,9 +17,10 @@
 //!     | Left{job}                          |   nothing of it is here any more
 //!     |----------------------------------->|
 //! ```
-//! All grants of a job go out at once: a node's parent may not have its own yet, so the node tries again
-//! until it is let in. A node that loses the manager goes on serving its jobs and registers again until it
-//! succeeds; a job whose `End` it may have missed is forgotten when its children are gone.
+//! All grants of a job go out at once: a node's parent may not have its own yet, so the node tries
+//! again until it is let in. A node that loses the manager goes on serving its jobs and registers
+//! again until it succeeds; a job whose `End` it may have missed is forgotten when its children are
+//! gone.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -42,13 +43,15 @@ pub enum NodeMessage {
     Register {
         /// Its name in the topology.
         name: String,
-        /// Where it takes streams. An unspecified IP address (0.0.0.0, ::) stands for the one the node
-        /// reaches the manager from.
+        /// Where it takes streams. An unspecified IP address (0.0.0.0, ::) stands for the one the
+        /// node reaches the manager from.
         stream: SocketAddr,
-        /// Where else: on a host of several ports one socket at each. None of these addresses is unspecified.
+        /// Where else: on a host of several ports one socket at each. None of these addresses is
+        /// unspecified.
         #[serde(default)]
         further: Vec<SocketAddr>,
-        /// Receive buffer of its datagram sockets as granted by the kernel (`SO_RCVBUF` read back), bytes.
+        /// Receive buffer of its datagram sockets as granted by the kernel (`SO_RCVBUF` read back),
+        /// bytes.
         datagram_buffer_bytes: u64,
         /// Worker threads.
         workers: u32,
@@ -85,12 +88,14 @@ pub enum NodeMessage {
     Activity(Vec<JobActivity>),
     /// The answer to `Ping`.
     Alive,
-    /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one than admitted them.
+    /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one
+    /// than admitted them.
     Hosts {
         /// The jobs, each once.
         jobs: Vec<JobId>,
     },
-    /// The last logical node of a job is gone from here: it was ended, or all its children were gone for long enough.
+    /// The last logical node of a job is gone from here: it was ended, or all its children were
+    /// gone for long enough.
     Left {
         /// The job.
         job: JobId,
@@ -111,7 +116,8 @@ pub enum ManagerMessage {
         /// The job.
         job: JobId,
     },
-    /// Send `Alive`. Asked at any time, so that a node that is stopped is known before a job needs it.
+    /// Send `Alive`. Asked at any time, so that a node that is stopped is known before a job needs
+    /// it.
     Ping,
     /// Send `Counters`.
     QueryCounters,

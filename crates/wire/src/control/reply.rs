@@ -81,8 +81,9 @@ pub struct Refusal {
     pub available: u64,
     /// Who holds the rest, or which node, host or rank it is about.
     pub holder: Option<String>,
-    /// Since when that is so, milliseconds since 1970-01-01 UTC by the clock of who refuses: since when the holder has it, or
-    /// lacks it. `None` where the request itself is wrong, and always was.
+    /// Since when that is so, milliseconds since 1970-01-01 UTC by the clock of who refuses: since
+    /// when the holder has it, or lacks it. `None` where the request itself is wrong, and always
+    /// was.
     #[serde(default)]
     pub since_ms: Option<u64>,
     /// The whole story in one sentence, with the remedy.
@@ -109,10 +110,12 @@ pub struct NodeStatus {
     pub version: String,
     /// Whether its control connection is open now.
     pub connected: bool,
-    /// Since when it has not answered though it is connected, milliseconds since 1970-01-01 UTC; `None` if it answers.
+    /// Since when it has not answered though it is connected, milliseconds since 1970-01-01 UTC;
+    /// `None` if it answers.
     #[serde(default)]
     pub silent_since_ms: Option<u64>,
-    /// Receive buffer of its datagram sockets as the kernel granted it, bytes; `None` if it never registered.
+    /// Receive buffer of its datagram sockets as the kernel granted it, bytes; `None` if it never
+    /// registered.
     #[serde(default)]
     pub datagram_buffer_bytes: Option<u64>,
     /// Its counters; empty if it is not connected or did not answer within a second.
@@ -143,13 +146,15 @@ pub struct JobStatus {
     /// The aggregation node at the root of its tree.
     #[serde(default)]
     pub root: String,
-    /// Nodes that its best tree has and that were away or did not answer when it was admitted, so that it got this one.
+    /// Nodes that its best tree has and that were away or did not answer when it was admitted, so
+    /// that it got this one.
     #[serde(default)]
     pub around: Vec<String>,
     /// Why its program does not use the tree, if it has said so.
     #[serde(default)]
     pub fallback: Option<Fallback>,
-    /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its ranks are at its nodes.
+    /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its
+    /// ranks are at its nodes.
     #[serde(default)]
     pub adopted: bool,
     /// Whom it counts for, and what it takes where.

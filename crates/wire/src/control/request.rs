@@ -1,4 +1,5 @@
-//! What an application or a tool asks of the manager. Every request gets one [`super::reply::Reply`].
+//! What an application or a tool asks of the manager. Every request gets one
+//! [`super::reply::Reply`].
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -54,7 +55,8 @@ pub struct JobRequest {
     pub name: String,
     /// Who runs it, as the program itself says; shown by the status, never used to decide.
     pub user: String,
-    /// How long it may wait for quota that others have, milliseconds, at most 3,600,000. Without it: it is refused at once.
+    /// How long it may wait for quota that others have, milliseconds, at most 3,600,000. Without
+    /// it: it is refused at once.
     #[serde(default)]
     pub wait_ms: Option<u32>,
 }
@@ -76,11 +78,12 @@ pub struct Attachment {
     pub name: String,
     /// Who runs it; rank 0's counts.
     pub user: String,
-    /// How long to wait for the other ranks, milliseconds, at most 3,600,000; the most patient rank counts.
-    /// Without it: 60,000.
+    /// How long to wait for the other ranks, milliseconds, at most 3,600,000; the most patient rank
+    /// counts. Without it: 60,000.
     #[serde(default)]
     pub patience_ms: Option<u32>,
-    /// How long the job may wait for quota that others have, once all ranks are here; rank 0's counts. As in [`JobRequest`].
+    /// How long the job may wait for quota that others have, once all ranks are here; rank 0's
+    /// counts. As in [`JobRequest`].
     #[serde(default)]
     pub wait_ms: Option<u32>,
 }
@@ -91,7 +94,8 @@ pub struct Attachment {
 pub enum Request {
     /// Admit a job. Answer: `Granted` or `Refused`.
     RequestJob(JobRequest),
-    /// Admit a job once all its ranks are here. Answer: `Granted` or `Refused`, the same to all ranks.
+    /// Admit a job once all its ranks are here. Answer: `Granted` or `Refused`, the same to all
+    /// ranks.
     Attach(Attachment),
     /// End a job that this connection holds. Answer: `Ended` or `Refused`.
     EndJob {
@@ -110,7 +114,8 @@ pub enum Request {
     },
     /// Tell about nodes and jobs. Answer: `Status`.
     Status,
-    /// Tell what a job does and what it waits for. Answer: `Explanation`, `Past` if it has ended or was refused, or `Refused`.
+    /// Tell what a job does and what it waits for. Answer: `Explanation`, `Past` if it has ended or
+    /// was refused, or `Refused`.
     Explain {
         /// The job.
         job: JobId,
@@ -118,7 +123,8 @@ pub enum Request {
         #[serde(default)]
         group: Option<u64>,
     },
-    /// The same of the job of this program: of the one that runs, or else the last that ended or was refused.
+    /// The same of the job of this program: of the one that runs, or else the last that ended or
+    /// was refused.
     ExplainProgram {
         /// The program's name.
         name: String,

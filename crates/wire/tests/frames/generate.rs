@@ -18,7 +18,8 @@ fn child() -> impl Strategy<Value = ChildIndex> {
     prop_oneof![(0u16..64).prop_map(ChildIndex), Just(ChildIndex::ALL)]
 }
 
-/// Header fields before the vector's: job, epoch, node, child, group, generation, flags, lane, witness.
+/// Header fields before the vector's: job, epoch, node, child, group, generation, flags, lane,
+/// witness.
 fn place() -> impl Strategy<Value = Header> {
     let edge = (select(Kind::ALL), any::<u32>(), any::<u32>(), any::<u16>(), child());
     (edge, any::<(u32, u32, u16, u16, u32)>(), signature()).prop_map(|(edge, more, signature)| {

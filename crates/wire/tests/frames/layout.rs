@@ -1,4 +1,5 @@
-//! Every field stands where the picture in `header` (docs/protocol.md#2.2) says, and nothing stands anywhere else.
+//! Every field stands where the picture in `header` (docs/protocol.md#2.2) says, and nothing stands
+//! anywhere else.
 
 use trib_wire::header::{HEADER_LEN, TAG_OFFSET};
 use trib_wire::{

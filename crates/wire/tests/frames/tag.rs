@@ -22,7 +22,8 @@ fn the_tag_is_siphash_2_4_over_all_that_stands_before_it() {
     key.seal(&header, &mut bytes);
     let tag = u64::from_le_bytes(bytes[TAG_OFFSET..].try_into().unwrap());
     assert_eq!(tag, siphash_2_4(&key.0, &bytes[..TAG_OFFSET]));
-    // The published vector of the paper's reference implementation: 15 bytes 0, 1, .. 14 under this key.
+    // The published vector of the paper's reference implementation: 15 bytes 0, 1, .. 14 under this
+    // key.
     let counted: Vec<u8> = (0..15).collect();
     assert_eq!(siphash_2_4(&key.0, &counted), 0xa129_ca61_49be_45e5);
 }

@@ -12,8 +12,8 @@ use super::Chunk;
 use super::shuffle::{NONE, Picks, gather, inverse, pick, store_first};
 use crate::pair::{Bits, Order, Pair};
 
-/// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits here as in an [`Order`]; lanes of 32
-/// bits have the upper half.
+/// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits
+/// here as in an [`Order`]; lanes of 32 bits have the upper half.
 #[derive(Clone, Copy)]
 pub(super) struct Joined<V, I, const FLOAT: bool> {
     /// Flipped in a pair: with it the winner's is the larger number, both taken as signed.
@@ -30,7 +30,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Chunk for Joined<V, I, FLOAT> {
 
     #[inline(always)]
     fn new(order: &Order) -> Self {
-        // The index stands where there is no sign: its top bit is flipped for that, and all its bits for the smaller one to win.
+        // The index stands where there is no sign: its top bit is flipped for that, and all its
+        // bits for the smaller one to win.
         let index = (order.index ^ (u64::MAX >> 1)) >> (8 * size_of::<V>());
         Joined {
             flip: order.value & Self::VALUE | index & Self::INDEX,
@@ -101,7 +102,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     /// The lower half may write into the place of the upper one, which comes after it.
     #[inline(always)]
     unsafe fn store(into: *mut u8, lanes: __m256i) {
-        // SAFETY: the bytes of a chunk's pairs are writable: 16 from the start, and those of half of the pairs behind the first half.
+        // SAFETY: the bytes of a chunk's pairs are writable: 16 from the start, and those of half
+        // of the pairs behind the first half.
         unsafe {
             let packed = pick(lanes, &Self::PACK);
             let (low, high) = (_mm256_castsi256_si128(packed), _mm256_extracti128_si256::<1>(packed));
@@ -126,7 +128,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         }
     }
 
-    /// Numbers are in the order of their bits as sign and magnitude, but for two zeros of which one is negative.
+    /// Numbers are in the order of their bits as sign and magnitude, but for two zeros of which one
+    /// is negative.
     #[inline(always)]
     unsafe fn floats(self, left: __m256i, right: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.

@@ -1,8 +1,8 @@
-//! Pairs by their words, many at a time: where registers have room for it, as those of AVX-512 have, the compiler does this better than
-//! shuffles are.
+//! Pairs by their words, many at a time: where registers have room for it, as those of AVX-512
+//! have, the compiler does this better than shuffles are.
 //!
-//! One or two pairs, a group, are a few whole words. Loops over words at a fixed distance vectorise, and once word n of every group
-//! stands in row n, so does taking the groups apart.
+//! One or two pairs, a group, are a few whole words. Loops over words at a fixed distance
+//! vectorise, and once word n of every group stands in row n, so does taking the groups apart.
 //!
 //! ```text
 //!   vector          v v i  v v i  v v i  v v i ...     words of 32 bits; here a group is one pair
@@ -22,7 +22,8 @@ use crate::pair::{Bits, Order, Pair};
 use crate::simd::Kernel;
 use crate::simd::plain::Plain;
 
-/// Loops over pairs of `V` and `I` in groups of `W` words, with operator `O`; needs no particular instructions.
+/// Loops over pairs of `V` and `I` in groups of `W` words, with operator `O`; needs no particular
+/// instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<const W: usize, V, I, O> {
     op: O,
@@ -65,7 +66,8 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Kernel for Lanes<W, V,
         let (firsts, first_tail) = Self::chunks(first);
         let (sources, source_tail) = Self::chunks(source);
         let (all_rows, sum_tail) = sums.split_at_mut(firsts.len() * Self::CHUNK);
-        // SAFETY: so many pairs have the size of as many rows, at any alignment; nothing need be initialised.
+        // SAFETY: so many pairs have the size of as many rows, at any alignment; nothing need be
+        // initialised.
         let all_rows = unsafe { all(all_rows.as_mut_ptr().cast::<MaybeUninit<Unaligned<Rows<W>>>>(), firsts.len()) };
         for ((rows, first), source) in all_rows.iter_mut().zip(firsts).zip(sources) {
             rows.write(Unaligned(self.apply(&load(first), &load(source))));
@@ -169,7 +171,8 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Lanes<W, V, I, O> {
 
 /// # Safety
 ///
-/// As `core::slice::from_raw_parts_mut`; the lifetime is that of the slice from which the pointer was made.
+/// As `core::slice::from_raw_parts_mut`; the lifetime is that of the slice from which the pointer
+/// was made.
 #[inline(always)]
 unsafe fn all<'a, T>(first: *mut T, count: usize) -> &'a mut [T] {
     // SAFETY: the caller's promise.

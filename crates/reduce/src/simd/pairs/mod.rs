@@ -1,7 +1,8 @@
 //! Pairs on processors with AVX2 or AVX-512.
 //!
-//! A value and its index seldom have one size, and the compiler does not vectorise loops over elements of 3, 5, 6, 9, 10 or 12 bytes. So
-//! the bytes of some neighbouring pairs, a chunk, are shuffled into lanes that compare as numbers do, or many pairs are taken word by word (`lanes`).
+//! A value and its index seldom have one size, and the compiler does not vectorise loops over
+//! elements of 3, 5, 6, 9, 10 or 12 bytes. So the bytes of some neighbouring pairs, a chunk, are
+//! shuffled into lanes that compare as numbers do, or many pairs are taken word by word (`lanes`).
 //!
 //! ```text
 //!   vector      v v i v v i v v i v v i ...      lower addresses on the left
@@ -81,11 +82,13 @@ trait Chunk: Copy {
     ///
     /// # Safety
     ///
-    /// See the trait. `READ_BYTES` are readable at `left` and `right`, those of the pairs writable at `into`.
+    /// See the trait. `READ_BYTES` are readable at `left` and `right`, those of the pairs writable
+    /// at `into`.
     unsafe fn fold(self, into: *mut u8, left: *const u8, right: *const u8);
 }
 
-/// Loops over pairs of `V` and `I` by chunks `C`, and with operator `O` over what is left; needs AVX2.
+/// Loops over pairs of `V` and `I` by chunks `C`, and with operator `O` over what is left; needs
+/// AVX2.
 #[derive(Clone, Copy)]
 struct Chunks<V, I, C, O> {
     chunk: C,
@@ -139,8 +142,8 @@ impl<V: Bits, I: Bits, C: Chunk, O: Op<Pair<V, I>>> Chunks<V, I, C, O> {
     ///
     /// # Safety
     ///
-    /// So many pairs are readable at `left` and `right`, at any alignment, and writable at `into`, which may be one of the others. The
-    /// processor has AVX2.
+    /// So many pairs are readable at `left` and `right`, at any alignment, and writable at `into`,
+    /// which may be one of the others. The processor has AVX2.
     #[inline(always)]
     unsafe fn fold(self, into: *mut Pair<V, I>, left: *const Pair<V, I>, right: *const Pair<V, I>, count: usize) {
         let mut done = 0;

@@ -11,7 +11,8 @@ use super::Chunk;
 use super::shuffle::{NONE, Picks, gather, inverse, pick, store_first};
 use crate::pair::{Bits, Order, Pair};
 
-/// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits, as in an [`Order`].
+/// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits, as
+/// in an [`Order`].
 #[derive(Clone, Copy)]
 pub(super) struct Split<V, I, const FLOAT: bool> {
     order: Order,
@@ -118,7 +119,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         }
     }
 
-    /// Numbers are in the order of their bits as sign and magnitude, but for two zeros of which one is negative.
+    /// Numbers are in the order of their bits as sign and magnitude, but for two zeros of which one
+    /// is negative.
     #[inline(always)]
     unsafe fn floats(self, left: Lanes, right: Lanes) -> Lanes {
         // SAFETY: AVX2 is there.

@@ -28,10 +28,11 @@ pub struct Admitted {
     pub udp_port: u16,
 }
 
-/// What the node knows about its jobs. Children are looked up before anything is proven, so nothing may change here
-/// until `confirm`.
+/// What the node knows about its jobs. Children are looked up before anything is proven, so nothing
+/// may change here until `confirm`.
 pub trait Admission {
-    /// Whether such a child may connect; the refusal comes with the node's epoch of the job, 0 if there is none.
+    /// Whether such a child may connect; the refusal comes with the node's epoch of the job, 0 if
+    /// there is none.
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)>;
 
     /// The child has proven that it holds the key. From now on its place is taken.
@@ -225,8 +226,8 @@ impl Caller {
         Ok(true)
     }
 
-    /// True when `len` bytes were heard, or enough to know that they are of another version. Never reads beyond: what
-    /// follows the handshake belongs to the frames.
+    /// True when `len` bytes were heard, or enough to know that they are of another version. Never
+    /// reads beyond: what follows the handshake belongs to the frames.
     fn hear(&mut self, len: usize) -> Result<bool, HandshakeError> {
         while self.heard_len < len {
             match self.socket.read(&mut self.heard[self.heard_len..len]) {

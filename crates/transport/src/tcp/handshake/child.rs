@@ -39,8 +39,9 @@ pub struct Connected {
     pub datagrams: SocketAddr,
 }
 
-/// Opens the stream connection of a child to the node at `target`. Blocks for at most `patience`; what may pass (nobody
-/// listens yet, the node has not heard of the job yet) is tried again until then.
+/// Opens the stream connection of a child to the node at `target`. Blocks for at most `patience`;
+/// what may pass (nobody listens yet, the node has not heard of the job yet) is tried again until
+/// then.
 pub fn connect(
     target: SocketAddr,
     identity: &Identity,
@@ -147,7 +148,8 @@ impl Line {
         self.stream.write_all(bytes).map_err(io_error)
     }
 
-    /// A message of `N` bytes. If its first bytes show another version, what follows may be of any length.
+    /// A message of `N` bytes. If its first bytes show another version, what follows may be of any
+    /// length.
     fn hear<const N: usize>(&mut self) -> Result<[u8; N], HandshakeError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes[..PREFIX_LEN])?;

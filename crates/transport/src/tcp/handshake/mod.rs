@@ -1,7 +1,8 @@
-//! Who opens a stream connection: both ends prove that they hold the job's key, over fresh nonces and all that was said.
+//! Who opens a stream connection: both ends prove that they hold the job's key, over fresh nonces
+//! and all that was said.
 //!
-//! `child` is the calling end (blocking, with a deadline; ranks and nodes alike use it), `caller` the answering end
-//! (non-blocking, many at once). The messages stand in `trib_wire::hello`.
+//! `child` is the calling end (blocking, with a deadline; ranks and nodes alike use it), `caller`
+//! the answering end (non-blocking, many at once). The messages stand in `trib_wire::hello`.
 
 mod caller;
 mod child;

@@ -24,7 +24,8 @@ impl<B: Landing> Foreseen<B> {
         self.frames.is_empty()
     }
 
-    /// Reads `first` and then all foreseen frames with one call; how many bytes came, and how many there was room for.
+    /// Reads `first` and then all foreseen frames with one call; how many bytes came, and how many
+    /// there was room for.
     fn read(&mut self, first: &mut [u8], socket: &mut impl Read) -> io::Result<(usize, usize)> {
         let mut slices: [IoSliceMut<'_>; 1 + 2 * FORESEEN_MAX] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let mut wanted = first.len();
@@ -42,7 +43,8 @@ impl<B: Landing> Foreseen<B> {
 }
 
 impl<B: Landing> StreamReader<B> {
-    /// Asks the sink for memory for what probably comes next: pieces of the vector that is being read.
+    /// Asks the sink for memory for what probably comes next: pieces of the vector that is being
+    /// read.
     pub(super) fn foresee<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) {
         let Some(mut last) = self.last.filter(|_| self.streaming) else { return };
         match &self.state {

@@ -5,10 +5,11 @@
 //!            v                                                          |
 //!  Header --------> Data(buffer, filled) or Body(filled) --------> frame handed over
 //! ```
-//! Small frames are cut out of a read-ahead buffer, many per system call. The rest of a large payload is read with one
-//! vectored call into its own memory. Behind it most often come the next pieces of the same vector with short headers:
-//! the same call reads those to where they will belong, as the sink foresees. If something else came, it is copied from
-//! there into the read-ahead buffer, and nothing is lost.
+//! Small frames are cut out of a read-ahead buffer, many per system call. The rest of a large
+//! payload is read with one vectored call into its own memory. Behind it most often come the next
+//! pieces of the same vector with short headers: the same call reads those to where they will
+//! belong, as the sink foresees. If something else came, it is copied from there into the
+//! read-ahead buffer, and nothing is lost.
 
 mod foreseen;
 
@@ -53,17 +54,18 @@ pub trait FrameSink {
     /// Memory for vector data.
     type Buffer: Landing;
 
-    /// The header of a frame with vector data has come, and its tag is right: where does the payload go?
+    /// The header of a frame with vector data has come, and its tag is right: where does the
+    /// payload go?
     fn place(&mut self, header: &Header) -> Place<Self::Buffer>;
 
-    /// Memory for the payload of a frame that has not come, but probably is next or soon after. What is read there may
-    /// turn out to be something else.
+    /// Memory for the payload of a frame that has not come, but probably is next or soon after.
+    /// What is read there may turn out to be something else.
     fn foresee(&mut self, _header: &Header) -> Option<Self::Buffer> {
         None
     }
 
-    /// The foreseen frame has come, its header is as foreseen but for the mark, and part of its payload is in `buffer`.
-    /// Like `place`, but the only memory that can be named is `buffer`.
+    /// The foreseen frame has come, its header is as foreseen but for the mark, and part of its
+    /// payload is in `buffer`. Like `place`, but the only memory that can be named is `buffer`.
     fn confirm(&mut self, _header: &Header, buffer: Self::Buffer) -> Place<Self::Buffer> {
         Place::Into(buffer)
     }
@@ -141,8 +143,9 @@ impl<B: Landing> StreamReader<B> {
         }
     }
 
-    /// Reads and hands over frames until the socket is empty, has ended, or about `budget` bytes were read. A short
-    /// read counts as empty, which suits edge-triggered polling: the next byte is a new edge.
+    /// Reads and hands over frames until the socket is empty, has ended, or about `budget` bytes
+    /// were read. A short read counts as empty, which suits edge-triggered polling: the next byte
+    /// is a new edge.
     pub fn read<S: FrameSink<Buffer = B>>(
         &mut self,
         socket: &mut impl Read,
@@ -172,7 +175,8 @@ impl<B: Landing> StreamReader<B> {
         }
     }
 
-    /// Poll said that the far end has closed: from now on a short read is followed by another, up to the end.
+    /// Poll said that the far end has closed: from now on a short read is followed by another, up
+    /// to the end.
     pub fn expect_end(&mut self) {
         self.hung_up = true;
     }
@@ -185,8 +189,8 @@ impl<B: Landing> StreamReader<B> {
         }
     }
 
-    /// Gives up the memory of the frame being read; the rest of its payload goes nowhere, and the frame is handed over as
-    /// `Discarded`.
+    /// Gives up the memory of the frame being read; the rest of its payload goes nowhere, and the
+    /// frame is handed over as `Discarded`.
     pub fn discard_pending(&mut self) -> Option<B> {
         match &mut self.state {
             State::Data { buffer, .. } => buffer.take(),
@@ -290,8 +294,8 @@ impl<B: Landing> StreamReader<B> {
         Ok(true)
     }
 
-    /// The header at the front of the read-ahead buffer, its tag checked, and how many bytes it took; `None` while it is
-    /// not all there.
+    /// The header at the front of the read-ahead buffer, its tag checked, and how many bytes it
+    /// took; `None` while it is not all there.
     fn next_header(&self) -> Result<Option<(Header, usize)>, StreamError> {
         let ahead = &self.ahead[self.start..self.end];
         if ShortHeader::begins(ahead) {
@@ -338,7 +342,8 @@ impl<B: Landing> StreamReader<B> {
                 return self.fill_foreseen(socket, sink);
             }
         }
-        // Behind a large payload comes another one: what is read ahead of it has to be copied later.
+        // Behind a large payload comes another one: what is read ahead of it has to be copied
+        // later.
         let limit = if self.streaming { AHEAD_STREAMING } else { AHEAD };
         let (wanted, got) = match &mut self.state {
             State::Data { header, buffer: Some(buffer), filled } => {

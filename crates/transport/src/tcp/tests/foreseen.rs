@@ -1,4 +1,5 @@
-//! What comes as foreseen is read straight into place, what does not is not lost, wherever the stream is cut.
+//! What comes as foreseen is read straight into place, what does not is not lost, wherever the
+//! stream is cut.
 
 use std::io::{self, IoSliceMut, Read};
 
@@ -88,7 +89,8 @@ fn pattern(group: u32, seq: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (at.wrapping_mul(31) ^ (seq * 7) ^ u64::from(group)) as u8).collect()
 }
 
-/// A stream of segments of several groups, with a control frame now and then, and what must come out.
+/// A stream of segments of several groups, with a control frame now and then, and what must come
+/// out.
 fn stream(groups: &[u8], len: usize) -> (Vec<u8>, Vec<Came>) {
     let (mut bytes, mut frames) = (Vec::new(), Vec::new());
     let mut writer = StreamWriter::new(KEY, 64);

@@ -12,7 +12,8 @@ use crate::tcp::{Arrived, FlushEnd, FrameSink, Place, ReadEnd, StreamError, Stre
 
 const KEY: FrameKey = FrameKey([5; 16]);
 
-/// A stream that takes and gives a few bytes at a time, the counts cycling through a list; 0 means "not now".
+/// A stream that takes and gives a few bytes at a time, the counts cycling through a list; 0 means
+/// "not now".
 struct Wire {
     bytes: Vec<u8>,
     at: usize,

@@ -1,4 +1,5 @@
-//! Data frames that continue one another travel with short headers, whatever is cut out between them.
+//! Data frames that continue one another travel with short headers, whatever is cut out between
+//! them.
 
 use std::io::{self, IoSlice, Write};
 
