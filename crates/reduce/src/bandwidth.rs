@@ -1,11 +1,11 @@
-//! How fast the kernels are, next to how fast this memory is.
+//! This module measures how fast the kernels are, and how fast this memory is beside them.
 //!
-//! Each cell folds two sources into a first vector: per element of the result three are read and
-//! one is written. A copy, measured the same way, reads one and writes one; a read reads one. Rates
-//! count these bytes as the program sees them, not the lines that a cache fetches before it
-//! overwrites them. The vectors lie in cache or far beyond it, where every round takes the next
-//! window of large vectors. A rate is the best of the rounds: other work on the machine can only
-//! slow a round down.
+//! Each cell folds two sources into a first vector: for each element of the result, three elements
+//! are read and one is written. A copy, measured the same way, reads one and writes one; a read
+//! reads one. The rates count these bytes as the program sees them, not the lines that a cache
+//! fetches before it overwrites them. The vectors lie in the cache or far beyond it; beyond it,
+//! every round takes the next window of large vectors. A rate is the best of its rounds, because
+//! other work on the machine can only slow a round down.
 
 use std::fmt;
 use std::hint::black_box;
@@ -39,7 +39,7 @@ impl fmt::Display for Residence {
     }
 }
 
-/// What the memory does without any computing.
+/// The rates of this memory when nothing is computed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Baseline {
     /// Where the vectors lie.
@@ -63,7 +63,7 @@ pub struct Row {
     pub residence: Residence,
     /// Bytes read and written, in 10^9 per second.
     pub gb_per_s: f64,
-    /// The rate as a share of the copy in the same place.
+    /// The rate as a share of the rate of a copy between vectors that lie in the same memory.
     pub share_of_memcpy: f64,
 }
 
@@ -135,11 +135,11 @@ pub fn measure(options: &Options) -> Report {
     Report { memory_bytes, baselines: baselines.to_vec(), rows }
 }
 
-/// Three large vectors and the place of the next window.
+/// Three large vectors, and where their next window begins.
 struct Vectors {
     large: [Vec<u8>; 3],
     next: usize,
-    /// Bytes of one element: windows hold whole ones.
+    /// Bytes of one element. A window holds whole elements only.
     element: usize,
     contents: Option<Contents>,
 }
@@ -153,13 +153,14 @@ enum Contents {
 
 impl Vectors {
     fn new(bytes: usize) -> Vectors {
-        // Not zero: zeroed pages would all be one page until they are written.
+        // The bytes are not zero, because zeroed pages would all be one page until they are
+        // written.
         Vectors { large: [1, 2, 3].map(|value| vec![value; bytes]), next: 0, element: 1, contents: None }
     }
 
-    /// Numbers are ones: under no operator do they ever become denormals, which are slow and not
-    /// what is measured. Pairs are any bits, the values numbers: nobody can foresee which of two
-    /// wins.
+    /// Fills the vectors. Numbers are all 1: under no operator do they become denormals, which are
+    /// slow and not what is measured here. Pairs take any bits, as long as their values are
+    /// numbers, so that no branch predictor can foresee which of two pairs wins.
     fn fill(&mut self, dtype: DataType) {
         self.element = dtype.size();
         let contents = dtype.index().map_or(Contents::Ones(dtype.value()), |_| Contents::Mixed);
@@ -176,8 +177,8 @@ impl Vectors {
         }
     }
 
-    /// The next window of each vector: always the same bytes in cache, those unused for longest in
-    /// memory.
+    /// The next window of each vector. In the cache these are always the same bytes, in memory
+    /// those that were unused for longest.
     fn window(&mut self, residence: Residence) -> [&mut [u8]; 3] {
         let range = match residence {
             Residence::Cache => 0..CACHE_BYTES - CACHE_BYTES % self.element,
@@ -201,8 +202,8 @@ fn one(scalar: Scalar) -> Vec<u8> {
     }
 }
 
-/// A window of bits without a pattern (xorshift), but for one in each byte that is never set:
-/// wherever a float begins, it is a number.
+/// A window of random bits (xorshift). One bit in each byte is never set, so that a float is a
+/// number at whatever byte it begins.
 fn mixed() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {
@@ -230,8 +231,8 @@ fn best_rate(
     let mut best = Duration::MAX;
     let mut bytes = 0;
     let mut rounds = 0;
-    // The first rounds fetch what the caches lacked, so a budget of nothing still gives a sensible
-    // rate.
+    // The first rounds fetch what the caches lacked, so at least three are measured, even on a
+    // budget of nothing.
     while rounds < 3 || start.elapsed() < time {
         let round = Instant::now();
         bytes = 0;
@@ -246,7 +247,7 @@ fn best_rate(
     bytes as f64 / best.as_secs_f64().max(1e-9) / 1e9
 }
 
-/// Loads every byte, as wide as the build's baseline instructions go.
+/// Loads every byte, with the widest instructions that every processor of the build's baseline has.
 fn read(bytes: &[u8]) -> u64 {
     let (lines, _) = bytes.as_chunks::<64>();
     let mut sums = [0_u64; 8];

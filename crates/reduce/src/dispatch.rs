@@ -10,10 +10,10 @@ use crate::table;
 
 /// Folds `rest` into `first` from the left: `first = (((first op rest[0]) op rest[1]) ...)`.
 ///
-/// All slices have one length in bytes, a whole number of little-endian elements, at any alignment.
-/// The result depends on these arguments alone; the crate's documentation says which bits it is.
-/// Nothing is allocated. One pass over memory: every source is read once, `first` read and written
-/// once.
+/// All slices have one length in bytes, which is a whole number of little-endian elements, and may
+/// lie at any alignment. The result depends on these arguments alone; the crate's documentation
+/// says which bits it is. Nothing is allocated. Memory is passed once: every source is read once,
+/// and `first` is read and written once.
 ///
 /// # Errors
 ///
@@ -23,8 +23,8 @@ pub fn fold_into(dtype: DataType, op: ReduceOp, first: &mut [u8], rest: &[&[u8]]
     fold_into_on(Path::best(), dtype, op, first, rest)
 }
 
-/// [`fold_into`] with the instructions of one path, for tests and measurements: all give the same
-/// bits.
+/// [`fold_into`] with the instructions of one path, for tests and measurements. All paths give the
+/// same bits.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub fn fold_into_on(
     let cell = table::cell(dtype, op).ok_or(FoldError::Unsupported { dtype, op })?;
     check_lengths(dtype, first, rest)?;
     assert!(path.is_available(), "this processor has no {path}");
-    // Pairs are compared as integers.
+    // Only floats need the standard environment: pairs are compared as integers.
     let _environment = (dtype.class() == Class::Float).then(Environment::enter);
     // SAFETY: the processor has the instructions of the path, checked in the line above.
     unsafe { cell.kernels.on(path)(first, rest, &cell.order) };

@@ -73,14 +73,15 @@ unsafe impl Element for F16 {
     #[cfg(not(target_arch = "x86_64"))]
     type Avx<O: Op<f32>> = Plain<F16, O>;
 
-    // Without branches, so that it vectorises. Exponent and fraction move into place; one exact
-    // multiplication corrects the bias and normalises denormals on the way.
+    // This has no branches, so that the compiler vectorises it. Exponent and fraction move to where
+    // a binary32 has them; one exact multiplication then corrects the bias and normalises
+    // denormals.
     #[inline(always)]
     fn widen(self) -> f32 {
         const REBIAS: f32 = f32::from_bits((127 + 127 - 15) << 23);
         let bits = u32::from(self.0);
         let magnitude = f32::from_bits((bits & 0x7fff) << 13) * REBIAS;
-        // From 2^16 up the half was an infinity or NaN; the single keeps its fraction.
+        // From 2^16 up, the half was an infinity or a NaN; the binary32 keeps its fraction.
         let special = if magnitude >= 65536.0 { 0xff << 23 } else { 0 };
         f32::from_bits(magnitude.to_bits() | special | ((bits & 0x8000) << 16))
     }
@@ -118,8 +119,8 @@ unsafe impl Element for BF16 {
         f32::from_bits(u32::from(self.0) << 16)
     }
 
-    // Half of the last place, less one when that place is even, carries exactly as rounding should;
-    // from the largest numbers it carries into infinity.
+    // Adding half a unit of the lowest kept bit, less one where that bit is even, carries exactly
+    // as rounding to nearest even should. From the largest numbers it carries into infinity.
     #[inline(always)]
     fn narrow(wide: f32) -> BF16 {
         let bits = wide.to_bits();

@@ -1,9 +1,9 @@
 //! The floating-point environment of the calling thread, made the standard one for a fold.
 //!
-//! Folds also run inside applications: in a rank that hosts a node, under a compiler option that
-//! flushes denormals to zero, a changed rounding mode or trapping exceptions. Each of these would
-//! give other bits than the nodes next door, or a signal. Entering costs a few cycles where nothing
-//! is to be changed.
+//! Folds also run inside applications, in a rank that hosts a node. There a compiler option may
+//! flush denormals to zero, or the program may have changed the rounding mode or let exceptions
+//! trap. Each of these would give other bits than the nodes next door, or a signal. Entering costs
+//! a few cycles where nothing is to be changed.
 
 /// While it lives, the thread rounds to nearest even, keeps denormals and traps nothing.
 pub(crate) struct Environment {

@@ -1,4 +1,5 @@
-//! Why a fold was refused. All of these are the caller's mistakes; the first vector is untouched.
+//! Why a fold was refused. Each of these errors is the caller's mistake, and leaves the first
+//! vector untouched.
 
 use trib_wire::{DataType, ReduceOp};
 

@@ -1,13 +1,13 @@
 //! Pairs of two integers of one size, as one number of twice the size.
 //!
-//! With value and index in each other's place, and bits flipped so that either compares as it
-//! should, the pair that wins is the larger number: one comparison and one choice instead of three
-//! and four, in lanes that hold nothing else. Floats cannot be had so, of which zeros of both signs
-//! are equal and some are no numbers.
+//! The value and the index of such a pair are swapped, and bits are flipped so that each of them
+//! compares as it should. Then the pair that wins is the larger number: one comparison and one
+//! choice take the place of three and four, in vector lanes that hold nothing else. This does not
+//! work for floats: zeros of both signs are equal there, and some bit patterns are not numbers.
 //!
 //! ```text
 //!   as it lies    index | value      the lower address on the right
-//!   compared      value | index      signed; of equal values the smaller index is the larger number
+//!   compared      value | index      signed; of equal values the smaller index is the larger one
 //! ```
 
 use crate::element::Element;
@@ -56,8 +56,8 @@ macro_rules! joint {
             fn new(order: &Order) -> Self {
                 let half = <$whole>::BITS / 2;
                 let (value, index) = ((order.value >> (64 - half)) as $whole, (order.index >> (64 - half)) as $whole);
-                // The index stands where there is no sign: its top bit is flipped for that, and all
-                // its bits for the smaller one to win.
+                // In the joint number the index has no sign: its top bit is flipped for that, and
+                // all its bits so that the smaller index wins.
                 let smaller = (1 << (half - 1)) - 1;
                 Larger { flip: value << half | (index ^ smaller) }
             }

@@ -3,7 +3,7 @@
 //! ```text
 //!   fold_into(dtype, op, first, rest)      first = (((first op rest[0]) op rest[1]) ...)
 //!        |
-//!     dispatch ---- table (the one list of cells) ---- simd (one source, compiled per instruction set)
+//!     dispatch -- table (the one list of cells) -- simd (one source, compiled per instruction set)
 //!                                                        |
 //!                                              element x operator
 //! ```
@@ -27,12 +27,13 @@
 //!   `7ff8000000000000`, float16 `7e00`, bfloat16 `7fc0`. Processors disagree on signs and
 //!   payloads.
 //! - `max` and `min` give "not a number" when either operand is one, and order zeros: -0 < +0.
-//! - Pairs: `maxloc` gives the largest value and the smallest index of a value that equals it,
-//!   `minloc` the smallest value likewise. Zeros are equal, the result has the one that `max` or
-//!   `min` gives; a value that is not a number wins. No order of the operands changes a bit of it.
-//! - With no source the first vector stays as it is, payloads included.
+//! - Of pairs, `maxloc` gives the largest value and the smallest index of a value that equals it,
+//!   and `minloc` the smallest value likewise. Zeros of both signs are equal, and the result has
+//!   the one that `max` or `min` gives. A value that is not a number wins. The order of the
+//!   operands changes none of these bits.
+//! - Without a source the first vector stays as it is, NaN payloads included.
 //!
-//! Invariants: no allocation, no lock, no reading of clocks outside [`bandwidth`].
+//! Invariants: nothing here allocates, takes a lock, or reads a clock outside [`bandwidth`].
 
 #[cfg(target_endian = "big")]
 compile_error!("vectors travel in little-endian order and the kernels compute on them in place");

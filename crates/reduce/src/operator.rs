@@ -4,9 +4,10 @@ use crate::pair::Order;
 
 /// A reduction operator on the accumulator type `W`.
 ///
-/// Pure functions of their operands' bits: how many of them one instruction computes cannot show.
+/// Operators are pure functions of their operands' bits, so a result does not show how many of them
+/// one instruction computes.
 pub(crate) trait Op<W>: Copy + 'static {
-    /// The operator of a cell; only that of pairs has something to know.
+    /// The operator of a cell; only the operators of pairs look at the order.
     fn new(order: &Order) -> Self;
 
     /// One step of a fold.
@@ -74,10 +75,11 @@ macro_rules! integer {
 
 integer!(u8 i8 u16 i16 u32 i32 u64 i64);
 
-// A comparison takes two equal zeros for one value and a select then depends on the order of its
-// operands. Selecting in both orders gives the two zeros, of which `and` keeps +0 and `or` keeps
-// -0; any other two numbers select the same bits twice. Where one operand is no number all bits are
-// set: some NaN, which every later step keeps and the end of the fold replaces.
+// A comparison takes zeros of both signs for equal, and what a select then gives depends on the
+// order of its operands. So the code selects in both orders. Of two zeros that gives one of each
+// sign, from which `and` keeps +0 and `or` keeps -0; of any other two numbers it gives the same
+// bits twice. Where one operand is not a number, all bits are set: that is a NaN, which every later
+// step keeps and the end of the fold replaces.
 macro_rules! float {
     ($($type:ty)*) => { $(
         operators! { $type:

@@ -1,15 +1,16 @@
 //! Pairs of a value and its index: how they lie in a vector, and which of two wins.
 //!
 //! The fold of some pairs has the largest (or smallest) of their values, and the smallest of the
-//! indices at which a value equals it. Equal is what compares equal: both zeros; but the result has
-//! the zero that `max` (or `min`) would give. Where one value is not a number the result is none
-//! either, with the smallest index of such a value. None of this depends on the order of the
-//! operands.
+//! indices at which a value equals it. Values are equal if they compare equal, as zeros of both
+//! signs do; of those the result has the zero that `max` (or `min`) would give. If some value is
+//! not a number, the result's is none either, and its index is the smallest index of such a value.
+//! None of this depends on the order of the operands.
 //!
-//! Everything is integer arithmetic: a float's bits as sign and magnitude, turned into two's
-//! complement, are in its order. What a number means beyond its width, signed or not, upwards or
-//! downwards, is a bit pattern to flip before comparing. So pairs of the same widths share one
-//! kernel, and an [`Order`] says what the cell is.
+//! All of it is integer arithmetic. A float's bits, read as sign and magnitude and turned into
+//! two's complement, are in the order of the floats. Whether a number is signed, and whether the
+//! larger or the smaller one wins, becomes a bit pattern that is flipped before numbers are
+//! compared. So pairs of the same widths share one kernel, and an [`Order`] says which cell it
+//! computes.
 
 use core::ops::{BitAnd, BitXor};
 
@@ -43,22 +44,23 @@ unsafe impl<V: Bits, I: Bits> Element for Pair<V, I> {
     }
 }
 
-/// What the cells that share a kernel differ in. Numbers stand at the top of 64 bits, so that
-/// widths do not show.
+/// What distinguishes the cells that share a kernel. Its numbers stand in the top bits of 64, so
+/// that they are the same for all widths.
 #[derive(Clone, Copy)]
 pub(crate) struct Order {
-    /// Flipped in values: with it the winner's is the larger one, both taken as signed.
+    /// The bits to flip in values: after that, the value that wins is the larger one, both read as
+    /// signed.
     pub(crate) value: u64,
-    /// Flipped in indices: with it they compare as signed numbers do.
+    /// The bits to flip in indices: after that, they compare as signed numbers do.
     pub(crate) index: u64,
-    /// Of floats: the magnitude above which there are no numbers.
+    /// For floats, the magnitude above which bits are not a number.
     pub(crate) infinity: u64,
-    /// Of floats: what stands for all that is not a number.
+    /// For floats, the key that stands for everything that is not a number.
     pub(crate) nan: u64,
 }
 
 impl Order {
-    /// Where there are no pairs.
+    /// The order of cells that do not fold pairs.
     pub(crate) const NONE: Order = Order { value: 0, index: 0, infinity: 0, nan: 0 };
 
     /// Which of two pairs of these types wins: the larger value, or under `minloc` the smaller one.
@@ -74,12 +76,12 @@ impl Order {
     }
 }
 
-/// The top bit of an unsigned number: flipped, it compares as a signed one does.
+/// The top bit of an unsigned number: with this bit flipped, it compares as a signed one does.
 const fn unsigned_top(scalar: Scalar) -> u64 {
     if matches!(scalar, Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64) { 1 << 63 } else { 0 }
 }
 
-/// The fold of pairs: an [`Order`] in the lanes of the pair's numbers.
+/// The fold of pairs: an [`Order`] cut to the width in which the pair's numbers are computed.
 #[derive(Clone, Copy)]
 pub(crate) struct Located<V: Bits, I: Bits, const FLOAT: bool> {
     value: V::Lane,
@@ -89,7 +91,8 @@ pub(crate) struct Located<V: Bits, I: Bits, const FLOAT: bool> {
 }
 
 impl<V: Bits, I: Bits, const FLOAT: bool> Located<V, I, FLOAT> {
-    /// What decides between values: the larger one wins, and what is not a number is the largest.
+    /// The key that decides between values: the larger one wins, and what is not a number has the
+    /// largest.
     #[inline(always)]
     fn key(self, value: V::Lane) -> <V::Lane as Lane>::Signed {
         if !FLOAT {
@@ -99,8 +102,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Located<V, I, FLOAT> {
         if value & V::Lane::MAGNITUDE > self.infinity { V::Lane::LAST } else { key }
     }
 
-    /// The value of two that win together: floats differ in the sign of a zero at most, of which
-    /// the larger stays, or under `minloc` the smaller.
+    /// The value of two pairs that win together. Floats can then differ only in the sign of a zero;
+    /// the larger of them stays, or under `minloc` the smaller.
     #[inline(always)]
     fn either(self, left: V::Lane, right: V::Lane) -> V::Lane {
         if FLOAT { (left ^ self.value) & (right ^ self.value) ^ self.value } else { left }
@@ -149,21 +152,22 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Op<Pair<V, I>> for Located<V, I, FLOAT
 
 /// A number of a pair as its bits.
 pub(crate) trait Bits: Element<Wide = Self> + Into<u64> {
-    /// What it is computed in: processors compare few short numbers at once hardly faster than long
-    /// ones, but converting costs.
+    /// The type in which the number is computed. Processors compare a few short numbers hardly
+    /// faster than long ones, but converting between widths costs time.
     type Lane: Lane;
 
-    /// At the top of a lane, above zeros.
+    /// The number in the top bits of a lane, above zeros.
     fn to_lane(self) -> Self::Lane;
 
-    /// From the top of a lane.
+    /// The number in the top bits of a lane.
     fn from_lane(lane: Self::Lane) -> Self;
 
     /// The lowest bits of a number.
     fn lowest(bits: u64) -> Self;
 }
 
-/// An unsigned number that is computed with.
+/// The unsigned number in which a kernel computes: one element of a vector register (a vector
+/// lane).
 pub(crate) trait Lane: Copy + Ord + BitAnd<Output = Self> + BitXor<Output = Self> {
     /// The same bits as a signed number.
     type Signed: Copy + Ord;
@@ -174,10 +178,10 @@ pub(crate) trait Lane: Copy + Ord + BitAnd<Output = Self> + BitXor<Output = Self
     /// The largest signed number.
     const LAST: Self::Signed;
 
-    /// Taken as a signed number.
+    /// The same bits, read as a signed number.
     fn signed(self) -> Self::Signed;
 
-    /// Of a number as sign and magnitude.
+    /// The two's complement of a number that is given as sign and magnitude.
     fn twos_complement(self) -> Self;
 
     /// The top bits of a number.

@@ -1,4 +1,4 @@
-//! The oracle: the same folds, element by element, with nothing clever.
+//! The oracle: the same folds, computed element by element in the simplest way.
 //!
 //! It shares no arithmetic with the kernels: integers are computed in 128 bits and cut, conversions
 //! of half precision come from crate `half`. Tests compare every kernel with it, bit by bit.
@@ -23,7 +23,7 @@ pub fn fold(dtype: DataType, op: ReduceOp, first: &[u8], rest: &[&[u8]]) -> Opti
         let operands: Vec<_> = vectors.map(|vector| &vector[start..start + size]).collect();
         result.extend(element(dtype, op, &operands)?);
     }
-    // Without elements nothing above asked whether there is such an operator.
+    // If the vectors have no elements, nothing above has asked whether there is such an operator.
     element(dtype, op, &[&[0; ELEMENT_MAX][..size], &[0; ELEMENT_MAX][..size]]).map(|_| result)
 }
 
@@ -39,7 +39,8 @@ fn element(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Option<Vec<u8>>
     }
 }
 
-/// By the definition: the best of all values, then the smallest index of those that equal it.
+/// Follows the definition: the best of all values, and then the smallest index of those that equal
+/// it.
 fn pair(value: Scalar, index: Scalar, op: ReduceOp, operands: &[&[u8]]) -> Option<Vec<u8>> {
     let op = match op {
         ReduceOp::MaxLoc => ReduceOp::Max,
@@ -107,7 +108,8 @@ fn float32(op: ReduceOp, operands: &[&[u8]], value: impl Fn(&[u8]) -> f32) -> Op
         sum = match op {
             ReduceOp::Sum => sum + operand,
             ReduceOp::Prod => sum * operand,
-            // Every single is a double: the order of doubles decides, and the way back is exact.
+            // Every binary32 is a binary64 too: the order of the latter decides, and the way back
+            // is exact.
             ReduceOp::Max | ReduceOp::Min => float64(op, sum.into(), operand.into())? as f32,
             _ => return None,
         };
@@ -120,7 +122,7 @@ fn float64(op: ReduceOp, left: f64, right: f64) -> Option<f64> {
         ReduceOp::Sum => Some(left + right),
         ReduceOp::Prod => Some(left * right),
         ReduceOp::Max | ReduceOp::Min if left.is_nan() || right.is_nan() => Some(f64::NAN),
-        // The total order of IEEE 754 puts -0 below +0; NaN is dealt with.
+        // The total order of IEEE 754 puts -0 below +0; NaN was dealt with above.
         ReduceOp::Max if left.total_cmp(&right).is_ge() => Some(left),
         ReduceOp::Min if left.total_cmp(&right).is_le() => Some(left),
         ReduceOp::Max | ReduceOp::Min => Some(right),

@@ -1,5 +1,5 @@
-//! What is supported: the one list of datatype, operators and the element type they are computed
-//! on.
+//! What is supported: this is the one list of data types, their operators, and the element types on
+//! which these are computed.
 
 use trib_wire::{DataType, ReduceOp, Scalar};
 
@@ -13,7 +13,7 @@ use crate::simd::Kernels;
 pub(crate) struct Cell {
     dtype: DataType,
     op: ReduceOp,
-    /// What its kernels have to know of it.
+    /// What its kernels have to know of the cell.
     pub(crate) order: Order,
     pub(crate) kernels: Kernels,
 }
@@ -29,8 +29,8 @@ macro_rules! cells {
     };
 }
 
-// Wrapping sums and products and logical operators do not see the sign, bitwise operators do not
-// see the width.
+// Wrapping sums and products and logical operators do not depend on the sign, and bitwise operators
+// do not depend on the width.
 cells! {
     U8   as u8   => Max Min Sum Prod LogicalAnd LogicalOr LogicalXor BitAnd BitOr BitXor;
     I8   as i8   => Max Min;
@@ -72,7 +72,8 @@ const fn pairs() -> [Cell; 2 * DataType::PAIRS.len()] {
     cells
 }
 
-/// Pairs share the kernels of their widths; floats have some of their own.
+/// Pairs share the kernels of their widths; those whose values are floats have kernels of their
+/// own.
 const fn with_value(value: Scalar, index: Scalar) -> Kernels {
     match (value.is_float(), value.size()) {
         (false, 1) => with_index::<u8, false>(index),

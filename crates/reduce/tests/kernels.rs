@@ -1,5 +1,5 @@
-//! Every cell of the table, on every path of this processor, against the naive reference: bit by
-//! bit.
+//! Every cell of the table, on every path of this processor, must give the bits of the naive
+//! reference.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -17,8 +17,8 @@ struct Case {
 }
 
 impl Case {
-    /// In every other case floats of pairs are numbers: kernels fold those apart from chunks that
-    /// hold something else.
+    /// Makes the floats of pairs numbers in every other case: kernels fold numbers apart from
+    /// chunks that hold something else.
     fn tame(&self, dtype: DataType, mut element: Vec<u8>) -> Vec<u8> {
         if self.seed.is_multiple_of(2) && dtype.index().is_some() && dtype.value().is_float() {
             element[dtype.value().size() - 1] &= !0x40;
@@ -83,8 +83,8 @@ impl Random {
         [value, self.number(index)].concat()
     }
 
-    /// Half of the time any bits, else numbers that neither vanish nor overflow, else special
-    /// values.
+    /// The bits of a number: half of the time any bits, else those of a number that neither
+    /// vanishes nor overflows, else a special value.
     fn number(&mut self, dtype: Scalar) -> Vec<u8> {
         let (choice, bits) = (self.next() % 8, self.next());
         let bits = match (dtype, choice) {
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// Half precision has few enough values to try all pairs of one with the special ones.
+/// Half precision has few enough values to try each of them with every special one.
 #[test]
 fn every_half_value_meets_every_special_one() {
     for dtype in [DataType::F16, DataType::BF16] {
@@ -209,7 +209,8 @@ fn every_half_value_meets_every_special_one() {
 
 #[test]
 fn half_precision_rounds_once_at_the_end() {
-    // 2048 + 1 + 1: a step at a time each 1 is lost to rounding, in single precision none is.
+    // 2048 + 1 + 1: rounded after each step in half precision, each 1 is lost; in single precision
+    // none is.
     let half = |value: f32| half::f16::from_f32(value).to_le_bytes();
     let mut first = half(2048.0);
     fold_into(DataType::F16, ReduceOp::Sum, &mut first, &[&half(1.0), &half(1.0)]).unwrap();
@@ -242,8 +243,8 @@ fn zeros_are_ordered_and_nan_wins() {
     assert_eq!(fold(ReduceOp::Sum, f64::INFINITY, f64::NEG_INFINITY), 0x7ff8 << 48);
 }
 
-/// What the definition says of pairs, on the values where an order could show; the reference
-/// follows the same words.
+/// Checks what the definition says of pairs, on the values where an order could show; the reference
+/// is written from the same words.
 #[test]
 fn pairs_do_not_show_the_order_of_their_operands() {
     let dtype = DataType::pair(Scalar::F32, Scalar::I16).expect("an integer index");
@@ -289,7 +290,8 @@ fn the_reference_knows_what_is_defined() {
     }
 }
 
-/// The tests of whole collectives judge by another oracle, written apart from this crate.
+/// The tests of whole collectives judge by another oracle, which was written apart from this crate.
+/// Both must agree.
 #[test]
 fn the_reference_collectives_compute_the_same() {
     let mut random = Random(1);

@@ -1,8 +1,8 @@
 //! float16 with the conversion instructions of F16C, eight elements at a time.
 //!
-//! Both directions are exact or round to nearest even as `element` does in integer arithmetic,
-//! whatever the control register says; only the NaN payloads differ, and those are replaced before
-//! rounding.
+//! Both directions are exact, or round to nearest even as `element` does in integer arithmetic,
+//! whatever the control register says. Only the payloads of NaNs differ, and those are replaced
+//! before rounding.
 
 use core::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm256_cvtph_ps, _mm256_cvtps_ph};
 use core::arch::x86_64::{_mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_ps, _mm256_storeu_ps};

@@ -1,8 +1,8 @@
 //! Kernels: one source text, compiled once per instruction set.
 //!
 //! The compiler vectorises the plain loops of `plain` inside functions that enable more
-//! instructions; something else is left to where it was measured to pay: `f16c`, the conversion of
-//! float16, and `pairs`, whose sizes keep the compiler from it.
+//! instructions. Other code is used only where measurements showed that it pays: `f16c`, which
+//! converts float16, and `pairs`, because the sizes of pairs keep the compiler from vectorising.
 //!
 //! ```text
 //!             block of 4 KiB            block            block
@@ -42,7 +42,7 @@ pub(crate) trait Kernel: Copy {
     /// What a fold accumulates in.
     type Wide: Copy;
 
-    /// Elements that are best computed together: blocks are whole multiples.
+    /// How many elements are best computed together; a block is a whole multiple of it.
     const CHUNK: usize = 1;
 
     /// The loops of a cell.
@@ -90,7 +90,7 @@ pub(crate) trait Kernel: Copy {
 /// A fold of byte vectors of one length; the processor must have the instructions of its path.
 pub(crate) type Fold = unsafe fn(first: &mut [u8], rest: &[&[u8]], order: &Order);
 
-/// The compiled folds of one cell of the table, or of several with an order of their own each.
+/// The compiled folds of one cell of the table, or of several cells that differ in their order.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels {
     portable: Fold,
@@ -101,13 +101,13 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Those of numbers.
+    /// The folds of numbers.
     pub(crate) const fn of<E: Element, O: Op<E::Wide>>() -> Kernels {
         Kernels::on_each::<Plain<E, O>, E::Avx<O>, E::Avx<O>>()
     }
 
-    /// Those of pairs of numbers with these bits, the value a float or not: of each size those that
-    /// were measured to be the fastest.
+    /// The folds of pairs of numbers with these bits; the value is a float or not. For each size
+    /// these are the kernels that were measured to be the fastest.
     pub(crate) const fn of_pairs<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
         match (FLOAT, size_of::<V>(), size_of::<I>()) {
             (false, 1, 1) => return Kernels::of::<Joint<u16>, Larger<u16>>(),
@@ -207,7 +207,8 @@ unsafe fn fold<K: Kernel>(kernel: K, first: &mut [u8], rest: &[&[u8]]) {
     }
 }
 
-/// Room for one block of accumulators, not initialised: a small fold must not pay for a large one.
+/// Room for one block of accumulators. It is not initialised, because a small fold must not pay for
+/// a large one.
 #[repr(align(64))]
 struct Scratch([MaybeUninit<u8>; SCRATCH_BYTES]);
 

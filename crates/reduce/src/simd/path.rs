@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::OnceLock;
 
-/// Instructions that a fold may use; the result does not depend on it.
+/// Instructions that a fold may use. The result does not depend on them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Path {
     /// What every processor of the architecture has (SSE2, NEON).

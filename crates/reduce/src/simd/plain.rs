@@ -8,7 +8,7 @@ use crate::element::{Element, Unaligned};
 use crate::operator::Op;
 use crate::pair::Order;
 
-/// Loops over elements of type `E` with operator `O`; needs no particular instructions.
+/// Loops over elements of type `E` with operator `O`. They need no particular instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<E, O> {
     op: O,

@@ -12,11 +12,12 @@ use super::Chunk;
 use super::shuffle::{NONE, Picks, gather, inverse, pick, store_first};
 use crate::pair::{Bits, Order, Pair};
 
-/// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits
-/// here as in an [`Order`]; lanes of 32 bits have the upper half.
+/// Folds of pairs of `V` and `I`; the value is a float or not. Numbers stand in the top bits of 64
+/// here, as in an [`Order`]; vector lanes of 32 bits have the upper half of that.
 #[derive(Clone, Copy)]
 pub(super) struct Joined<V, I, const FLOAT: bool> {
-    /// Flipped in a pair: with it the winner's is the larger number, both taken as signed.
+    /// The bits to flip in a pair: after that, the pair that wins is the larger number, both read
+    /// as signed.
     flip: u64,
     infinity: u64,
     nan: u64,
@@ -30,8 +31,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Chunk for Joined<V, I, FLOAT> {
 
     #[inline(always)]
     fn new(order: &Order) -> Self {
-        // The index stands where there is no sign: its top bit is flipped for that, and all its
-        // bits for the smaller one to win.
+        // In the joint number the index has no sign: its top bit is flipped for that, and all its
+        // bits so that the smaller index wins.
         let index = (order.index ^ (u64::MAX >> 1)) >> (8 * size_of::<V>());
         Joined {
             flip: order.value & Self::VALUE | index & Self::INDEX,
@@ -59,10 +60,10 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     /// Bytes of a pair in a vector.
     const PAIR: usize = size_of::<Pair<V, I>>();
 
-    /// Bytes of a lane.
+    /// Bytes of a vector lane.
     const LANE: usize = if Self::PAIR <= 4 { 4 } else { 8 };
 
-    /// Pairs, and their bytes in a vector, in half a register.
+    /// How many pairs half a register holds, and how many bytes they have in a vector.
     const HALF: usize = 16 / Self::LANE;
     const HALF_BYTES: usize = Self::HALF * Self::PAIR;
 
@@ -71,7 +72,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     const SIGN: u64 = 1 << 63;
     const MAGNITUDE: u64 = Self::VALUE & !Self::SIGN;
 
-    /// From lanes into a vector, and back.
+    /// The shuffle from vector lanes to the bytes of a vector, and the way back.
     const PACK: Picks = Self::pack();
     const SPREAD: Picks = inverse(&Self::PACK);
 
@@ -85,7 +86,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         picks
     }
 
-    /// Where in its half the byte stands that is at this place in a vector.
+    /// The position in its half register of the byte that has this position in a vector.
     const fn place(at: usize) -> usize {
         let (pair, byte) = (at / Self::PAIR, at % Self::PAIR);
         let value = size_of::<V>();
@@ -99,7 +100,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         unsafe { gather(from, from.add(Self::HALF_BYTES), &Self::SPREAD) }
     }
 
-    /// The lower half may write into the place of the upper one, which comes after it.
+    /// The lower half may write beyond its own bytes, into those of the upper half, which is
+    /// written after it.
     #[inline(always)]
     unsafe fn store(into: *mut u8, lanes: __m256i) {
         // SAFETY: the bytes of a chunk's pairs are writable: 16 from the start, and those of half
@@ -128,8 +130,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         }
     }
 
-    /// Numbers are in the order of their bits as sign and magnitude, but for two zeros of which one
-    /// is negative.
+    /// Folds pairs of numbers: their bits, read as sign and magnitude, are in their order, except
+    /// for two zeros of which one is negative.
     #[inline(always)]
     unsafe fn floats(self, left: __m256i, right: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
@@ -145,7 +147,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         }
     }
 
-    /// In the order of pairs, of which the negative zero is below the other.
+    /// The pairs as keys in their order, in which the negative zero is below the other one.
     #[inline(always)]
     unsafe fn ordered(self, pair: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
@@ -155,7 +157,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         }
     }
 
-    /// Any floats: both zeros are equal, and what is not a number is the largest.
+    /// Folds pairs of any floats: zeros of both signs are equal, and what is not a number is the
+    /// largest.
     #[inline(always)]
     unsafe fn special_floats(self, left: __m256i, right: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
@@ -189,7 +192,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         }
     }
 
-    /// Indices in their order, where they stand.
+    /// Indices in their order, in the bits in which a pair has them.
     #[inline(always)]
     unsafe fn index_key(self, pair: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.

@@ -1,8 +1,9 @@
-//! Pairs by their words, many at a time: where registers have room for it, as those of AVX-512
-//! have, the compiler does this better than shuffles are.
+//! Pairs that are folded by their words, many at a time. Where registers are as wide as those of
+//! AVX-512, the compiler does this better than shuffles can.
 //!
-//! One or two pairs, a group, are a few whole words. Loops over words at a fixed distance
-//! vectorise, and once word n of every group stands in row n, so does taking the groups apart.
+//! One or two pairs form a group, which is a few whole words. The compiler vectorises loops over
+//! words at a fixed distance. Once word n of every group stands in row n, it vectorises the loops
+//! that take the groups apart, too.
 //!
 //! ```text
 //!   vector          v v i  v v i  v v i  v v i ...     words of 32 bits; here a group is one pair
@@ -11,6 +12,7 @@
 //!                   v v v v ...
 //!                   i i i i ...
 //! ```
+//!
 //! Sums stay in rows until the end of a fold.
 
 use core::marker::PhantomData;
@@ -113,7 +115,7 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Lanes<W, V, I, O> {
         group / pair
     };
 
-    /// The operator on each two pairs in one place.
+    /// The operator on every two pairs that stand at the same position.
     #[inline(always)]
     fn apply(self, left: &Rows<W>, right: &Rows<W>) -> Rows<W> {
         let mut result = [[0; LANES]; W];
@@ -130,7 +132,7 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Lanes<W, V, I, O> {
         result
     }
 
-    /// The pair at this place of a group.
+    /// The pair at this position in a group.
     #[inline(always)]
     fn take(group: &[u32; W], at: usize) -> Pair<V, I> {
         let value = at * size_of::<Pair<V, I>>();
@@ -141,7 +143,7 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Lanes<W, V, I, O> {
         }
     }
 
-    /// Writes the pair at this place of a group, where zeros are.
+    /// Writes the pair at this position in a group, where all bits were zero.
     #[inline(always)]
     fn put(group: &mut [u32; W], at: usize, pair: Pair<V, I>) {
         let value = at * size_of::<Pair<V, I>>();
@@ -220,7 +222,7 @@ fn take<const W: usize>(words: &[u32; W], at: usize, size: usize) -> u64 {
     bits
 }
 
-/// Writes a number of `size` bytes at byte `at` of the words, where zeros are.
+/// Writes a number of `size` bytes at byte `at` of the words, where all bits were zero.
 #[inline(always)]
 fn put<const W: usize>(words: &mut [u32; W], at: usize, size: usize, bits: u64) {
     let (word, shift) = (at / 4, at % 4 * 8);
@@ -233,5 +235,6 @@ fn put<const W: usize>(words: &mut [u32; W], at: usize, size: usize, bits: u64) 
     }
 }
 
-/// Groups of a chunk: enough that the compiler keeps the loops over them and vectorises those.
+/// Groups in a chunk. There are enough of them that the compiler keeps the loops over them and
+/// vectorises those.
 const LANES: usize = 32;

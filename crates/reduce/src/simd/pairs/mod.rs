@@ -1,15 +1,16 @@
 //! Pairs on processors with AVX2 or AVX-512.
 //!
 //! A value and its index seldom have one size, and the compiler does not vectorise loops over
-//! elements of 3, 5, 6, 9, 10 or 12 bytes. So the bytes of some neighbouring pairs, a chunk, are
-//! shuffled into lanes that compare as numbers do, or many pairs are taken word by word (`lanes`).
+//! elements of 3, 5, 6, 9, 10 or 12 bytes. So there are two other ways. The bytes of some
+//! neighbouring pairs, a chunk, are shuffled into vector lanes that compare as numbers do (`joined`
+//! and `split`); or many pairs are taken word by word (`lanes`).
 //!
 //! ```text
 //!   vector      v v i v v i v v i v v i ...      lower addresses on the left
 //!
-//!   joined      . i v v | . i v v | ...          up to 8 bytes: a pair is one number, the value above its index
-//!   split       . . v v | . . v v | ...          more: values in lanes of 64 bits, each number above zeros,
-//!               . . . i | . . . i | ...          and indices in others
+//!   joined      . i v v | . i v v | ...     up to 8 bytes: a pair is one number, value above index
+//!   split       . . v v | . . v v | ...     more: values in vector lanes of 64 bits, each number
+//!               . . . i | . . . i | ...     above zeros, and indices in others
 //! ```
 
 mod joined;
@@ -58,7 +59,7 @@ pub(super) const fn split_or_lanes<const W: usize, V: Bits, I: Bits, const FLOAT
     Kernels::on_each::<Portable<V, I, FLOAT>, InSplit<V, I, FLOAT>, InLanes<W, V, I, FLOAT>>()
 }
 
-/// The same, with AVX-512 as the compiler does it.
+/// The same, except that with AVX-512 the compiler vectorises the plain loops.
 pub(super) const fn split_or_plain<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
     Kernels::on_each::<Portable<V, I, FLOAT>, InSplit<V, I, FLOAT>, Portable<V, I, FLOAT>>()
 }
@@ -78,7 +79,8 @@ trait Chunk: Copy {
     /// The fold of a cell.
     fn new(order: &Order) -> Self;
 
-    /// `into = left op right`, exactly the pairs written; `into` may be one of the others.
+    /// Computes `into = left op right` and writes exactly the bytes of the pairs; `into` may be one
+    /// of the other two.
     ///
     /// # Safety
     ///
@@ -138,7 +140,7 @@ impl<V: Bits, I: Bits, C: Chunk, O: Op<Pair<V, I>>> Kernel for Chunks<V, I, C, O
 }
 
 impl<V: Bits, I: Bits, C: Chunk, O: Op<Pair<V, I>>> Chunks<V, I, C, O> {
-    /// Of `count` pairs, `into = left op right`.
+    /// Computes `into = left op right` for `count` pairs.
     ///
     /// # Safety
     ///

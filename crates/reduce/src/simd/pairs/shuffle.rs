@@ -1,11 +1,12 @@
-//! Bytes from a vector into lanes and back.
+//! Moves bytes from a vector into vector lanes, and back.
 
 use core::arch::x86_64::{
     __m128i, __m256i, _mm_extract_epi32, _mm_extract_epi64, _mm_loadu_si128, _mm_storel_epi64, _mm_storeu_si128,
     _mm256_loadu_si256, _mm256_set_m128i, _mm256_shuffle_epi8,
 };
 
-/// For each byte of 16 that a shuffle makes, the byte that it takes; none where the top bit is set.
+/// For each of the 16 bytes that a shuffle makes, the byte that it takes; it takes none where the
+/// top bit is set.
 pub(super) type Picks = [u8; 16];
 
 pub(super) const NONE: u8 = 0x80;
@@ -23,7 +24,7 @@ pub(super) const fn inverse(picks: &Picks) -> Picks {
     back
 }
 
-/// 16 bytes from each place, those of each by the same picks.
+/// Loads 16 bytes from each address, and shuffles the bytes of both by the same picks.
 ///
 /// # Safety
 ///
@@ -37,7 +38,7 @@ pub(super) unsafe fn gather(low: *const u8, high: *const u8, picks: &Picks) -> _
     }
 }
 
-/// Each half by the same picks.
+/// Shuffles each half of a register by the same picks.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Pairs of more than 8 bytes: values in lanes of 64 bits, indices in others.
+//! Pairs of more than 8 bytes: values are in vector lanes of 64 bits, indices in others.
 
 use core::arch::x86_64::{
     __m256i, _mm_storeu_si128, _mm256_and_si256, _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi64,
@@ -11,8 +11,8 @@ use super::Chunk;
 use super::shuffle::{NONE, Picks, gather, inverse, pick, store_first};
 use crate::pair::{Bits, Order, Pair};
 
-/// Folds of pairs of `V` and `I`, the value a float or not. Numbers stand at the top of 64 bits, as
-/// in an [`Order`].
+/// Folds of pairs of `V` and `I`; the value is a float or not. Numbers stand in the top bits of 64,
+/// as in an [`Order`].
 #[derive(Clone, Copy)]
 pub(super) struct Split<V, I, const FLOAT: bool> {
     order: Order,
@@ -58,7 +58,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
     const SIGN: u64 = 1 << 63;
     const MAGNITUDE: u64 = Self::VALUE & !Self::SIGN;
 
-    /// Into a vector, and back: a value and its index stand at the tops of their halves.
+    /// The shuffle to the bytes of a vector, and the way back: a value and its index stand at the
+    /// tops of their halves.
     const PACK: Picks = Self::pack();
     const SPREAD: Picks = inverse(&Self::PACK);
 
@@ -72,7 +73,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         picks
     }
 
-    /// Where the byte stands that is at this place of a pair.
+    /// The position in a register of the byte that has this position in a pair.
     const fn place(at: usize) -> usize {
         let value = size_of::<V>();
         if at < value { 8 - value + at } else { 16 - Self::PAIR + at }
@@ -88,7 +89,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         }
     }
 
-    /// All but the last may write into the place of the next, which comes after it.
+    /// All pairs but the last may write beyond their own bytes, into those of the next pair, which
+    /// is written after them.
     #[inline(always)]
     unsafe fn store(into: *mut u8, lanes: Lanes) {
         // SAFETY: the bytes of a chunk's pairs are writable: 16 from each but the last.
@@ -119,8 +121,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         }
     }
 
-    /// Numbers are in the order of their bits as sign and magnitude, but for two zeros of which one
-    /// is negative.
+    /// Folds pairs of numbers: their bits, read as sign and magnitude, are in their order, except
+    /// for two zeros of which one is negative.
     #[inline(always)]
     unsafe fn floats(self, left: Lanes, right: Lanes) -> Lanes {
         // SAFETY: AVX2 is there.
@@ -135,7 +137,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         }
     }
 
-    /// Values in their order, of which the negative zero is below the other.
+    /// The values as keys in their order, in which the negative zero is below the other one.
     #[inline(always)]
     unsafe fn ordered(self, pairs: Lanes) -> __m256i {
         // SAFETY: AVX2 is there.
@@ -146,7 +148,8 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         }
     }
 
-    /// Any floats: both zeros are equal, and what is not a number is the largest.
+    /// Folds pairs of any floats: zeros of both signs are equal, and what is not a number is the
+    /// largest.
     #[inline(always)]
     unsafe fn special_floats(self, left: Lanes, right: Lanes) -> Lanes {
         // SAFETY: AVX2 is there.
