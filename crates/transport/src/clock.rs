@@ -1,13 +1,14 @@
 //! A clock that remembers its last reading.
 //!
-//! A reading is cheap where the processor still has the clock's pages at hand. Who has just been
-//! given the core does not: he touches three pages for each reading, which costs more than the
-//! protocol's own work in between. So a thread reads once when it comes back from waiting, and what
-//! it does within the next microseconds happens at that time.
+//! Reading the system's clock is cheap while the processor still has the clock's pages at hand. A
+//! thread that has just been given the core has not: each reading touches three pages then, which
+//! costs more than the protocol's own work in between. So a thread reads the clock once when it
+//! comes back from waiting, and what it does within the next microseconds counts as happening at
+//! that time.
 
-/// What the system's monotonic clock said, nanoseconds. Of a type of its own, because
-/// `std::time::Instant` keeps seconds and nanoseconds apart: its differences cost more than the
-/// reading.
+/// What the system's monotonic clock said, in nanoseconds. It has a type of its own because
+/// `std::time::Instant` keeps seconds and nanoseconds apart, so that a difference of two costs more
+/// than the reading.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Reading(u64);
 
@@ -16,7 +17,8 @@ impl Reading {
     #[inline]
     pub fn now() -> Reading {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: room for one reading. A clock that every Linux has cannot be refused.
+        // SAFETY: `time` has room for one reading. The kernel cannot refuse a clock that every
+        // Linux has.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         Reading((time.tv_sec as u64).wrapping_mul(NANOS_PER_SECOND).wrapping_add(time.tv_nsec as u64))
     }
@@ -34,7 +36,7 @@ impl Reading {
     }
 }
 
-/// Nanoseconds since it was made.
+/// A clock that counts the nanoseconds since it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Reading,
@@ -48,14 +50,14 @@ impl Clock {
         Clock { start, last: start }
     }
 
-    /// Reads it.
+    /// Reads the system's clock, and remembers the reading.
     #[inline]
     pub fn read(&mut self) -> u64 {
         self.note(Reading::now());
         self.last()
     }
 
-    /// Takes over a reading that somebody else made; the clock never goes back.
+    /// Takes over a reading that other code made; the clock never goes back.
     #[inline]
     pub fn note(&mut self, reading: Reading) {
         self.last = self.last.max(reading);
@@ -67,7 +69,7 @@ impl Clock {
         self.last.since(self.start)
     }
 
-    /// The last reading, for who compares readings.
+    /// The last reading in the system's terms, for code that compares readings.
     pub fn last_reading(&self) -> Reading {
         self.last
     }

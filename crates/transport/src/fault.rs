@@ -1,25 +1,26 @@
-//! A hook for tests: the datagram path of a real process loses, doubles and reorders.
+//! A hook for tests: it makes the datagram path of a real process lose, double and reorder
+//! datagrams.
 //!
 //! `TRIB_FAULT_UDP="loss=0.10,dup=0.05,reorder=0.05,seed=7"` in a process's environment puts these
-//! faults on every datagram it sends and on every one it receives, so that between two such
-//! processes each happens twice as often. Unset, which is the rule, nothing is checked per datagram
-//! but an `Option`.
+//! faults on every datagram that the process sends and on every one that it receives, so that
+//! between two such processes each fault happens twice as often. As a rule the variable is unset;
+//! then the only check per datagram is that of an `Option`.
 
 use std::env;
 
 /// The environment variable that switches faults on.
 pub const VARIABLE: &str = "TRIB_FAULT_UDP";
 
-/// What shall go wrong, as probabilities per datagram.
+/// What goes wrong, as probabilities per datagram.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FaultPlan {
-    /// Lost.
+    /// A datagram is lost.
     pub loss: f64,
-    /// Delivered twice.
+    /// A datagram is delivered twice.
     pub dup: f64,
-    /// Overtaken by the next one.
+    /// A datagram is overtaken by the next one.
     pub reorder: f64,
-    /// Start of the random numbers.
+    /// Where the random numbers start.
     pub seed: u64,
 }
 
@@ -31,13 +32,13 @@ pub struct FaultSyntax(String);
 /// What happens to one datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// Nothing special.
+    /// The datagram passes.
     Pass,
-    /// Lost.
+    /// The datagram is lost.
     Lose,
-    /// Delivered twice.
+    /// The datagram is delivered twice.
     Double,
-    /// Held back until the next one has passed.
+    /// The datagram is held back until the next one has passed.
     Hold,
 }
 
@@ -80,8 +81,8 @@ impl FaultPlan {
 
     /// The fates of one direction; `salt` tells directions and sockets of one process apart.
     pub fn start(self, salt: u64) -> Faults {
-        // Mixed, because the generator itself counts in even steps: salts side by side would give
-        // one sequence, shifted.
+        // The salt is mixed, because the generator itself counts in even steps: neighbouring salts
+        // would give one sequence, only shifted.
         Faults { plan: self, state: self.seed ^ mix(salt.wrapping_add(1)) }
     }
 }
@@ -102,7 +103,7 @@ impl Faults {
         }
     }
 
-    /// SplitMix64, as a fraction of one.
+    /// The next number of SplitMix64, as a fraction of one.
     fn draw(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         (mix(self.state) >> 11) as f64 / (1u64 << 53) as f64

@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(seen.len(), edges);
     }
 
-    /// Computed apart from this code, from RFC 5869.
+    /// The expected keys were computed apart from this code, from RFC 5869.
     #[test]
     fn keys_are_what_the_protocol_says() {
         let keys = edge_keys(&JobKey([7; 32]), JobId(1), Epoch(2), NodeId(3), ChildIndex(4));

@@ -12,7 +12,7 @@ pub trait Source {
     fn bytes(&self) -> &[u8];
 }
 
-/// For senders or receivers whose frames carry typed bodies only.
+/// The payload of senders and receivers whose frames carry typed bodies only: there is none.
 #[derive(Debug)]
 pub enum NoBuffer {}
 
@@ -28,7 +28,7 @@ impl Source for NoBuffer {
     }
 }
 
-/// Memory of the application's that is sent from without a copy.
+/// Memory of the application, sent without a copy.
 #[derive(Debug)]
 pub struct UserSource {
     start: *const u8,
@@ -36,8 +36,7 @@ pub struct UserSource {
 }
 
 impl UserSource {
-    /// # Safety
-    /// `len` bytes from `start` stay readable, and nobody writes to them, until the value is
+    /// `len` bytes from `start` stay readable, and nothing writes to them, until the value is
     /// dropped.
     pub unsafe fn new(start: *const u8, len: usize) -> UserSource {
         UserSource { start, len }
@@ -57,7 +56,7 @@ impl Source for UserSource {
     }
 }
 
-/// Memory of the application's that is received into without a copy.
+/// Memory of the application, received into without a copy.
 #[derive(Debug)]
 pub struct UserLanding {
     start: *mut u8,
@@ -65,8 +64,7 @@ pub struct UserLanding {
 }
 
 impl UserLanding {
-    /// # Safety
-    /// `len` bytes from `start` stay writable, initialised, and are touched by nobody else until
+    /// `len` bytes from `start` stay writable and initialised, and nothing else touches them, until
     /// the value is dropped.
     pub unsafe fn new(start: *mut u8, len: usize) -> UserLanding {
         UserLanding { start, len }

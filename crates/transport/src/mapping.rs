@@ -1,42 +1,42 @@
-//! Memory straight from the system, given back whole.
+//! Memory that comes straight from the system and is given back as a whole.
 //!
-//! The allocator does not do for what a job reserves: once it has freed a block of some megabytes
-//! it keeps such blocks, and zeroes them by writing when they are asked for again. A node would
-//! touch all that a job may use when the job comes, and hold it when the job is gone.
+//! The allocator is not good enough for what a job reserves. Once it has freed a block of some
+//! megabytes it keeps such blocks, and zeroes them by writing when they are asked for again. So a
+//! node would touch all memory that a job may use as soon as the job comes, and would still hold it
+//! when the job is gone.
 
 use core::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Zeros; a page is taken from the system when it is first written.
+/// A mapping of zeros; a page is taken from the system when it is first written.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: nothing in it belongs to a thread. Who reads and writes the bytes through `at` sees to
-// the order of it.
+// SAFETY: nothing in a mapping belongs to a thread. Code that reads and writes the bytes through
+// `at` has to order its accesses itself.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; the mapping itself never changes.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `len` bytes; `None` when there is no such amount of memory.
+    /// Maps `len` bytes; `None` when the system has not as much memory.
     pub(crate) fn new(len: usize) -> Option<Mapping> {
         if len == 0 {
             return Some(Mapping { start: NonNull::dangling(), len });
         }
-        // SAFETY: a mapping at a place of the kernel's choice touches no memory of anybody.
+        // SAFETY: a mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe {
             mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         };
         Some(Mapping { start: NonNull::new(start.ok()?.cast())?, len })
     }
 
-    /// The byte `at`, or the end.
+    /// The address of byte `at`, or of the end.
     ///
-    /// # Panics
-    /// If it lies behind the end.
+    /// If `at` lies behind the end.
     pub(crate) fn at(&self, at: usize) -> *mut u8 {
         assert!(at <= self.len);
         // SAFETY: the result lies inside the mapping or at its end.
@@ -47,8 +47,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: `new` made exactly this mapping, and who holds a pointer into it holds the
-            // mapping.
+            // SAFETY: `new` made exactly this mapping, and everything that has a pointer into it
+            // holds the mapping.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         }
     }
@@ -64,7 +64,7 @@ mod tests {
             let mapping = Mapping::new(len).unwrap();
             if len > 0 {
                 let last = mapping.at(len - 1);
-                // SAFETY: a byte of the mapping, which nobody else uses.
+                // SAFETY: both are bytes of the mapping, which nothing else uses.
                 let (before, after) = unsafe {
                     (*last, {
                         last.write(7);

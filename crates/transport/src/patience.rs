@@ -1,11 +1,12 @@
 //! How long a thread that waits for a datagram offers its core to others before it sleeps.
 //!
-//! Sleeping costs the thread, whoever wakes it, and on a machine of few cores the interrupted work
-//! of a third one; a yield costs a tenth of that, and with several yields a thread often finds all
-//! that it waits for at once. So a waiter yields for about the time that a small operation takes
-//! and looks in between. That pays only if the wait usually ends in that time, and while nobody
-//! else computes on the core: who yields to a thread that does not yield back gets the core again
-//! milliseconds later, but a sleeper that is woken interrupts it at once.
+//! A sleep costs time three times over: in the thread that sleeps, in the thread that wakes it,
+//! and, on a machine of few cores, in a third thread whose work the waking interrupts. A yield
+//! costs a tenth of that, and after several yields a thread often finds all that it waits for at
+//! once. So a waiter yields for about the time that a small operation takes, and looks in between.
+//! That pays only if the wait usually ends in that time, and only while no other thread computes on
+//! the core: a thread that yields to one that does not yield back gets the core again milliseconds
+//! later, whereas a sleeper that is woken interrupts it at once.
 //!
 //! ```text
 //!              begin                     goes_on             end(found)
@@ -21,16 +22,16 @@ use crate::clock::Reading;
 /// What a waiter has learnt from its earlier waits.
 #[derive(Debug)]
 pub struct Patience {
-    /// Longest time and largest number of yields of one wait.
+    /// The longest time and the largest number of yields of one wait.
     span: Duration,
     yields: u32,
-    /// Waits to come that sleep at once.
+    /// How many of the next waits sleep at once.
     rest: u32,
-    /// Waits without success since the last that had some.
+    /// How many waits failed since the last that succeeded.
     failures: u32,
-    /// How often somebody kept the core, less what good waits have made up for.
+    /// How often another thread kept the core, less what successful waits have made up for.
     robberies: u32,
-    /// Good waits since the last change of `robberies`.
+    /// Successful waits since the last change of `robberies`.
     successes: u32,
 }
 
@@ -44,13 +45,13 @@ pub struct Turns {
 }
 
 impl Patience {
-    /// Waits of at most `span` and `yields` yields.
+    /// Lets a wait last at most `span` and `yields` yields.
     pub fn new(span: Duration, yields: u32) -> Patience {
         Patience { span, yields, rest: 0, failures: 0, robberies: 0, successes: 0 }
     }
 
-    /// At the beginning of a wait, which is `now`: the yields it may do, or `None` if it should
-    /// sleep at once.
+    /// Begins a wait at `now`: the yields that it may do, or `None` if the thread should sleep at
+    /// once.
     pub fn begin(&mut self, now: Reading) -> Option<Turns> {
         if self.rest > 0 {
             self.rest -= 1;
@@ -59,11 +60,12 @@ impl Patience {
         Some(Turns { end: now.after(self.span.as_nanos() as u64), left: self.yields, before: now, robbed: false })
     }
 
-    /// At its end: whether what was waited for had come when the thread last looked.
+    /// Ends a wait; `found` says whether that for which it waited had come when the thread last
+    /// looked.
     pub fn end(&mut self, turns: &Turns, found: bool) {
         if turns.robbed {
-            // Once is chance: a daemon, a compiler with low priority. Four times: every yield costs
-            // milliseconds.
+            // Once may be chance: a daemon ran, or a compiler of low priority. After four times,
+            // every yield is taken to cost milliseconds.
             self.rest = 4u32.pow(self.robberies) - 1;
             self.robberies = (self.robberies + 1).min(ROBBERIES_MAX);
             self.successes = 0;
@@ -75,7 +77,7 @@ impl Patience {
                 self.successes = 0;
             }
         } else {
-            // A failure or two may be chance; after six, one wait in sixteen tries again.
+            // One or two failures may be chance; after six, one wait in sixteen tries again.
             self.rest = (1 << self.failures.saturating_sub(1)) - 1;
             self.failures = (self.failures + 1).min(FAILURES_MAX);
         }
@@ -88,19 +90,19 @@ impl Turns {
         self.left > 0 && !self.robbed && self.before < self.end
     }
 
-    /// When the thread last looked, or began.
+    /// When the thread last looked, or began to wait.
     pub fn last_look(&self) -> Reading {
         self.before
     }
 
-    /// Offers the core to others up to four times, and looks after each; whether a look found
-    /// something.
+    /// Offers the core to other threads up to four times, and looks after each; returns whether a
+    /// look found something.
     ///
     /// What happens in between is kept small on purpose. Where more processes share a core than the
-    /// processor keeps address spaces apart for, each turn begins with no page translated, and
-    /// every page that it touches, of code or of data, costs 0.2 us of walking through the page
-    /// tables. A clock is three of them, and so is the C library's wrapper of a call that may
-    /// block. So the calls are made directly, and everything is in line.
+    /// processor can keep address spaces apart for, each turn begins with no page translated. Every
+    /// page that the turn touches, of code or of data, then costs 0.2 us for walking through the
+    /// page tables. Reading a clock touches three pages, and so does the C library's wrapper of a
+    /// call that may block. So system calls are made directly, and everything is inlined.
     #[inline]
     pub fn look(&mut self, mut look: impl FnMut() -> bool) -> bool {
         let mut found = false;
@@ -123,13 +125,13 @@ impl Turns {
 
 /// Looks between two readings of the clock.
 const LOOKS: u32 = 4;
-/// Turns that take longer went to somebody who computes: threads that wait as we do give the core
-/// back in microseconds. Nanoseconds.
+/// In nanoseconds. A turn that takes longer went to a thread that computes: threads that wait as
+/// this one does give the core back within microseconds.
 const ROBBED: u64 = 1_000_000;
-/// One wait in 256 tries again, whatever happened: programs that have only just been started keep
-/// each other from the core, and that must not be held against them for long.
+/// At this count one wait in 256 still tries, whatever happened: programs that have only just been
+/// started keep each other from the core, and that must not count against them for long.
 const ROBBERIES_MAX: u32 = 4;
-/// So many good waits make up for a robbery.
+/// So many successful waits make up for one time that the core was kept.
 const FORGIVEN: u32 = 32;
 const FAILURES_MAX: u32 = 5;
 

@@ -1,4 +1,4 @@
-//! Buffers of one size, reserved once per job, handed out without locks or allocation.
+//! Buffers of one size that are reserved once per job and handed out without locks or allocation.
 //!
 //! Free buffers are bits in a few words; the lowest free buffer is handed out first, so that a job
 //! that uses little touches little of the memory that its grant reserves.
@@ -23,7 +23,7 @@ struct Slab {
 }
 
 impl Pool {
-    /// Reserves `count` buffers of `size` bytes each; `None` when there is no such amount of
+    /// Reserves `count` buffers of `size` bytes each; `None` when the system has not as much
     /// memory. Pages are taken from the system when they are first written.
     pub fn new(count: usize, size: usize) -> Option<Pool> {
         let memory = Mapping::new(count.checked_mul(size)?)?;
@@ -104,7 +104,7 @@ impl PoolBuffer {
         self.len = len as u32;
     }
 
-    /// Bytes that count.
+    /// How many bytes count.
     pub fn len(&self) -> usize {
         self.len as usize
     }
@@ -119,7 +119,7 @@ impl PoolBuffer {
         self.slab.size
     }
 
-    /// Whether nobody else holds the buffer.
+    /// Whether this is the buffer's only holder.
     pub fn is_sole(&self) -> bool {
         self.slab.shares[self.index as usize].load(Ordering::Acquire) == 1
     }
@@ -132,15 +132,14 @@ impl PoolBuffer {
 
 impl Source for PoolBuffer {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the range lies inside the slab; while it is held nobody writes to it, because
-        // `bytes_mut` asks for a sole holder.
+        // SAFETY: the range lies inside the slab; while it is held nothing writes to it, because
+        // `bytes_mut` demands that there is one holder only.
         unsafe { core::slice::from_raw_parts(self.start(), self.len as usize) }
     }
 }
 
 impl Landing for PoolBuffer {
-    /// # Panics
-    /// If somebody else holds the buffer too.
+    /// If the buffer has another holder too.
     fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(self.is_sole(), "a shared buffer is not written to");
         // SAFETY: the range lies inside the slab, and this is its only holder, borrowed mutably.

@@ -1,26 +1,26 @@
-//! Sleeping until enough has come.
+//! The low-water mark: a thread sleeps until enough bytes have come.
 //!
-//! A thread that is woken for every packet of a long vector spends more on waking up than on the
-//! bytes. So before it sleeps it names a low-water mark: the kernel wakes it when so many bytes are
-//! there, or when the connection ends. The mark relies on others to send that much; while they do
-//! not, a frame may lie below it and wait. Therefore a sleep under a mark is bounded, and after one
-//! in vain the next sleeps go without.
+//! A thread that is woken for every packet of a long vector spends more time on waking up than on
+//! the bytes. So before it sleeps it sets a low-water mark: the kernel wakes it when so many bytes
+//! are there, or when the connection ends. The mark relies on the far end to send that many bytes.
+//! While it does not, a frame may be there, below the mark, and wait. Therefore a sleep under a
+//! mark is bounded in time, and after a sleep in vain the next ones go without a mark.
 //!
 //! ```text
 //!   arm(due) --> mark set, sleep at most SPAN --+-- bytes came: end(true)
-//!                                               '-- nothing: end(false), no mark for the next sleeps
+//!                                               '-- nothing: end(false), next sleeps unmarked
 //! ```
 
 use std::time::Duration;
 
 use super::StreamSocket;
 
-/// Bytes that will come over a connection before anything else on it matters to who reads it.
+/// Bytes that will come over a connection before anything else on it matters to its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Due {
-    /// Those that need nothing more of the reader's own.
+    /// The bytes that come without anything more from the reader's own side.
     pub now: u64,
-    /// Those, and the ones behind them that do.
+    /// Those bytes, and the ones behind them that do need something from it.
     pub total: u64,
 }
 
@@ -29,29 +29,31 @@ pub struct Due {
 pub struct LowWater {
     /// The mark that the socket has.
     mark: u32,
-    /// Sleeps to come that go without a mark.
+    /// How many of the next sleeps go without a mark.
     rest: u32,
-    /// Sleeps in vain, less those that were not.
+    /// Sleeps in vain, less those that were not in vain.
     failures: u32,
 }
 
 impl LowWater {
-    /// That of a fresh socket.
+    /// The low-water mark of a fresh socket.
     pub fn new() -> LowWater {
         LowWater { mark: 1, rest: 0, failures: 0 }
     }
 
-    /// Before a sleep: sets the mark. How long the sleep may last at most, if there is a mark now.
+    /// Sets the mark before a sleep. Returns how long the sleep may last at most, if there is a
+    /// mark now.
     pub fn arm(&mut self, socket: &StreamSocket, due: Due) -> Option<Duration> {
         let mark = if self.is_resting() { 1 } else { mark(due) };
         if mark != self.mark {
-            // Where the kernel refuses, every byte wakes, as without a mark.
+            // If the kernel refuses, every byte wakes the thread, as without a mark.
             self.mark = if socket.set_low_water(mark).is_ok() { mark } else { 1 };
         }
         (self.mark > 1).then_some(SPAN)
     }
 
-    /// After a sleep under a mark that bytes have ended, or that lasted as long as it might.
+    /// Learns from a sleep under a mark: either bytes ended it, or it lasted as long as it was
+    /// allowed to.
     pub fn end(&mut self, came: bool) {
         if came {
             self.failures = self.failures.saturating_sub(1);
@@ -74,23 +76,22 @@ impl Default for LowWater {
     }
 }
 
-/// Half of what is on its way, so that the other half comes while this one is read; and little
-/// towards the end, for what is still to be read when the last byte comes adds to the operation.
-/// Rounded, so that few sleeps change it.
+/// The mark is half of what is on its way, so that the other half comes while the first is read.
+/// Towards the end it is small, because what is still to be read when the last byte comes adds to
+/// the operation's time. It is rounded, so that few sleeps have to change it.
 fn mark(due: Due) -> u32 {
     let mark = (due.now / 2).min(due.total / TAPER).min(MOST);
     ((mark / STEP * STEP) as u32).max(1)
 }
 
-/// Highest mark: three packets of a segmenting network card. Beyond that little is saved and the
-/// cache no longer holds what came.
+/// The highest mark: three packets of a network card that segments. Beyond that little is saved,
+/// and the cache no longer holds what came.
 const MOST: u64 = 192 * 1024;
 /// Marks are multiples of this: the smallest segment that streams are cut into.
 const STEP: u64 = 16 * 1024;
 /// A mark is at most this part of what is to come.
 const TAPER: u64 = 32;
-/// How long a frame may lie below the mark. What takes longer to come than this is not worth
-/// sleeping for.
+/// How long a frame may lie below the mark. A wait that is longer than this does not need a mark.
 const SPAN: Duration = Duration::from_millis(5);
 const FAILURES_MAX: u32 = 6;
 

@@ -1,5 +1,5 @@
-//! Stream connections: who is there (`handshake`), frames in (`reader`), frames out (`writer`), how
-//! many bytes wake a sleeper (`low_water`), the socket itself.
+//! Stream connections: authentication (`handshake`), frames in (`reader`), frames out (`writer`),
+//! how many bytes wake a sleeper (`low_water`), and the socket itself (`socket`).
 
 pub mod handshake;
 mod low_water;

@@ -10,8 +10,8 @@ use socket2::SockRef;
 
 use crate::option;
 
-/// A non-blocking TCP connection without Nagle's delay. Buffers stay tuned by the kernel: a fixed
-/// size is either too small for a long path or takes memory from every other job.
+/// A non-blocking TCP connection without Nagle's delay. The kernel tunes its buffers, because a
+/// fixed size is either too small for a long path or takes memory from every other job.
 #[derive(Debug)]
 pub struct StreamSocket {
     stream: mio::net::TcpStream,
@@ -30,8 +30,8 @@ impl StreamSocket {
         Ok(StreamSocket { stream })
     }
 
-    /// Poll calls the socket readable from so many bytes on, or when the far end has closed. At
-    /// least 1.
+    /// Lets poll call the socket readable only when so many bytes are there, at least 1, or when
+    /// the far end has closed.
     pub fn set_low_water(&self, bytes: u32) -> io::Result<()> {
         let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         option::set(self, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
@@ -58,7 +58,7 @@ impl Read for StreamSocket {
     }
 }
 
-/// Never raises SIGPIPE: inside an application's process that signal is not ours to ignore.
+/// Writing never raises SIGPIPE: inside an application's process that signal is not ours to ignore.
 impl Write for StreamSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         SockRef::from(&self.stream).send_with_flags(bytes, libc::MSG_NOSIGNAL)

@@ -1,14 +1,15 @@
-//! Frames into a byte stream: control frames first, then vector data in turn over the groups.
+//! Writes frames into a byte stream: control frames first, then vector data, with the groups taking
+//! turns.
 //!
 //! ```text
 //!  push_control --> control ------------------------------+
-//!  push_data ----> lane of group a --+                     +--> [rest of the frame begun | control | picked] --> socket
-//!                  lane of group b --+-- deficit --> picked +                                    |
-//!                  lane of group c --+   round robin                                 written <---+
+//!  push_data ----> queue of group a --+                    +--> [begun | control | picked] --> socket
+//!                  queue of group b --+-- deficit -> picked +                  |
+//!                  queue of group c --+  round robin            written <-----+
 //! ```
 //! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never
-//! blocks. A frame with vector data that continues the one before it travels with a short header;
-//! that is decided when it is picked, for then the order of such frames is known.
+//! blocks. A frame with vector data that continues the one before it travels with a short header.
+//! That is decided when the frame is picked, because then the order of such frames is known.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -25,11 +26,11 @@ use crate::landing::Source;
 pub enum FlushEnd {
     /// Nothing is queued any more.
     Idle,
-    /// The socket takes no more now; ask for writability.
+    /// The socket takes no more now; the caller has to wait until it is writable.
     Blocked,
 }
 
-/// More control frames wait than the grant explains: the far end does not read.
+/// More control frames wait than the grant explains: the far end does not read them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0} control frames wait for a far end that does not read")]
 pub struct QueueFull(pub usize);
@@ -37,7 +38,7 @@ pub struct QueueFull(pub usize);
 /// A frame with vector data whose last byte is in the socket.
 #[derive(Debug)]
 pub struct Written<P> {
-    /// As it was queued.
+    /// The header as it was queued.
     pub header: Header,
     /// Its payload, free again.
     pub payload: Option<P>,
@@ -51,13 +52,13 @@ pub struct StreamWriter<P> {
     /// The frame of which some bytes are sent, and how many.
     begun: Option<(Frame<P>, usize)>,
     control: VecDeque<Frame<P>>,
-    /// Chosen to go next, not begun.
+    /// Frames that were chosen to go next and have not begun.
     picked: VecDeque<Frame<P>>,
     picked_bytes: usize,
-    /// Of the last frame with vector data that has begun.
+    /// The header of the last frame with vector data that has begun.
     last_begun: Option<Header>,
     lanes: VecDeque<Lane<P>>,
-    /// Empty queues, kept for their memory.
+    /// Empty queues, which are kept for their memory.
     spare: Vec<VecDeque<Frame<P>>>,
     written: VecDeque<Written<P>>,
     queued_bytes: usize,
@@ -107,7 +108,7 @@ impl<P: Source> Frame<P> {
         self.head_len + self.header.payload_len as usize
     }
 
-    /// Gives the header the shortest form behind the data frame `previous`.
+    /// Gives the header the shortest form that can follow the data frame `previous`.
     fn encode(&mut self, previous: Option<&Header>, key: &FrameKey) {
         match previous.and_then(|previous| ShortHeader::between(previous, &self.header)) {
             Some(short) => {
@@ -190,7 +191,8 @@ impl<P: Source> StreamWriter<P> {
         }
     }
 
-    /// Writes until nothing is queued or the socket is full. Then take what `next_written` has.
+    /// Writes until nothing is queued or the socket is full. Afterwards `next_written` gives what
+    /// was written.
     pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<FlushEnd> {
         loop {
             self.pick();
@@ -222,7 +224,7 @@ impl<P: Source> StreamWriter<P> {
         self.written.pop_front()
     }
 
-    /// Whether nothing waits: no need to ask for writability.
+    /// Whether nothing waits, so that there is no need to ask for writability.
     pub fn is_idle(&self) -> bool {
         self.queued_bytes == 0
     }
@@ -232,7 +234,7 @@ impl<P: Source> StreamWriter<P> {
         self.queued_bytes
     }
 
-    /// Removes frames with vector data that have not begun and are unwanted; gives how many.
+    /// Removes frames with vector data that have not begun and are unwanted; returns how many.
     pub fn cut(&mut self, mut unwanted: impl FnMut(&Header) -> bool) -> usize {
         let mut frames = 0;
         let mut bytes = 0;
@@ -254,7 +256,8 @@ impl<P: Source> StreamWriter<P> {
         frames
     }
 
-    /// What was picked has lost frames: a short header must follow the frame that it was made for.
+    /// Encodes the picked frames anew after some were removed, because a short header must follow
+    /// the frame for which it was made.
     fn encode_picked(&mut self) {
         let mut previous = self.last_begun;
         self.picked_bytes = 0;
@@ -269,7 +272,7 @@ impl<P: Source> StreamWriter<P> {
         }
     }
 
-    /// Drops everything that waits: the connection is gone.
+    /// Drops everything that waits, because the connection is gone.
     pub fn clear(&mut self) {
         self.begun = None;
         self.control.clear();
@@ -343,7 +346,8 @@ impl<P: Source> StreamWriter<P> {
         }
     }
 
-    /// What goes into the next system call: how many slices, how many bytes.
+    /// Gathers what goes into the next system call; returns how many slices and how many bytes it
+    /// has.
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; 2 * BATCH_FRAMES]) -> (usize, usize) {
         let (mut count, mut bytes) = (0, 0);
         let mut add = |part: &'a [u8]| {
@@ -407,12 +411,12 @@ impl<P: Source> StreamWriter<P> {
     }
 }
 
-/// Most frames of one system call.
+/// The largest number of frames in one system call.
 const BATCH_FRAMES: usize = 32;
-/// Vector data is picked until it has this many bytes: enough that a system call is worth it, so
-/// little that a control frame or another group soon gets its turn.
+/// Vector data is picked until it has this many bytes: that is enough for a system call to be worth
+/// it, and so little that a control frame or another group soon has its turn.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Bytes of vector data that a group sends before it is the next one's turn.
+/// Bytes of vector data that a group sends before the next one has its turn.
 const QUANTUM: usize = 64 * 1024;
-/// Empty queues that are kept.
+/// How many empty queues are kept.
 const SPARE_MAX: usize = 16;

@@ -24,7 +24,7 @@ pub(super) unsafe fn from_kernel(name: *const libc::sockaddr_storage) -> Option<
     }
 }
 
-/// An IPv4 address that an IPv6 socket shows as a mapped one, as itself.
+/// The IPv4 address itself, where an IPv6 socket shows it as a mapped one.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

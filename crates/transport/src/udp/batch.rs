@@ -19,7 +19,7 @@ use crate::fault::{Fate, Faults};
 /// A datagram that is a frame with an intact payload; its tag is still to be verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// Where it says it comes from.
+    /// The source that the datagram claims.
     pub source: SocketAddr,
     /// Its header.
     pub header: Header,
@@ -50,19 +50,19 @@ impl<'a> Datagram<'a> {
 pub struct RecvBatch {
     memory: Vec<u8>,
     size: usize,
-    /// What the receive call is told, written once: a call that finds nothing should cost as little
-    /// as possible.
+    /// The arguments of the receive call. They are written once, because a call that finds nothing
+    /// should cost as little as possible.
     messages: Vec<libc::mmsghdr>,
     _slices: Vec<libc::iovec>,
     names: Vec<libc::sockaddr_storage>,
     /// Length and source of each datagram of the last batch.
     got: Vec<(usize, SocketAddr)>,
-    /// Which of them are seen, in which order.
+    /// Which of them are handed over, and in which order.
     order: Vec<usize>,
 }
 
 // SAFETY: the pointers in `messages` and `_slices` lead to the batch's own memory on the heap,
-// which moves along.
+// which does not move with the batch.
 unsafe impl Send for RecvBatch {}
 
 impl RecvBatch {
@@ -73,11 +73,11 @@ impl RecvBatch {
     /// If the count is out of range.
     pub fn new(count: usize, payload: usize) -> RecvBatch {
         assert!((1..=BATCH_MAX).contains(&count), "a batch has 1 to 32 datagrams");
-        // One byte more, to tell a datagram that fits from one that was cut.
+        // There is room for one byte more, to tell a datagram that fits from one that was cut.
         let size = (HEADER_LEN + payload + 1).next_multiple_of(8);
         let mut memory = vec![0; size * count];
-        // SAFETY: integers, of which zero bytes are values; so are they, and null pointers, of a
-        // message header.
+        // SAFETY: addresses consist of integers, of which zero bytes are values; a message header
+        // consists of integers and pointers, which may be null.
         let mut names = vec![unsafe { mem::zeroed::<libc::sockaddr_storage>() }; count];
         let slice = |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let mut slices: Vec<libc::iovec> = memory.chunks_exact_mut(size).map(slice).collect();
@@ -106,7 +106,7 @@ impl RecvBatch {
     #[inline]
     pub(super) fn first(&mut self, receiver: Receiver) -> Result<(), Errno> {
         self.got.clear();
-        // SAFETY: whoever made the receiver keeps the socket open.
+        // SAFETY: the maker of the receiver keeps the socket open.
         let socket = unsafe { BorrowedFd::borrow_raw(receiver.socket) };
         let slot = &mut self.memory[..self.size];
         let (_, len, source) = net::recvfrom(socket, slot, RecvFlags::DONTWAIT | RecvFlags::TRUNC)?;
@@ -114,7 +114,7 @@ impl RecvBatch {
         Ok(())
     }
 
-    /// Receives what else has come, without waiting, as far as there is room.
+    /// Receives what else has come, without waiting, as long as there is room.
     pub(super) fn rest(&mut self, receiver: Receiver) -> io::Result<()> {
         let have = self.got.len();
         let messages = &mut self.messages[have..];
@@ -156,7 +156,7 @@ impl RecvBatch {
         self.got.iter().map(|(len, _)| *len)
     }
 
-    /// The frames of the last batch; what is no frame is counted.
+    /// The frames of the last batch; a datagram that is not a frame is counted.
     pub fn frames<'a>(&'a self, counters: &'a mut UdpCounters) -> impl Iterator<Item = Datagram<'a>> + 'a {
         self.order.iter().filter_map(move |at| {
             let (len, source) = self.got[*at];
@@ -188,6 +188,6 @@ impl RecvBatch {
     }
 }
 
-/// Most datagrams of one receive call.
+/// The largest number of datagrams in one receive call.
 const BATCH_MAX: usize = 32;
 const NAME_LEN: libc::socklen_t = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;

@@ -1,14 +1,14 @@
-//! What happened on a datagram socket.
+//! Counts what happened on a datagram socket.
 
 use trib_wire::ParseError;
 
-/// Counts since the socket was opened. What the caller finds out (wrong tag, wrong source) is the
-/// caller's to count.
+/// Counts since the socket was opened. Faults that only the caller can see (a wrong tag, a wrong
+/// source) are counted by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpCounters {
     /// Datagrams handed to the kernel.
     pub sent: u64,
-    /// Their bytes, headers of ours included.
+    /// Their bytes, including our headers.
     pub sent_bytes: u64,
     /// Datagrams not sent because the socket's buffer was full.
     pub send_would_block: u64,
@@ -20,13 +20,13 @@ pub struct UdpCounters {
     pub received: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// Not one of ours, or of another size than its header says.
+    /// Datagrams that are not frames, or have another size than their header says.
     pub rejected_malformed: u64,
-    /// Of another protocol version.
+    /// Datagrams of another protocol version.
     pub rejected_version: u64,
-    /// Payload and checksum disagree.
+    /// Datagrams whose payload and checksum disagree.
     pub rejected_checksum: u64,
-    /// Lost on purpose, see `fault`.
+    /// Datagrams lost on purpose, see `fault`.
     pub fault_lost: u64,
 }
 

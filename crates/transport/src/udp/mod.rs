@@ -1,4 +1,4 @@
-//! Datagrams: one send for a whole fan-out, one receive for a whole batch.
+//! Datagrams: one system call sends a whole fan-out, and one receives a whole batch.
 
 mod address;
 mod batch;

@@ -21,7 +21,7 @@ use super::counters::UdpCounters;
 use crate::fault::{Fate, FaultPlan, Faults};
 use crate::option;
 
-/// Receive buffer that a node asks for, bytes; `recv_buffer` tells what the kernel granted.
+/// The receive buffer for which a node asks, in bytes; `recv_buffer` tells what the kernel granted.
 pub const RECV_BUFFER_WANTED: usize = 8 << 20;
 
 /// A non-blocking datagram socket. Datagrams are never fragmented on the way (rule R5): one that is
@@ -29,7 +29,7 @@ pub const RECV_BUFFER_WANTED: usize = 8 << 20;
 pub struct DatagramSocket {
     socket: UdpSocket,
     local: SocketAddr,
-    /// The only one who is heard, and who is sent to without looking for the way each time.
+    /// The only address that is heard. Frames go to it without looking for the route each time.
     peer: Option<SocketAddr>,
     recv_buffer: usize,
     counters: UdpCounters,
@@ -44,8 +44,8 @@ struct Shaken {
 }
 
 impl DatagramSocket {
-    /// Binds to `local` (port 0: any) and asks the kernel for a receive buffer of `recv_buffer`
-    /// bytes. Reads the fault hook from the environment.
+    /// Binds to `local` (port 0 means any) and asks the kernel for a receive buffer of
+    /// `recv_buffer` bytes. The fault hook is read from the environment.
     pub fn bind(local: SocketAddr, recv_buffer: usize) -> io::Result<DatagramSocket> {
         let plan = FaultPlan::from_env().map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
         DatagramSocket::bind_with_faults(local, recv_buffer, plan)
@@ -77,9 +77,9 @@ impl DatagramSocket {
         })
     }
 
-    /// From now on only `peer` is heard; what others send is refused by the kernel. For good: a
-    /// socket without a port of its own choice would lose it with the peer. Who calls this has
-    /// heard from `peer`, so that answers come from there.
+    /// From now on only `peer` is heard; the kernel refuses what others send. This cannot be
+    /// undone: a socket whose port the kernel has chosen would lose that port together with the
+    /// peer. The caller has heard from `peer` before, so answers come from that address.
     pub fn settle_on(&mut self, peer: SocketAddr) {
         if self.peer.is_none() && net::connect(&self.socket, &reachable(peer, self.local)).is_ok() {
             self.peer = Some(peer);
@@ -146,18 +146,18 @@ impl DatagramSocket {
         }
     }
 
-    /// The receiving side for who must not hold the socket while looking.
+    /// The receiving side, for a caller that must not hold the socket while it looks.
     pub fn receiver(&self) -> Receiver {
         Receiver { socket: self.socket.as_raw_fd(), local: self.local }
     }
 
-    /// Takes what has come, at most a batch; the number of datagrams.
+    /// Takes what has come, at most a batch; returns the number of datagrams.
     pub fn recv(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
         if self.receiver().has_come(batch) { self.recv_rest(batch) } else { Ok(self.account(batch)) }
     }
 
-    /// Takes what has come behind the one datagram that the receiver found; the number of datagrams
-    /// with it.
+    /// Takes what has come behind the one datagram that the receiver found; returns the number of
+    /// datagrams, including that one.
     pub(super) fn recv_rest(&mut self, batch: &mut RecvBatch) -> io::Result<usize> {
         let rest = batch.rest(self.receiver());
         let got = self.account(batch);
@@ -167,8 +167,8 @@ impl DatagramSocket {
         }
     }
 
-    /// Counts what the receiver has put into a batch, and arranges it for `frames`; the number of
-    /// datagrams.
+    /// Counts what the receiver has put into a batch, and arranges it for `frames`; returns the
+    /// number of datagrams.
     pub fn account(&mut self, batch: &mut RecvBatch) -> usize {
         self.counters.received += batch.len() as u64;
         self.counters.received_bytes += batch.lengths().sum::<usize>() as u64;
@@ -232,7 +232,8 @@ impl DatagramSocket {
         }
     }
 
-    /// A short datagram in one piece: copying it costs less than telling the kernel of two.
+    /// Sends a short datagram in one piece: copying it costs less than telling the kernel of two
+    /// pieces.
     fn send_short(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], target: SocketAddr) {
         let mut bytes = [0; HEADER_LEN + SHORT];
         bytes[..HEADER_LEN].copy_from_slice(sealed);
@@ -253,7 +254,7 @@ impl DatagramSocket {
                     return;
                 }
                 Err(Errno::INTR) => {}
-                // What was refused is an earlier datagram; this one has not been tried.
+                // The refusal concerns an earlier datagram; this one has not been tried.
                 Err(Errno::CONNREFUSED) if !was_refused => was_refused = true,
                 Err(error) => return self.count_unsent(&error.into(), 1),
             }
@@ -295,8 +296,8 @@ impl DatagramSocket {
     }
 }
 
-/// Takes single datagrams from a socket, touching as little memory as possible. Good for as long as
-/// the socket.
+/// Takes single datagrams from a socket, and touches as little memory as possible. It is valid as
+/// long as the socket is.
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
     pub(super) socket: RawFd,
@@ -304,15 +305,16 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Begins a batch with the next datagram, if one is there. Its socket has to `account` for it.
+    /// Begins a batch with the next datagram, if there is one. Its socket has to `account` for the
+    /// batch.
     #[inline]
     pub fn has_come(self, batch: &mut RecvBatch) -> bool {
         match batch.first(self) {
             Ok(()) => true,
-            // Nothing; or an earlier datagram of ours was refused by its receiver, which is that
-            // receiver's affair.
+            // Nothing has come; or the receiver of an earlier datagram of ours has refused it,
+            // which is that receiver's affair.
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNREFUSED) => false,
-            // Whoever receives the rest learns of it.
+            // The call that receives the rest meets this error, too.
             Err(_) => true,
         }
     }
@@ -349,7 +351,7 @@ impl Source for DatagramSocket {
     }
 }
 
-/// Beyond the system's limit if we may, else up to it.
+/// Asks for the buffer beyond the system's limit if this process may, else up to the limit.
 fn ask_recv_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     let wanted = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     match option::set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted) {
@@ -375,7 +377,7 @@ fn reachable(target: SocketAddr, local: SocketAddr) -> SocketAddr {
 
 /// A message header of no address, no memory and no flags.
 fn zeroed() -> libc::mmsghdr {
-    // SAFETY: integers and pointers, of which zero bytes are values.
+    // SAFETY: a message header consists of integers and pointers, of which zero bytes are values.
     unsafe { mem::zeroed() }
 }
 

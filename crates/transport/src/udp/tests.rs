@@ -20,8 +20,8 @@ fn header(seq: u64, payload: usize) -> Header {
     header
 }
 
-/// Receives until `wanted` frames are there or nothing came for a while; what was no frame is
-/// counted.
+/// Receives until `wanted` frames are there, or until nothing has come for a while; a datagram that
+/// is not a frame is counted.
 fn receive(
     socket: &mut DatagramSocket,
     batch: &mut RecvBatch,
@@ -169,7 +169,7 @@ fn a_receiver_takes_one_datagram_and_its_socket_the_rest() {
     assert!(!child.receiver().has_come(&mut batch));
     assert_eq!(child.account(&mut batch), 0);
 
-    // Short ones, and one that is sent in two pieces.
+    // Three of these are short, and one is sent in two pieces.
     for (seq, len) in [(1, 0), (2, 7), (3, 513), (4, 512)] {
         node.send(&header(seq, len), &KEY, &vec![seq as u8; len], &[child.local_addr()]);
     }
@@ -216,7 +216,7 @@ fn who_has_settled_hears_and_reaches_one_peer_only() {
     }
     let heard = receive(&mut child, &mut batch, &mut rejected, 6);
     assert_eq!(heard.iter().map(|frame| frame.0).collect::<Vec<_>>(), [0, 1, 2]);
-    // Short ones take a way of their own.
+    // Short datagrams take a path of their own.
     for payload in [&b"short"[..], &[7; 600]] {
         child.send(&header(9, payload.len()), &KEY, payload, &[node.local_addr()]);
         assert_eq!(receive(&mut node, &mut batch, &mut rejected, 1), [(9, payload.to_vec(), true)]);
@@ -229,7 +229,8 @@ fn a_refused_datagram_does_not_take_the_next_one_with_it() {
     let address = DatagramSocket::bind(any(), 1 << 16).unwrap().local_addr();
     child.settle_on(address);
     child.send(&header(1, 0), &KEY, &[], &[address]);
-    // The refusal is there when the next one is sent: on loopback it comes with the call itself.
+    // The refusal is there when the next datagram is sent: on loopback it comes with the call
+    // itself.
     let mut node = DatagramSocket::bind(address, 1 << 16).unwrap();
     child.send(&header(2, 0), &KEY, &[], &[address]);
     let (mut batch, mut rejected) = (RecvBatch::new(8, 100), UdpCounters::default());

@@ -17,7 +17,7 @@ use super::{End, HANDSHAKE_TIMEOUT, HandshakeError, is_proven, nonce, parse_erro
 use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
 
-/// What a node says to a Hello that it wants to go on with.
+/// What a node answers to a Hello if it goes on with the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Admitted {
     /// The key of the edge that the Hello names.
@@ -28,14 +28,15 @@ pub struct Admitted {
     pub udp_port: u16,
 }
 
-/// What the node knows about its jobs. Children are looked up before anything is proven, so nothing
-/// may change here until `confirm`.
+/// What the node knows about its jobs. A child is looked up before it has proven anything, so
+/// nothing may change here until `confirm`.
 pub trait Admission {
-    /// Whether such a child may connect; the refusal comes with the node's epoch of the job, 0 if
-    /// there is none.
+    /// Whether such a child may connect. A refusal comes with the node's epoch of the job, which is
+    /// 0 if the node does not know the job.
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)>;
 
-    /// The child has proven that it holds the key. From now on its place is taken.
+    /// The child has proven that it holds the key. From now on no other connection may take its
+    /// number.
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status>;
 }
 
@@ -46,9 +47,9 @@ pub enum Progress {
     Reading,
     /// Room to send.
     Writing,
-    /// Nothing: the child is there. Take the connection with `into_socket`.
+    /// Nothing: the child is there. The connection is taken with `into_socket`.
     Open(Hello),
-    /// Nothing: close it.
+    /// Nothing: the connection is to be closed.
     Failed(HandshakeError),
 }
 
@@ -74,7 +75,7 @@ enum State {
         challenge: Challenge,
         key: HelloKey,
     },
-    /// The last message is on its way; then this is the outcome.
+    /// The last message is on its way; when it is sent, this is the outcome.
     Last(Result<Hello, Option<HandshakeError>>),
 }
 
@@ -94,7 +95,7 @@ impl Caller {
         }
     }
 
-    /// When patience ends.
+    /// When the handshake is given up.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -114,7 +115,7 @@ impl Caller {
         self.socket
     }
 
-    /// Goes on as far as it can without waiting.
+    /// Goes on with the handshake as far as that is possible without waiting.
     pub fn advance(&mut self, admission: &mut impl Admission) -> Progress {
         match self.try_advance(admission) {
             Ok(progress) => progress,
@@ -212,7 +213,7 @@ impl Caller {
         self.said_to = bytes.len();
     }
 
-    /// True when all that was said is in the socket.
+    /// Sends what waits; true when all of it is in the socket.
     fn send(&mut self) -> Result<bool, HandshakeError> {
         while self.said_from < self.said_to {
             match self.socket.write(&self.said[self.said_from..self.said_to]) {
@@ -226,8 +227,8 @@ impl Caller {
         Ok(true)
     }
 
-    /// True when `len` bytes were heard, or enough to know that they are of another version. Never
-    /// reads beyond: what follows the handshake belongs to the frames.
+    /// Reads; true when `len` bytes have come, or enough to know that they are of another version.
+    /// It never reads beyond those: what follows the handshake belongs to the frames.
     fn hear(&mut self, len: usize) -> Result<bool, HandshakeError> {
         while self.heard_len < len {
             match self.socket.read(&mut self.heard[self.heard_len..len]) {

@@ -13,7 +13,7 @@ use super::{End, HandshakeError, is_proven, nonce, parse_error, prove};
 use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
 
-/// Who calls.
+/// The child that calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The job.
@@ -26,7 +26,7 @@ pub struct Identity {
     pub child: ChildIndex,
     /// Which of several connections between the two, 0 based.
     pub channel: u16,
-    /// Where the caller takes datagrams.
+    /// The port at which the caller takes datagrams.
     pub udp_port: u16,
 }
 
@@ -39,9 +39,9 @@ pub struct Connected {
     pub datagrams: SocketAddr,
 }
 
-/// Opens the stream connection of a child to the node at `target`. Blocks for at most `patience`;
-/// what may pass (nobody listens yet, the node has not heard of the job yet) is tried again until
-/// then.
+/// Opens the stream connection of a child to the node at `target`. It blocks for at most
+/// `patience`, and until then tries again after errors that may pass: no process listens yet, or
+/// the node has not heard of the job yet.
 pub fn connect(
     target: SocketAddr,
     identity: &Identity,
@@ -51,7 +51,8 @@ pub fn connect(
     connect_from(None, target, identity, key, patience)
 }
 
-/// As `connect`, from a given address of this host: where the caller takes its datagrams.
+/// As `connect`, from a given address of this host: the one at which the caller takes its
+/// datagrams.
 pub fn connect_from(
     local: Option<IpAddr>,
     target: SocketAddr,
@@ -144,12 +145,12 @@ struct Line {
 impl Line {
     fn say(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
         self.stream.set_write_timeout(Some(left(self.deadline)?))?;
-        // One small message per direction always fits the socket's buffer.
+        // This does not block: one small message per direction always fits the socket's buffer.
         self.stream.write_all(bytes).map_err(io_error)
     }
 
-    /// A message of `N` bytes. If its first bytes show another version, what follows may be of any
-    /// length.
+    /// Reads a message of `N` bytes. If its first bytes show another version, what follows may have
+    /// any length.
     fn hear<const N: usize>(&mut self) -> Result<[u8; N], HandshakeError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes[..PREFIX_LEN])?;

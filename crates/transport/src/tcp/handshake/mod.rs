@@ -1,5 +1,5 @@
-//! Who opens a stream connection: both ends prove that they hold the job's key, over fresh nonces
-//! and all that was said.
+//! The handshake that opens a stream connection: both ends prove that they hold the job's key, over
+//! fresh nonces and everything that was said.
 //!
 //! `child` is the calling end (blocking, with a deadline; ranks and nodes alike use it), `caller`
 //! the answering end (non-blocking, many at once). The messages stand in `trib_wire::hello`.
@@ -20,13 +20,13 @@ use trib_wire::hello::{Challenge, Hello, Mac, Nonce, Status};
 
 use crate::keys::HelloKey;
 
-/// A handshake that takes longer is given up at the answering end.
+/// The answering end gives up a handshake that takes longer.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a connection was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// No connection, or it broke.
+    /// The connection was not made, or it broke.
     #[error("cannot reach the far end: {0}")]
     Io(#[from] io::Error),
     /// The far end said nothing for too long.
@@ -35,7 +35,7 @@ pub enum HandshakeError {
     /// The far end hung up.
     #[error("the far end closed the connection during the handshake")]
     Closed,
-    /// The far end speaks something else.
+    /// The far end speaks another protocol.
     #[error("the far end does not speak Tributary's handshake: {0}")]
     Malformed(ParseError),
     /// The two ends are of different releases.
@@ -43,9 +43,9 @@ pub enum HandshakeError {
         "protocol version mismatch: this side speaks version {ours}, the far end version {theirs}; install the same release on both"
     )]
     Version {
-        /// Ours.
+        /// Our release's version.
         ours: u8,
-        /// Theirs.
+        /// The far end's version.
         theirs: u8,
     },
     /// The node said no.
@@ -57,7 +57,7 @@ pub enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// Whether a later attempt may do better: the node may just not have heard of the job yet.
+    /// Whether a later attempt may succeed: the node may just not have heard of the job yet.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -68,7 +68,7 @@ impl HandshakeError {
     }
 }
 
-/// The two ends of the conversation, so that one's proof is not the other's.
+/// The two ends of the conversation. The proof of one is not valid for the other.
 #[derive(Clone, Copy)]
 enum End {
     Child,
@@ -90,7 +90,7 @@ fn prove(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge) -> Mac 
     proof(key, end, hello, challenge).finalize().into_bytes().into()
 }
 
-/// In constant time.
+/// Compares the proof in constant time.
 fn is_proven(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge, mac: &Mac) -> bool {
     proof(key, end, hello, challenge).verify_slice(mac).is_ok()
 }

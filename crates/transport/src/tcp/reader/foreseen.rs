@@ -1,4 +1,5 @@
-//! Reading the next pieces of a vector to where they will belong before their headers have come.
+//! Reads the next pieces of a vector straight to where they will belong, before their headers have
+//! come.
 
 use std::io::{self, IoSliceMut, Read};
 
@@ -8,7 +9,7 @@ use trib_wire::{Header, ParseError, ShortHeader};
 use super::{AHEAD, Fill, FrameSink, Place, State, StreamError, StreamReader};
 use crate::landing::Landing;
 
-/// Places for frames that have not come.
+/// Memory for frames that have not come yet.
 #[derive(Debug)]
 pub(super) struct Foreseen<B> {
     frames: Vec<(Header, B)>,
@@ -24,8 +25,8 @@ impl<B: Landing> Foreseen<B> {
         self.frames.is_empty()
     }
 
-    /// Reads `first` and then all foreseen frames with one call; how many bytes came, and how many
-    /// there was room for.
+    /// Reads `first` and then all foreseen frames with one call. Returns how many bytes came, and
+    /// for how many there was room.
     fn read(&mut self, first: &mut [u8], socket: &mut impl Read) -> io::Result<(usize, usize)> {
         let mut slices: [IoSliceMut<'_>; 1 + 2 * FORESEEN_MAX] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let mut wanted = first.len();
@@ -61,7 +62,7 @@ impl<B: Landing> StreamReader<B> {
         }
     }
 
-    /// One read: the rest of a payload, then what was foreseen.
+    /// Makes one read: the rest of a payload, then what was foreseen.
     pub(super) fn fill_foreseen<S: FrameSink<Buffer = B>>(
         &mut self,
         socket: &mut impl Read,
@@ -93,7 +94,7 @@ impl<B: Landing> StreamReader<B> {
         Ok(Fill::of(got, wanted))
     }
 
-    /// Hands over what came as foreseen; `got` bytes are in the foreseen places.
+    /// Hands over what came as foreseen; `got` bytes are in the memory for foreseen frames.
     fn use_foreseen<S: FrameSink<Buffer = B>>(&mut self, mut got: usize, sink: &mut S) -> Result<(), StreamError> {
         let mut frames = std::mem::take(&mut self.foreseen.frames);
         let heads = self.foreseen.heads;
@@ -102,7 +103,7 @@ impl<B: Landing> StreamReader<B> {
             let Some(((expected, mut buffer), head)) = rest.next() else { break };
             let header = if got < SHORT_LEN { None } else { self.as_foreseen(&expected, head)? };
             let Some(header) = header else {
-                // Something else, or not enough to tell.
+                // Something else came, or too little to tell.
                 let mut spill = |bytes: &[u8]| {
                     let here = bytes.len().min(got);
                     self.ahead[self.end..self.end + here].copy_from_slice(&bytes[..here]);
@@ -136,7 +137,7 @@ impl<B: Landing> StreamReader<B> {
         Ok(())
     }
 
-    /// The header that these bytes stand for, if it is the expected one but for its mark.
+    /// The header that these bytes encode, if it is the expected one except for its mark.
     fn as_foreseen(&self, expected: &Header, head: &[u8; SHORT_LEN]) -> Result<Option<Header>, StreamError> {
         let (Some(last), true) = (&self.last, ShortHeader::begins(head)) else { return Ok(None) };
         let (short, tag) = ShortHeader::parse(head)?;
@@ -148,5 +149,5 @@ impl<B: Landing> StreamReader<B> {
     }
 }
 
-/// Frames that one call reads beyond the one under way.
+/// How many frames one call reads beyond the one under way.
 pub const FORESEEN_MAX: usize = 7;

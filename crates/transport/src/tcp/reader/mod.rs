@@ -1,4 +1,4 @@
-//! Frames out of a byte stream, large payloads read straight to where they belong.
+//! Reads frames from a byte stream, and large payloads straight to where they belong.
 //!
 //! ```text
 //!            +-- header complete: parse, verify the tag, ask the sink --+
@@ -6,8 +6,8 @@
 //!  Header --------> Data(buffer, filled) or Body(filled) --------> frame handed over
 //! ```
 //! Small frames are cut out of a read-ahead buffer, many per system call. The rest of a large
-//! payload is read with one vectored call into its own memory. Behind it most often come the next
-//! pieces of the same vector with short headers: the same call reads those to where they will
+//! payload is read with one vectored call into its own memory. What follows it is most often the
+//! next pieces of the same vector, with short headers: the same call reads those to where they will
 //! belong, as the sink foresees. If something else came, it is copied from there into the
 //! read-ahead buffer, and nothing is lost.
 
@@ -41,7 +41,7 @@ pub enum Place<B> {
 pub enum Arrived<'a, B> {
     /// The frame has none.
     None,
-    /// Bytes of a typed body, checked against their checksum.
+    /// The bytes of a typed body, checked against their checksum.
     Body(&'a [u8]),
     /// Vector data, in the memory that `place` named.
     Data(B),
@@ -49,7 +49,7 @@ pub enum Arrived<'a, B> {
     Discarded,
 }
 
-/// Who takes the frames of a connection.
+/// The taker of a connection's frames.
 pub trait FrameSink {
     /// Memory for vector data.
     type Buffer: Landing;
@@ -58,14 +58,15 @@ pub trait FrameSink {
     /// payload go?
     fn place(&mut self, header: &Header) -> Place<Self::Buffer>;
 
-    /// Memory for the payload of a frame that has not come, but probably is next or soon after.
-    /// What is read there may turn out to be something else.
+    /// Memory for the payload of a frame that has not come yet, but probably is the next or one of
+    /// those soon after. What is read into it may turn out to be something else.
     fn foresee(&mut self, _header: &Header) -> Option<Self::Buffer> {
         None
     }
 
-    /// The foreseen frame has come, its header is as foreseen but for the mark, and part of its
-    /// payload is in `buffer`. Like `place`, but the only memory that can be named is `buffer`.
+    /// The foreseen frame has come: its header is as foreseen except for the mark, and part of its
+    /// payload is in `buffer`. This is like `place`, except that the only memory that may be named
+    /// is `buffer`.
     fn confirm(&mut self, _header: &Header, buffer: Self::Buffer) -> Place<Self::Buffer> {
         Place::Into(buffer)
     }
@@ -77,7 +78,7 @@ pub trait FrameSink {
 /// Why a connection cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The system's word.
+    /// The system reported an error.
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
     /// The far end's bytes are not the frames that were agreed on.
@@ -91,9 +92,9 @@ pub enum StreamError {
 /// Why `read` came back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadEnd {
-    /// Nothing more to read now.
+    /// There is nothing more to read now.
     Drained,
-    /// The budget is used up, there may be more.
+    /// The budget is used up; there may be more to read.
     Budget,
     /// The far end has closed the connection, between two frames.
     Closed,
@@ -107,7 +108,7 @@ pub struct StreamReader<B> {
     start: usize,
     end: usize,
     state: State<B>,
-    /// Of the last frame that carried vector data: what a short header follows.
+    /// The header of the last frame that carried vector data, which a short header follows.
     last: Option<Header>,
     foreseen: Foreseen<B>,
     body: Vec<u8>,
@@ -222,7 +223,7 @@ impl<B: Landing> StreamReader<B> {
         matches!(self.state, State::Header) && self.start == self.end
     }
 
-    /// Uses what is in the read-ahead buffer; false when more bytes are needed.
+    /// Uses what is in the read-ahead buffer; returns false when more bytes are needed.
     fn step<S: FrameSink<Buffer = B>>(&mut self, sink: &mut S) -> Result<bool, StreamError> {
         match &mut self.state {
             State::Header => self.step_header(sink),
@@ -331,7 +332,7 @@ impl<B: Landing> StreamReader<B> {
         }
     }
 
-    /// One read from the socket.
+    /// Makes one read from the socket.
     fn fill<S: FrameSink<Buffer = B>>(&mut self, socket: &mut impl Read, sink: &mut S) -> Result<Fill, StreamError> {
         self.ahead.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -342,8 +343,8 @@ impl<B: Landing> StreamReader<B> {
                 return self.fill_foreseen(socket, sink);
             }
         }
-        // Behind a large payload comes another one: what is read ahead of it has to be copied
-        // later.
+        // Another large payload follows a large payload, and what is read ahead of it has to be
+        // copied later.
         let limit = if self.streaming { AHEAD_STREAMING } else { AHEAD };
         let (wanted, got) = match &mut self.state {
             State::Data { header, buffer: Some(buffer), filled } => {
@@ -384,9 +385,10 @@ impl Fill {
     }
 }
 
-/// Bytes of the read-ahead buffer: as much as two long segments, for what is foreseen must fit in.
+/// Bytes of the read-ahead buffer. It holds two long segments, because what is foreseen must fit
+/// in.
 const AHEAD: usize = 2 * (64 * 1024 + SHORT_LEN);
-/// Bytes read ahead of a large payload: a few headers.
+/// Bytes that are read ahead of a large payload: a few headers.
 const AHEAD_STREAMING: usize = 2 * 1024;
 /// A payload of this many bytes is large.
 const LARGE: usize = 4 * 1024;

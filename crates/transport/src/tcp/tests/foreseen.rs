@@ -1,5 +1,5 @@
-//! What comes as foreseen is read straight into place, what does not is not lost, wherever the
-//! stream is cut.
+//! What comes as foreseen is read straight to where it belongs, and nothing else is lost, wherever
+//! the stream is cut.
 
 use std::io::{self, IoSliceMut, Read};
 
@@ -15,7 +15,7 @@ const KEY: FrameKey = FrameKey([5; 16]);
 /// Kind, group, number and payload of a frame.
 type Came = (Kind, u32, u64, Vec<u8>);
 
-/// Gives bytes as they were cut; every cut is one call.
+/// A stream that gives its bytes as they were cut: each call gives one piece.
 struct Cut<'a> {
     bytes: &'a [u8],
     cuts: std::iter::Cycle<std::slice::Iter<'a, usize>>,
@@ -42,7 +42,7 @@ impl Read for Cut<'_> {
     }
 }
 
-/// Foresees everything, and knows what came where.
+/// A sink that foresees everything, and records what came where.
 #[derive(Default)]
 struct Seer {
     frames: Vec<Came>,
@@ -112,7 +112,7 @@ fn stream(groups: &[u8], len: usize) -> (Vec<u8>, Vec<Came>) {
                 frames.push((Kind::Result, u32::from(group), seq, payload));
             }
         }
-        // One frame a call, so that the order on the wire is this one.
+        // Each frame is flushed by a call of its own, so that they go out in this order.
         writer.flush(&mut bytes).unwrap();
         while writer.next_written().is_some() {}
     }
@@ -149,7 +149,7 @@ fn a_run_is_read_into_the_foreseen_places() {
     let (bytes, frames) = stream(&[0; 6], 8192);
     let mut seer = Seer::default();
     read(&bytes, &[usize::MAX], &mut seer);
-    // The first read did not know what comes; it took all of its read-ahead buffer.
+    // The first read did not know what would come, so it filled its whole read-ahead buffer.
     let mut slow = Seer::default();
     read(&bytes, &[9000], &mut slow);
     assert!(slow.confirmed >= 4, "{}", slow.confirmed);

@@ -12,8 +12,8 @@ use crate::tcp::{Arrived, FlushEnd, FrameSink, Place, ReadEnd, StreamError, Stre
 
 const KEY: FrameKey = FrameKey([5; 16]);
 
-/// A stream that takes and gives a few bytes at a time, the counts cycling through a list; 0 means
-/// "not now".
+/// A stream that takes and gives a few bytes at a time. The counts cycle through a list, in which 0
+/// means "not now".
 struct Wire {
     bytes: Vec<u8>,
     at: usize,
@@ -121,7 +121,7 @@ fn pattern(seq: u64, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i as u64 * 31 + seq * 7) as u8).collect()
 }
 
-/// The frames of one stream: kind of content, payload length.
+/// The frames of one stream: each has a kind of content and a payload length.
 fn frames() -> impl Strategy<Value = Vec<(u8, usize)>> {
     let len = prop_oneof![0..4usize, 90..300usize, 10_000..90_000usize];
     proptest::collection::vec((0..3u8, len), 1..12)

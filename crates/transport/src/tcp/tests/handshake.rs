@@ -1,4 +1,4 @@
-//! Only who holds the key gets in, and everybody learns why not.
+//! Only a caller that holds the key gets in, and every other one learns why not.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -98,7 +98,7 @@ fn a_job_that_is_not_known_yet_is_asked_for_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let server = thread::spawn(move || {
-        // The first caller finds a process that has not heard of the job.
+        // The first caller reaches a process that has not heard of the job.
         let (mut stream, _) = listener.accept().unwrap();
         stream.read_exact(&mut [0; Hello::LEN]).unwrap();
         let unknown = Challenge { status: Status::UnknownJob, epoch: Epoch(0), udp_port: 0, nonce: [0; 16] };
@@ -121,7 +121,8 @@ fn a_job_that_stays_unknown_is_reported_when_patience_ends() {
 
 #[test]
 fn a_recorded_conversation_does_not_open_the_door_again() {
-    // Two nodes with the same key, so that the child's place is free at the second one.
+    // There are two nodes with the same key, so that this child has not connected to the second one
+    // yet.
     let (first, first_server) = serve(1);
     let record = relay(first);
     first_server.join().unwrap().remove(0).unwrap();

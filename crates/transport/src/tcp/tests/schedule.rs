@@ -1,4 +1,4 @@
-//! Which frame goes next.
+//! Tests of which frame goes next.
 
 use std::io::{self, IoSlice, Write};
 
@@ -44,7 +44,7 @@ impl Room {
         Room { bytes: Vec::new(), room }
     }
 
-    /// Headers of what was sent, in order.
+    /// The headers of what was sent, in order.
     fn headers(&self) -> Vec<Header> {
         let mut rest = &self.bytes[..];
         let mut headers = Vec::new();

@@ -102,7 +102,8 @@ proptest! {
         for header in &headers {
             writer.push_data(header, Some(Bytes(vec![1; PIECE])));
         }
-        // Some are in the socket, one perhaps in part; then a group's are cut.
+        // Some frames are in the socket, one of them perhaps in part; then the frames of one group
+        // are cut.
         let mut socket = Narrow { bytes: Vec::new(), room };
         writer.flush(&mut socket).unwrap();
         writer.cut(|header| header.group.0 == unwanted);
@@ -119,7 +120,7 @@ proptest! {
     }
 }
 
-/// A socket that takes so many bytes and then no more.
+/// A socket that takes so many bytes and no more.
 struct Narrow {
     bytes: Vec<u8>,
     room: usize,
