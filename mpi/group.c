@@ -59,8 +59,6 @@ static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, int *status)
     if (members_read(comm, job.world, &group->members, &ranks)) {
         *status = make_tree(group, ranks);
         free(ranks);
-    } else {
-        *status = TRIB_ERR_INVALID; /* members of another MPI_COMM_WORLD */
     }
     registry_lock();
     registry_add(group);
@@ -97,6 +95,9 @@ void group_create(MPI_Comm comm)
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_size(comm, &size);
     if (inter || size < 2)
+        return;
+    /* Before the first message: members of another MPI_COMM_WORLD do not expect any, for they may not know this library. */
+    if (!members_are_in(comm, job.world, NULL))
         return;
     PMPI_Comm_rank(comm, &rank);
     uint64_t id = agree_on_id(comm, rank);

@@ -42,7 +42,8 @@ struct group {
 };
 
 /* Makes comm's group: collective over comm, which must have no other traffic yet. All members get the same outcome;
- * without a group the communicator's collectives stay with the MPI. */
+ * without a group the communicator's collectives stay with the MPI. A communicator with members of another MPI_COMM_WORLD
+ * has none, and not one message is sent on it. */
 void group_create(MPI_Comm comm);
 
 /* comm's group, or NULL. */

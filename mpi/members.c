@@ -4,28 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fills ranks[0 .. size - 1]; false when a member is not in world. */
-static bool translate(MPI_Comm comm, MPI_Comm world, uint32_t size, uint32_t *ranks)
+/* Members that are translated at a time, so that no memory is needed for it. */
+#define CHUNK 256
+
+bool members_are_in(MPI_Comm comm, MPI_Comm world, uint32_t *ranks)
 {
     MPI_Group group, world_group;
-    int *source = malloc(size * sizeof *source), *target = malloc(size * sizeof *target);
-    bool complete = source != NULL && target != NULL;
+    int size, source[CHUNK], target[CHUNK];
+    bool complete = true;
 
-    if (complete) {
-        for (uint32_t rank = 0; rank < size; rank++)
-            source[rank] = (int)rank;
-        PMPI_Comm_group(comm, &group);
-        PMPI_Comm_group(world, &world_group);
-        PMPI_Group_translate_ranks(group, (int)size, source, world_group, target);
-        PMPI_Group_free(&group);
-        PMPI_Group_free(&world_group);
+    PMPI_Comm_size(comm, &size);
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(world, &world_group);
+    for (int first = 0; complete && first < size; first += CHUNK) {
+        int count = size - first < CHUNK ? size - first : CHUNK;
+        for (int i = 0; i < count; i++)
+            source[i] = first + i;
+        PMPI_Group_translate_ranks(group, count, source, world_group, target);
+        for (int i = 0; i < count; i++) {
+            complete = complete && target[i] != MPI_UNDEFINED;
+            if (ranks != NULL)
+                ranks[first + i] = (uint32_t)target[i];
+        }
     }
-    for (uint32_t rank = 0; complete && rank < size; rank++) {
-        complete = target[rank] != MPI_UNDEFINED;
-        ranks[rank] = (uint32_t)target[rank];
-    }
-    free(source);
-    free(target);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world_group);
     return complete;
 }
 
@@ -46,22 +49,19 @@ bool members_read(MPI_Comm comm, MPI_Comm world, struct members *members, uint32
     *ranks = malloc((size_t)size * sizeof **ranks);
     if (*ranks == NULL)
         return false;
-    if (!translate(comm, world, members->size, *ranks))
-        goto refuse;
+    members_are_in(comm, world, *ranks);
     members->first = (int)(*ranks)[0];
     members->stride = size > 1 ? (int)(*ranks)[1] - (int)(*ranks)[0] : 0;
     if (is_sequence(*ranks, members->size, members->stride))
         return true;
     members->list = malloc((size_t)size * sizeof *members->list);
-    if (members->list == NULL)
-        goto refuse;
+    if (members->list == NULL) {
+        free(*ranks);
+        *ranks = NULL;
+        return false;
+    }
     memcpy(members->list, *ranks, (size_t)size * sizeof *members->list);
     return true;
-
-refuse:
-    free(*ranks);
-    *ranks = NULL;
-    return false;
 }
 
 int members_world_rank(const struct members *members, uint32_t rank)

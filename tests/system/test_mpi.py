@@ -83,6 +83,13 @@ class Interposer(unittest.TestCase):
             _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "constructors"))
         self.assertGreater(report["groups"]["made"], 4)
 
+    def test_children_that_preload_nothing_get_right_values(self):
+        with Fabric() as fabric:
+            out, _, report = self.good(Mpi(fabric, 2, PROGRAMS / "spawn_merge", "2", "20"), 60)
+        self.assertIn("parents and children agree", out)
+        self.assertGreater(self.tree(report), 0, "the parents' own communicators still use the tree")
+        self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0, report)
+
     def test_one_rank_waits_in_the_mpi_the_other_in_us(self):
         with Fabric() as fabric:
             for ranks in (2, 4):
