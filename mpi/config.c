@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "notice.h"
+#include "progress.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ bool config_wants_threads(void)
 {
     const char *text = getenv("TRIB_MPI_THREADS");
 
-    return text != NULL && strcmp(text, "multiple") == 0;
+    return text != NULL && strcmp(text, "multiple") == 0 && progress_bears_second_thread();
 }
 
 static void ask_about(enum trib_dtype dtype, uint32_t supported[CONFIG_DTYPES])
@@ -119,5 +120,7 @@ void config_read(struct config *config)
         notice("TRIB_MANAGER is longer than %d characters and is ignored", CONFIG_TEXT - 1);
         config->manager[0] = '\0';
     }
+    if (getenv("TRIB_MPI_THREADS") != NULL && !progress_bears_second_thread())
+        notice("TRIB_MPI_THREADS has no effect with Open MPI, which crashes programs with MPI-IO when another thread makes it progress");
     ask_library(config->supported);
 }

@@ -66,11 +66,20 @@ static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, int *status)
     return group;
 }
 
+trib_group *group_take_tree(struct group *group)
+{
+    registry_lock();
+    trib_group *tree = group->tree;
+    group->tree = NULL;
+    registry_unlock();
+    return tree;
+}
+
 static void discard(struct group *group)
 {
     if (group == NULL)
         return;
-    trib_group_free(group->tree);
+    trib_group_free(group_take_tree(group));
     registry_lock();
     registry_remove_and_free(group);
     registry_unlock();
@@ -126,11 +135,12 @@ struct group *group_of(MPI_Comm comm)
 
 static void bury(struct group *group)
 {
-    trib_group_free(group->tree);
+    trib_group *tree = group_take_tree(group);
+
     registry_lock();
-    group->tree = NULL;
     registry_bury(group);
     registry_unlock();
+    trib_group_free(tree);
     report_group(GROUP_FREED);
 }
 

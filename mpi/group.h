@@ -49,6 +49,9 @@ void group_create(MPI_Comm comm);
 /* comm's group, or NULL. */
 struct group *group_of(MPI_Comm comm);
 
+/* Takes the tree away, for trib_group_free(), which may wait: another thread may be looking at it until then. */
+trib_group *group_take_tree(struct group *group);
+
 /* Frees the groups of communicators the program never freed; for MPI_Finalize. */
 void group_free_all(void);
 

@@ -396,8 +396,7 @@ static _Noreturn void give_up_waiting(const struct group *group)
         snprintf(missing, sizeof missing, " %d or another that has what this one lacks",
                  members_world_rank(&group->members, recovery->decision.held % group->members.size));
     recovery_give_up("a node failed (%s), and after %u ms (TRIB_TIMEOUT_MS) there is no word from rank%s about the last "
-                     "operation; without MPI_THREAD_MULTIPLE a rank answers only inside a collective "
-                     "(TRIB_MPI_THREADS=multiple asks the MPI for it)",
+                     "operation; a rank answers only inside MPI_Allreduce, MPI_Reduce and MPI_Barrier",
                      recovery->cause[0] != '\0' ? recovery->cause : "seen by another rank", job.config.timeout_ms, missing);
 }
 
@@ -480,8 +479,7 @@ static void complete(struct group *group, const struct operation *operation, con
 
 enum outcome recovery_settle(struct group *group, const struct operation *operation, const void *saved)
 {
-    trib_group_free(group->tree);
-    group->tree = NULL;
+    trib_group_free(group_take_tree(group));
     wait_until(group, is_decided);
     job_tell_fallback("the tree of a communicator of %u ranks failed (%s), and its collectives are done by the MPI",
                       group->members.size,

@@ -14,8 +14,8 @@
  *
  * Operations are blocking and need every member, so no member can be more than one ahead of another.
  *
- * A member answers in any wrapped call and, with MPI_THREAD_MULTIPLE, at any time. Without that level one that completed
- * the operation and then waits in the MPI for a rank that did not cannot answer; after the time limit the program is
+ * A member answers in any wrapped call and, where there is a helper thread (progress.h), at any time. Without one a member that
+ * completed the operation and then waits in the MPI for a rank that did not cannot answer; after the time limit the program is
  * aborted with an explanation. It never hangs, and never goes on with ranks that hold different results.
  */
 #ifndef TRIB_MPI_RECOVERY_H

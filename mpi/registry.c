@@ -120,6 +120,14 @@ void registry_keep(struct group *group, enum collective collective, int root, co
         memcpy(kept->data, data, bytes);
 }
 
+bool registry_any_unsettled(void)
+{
+    for (const struct group *group = newest; group != NULL; group = group->older)
+        if (recovery_undecided(group) || (group->recovery == NULL && group->tree != NULL && trib_group_status(group->tree) != TRIB_OK))
+            return true;
+    return false;
+}
+
 struct group *registry_any_alive(void)
 {
     struct group *group = newest;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Guards the registry, the mailbox, and all fields of a group but those its comment exempts. Never held while a function
- * of tributary.h runs, because that may call our progress callback. */
+ * of tributary.h waits, because that may call our progress callback. */
 void registry_lock(void);
 bool registry_trylock(void);
 void registry_unlock(void);
@@ -31,6 +31,8 @@ void registry_bury(struct group *group);
 void registry_keep(struct group *group, enum collective collective, int root, const void *data, size_t bytes, size_t limit);
 /* Gives the memory of the copy back. */
 void registry_drop_kept(struct group *group);
+/* Whether a group's tree has failed and its members have not yet agreed on how to go on. */
+bool registry_any_unsettled(void);
 /* Any group that is not buried, or NULL. */
 struct group *registry_any_alive(void);
 

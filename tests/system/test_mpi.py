@@ -90,6 +90,13 @@ class Interposer(unittest.TestCase):
         self.assertGreater(self.tree(report), 0, "the parents' own communicators still use the tree")
         self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["no_group"], 0, report)
 
+    def test_file_requests_at_thread_multiple(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):
+                mpi = Mpi(fabric, 4, PROGRAMS / "file_requests", pathlib.Path(folder) / "file", "50000")
+                _, _, report = self.good(mpi, 60)
+                self.assertGreater(self.tree(report), 0)
+
     def test_one_rank_waits_in_the_mpi_the_other_in_us(self):
         with Fabric() as fabric:
             for ranks in (2, 4):
