@@ -53,7 +53,9 @@ impl Starting {
         let socket = file("notify");
         let readiness = Readiness::listen(socket.clone()).context(|| format!("listen on {}", socket.display()))?;
         let log = file("log");
-        let output = create(&log)?;
+        // What an earlier process of this name wrote stays: it may say why that one ended.
+        let output = OpenOptions::new().create(true).append(true).mode(0o600).open(&log);
+        let output = output.context(|| format!("open {}", log.display()))?;
         let errors = output.try_clone().context(|| format!("open {}", log.display()))?;
         let pid_path = file("pid");
         detach(command, setting, lifetime, create(&pid_path)?).context(|| "open /proc".to_owned())?;

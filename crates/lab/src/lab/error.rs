@@ -41,6 +41,24 @@ pub enum LabError {
     /// It runs already, and belongs to somebody else.
     #[error("{0:?} is already running; take it down first, or choose another --name")]
     Running(String),
+    /// What it is, is not to be read.
+    #[error(
+        "{} was written by another version of trib, and something of it runs: take it down and up again \
+         (`trib lab down --name NAME`, `trib fabric down --name NAME`)",
+        .0.display()
+    )]
+    Record(PathBuf),
+    /// Daemons that had ended could not be started again.
+    #[error(
+        "had ended and cannot be started again: {daemons}. What runs was left as it is; to build everything anew, take it down \
+         and up. {cause}"
+    )]
+    Repair {
+        /// The daemons.
+        daemons: String,
+        /// Why not.
+        cause: Box<LabError>,
+    },
     /// Nothing runs under this name.
     #[error("no laboratory {0:?} is running; `trib lab up` starts one, TRIB_LAB or --lab names it")]
     Unknown(String),

@@ -7,6 +7,7 @@
 //!     boot                the boot it was started in: process ids of another boot mean nothing
 //!     topology.toml       what the manager was given
 //!     credentials/        the fabric's keys
+//!     jobs                the manager's own state, where it may be started again
 //!     PROCESS.pid .log    of every daemon, and of the keeper
 //!     places, hosts       what the keeper is to make: names of places, and their /etc/hosts
 //!     places.json         what the keeper has made
@@ -129,13 +130,20 @@ impl StateFolder {
         self.write("lab.json", &text)
     }
 
-    /// The record, if the laboratory came up in this boot and its record is whole.
+    /// The record, if the laboratory came up in this boot.
+    ///
+    /// # Errors
+    /// [`LabError::Record`] when it is there and says nothing that this version understands.
     pub(crate) fn record(&self) -> Result<Option<Record>, LabError> {
         if !self.is_of_this_boot()? {
             return Ok(None);
         }
-        let text = fs::read(self.path.join("lab.json")).unwrap_or_default();
-        Ok(serde_json::from_slice(&text).ok())
+        let path = self.path.join("lab.json");
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|_| LabError::Record(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context(|| format!("read {}", path.display())),
+        }
     }
 
     /// The daemon's process, while it runs.

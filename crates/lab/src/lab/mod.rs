@@ -6,8 +6,8 @@
 //! - `daemon`, `readiness`: starting one process that outlives us, and hearing that it is ready
 //! - `folder`, `record`: what is on disk about it
 //!
-//! `up` may be repeated: what runs is found again, what a crash left behind is cleared away first. Every daemon is found
-//! through its pid file, which the daemon's own process writes before it becomes the daemon; the pid file holds its start
+//! `up` may be repeated: what runs is found again, and a daemon that has ended is started again as it was. Nothing that runs
+//! is ever ended by it; what a crash left of one of which nothing runs is cleared away first. Every daemon is found through its pid file, which the daemon's own process writes before it becomes the daemon; the pid file holds its start
 //! time too, so that a process id that was handed out again is never taken for the daemon.
 
 mod daemon;
@@ -38,7 +38,7 @@ use crate::process::{self, Process};
 use crate::topology::Topology;
 pub(crate) use error::Context;
 pub(crate) use folder::StateFolder;
-use record::Record;
+use record::{Daemon, Record};
 
 /// How to start a laboratory.
 #[derive(Clone, Debug)]
@@ -91,18 +91,20 @@ struct Keeper {
 }
 
 impl Lab {
-    /// Starts it and waits until every daemon is ready; one that runs already is found again.
+    /// Starts it and waits until every daemon is ready; one that runs already is found again, and daemons of it that have
+    /// ended are started again as they were, so that the address that others know stays right.
     ///
     /// # Errors
     /// [`LabError::Different`] when it runs with another topology, [`LabError::Running`] when it runs and was to be owned.
-    /// When something fails, what was already started is ended and the logs stay where the error says until the next `up` or
-    /// `down`.
+    /// When something fails, what this call has started is ended, what ran before is not, and the logs stay where the error
+    /// says until the next `up` or `down`.
     pub fn up(launch: &LabLaunch<'_>) -> Result<Self, LabError> {
         launch.topology.check()?;
         sweep(launch.base)?;
         let folder = StateFolder::lock(launch.base, launch.name)?;
-        if let Some(running) = Self::whole(&folder, launch.name)? {
-            return running.if_as_asked(launch);
+        if let Some(found) = Self::worth_keeping(&folder, launch)? {
+            found.check_as_asked(launch)?;
+            return if found.ended().is_empty() { Ok(found) } else { start::repair(launch, &folder, found) };
         }
         if end_all(&folder)? {
             info!("cleared what was left of an earlier laboratory {:?}", launch.name.as_str());
@@ -115,12 +117,12 @@ impl Lab {
         started
     }
 
-    /// The laboratory, if all of it runs.
+    /// The laboratory, if it came up and was not taken down since. Some of its daemons may have ended.
     pub fn find(base: &Path, name: &LabName) -> Result<Option<Self>, LabError> {
         if !base.join(name.as_str()).exists() {
             return Ok(None);
         }
-        Self::whole(&StateFolder::lock(base, name)?, name)
+        Self::of_folder(&StateFolder::lock(base, name)?, name)
     }
 
     /// A running laboratory, by its name or, as `TRIB_LAB` says it inside, by the path of its state folder. Some of its
@@ -149,16 +151,20 @@ impl Lab {
         Ok(something)
     }
 
-    /// What the folder's record says, if the keeper lives and every daemon does.
-    fn whole(folder: &StateFolder, name: &LabName) -> Result<Option<Self>, LabError> {
-        let Some(lab) = Self::of_folder(folder, name)? else { return Ok(None) };
-        match lab.daemons.iter().find(|(_, process)| process.is_none()) {
-            Some((daemon, _)) => {
-                warn!("{daemon} has ended; its log is {}", lab.log(daemon).display());
-                Ok(None)
-            }
-            None => Ok(Some(lab)),
+    /// The laboratory that is there, unless nothing of it runs and another one was asked for: then nobody misses it.
+    fn worth_keeping(folder: &StateFolder, launch: &LabLaunch<'_>) -> Result<Option<Self>, LabError> {
+        let idle = folder.processes()?.is_empty();
+        match Self::of_folder(folder, launch.name) {
+            Err(LabError::Record(_)) if idle => Ok(None),
+            Ok(Some(lab)) if idle && lab.check_as_asked(launch).is_err() => Ok(None),
+            found => found,
         }
+    }
+
+    /// The daemons that have ended, the manager first.
+    fn ended(&self) -> Vec<&str> {
+        let ended = self.daemons.iter().filter(|(_, process)| process.is_none());
+        ended.map(|(name, _)| name.as_str()).collect()
     }
 
     /// What the folder's record says, if the keeper lives.
@@ -174,18 +180,18 @@ impl Lab {
         // The pid files speak of processes as those outside see them.
         let inside = keeper.as_ref().is_some_and(|keeper| keeper.inside);
         let process = |name: &String| if inside { Ok(None) } else { folder.process(name) };
-        let daemons = record.daemons.iter().map(|name| Ok((name.clone(), process(name)?)));
+        let daemons = record.daemons.iter().map(|Daemon { name, .. }| Ok((name.clone(), process(name)?)));
         let daemons = daemons.collect::<Result<_, LabError>>()?;
         Ok(Some(Self { name: name.clone(), folder: folder.path().to_owned(), record, daemons, keeper, owned: false }))
     }
 
-    fn if_as_asked(self, launch: &LabLaunch<'_>) -> Result<Self, LabError> {
+    fn check_as_asked(&self, launch: &LabLaunch<'_>) -> Result<(), LabError> {
         let name = launch.name.as_str().to_owned();
         if launch.lifetime == Lifetime::Owned {
             return Err(LabError::Running(name));
         }
         if self.record.topology == *launch.topology {
-            return Ok(self);
+            return Ok(());
         }
         let (running, asked) = (self.record.topology.to_string(), launch.topology.to_string());
         Err(LabError::Different { name, running, asked })

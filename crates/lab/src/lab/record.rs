@@ -1,5 +1,6 @@
 //! What a later command needs to know of a laboratory that came up.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,24 @@ pub(crate) struct Record {
     pub(crate) manager: String,
     /// What it is made of.
     pub(crate) topology: Topology,
-    /// Names of the daemons, the manager first.
-    pub(crate) daemons: Vec<String>,
+    /// The daemons, the manager first.
+    pub(crate) daemons: Vec<Daemon>,
     /// The `trib` binary that the daemons run.
     pub(crate) program: PathBuf,
+}
+
+impl Record {
+    /// Where a daemon is to be found.
+    pub(crate) fn address(&self, daemon: &str) -> Option<SocketAddr> {
+        self.daemons.iter().find_map(|known| (known.name == daemon).then_some(known.address))
+    }
+}
+
+/// A daemon as others know it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Daemon {
+    /// Its name.
+    pub(crate) name: String,
+    /// The address that it said it listens on, where it is started again after it has ended.
+    pub(crate) address: SocketAddr,
 }

@@ -8,43 +8,46 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
-use tracing::info;
+use tracing::{info, warn};
 use trib_control::{Credentials, ManagerUrl};
 
 use super::daemon::{Setting, Starting};
 use super::error::{Context, LabError};
 use super::folder::StateFolder;
-use super::record::Record;
-use super::{KEEPER, Keeper, Lab, LabLaunch, Lifetime, MANAGER};
+use super::record::{Daemon, Record};
+use super::{GRACE, KEEPER, Keeper, Lab, LabLaunch, Lifetime, MANAGER};
 use crate::namespace::fresh::Fresh;
 use crate::namespace::{Doors, keeper};
 use crate::network::{tool, wire};
+use crate::process::{self, Process};
 use crate::topology::{Node, Plan, homes};
 
 /// Starts everything in an empty folder.
 pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab, LabError> {
     let deadline = Instant::now() + launch.limit;
-    folder.write("topology.toml", launch.topology.file(launch.name.as_str()).as_bytes())?;
-    let credentials = folder.path().join("credentials");
+    folder.write(TOPOLOGY, launch.topology.file(launch.name.as_str()).as_bytes())?;
+    let credentials = folder.path().join(CREDENTIALS);
     Credentials::create(&credentials).map_err(|error| LabError::Credentials(error.to_string()))?;
     let mut lifeline = None;
     if let Some(plan) = launch.topology.plan() {
         lifeline = Some(start_keeper(launch, folder, &plan, deadline)?);
         build_network(folder, &plan)?;
     }
-    let daemons = Daemons { launch, folder, keeper: find_doors(folder, lifeline.is_some())?, deadline };
-    let manager = daemons.start_manager(&credentials)?;
-    let manager = ManagerUrl::new(manager.ip().to_string(), manager.port(), credentials).to_string();
-    let nodes = daemons.start_nodes(&manager)?;
+    let program = launch.program;
+    let daemons = Daemons { launch, program, folder, keeper: find_doors(folder, lifeline.is_some())?, deadline };
+    let manager = Daemon { name: MANAGER.to_owned(), address: daemons.start_manager(None)? };
+    let address = manager.address;
+    let url = ManagerUrl::new(address.ip().to_string(), address.port(), credentials).to_string();
+    let wanted: Vec<_> = launch.topology.nodes().into_iter().map(|node| (node, None)).collect();
+    let nodes = daemons.start_nodes(&url, &wanted)?;
     let record = Record {
-        manager,
+        manager: url,
         topology: launch.topology.clone(),
-        daemons: std::iter::once(MANAGER.to_owned()).chain(nodes).collect(),
+        daemons: std::iter::once(manager).chain(nodes).collect(),
         program: launch.program.to_owned(),
     };
     folder.write_record(&record)?;
-    let gone = || std::io::Error::other("a daemon ended as soon as it was ready");
-    let mut lab = Lab::whole(folder, launch.name)?.ok_or_else(gone).context(|| "start the laboratory".to_owned())?;
+    let mut lab = whole(launch, folder)?;
     if launch.lifetime == Lifetime::Owned {
         lab.owned = true;
         if let Some(keeper) = &mut lab.keeper {
@@ -54,6 +57,43 @@ pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab,
         lifeline.write_all(&[keeper::STAY]).context(|| "tell the keeper to stay".to_owned())?;
     }
     Ok(lab)
+}
+
+/// Starts the daemons that have ended again, where they were and with the keys and the topology file that are there. What
+/// runs is not touched, whatever happens.
+pub(super) fn repair(launch: &LabLaunch<'_>, folder: &StateFolder, lab: Lab) -> Result<Lab, LabError> {
+    let ended: Vec<String> = lab.ended().into_iter().map(str::to_owned).collect();
+    let deadline = Instant::now() + launch.limit;
+    let keeper = find_doors(folder, lab.keeper.is_some())?;
+    // The binary that the other daemons run: another version would not find a common language with them.
+    let daemons = Daemons { launch, program: &lab.record.program, folder, keeper, deadline };
+    for name in &ended {
+        warn!("{name} has ended and is started again; its log is {}", lab.log(name).display());
+    }
+    let begin = || {
+        if ended.iter().any(|name| name == MANAGER) {
+            daemons.start_manager(lab.record.address(MANAGER))?;
+        }
+        let mut nodes = launch.topology.nodes();
+        nodes.retain(|node| ended.contains(&node.name));
+        let at = |node: Node| (lab.record.address(&node.name), node);
+        let nodes: Vec<_> = nodes.into_iter().map(at).map(|(address, node)| (node, address)).collect();
+        daemons.start_nodes(&lab.record.manager, &nodes)
+    };
+    if let Err(cause) = begin() {
+        let started = ended.iter().map(|name| folder.process(name)).collect::<Result<Vec<_>, _>>()?;
+        let started: Vec<Process> = started.into_iter().flatten().collect();
+        process::end_all(&started, GRACE).context(|| "end what was started again".to_owned())?;
+        return Err(LabError::Repair { daemons: ended.join(", "), cause: Box::new(cause) });
+    }
+    whole(launch, folder)
+}
+
+/// The laboratory that has just come up.
+fn whole(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab, LabError> {
+    let gone = || std::io::Error::other("a daemon ended as soon as it was ready");
+    let lab = Lab::of_folder(folder, launch.name)?.filter(|lab| lab.ended().is_empty());
+    lab.ok_or_else(gone).context(|| "start the laboratory".to_owned())
 }
 
 /// Starts the process that makes the places; it ends when the pipe is closed that this gives.
@@ -125,40 +165,49 @@ fn find_doors(folder: &StateFolder, wanted: bool) -> Result<Option<(u32, Doors)>
 /// What the daemons are started with.
 struct Daemons<'a> {
     launch: &'a LabLaunch<'a>,
+    program: &'a Path,
     folder: &'a StateFolder,
     keeper: Option<(u32, Doors)>,
     deadline: Instant,
 }
 
 impl Daemons<'_> {
-    fn start_manager(&self, credentials: &Path) -> Result<SocketAddr, LabError> {
+    /// Starts it where it was, or at any port.
+    fn start_manager(&self, address: Option<SocketAddr>) -> Result<SocketAddr, LabError> {
         let nodes = self.launch.topology.nodes();
         let root = nodes.first().expect("a topology has a root");
-        let mut command = Command::new(self.launch.program);
-        command.arg("am").arg("--topology").arg(self.folder.path().join("topology.toml"));
-        command.arg("--credentials").arg(credentials).arg("--listen").arg(any_port(root.listen[0]));
+        let folder = self.folder.path();
+        let listen = address.map_or_else(|| any_port(root.listen[0]), |address| address.to_string());
+        let mut command = Command::new(self.program);
+        command.arg("am").arg("--topology").arg(folder.join(TOPOLOGY));
+        command.arg("--credentials").arg(folder.join(CREDENTIALS)).arg("--listen").arg(listen);
+        if self.launch.lifetime == Lifetime::Detached {
+            // It may have to be started again, and then knows the jobs that run.
+            command.arg("--state").arg(folder.join(JOBS));
+        }
         let address = self.start(MANAGER, root, &mut command)?.ready(self.deadline, self.launch.limit)?;
         info!("{MANAGER} listens on {address}");
         Ok(address)
     }
 
-    /// All nodes are started before the first is waited for: they find each other in their own time.
-    fn start_nodes(&self, manager: &str) -> Result<Vec<String>, LabError> {
+    /// Starts each node where it was, or at any port. All are started before the first is waited for: they find each other
+    /// in their own time.
+    fn start_nodes(&self, manager: &str, nodes: &[(Node, Option<SocketAddr>)]) -> Result<Vec<Daemon>, LabError> {
         let mut starting = Vec::new();
-        for node in self.launch.topology.nodes() {
-            let mut command = Command::new(self.launch.program);
-            command.args(["an", "--name", &node.name, "--manager", manager, "--listen", &any_ports(&node)]);
+        for (node, address) in nodes {
+            let mut command = Command::new(self.program);
+            command.args(["an", "--name", &node.name, "--manager", manager, "--listen", &listen(node, *address)]);
             command.args(["--workers", &self.launch.topology.workers().to_string()]);
-            let daemon = self.start(&node.name, &node, &mut command)?;
-            starting.push((node.name, daemon));
+            let daemon = self.start(&node.name, node, &mut command)?;
+            starting.push((&node.name, daemon));
         }
-        let mut names = Vec::new();
+        let mut daemons = Vec::new();
         for (name, node) in starting {
             let address = node.ready(self.deadline, self.launch.limit)?;
             info!("{name} listens on {address}");
-            names.push(name);
+            daemons.push(Daemon { name: name.clone(), address });
         }
-        Ok(names)
+        Ok(daemons)
     }
 
     /// Starts a daemon where the node is, if the node is anywhere.
@@ -179,11 +228,19 @@ impl Daemons<'_> {
     }
 }
 
-fn any_ports(node: &Node) -> String {
-    let all: Vec<String> = node.listen.iter().map(|address| any_port(*address)).collect();
+/// The addresses that a node is to listen on: the first, which it gave when it was ready, as it was.
+fn listen(node: &Node, first: Option<SocketAddr>) -> String {
+    let mut all: Vec<String> = node.listen.iter().map(|address| any_port(*address)).collect();
+    if let Some(first) = first {
+        all[0] = first.to_string();
+    }
     all.join(",")
 }
 
 fn any_port(address: IpAddr) -> String {
     SocketAddr::new(address, 0).to_string()
 }
+
+const TOPOLOGY: &str = "topology.toml";
+const CREDENTIALS: &str = "credentials";
+const JOBS: &str = "jobs";

@@ -55,7 +55,8 @@ def ready():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     s.sendto(b"READY=1\nX_TRIB_ADDRESS=127.0.0.1:4000", os.environ["NOTIFY_SOCKET"])
 "#;
-const GOOD: &str = "ready(); time.sleep(60)";
+const GOOD: &str = r#"print(*sys.argv, flush=True)
+ready(); time.sleep(60)"#;
 
 #[test]
 fn up_again_finds_the_same_daemons_and_down_removes_everything() {
@@ -82,16 +83,76 @@ fn a_running_fabric_of_another_shape_is_not_passed_off_as_the_one_asked_for() {
 }
 
 #[test]
-fn after_a_crash_the_rest_is_cleared_and_all_of_it_starts_again() {
+fn what_has_ended_is_started_again_where_it_was_and_what_runs_is_left_alone() {
     let stage = Stage::new(GOOD);
     let first = stage.up(2).unwrap();
-    let root = first.process("root").unwrap();
-    root.signal(rustix::process::Signal::KILL).unwrap();
-    root.wait(Duration::from_secs(5)).unwrap();
-    assert!(Lab::find(&stage.base, &stage.name).unwrap().is_none());
-    let second = stage.up(2).unwrap();
+    for ended in [&["leaf1"][..], &["manager"], &["manager", "root", "leaf0", "leaf1"]] {
+        let before = Lab::find(&stage.base, &stage.name).unwrap().unwrap();
+        ended.iter().for_each(|daemon| end(&before, daemon));
+        let after = stage.up(2).unwrap();
+        for daemon in first.daemon_names() {
+            let same = before.process(daemon).unwrap().id() == after.process(daemon).unwrap().id();
+            assert_eq!(same, !ended.contains(&daemon), "{daemon} after the end of {ended:?}");
+        }
+        assert_eq!(after.manager(), first.manager());
+    }
+    let command = |daemon: &str| fs::read_to_string(stage.base.join("test").join(format!("{daemon}.log"))).unwrap();
+    for daemon in ["manager", "leaf1"] {
+        let told = command(daemon);
+        let listened: Vec<&str> = told.lines().map(|line| line.rsplit_once("--listen ").unwrap().1).collect();
+        assert!(listened[0].starts_with("127.0.0.1:0"), "{told}");
+        assert!(listened[1..].iter().all(|listen| listen.starts_with("127.0.0.1:4000")), "{told}");
+        assert_eq!(listened.len(), 3, "{told}");
+    }
+}
+
+#[test]
+fn another_shape_is_refused_while_anything_runs_and_built_when_nothing_does() {
+    let stage = Stage::new(GOOD);
+    let first = stage.up(1).unwrap();
+    end(&first, "root");
+    let error = stage.up(2).unwrap_err();
+    assert!(matches!(error, LabError::Different { .. }), "{error}");
+    assert_eq!(first.daemons().len(), 2);
+    end(&first, "manager");
+    end(&first, "leaf0");
+    assert_eq!(stage.up(2).unwrap().daemons().len(), 4);
+}
+
+#[test]
+fn what_cannot_be_repaired_is_told_and_what_runs_goes_on() {
+    let stage = Stage::new(
+        r#"if "--listen 127.0.0.1:4000" in " ".join(sys.argv): sys.exit("the port has gone to another program")
+ready(); time.sleep(60)"#,
+    );
+    let first = stage.up(2).unwrap();
+    end(&first, "leaf1");
+    let before = stage.pids(&first);
+    let error = stage.up(2).unwrap_err().to_string();
+    assert!(
+        ["leaf1", "the port has gone to another program", "down"].iter().all(|word| error.contains(word)),
+        "{error}"
+    );
+    assert_eq!(stage.pids(&Lab::find(&stage.base, &stage.name).unwrap().unwrap()), before);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_ends_nothing() {
+    let stage = Stage::new(GOOD);
+    let first = stage.up(1).unwrap();
+    fs::write(stage.base.join("test/lab.json"), r#"{"manager": 5}"#).unwrap();
+    let error = stage.up(1).unwrap_err();
+    assert!(matches!(error, LabError::Record(_)), "{error}");
+    assert_eq!(first.daemons().len(), 3);
+    assert!(stage.down());
     assert!(first.daemons().is_empty());
-    assert!(second.daemons().len() == 4);
+}
+
+/// Ends a daemon without a warning.
+fn end(lab: &Lab, daemon: &str) {
+    let process = lab.process(daemon).unwrap();
+    process.signal(rustix::process::Signal::KILL).unwrap();
+    process.wait(Duration::from_secs(5)).unwrap();
 }
 
 #[test]

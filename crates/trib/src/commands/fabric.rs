@@ -30,7 +30,7 @@ enum Action {
 
 #[derive(Args, Debug)]
 struct Which {
-    /// On loopback, for programs of this machine; so far the only kind
+    /// On loopback, for programs of this machine: the only kind there is, and so what is meant without it
     #[arg(long)]
     local: bool,
     /// Which fabric, when there are several
@@ -40,7 +40,8 @@ struct Which {
 
 /// Start the fabric, or find the one that runs, and print what a shell needs to use it
 ///
-/// Prints nothing on stdout but lines for a shell to eval. What a crashed fabric left is removed first.
+/// Prints nothing on stdout but lines for a shell to eval. Processes of it that have ended are started again at their
+/// addresses, with the same keys, so that jobs go on and TRIB_MANAGER stays right; nothing that runs is ended.
 #[derive(Args, Debug)]
 #[command(after_help = UP_EXAMPLES)]
 struct Up {
@@ -80,10 +81,6 @@ impl Arguments {
 
 impl Which {
     fn name(&self) -> Result<LabName, Failure> {
-        if !self.local {
-            let text = "say --local: a fabric on this machine is the only kind that this command can start or stop";
-            return Err(Failure::Usage(text.to_owned()));
-        }
         LabName::new(&self.name).map_err(failure)
     }
 }
@@ -129,6 +126,7 @@ impl Down {
 const UP_EXAMPLES: &str = "\
 Examples:
   eval \"$(trib fabric up --local)\"
+  trib fabric up                           # the same: there is no other kind yet
   eval \"$(trib fabric up --local --leaves 4 --workers 2 --name wide)\"";
 const DOWN_EXAMPLES: &str = "\
 Examples:

@@ -97,17 +97,31 @@ fn status_shows_every_node_and_an_absent_manager_is_an_environment_error() {
 }
 
 #[test]
-fn a_fabric_after_a_crash_comes_up_again() {
+fn a_node_that_was_killed_is_started_again_and_nothing_else_changes() {
     let local = Local::new("crash");
-    let first = local.up(&[]);
+    let first = local.up(&["--leaves", "3"]);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let name = LabName::new(&local.name).unwrap();
     let fabric = Lab::find(&default_base(), &name).unwrap().unwrap();
+    let before = local.processes();
     let root = fabric.process("root").unwrap();
     root.signal(rustix::process::Signal::KILL).unwrap();
     root.wait(std::time::Duration::from_secs(5)).unwrap();
     let second = local.up(&[]);
     assert!(second.status.success(), "{}", text(&second.stderr));
+    assert_eq!(first.stdout, second.stdout);
+    assert!(text(&second.stderr).contains("root has ended and is started again"), "{}", text(&second.stderr));
+    let after = local.processes();
+    assert_eq!(after.len(), 5);
+    let kept: Vec<_> = before.iter().filter(|process| after.contains(process)).collect();
+    assert_eq!(kept.len(), 4);
+}
+
+#[test]
+fn a_bare_up_means_the_local_kind() {
+    let local = Local::new("bare");
+    let up = local.trib(&["fabric", "up", "--name", &local.name]);
+    assert!(up.status.success(), "{}", text(&up.stderr));
     assert_eq!(local.processes().len(), 4);
-    assert!(fabric.daemons().is_empty());
+    assert!(local.trib(&["fabric", "down", "--name", &local.name]).status.success());
 }
