@@ -65,7 +65,7 @@ class Explain(unittest.TestCase):
                 self.assertTrue(first < text.index("n2 ") < second < text.index("n3 "), text)
                 status = [TRIB, "status", "--manager", fabric.manager]
                 table = subprocess.run(status, capture_output=True, text=True, timeout=30, check=True).stdout
-                (row,) = [line.split() for line in table.splitlines() if line.startswith(f"job{job['id']} ")]
+                (row,) = [line.split() for line in table.splitlines() if line.startswith(f"{job['id']} ")]
                 self.assertEqual(row[-3:], ["2", "root", "root,leaf0,leaf1"])
 
     def test_a_job_that_is_not_there(self):

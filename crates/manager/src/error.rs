@@ -17,9 +17,6 @@ pub enum Error {
     /// Credentials or the listening socket.
     #[error(transparent)]
     Control(#[from] trib_control::Error),
-    /// The operating system's random source.
-    #[error("cannot read random bytes for job keys: {0}")]
-    Random(io::Error),
     /// The file in which jobs are kept.
     #[error("{0}: another manager may have it open, or it is another program's; name another file with --state")]
     State(StoreError),

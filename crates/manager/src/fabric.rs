@@ -41,7 +41,7 @@ impl Fabric {
         }
         let store = store.map(Arc::new);
         let remembered = kept.past.clone();
-        let jobs = Jobs::new(store.clone(), kept).map_err(Error::Random)?;
+        let jobs = Jobs::new(store.clone(), kept);
         let (past, old) = Past::new(remembered, store.as_ref()).map_err(Error::Thread)?;
         if let Some(store) = store.filter(|_| !old.is_empty()) {
             store.trim(&old).map_err(Error::State)?;

@@ -11,7 +11,6 @@
 //! loses them, its nodes forget the job in bounded time and say so. Until then it counts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +23,6 @@ use trib_wire::ids::JobId;
 use crate::names::cut;
 use crate::past::{Entry as PastEntry, STORY_MAX};
 use crate::refuse::{lasting, refuse, too_much};
-use crate::secret;
 use crate::store::{Kept, Store};
 
 /// Most jobs at once.
@@ -43,6 +41,9 @@ struct Table {
     live: BTreeMap<JobId, Entry>,
     // Admission order; numbers wrap and do not tell.
     order: Vec<JobId>,
+    /// Jobs that a node holds, as it said when it registered, and that are not in this table: an earlier manager admitted them, and
+    /// kept no file that this one has read.
+    foreign: BTreeMap<String, BTreeSet<JobId>>,
 }
 
 struct Entry {
@@ -52,23 +53,21 @@ struct Entry {
 }
 
 impl Jobs {
-    /// The jobs that the store kept, adopted; without a store none. Numbers of the first manager start anywhere: without a
-    /// store it must not give a number that nodes still know from its predecessor.
-    pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> io::Result<Self> {
-        let random = secret::random().map(u32::from_le_bytes)?;
+    /// The jobs that the store kept, adopted, and its count; without a store no job, and the count starts anew.
+    pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> Self {
         let Kept { last, jobs, past, .. } = kept;
         let last = past.iter().fold(last, |last, job| later(last, job.id));
-        let mut table = Table { last: if last == 0 { random } else { last }, live: BTreeMap::new(), order: Vec::new() };
+        let mut table = Table { last, live: BTreeMap::new(), order: Vec::new(), foreign: BTreeMap::new() };
         for job in jobs {
             table.order.push(job.id);
             let maybe_at = job.nodes.iter().cloned().collect();
             table.live.insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, maybe_at });
         }
         table.order.sort_by_key(|id| (table.live[id].status.since, *id));
-        Ok(Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) })
+        Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) }
     }
 
-    /// A number that no job has: for a request, whether it is granted or not.
+    /// A number that no job has, here or at a node: for a request, whether it is granted or not.
     pub(crate) fn number(&self) -> JobId {
         self.lock().next()
     }
@@ -115,9 +114,17 @@ impl Jobs {
         Some(left)
     }
 
+    /// A node that may be given jobs from now on holds these: their numbers are taken.
+    pub(crate) fn are_held(&self, node: &str, jobs: &[JobId]) {
+        self.lock().know_foreign(node, jobs);
+    }
+
     /// A node has told which jobs are there; gives the adopted ones that are nowhere any more.
     pub(crate) fn hosted(&self, node: &str, jobs: &[JobId]) -> Vec<JobId> {
-        self.lock().settle(|id, maybe_at| {
+        let mut table = self.lock();
+        table.foreign.remove(node);
+        table.know_foreign(node, jobs);
+        table.settle(|id, maybe_at| {
             if !jobs.contains(&id) {
                 maybe_at.remove(node);
             }
@@ -126,7 +133,11 @@ impl Jobs {
 
     /// A job is not at this node any more; the same.
     pub(crate) fn left(&self, node: &str, job: JobId) -> Vec<JobId> {
-        self.lock().settle(|id, maybe_at| {
+        let mut table = self.lock();
+        if let Some(held) = table.foreign.get_mut(node) {
+            held.remove(&job);
+        }
+        table.settle(|id, maybe_at| {
             if id == job {
                 maybe_at.remove(node);
             }
@@ -176,9 +187,19 @@ impl Table {
         loop {
             self.last = self.last.wrapping_add(1);
             let id = JobId(self.last);
-            if id.0 != 0 && !self.live.contains_key(&id) {
+            let is_taken = self.live.contains_key(&id) || self.foreign.values().any(|held| held.contains(&id));
+            if id.0 != 0 && !is_taken {
                 return id;
             }
+        }
+    }
+
+    /// Of the jobs that a node holds, keeps those that this manager has not sent there.
+    fn know_foreign(&mut self, node: &str, jobs: &[JobId]) {
+        let is_own = |id: &JobId| self.live.get(id).is_some_and(|entry| entry.status.nodes.iter().any(|at| at == node));
+        let held: BTreeSet<JobId> = jobs.iter().copied().filter(|id| !is_own(id)).collect();
+        if !held.is_empty() {
+            self.foreign.entry(node.to_owned()).or_default().extend(held);
         }
     }
 
@@ -248,7 +269,9 @@ mod tests {
 
     #[test]
     fn numbers_differ_are_never_zero_and_wrap() {
-        let jobs = Jobs::new(None, Kept::default()).unwrap();
+        let jobs = Jobs::new(None, Kept::default());
+        assert_eq!(enter(&jobs, "first").unwrap(), JobId(1));
+        jobs.leave(JobId(1), |_| None).unwrap();
         jobs.lock().last = u32::MAX - 1;
         let ids: Vec<u32> = (0..3).map(|_| enter(&jobs, "a").unwrap().0).collect();
         assert_eq!(ids, [u32::MAX, 1, 2]);
@@ -266,8 +289,26 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_a_node_still_holds_from_an_earlier_manager_is_not_given_again() {
+        let jobs = Jobs::new(None, Kept::default());
+        assert_eq!(jobs.hosted("b", &[JobId(1), JobId(2), JobId(4)]), []);
+        assert_eq!([jobs.number(), jobs.number()], [JobId(3), JobId(5)]);
+        jobs.lock().last = 0;
+        jobs.left("b", JobId(1));
+        assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(3)]);
+        // It comes back with none of them: they are gone with its process.
+        jobs.hosted("b", &[]);
+        jobs.lock().last = 0;
+        assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(2)]);
+        // What this manager has sent there itself is no earlier one's.
+        let own = enter(&jobs, "a").unwrap();
+        jobs.hosted("b", &[own]);
+        assert!(jobs.lock().foreign.is_empty());
+    }
+
+    #[test]
     fn there_is_an_end_to_jobs() {
-        let jobs = Jobs::new(None, Kept::default()).unwrap();
+        let jobs = Jobs::new(None, Kept::default());
         for _ in 0..JOBS_MAX {
             enter(&jobs, "a").unwrap();
         }
@@ -283,7 +324,7 @@ mod tests {
         let open = || {
             let store = Store::open(&path).unwrap();
             let kept = store.load().unwrap();
-            Jobs::new(Some(Arc::new(store)), kept).unwrap()
+            Jobs::new(Some(Arc::new(store)), kept)
         };
         let ids: Vec<JobId> = {
             let jobs = open();

@@ -47,7 +47,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error>
 type Registered = (Arc<Session>, Receiver<ManagerMessage>);
 
 fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Result<Registered, Refusal> {
-    let NodeMessage::Register { name, stream, further, datagram_buffer_bytes, workers } = hello else {
+    let NodeMessage::Register { name, stream, further, datagram_buffer_bytes, workers, jobs } = hello else {
         return Err(refuse(Resource::Request, None, "a node's first message is Register"));
     };
     if fabric.topology.node(&name).is_none() {
@@ -71,6 +71,7 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
     let stream = reachable(stream, channel.peer().address);
     let (session, messages) = Session::new(name, stream, further, datagram_buffer_bytes, channel.clone());
     check_ports(fabric, &session)?;
+    fabric.jobs.are_held(&session.name, &jobs);
     // Before anyone can install a job there, so that it is the first message.
     session.post(ManagerMessage::Registered);
     replace(fabric, &session)?;

@@ -17,7 +17,7 @@ use crate::status::PATIENCE;
 pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
     // Before the nodes are asked, so that a job that ends meanwhile stands in one of the lists.
     let live = fabric.jobs.list();
-    let activities = if live.is_empty() { BTreeMap::new() } else { activities(fabric) };
+    let activities = if live.is_empty() { BTreeMap::new() } else { activities(fabric, &live) };
     let (past, forgotten) = fabric.past.list();
     let past = past.into_iter().filter(|job| live.iter().all(|other| other.id != job.id)).collect();
     let live = live.into_iter().map(|job| line(job, &activities)).collect();
@@ -25,15 +25,19 @@ pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
     JobsReport { fabric, time_ms: unix_ms(), started_ms, live, past, forgotten }
 }
 
-fn activities(fabric: &Fabric) -> BTreeMap<JobId, Activity> {
+/// What the nodes of each job say about it. A node may also hold an earlier manager's job of the same number.
+fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> {
+    let places: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
     let nodes = fabric.topology.nodes().iter();
     let sessions: Vec<_> = nodes.filter_map(|node| fabric.registry.connected(&node.name)).collect();
-    let asked: Vec<_> = sessions.iter().filter_map(|session| session.query_activity()).collect();
+    let asked: Vec<_> =
+        sessions.iter().filter_map(|session| Some((&session.name, session.query_activity()?))).collect();
     let end = Instant::now() + PATIENCE;
     let mut activities: BTreeMap<JobId, Activity> = BTreeMap::new();
-    for answer in asked {
+    for (name, answer) in asked {
         let left = end.saturating_duration_since(Instant::now());
-        for JobActivity { job, activity } in answer.recv_timeout(left).unwrap_or_default() {
+        let is_here = |told: &JobActivity| places.get(&told.job).is_some_and(|nodes| nodes.contains(name));
+        for JobActivity { job, activity } in answer.recv_timeout(left).unwrap_or_default().into_iter().filter(is_here) {
             activities.entry(job).and_modify(|known| *known = known.and(activity)).or_insert(activity);
         }
     }

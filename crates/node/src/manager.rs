@@ -66,6 +66,7 @@ impl Manager {
             further: self.addresses[1..].to_vec(),
             datagram_buffer_bytes: self.workers.iter().map(|w| w.datagram_buffer as u64).min().unwrap_or(0),
             workers: self.workers.len() as u32,
+            jobs: self.hosted(),
         })?;
         match channel.recv(Some(ANSWER))? {
             ManagerMessage::Registered => {}
@@ -116,11 +117,14 @@ impl Manager {
     /// What is here now, whatever was missed before.
     fn tell_hosted(&self, channel: &Channel) -> Result<(), ControlError> {
         self.left.try_iter().for_each(drop);
+        channel.send(&NodeMessage::Hosts { jobs: self.hosted() })
+    }
+
+    fn hosted(&self) -> Vec<JobId> {
         let (reply, answer) = mpsc::channel();
         self.acceptor.post(Request::Hosted(reply));
         // The acceptor answers always; it ends only with the process.
-        let jobs = answer.recv().unwrap_or_default();
-        channel.send(&NodeMessage::Hosts { jobs })
+        answer.recv().unwrap_or_default()
     }
 
     fn install(&self, grant: NodeGrant) -> NodeMessage {

@@ -333,7 +333,7 @@ impl Header {
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.is_stream() { "sat" } else { "llt" };
-        write!(f, "{:?} {path} {}{} {} ", self.kind, self.job, self.epoch, self.node)?;
+        write!(f, "{:?} {path} job{}{} {} ", self.kind, self.job.0, self.epoch, self.node)?;
         match self.child {
             ChildIndex::ALL => f.write_str("c*")?,
             child => write!(f, "{child}")?,

@@ -18,8 +18,8 @@ macro_rules! id {
     };
 }
 
-id!(/// One parallel program; handed out by the aggregation manager, never 0.
-    JobId(u32), "job");
+id!(/// One parallel program; the aggregation manager counts them from 1. People and frames use the same number.
+    JobId(u32), "job ");
 id!(/// The placement of a job's logical tree; grows by one with every failover.
     Epoch(u32), "e");
 id!(/// A logical node of a job's reduction tree (rule R1: not a process).

@@ -27,6 +27,7 @@ fn a_user_cannot_register_as_a_node_nor_a_node_ask_for_jobs() {
         further: Vec::new(),
         datagram_buffer_bytes: 1,
         workers: 1,
+        jobs: Vec::new(),
     };
     user.0.send(&register).unwrap();
     assert!(matches!(user.0.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));

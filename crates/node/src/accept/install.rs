@@ -17,14 +17,14 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
     match registry.knows(grant) {
         Known::Same => return Ok(None),
         Known::Other { since_ms } => {
-            let text = format!("{} of {} is installed here with another grant", grant.node, grant.job);
+            let text = format!("another {} is here already, of an earlier manager: try again", grant.job);
             return Err(Refusal { since_ms: Some(since_ms), ..refusal(Resource::Job, 1, 0, text) });
         }
         Known::No => {}
     }
     let children = grant.children.len();
     if children == 0 || children > CHILDREN_MAX {
-        let text = format!("{} has {children} children, a node takes 1 to {CHILDREN_MAX}", grant.node);
+        let text = format!("{} has {children} children here, a node takes 1 to {CHILDREN_MAX}", grant.job);
         return Err(refusal(Resource::Ranks, children as u64, CHILDREN_MAX as u64, text));
     }
     if !Limits::from(&grant.limits).are_valid() {
@@ -53,8 +53,7 @@ pub(super) fn port(addresses: &[SocketAddr], grant: &NodeGrant) -> Result<IpAddr
     }
     let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let text = format!(
-        "{} of {} is to be reached at {wanted}, and this node listens at {}: correct `addresses` in the topology, or --listen here",
-        grant.node,
+        "{} is to be reached at {wanted}, and this node listens at {}: correct `addresses` in the topology, or --listen here",
         grant.job,
         list.join(", ")
     );
@@ -148,13 +147,16 @@ mod tests {
         }
         let refusal = prepare(&registry, &grant(3), most).map(drop).unwrap_err();
         assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Memory, each, each / 2));
-        for word in ["job3 takes", &format!("2 jobs have {}", 2 * each), "memory in the node's settings"] {
+        for word in ["job 3 takes", &format!("2 jobs have {}", 2 * each), "memory in the node's settings"] {
             assert!(refusal.text.contains(word), "{word}: {refusal}");
         }
-        assert!(refusal.holder.is_some_and(|holder| holder == "job1" || holder == "job2"));
+        assert!(refusal.holder.is_some_and(|holder| holder == "job 1" || holder == "job 2"));
         assert!(prepare(&registry, &grant(3), None).unwrap().is_some(), "without a bound there is none");
         registry.remove((JobId(1), NodeId(0)));
         assert!(prepare(&registry, &grant(3), most).unwrap().is_some());
         assert!(prepare(&registry, &grant(2), Some(1)).unwrap().is_none(), "it is there already");
+        let foreign = NodeGrant { key: JobKey([9; 32]), node: NodeId(7), ..grant(2) };
+        let refusal = prepare(&registry, &foreign, None).map(drop).unwrap_err();
+        assert_eq!(refusal.resource, Resource::Job, "the number is another manager's: {refusal}");
     }
 }

@@ -53,12 +53,17 @@ pub(crate) enum Known {
 }
 
 impl Registry {
-    /// Whether the grant, or another for the same node, is installed.
+    /// Whether the grant, or another for the same node, is installed, or another job has its number: two managers that know
+    /// nothing of each other count from the same beginning, and each job has a key of its own.
     pub(crate) fn knows(&self, grant: &NodeGrant) -> Known {
+        let is_foreign = |(key, entry): &(&Key, &Entry)| key.0 == grant.job && entry.grant.key != grant.key;
         match self.nodes.get(&(grant.job, grant.node)) {
-            None => Known::No,
             Some(entry) if entry.grant == *grant => Known::Same,
             Some(entry) => Known::Other { since_ms: entry.since_ms },
+            None => match self.nodes.iter().find(is_foreign) {
+                Some((_, entry)) => Known::Other { since_ms: entry.since_ms },
+                None => Known::No,
+            },
         }
     }
 

@@ -35,10 +35,10 @@ mod past;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The job's number, as `trib jobs` shows it, or the name of its program: of the one that runs, or else the last that did not.
-    /// With `/TAG` only the groups that were made with this tag
-    #[arg(value_name = "JOB[/TAG]")]
-    job: String,
+    /// The job's number, as any command shows it (`17`, `job 17`), or the name of its program: of the one that runs, or else the
+    /// last that did not. With `/TAG` only the groups that were made with this tag
+    #[arg(value_name = "JOB[/TAG]", required = true, num_args = 1..)]
+    job: Vec<String>,
     #[command(flatten)]
     query: Query,
 }
@@ -47,10 +47,10 @@ impl Arguments {
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let (job, group) = names(&self.job);
-        let question = match job.parse() {
-            Ok(number) => Request::Explain { job: JobId(number), group },
-            Err(_) => Request::ExplainProgram { name: job.to_owned(), group },
+        let question = question(&self.job.join(" "));
+        let group = match question {
+            Request::Explain { group, .. } | Request::ExplainProgram { group, .. } => group,
+            _ => None,
         };
         let now_ms = unix_ms();
         match self.query.ask(&question)? {
@@ -62,6 +62,21 @@ impl Arguments {
             other => Err(unexpected(other)),
         }
     }
+}
+
+/// What is asked for, in every form in which a job is named anywhere.
+fn question(which: &str) -> Request {
+    let (job, group) = names(which.trim());
+    match number(job) {
+        Some(number) => Request::Explain { job: JobId(number), group },
+        None => Request::ExplainProgram { name: job.to_owned(), group },
+    }
+}
+
+/// `17`, `job 17`, as sentences say it, or `job17` and `job=17`, as logs do.
+fn number(job: &str) -> Option<u32> {
+    let digits = job.strip_prefix("job").map_or(job, |rest| rest.trim_start_matches([' ', '=']));
+    digits.parse().ok()
 }
 
 /// The job's number or its program's name, and the tag of a group of it.
@@ -284,6 +299,17 @@ mod tests {
             ),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_number_is_taken_in_every_form_that_a_command_prints() {
+        for form in ["17", "job 17", "job17", "job=17", " job 17 "] {
+            assert_eq!(question(form), Request::Explain { job: JobId(17), group: None }, "{form}");
+        }
+        assert_eq!(question("job 17/42"), Request::Explain { job: JobId(17), group: Some(42) });
+        for program in ["job", "job seventeen", "jobber", "17.py", "my program"] {
+            assert_eq!(question(program), Request::ExplainProgram { name: program.to_owned(), group: None });
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn tables(report: &StatusReport, all: bool) -> String {
     if !jobs.is_empty() {
         let mut table = Table::new(["JOB", "PROGRAM", "USER", "RANKS", "LANES", "ROOTS", "NODES"]);
         for job in jobs {
-            let (id, ranks, nodes) = (job.id.to_string(), job.ranks.to_string(), job.nodes.join(","));
+            let (id, ranks, nodes) = (job.id.0.to_string(), job.ranks.to_string(), job.nodes.join(","));
             let (lanes, roots) = lanes::cells(job);
             table.row([&id, &job.name, &job.user, &ranks, &lanes, &roots, &nodes]);
         }

@@ -72,7 +72,7 @@ fn who_does_not_wait_is_refused_with_who_has_the_rest() {
         "4 stream contexts at node n",
         "2 can be had",
         "8 for all",
-        "job7 has 6",
+        "job 7 has 6",
         "TRIB_QUOTA=streams=2",
         "TRIB_WAIT_MS",
     ] {

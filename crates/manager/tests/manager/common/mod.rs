@@ -180,6 +180,7 @@ impl Node {
             further: streams.collect(),
             datagram_buffer_bytes: 425_984,
             workers: 1,
+            jobs: Vec::new(),
         };
         channel.send(&register).unwrap();
         let (sender, heard) = mpsc::channel();

@@ -84,7 +84,7 @@ mod tests {
         };
         let told = text(&job(4, JobEnd::Refused(refusal)), 25_000);
         let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines[0], "job17: train of ann, 8 ranks on h[0-3], refused 4 times, first 15 s and last 5 s ago");
+        assert_eq!(lines[0], "job 17: train of ann, 8 ranks on h[0-3], refused 4 times, first 15 s and last 5 s ago");
         assert_eq!(lines[1], "resource node: asked 3, available 2, holder spine1, so for 20 s");
         assert_eq!(lines[2], "spine1 is away");
     }
@@ -93,7 +93,7 @@ mod tests {
     fn an_end_is_told_with_its_cause() {
         let told = text(&job(1, JobEnd::Lost), 25_000);
         assert!(
-            told.starts_with("job17: train of ann, 8 ranks on h[0-3], root spine, ended 5 s ago after 10 s\n"),
+            told.starts_with("job 17: train of ann, 8 ranks on h[0-3], root spine, ended 5 s ago after 10 s\n"),
             "{told}"
         );
         assert!(told.contains("closed without a word"), "{told}");
