@@ -41,8 +41,8 @@ struct Table {
     live: BTreeMap<JobId, Entry>,
     // Admission order; numbers wrap and do not tell.
     order: Vec<JobId>,
-    /// Jobs that a node holds, as it said when it registered, and that are not in this table: an earlier manager admitted them, and
-    /// kept no file that this one has read.
+    /// Jobs that a node holds, as it said when it registered, and that are not in this table: an
+    /// earlier manager admitted them, and kept no file that this one has read.
     foreign: BTreeMap<String, BTreeSet<JobId>>,
 }
 
@@ -53,7 +53,8 @@ struct Entry {
 }
 
 impl Jobs {
-    /// The jobs that the store kept, adopted, and its count; without a store no job, and the count starts anew.
+    /// The jobs that the store kept, adopted, and its count; without a store no job, and the count
+    /// starts anew.
     pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> Self {
         let Kept { last, jobs, past, .. } = kept;
         let last = past.iter().fold(last, |last, job| later(last, job.id));

@@ -25,7 +25,8 @@ pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
     JobsReport { fabric, time_ms: unix_ms(), started_ms, live, past, forgotten }
 }
 
-/// What the nodes of each job say about it. A node may also hold an earlier manager's job of the same number.
+/// What the nodes of each job say about it. A node may also hold an earlier manager's job of the
+/// same number.
 fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> {
     let places: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
     let nodes = fabric.topology.nodes().iter();

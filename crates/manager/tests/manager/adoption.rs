@@ -1,12 +1,25 @@
 //! Jobs outlive the manager that admitted them, and end when their nodes have lost them.
 
-use crate::common::{Fabric, Manner, eventually};
-use trib_wire::control::node::NodeMessage;
+use crate::common::{Fabric, Manner, Node, eventually};
+use trib_wire::control::node::{ManagerMessage, NodeMessage};
 use trib_wire::control::request::QuotaAsk;
 use trib_wire::ids::JobId;
 
 fn jobs(fabric: &Fabric) -> Vec<(JobId, bool)> {
     fabric.user().status().jobs.iter().map(|job| (job.id, job.adopted)).collect()
+}
+
+#[test]
+fn a_manager_without_a_file_gives_no_number_that_a_node_still_holds() {
+    let (fabric, nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let job = || user.job(&["x", "x"], QuotaAsk::default()).unwrap().job;
+    assert_eq!([job(), job()], [JobId(1), JobId(2)]);
+    drop(nodes);
+    let leaf = Node::holding(&fabric, "leaf1", &[JobId(3), JobId(5)]);
+    assert_eq!(leaf.next(), ManagerMessage::Registered);
+    let _others = ["root", "leaf0"].map(|name| fabric.node(name, Manner::Installs));
+    assert_eq!([job(), job()], [JobId(4), JobId(6)]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use trib_wire::control::jobs::{Activity, JobActivity, JobsReport};
 use trib_wire::control::node::{ManagerMessage, NodeMessage};
 use trib_wire::control::reply::{Refusal, Reply, Resource, StatusReport};
 use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
+use trib_wire::ids::JobId;
 
 pub const LIMIT: Duration = Duration::from_secs(20);
 
@@ -171,6 +172,15 @@ impl Node {
 
     /// One that takes streams at these addresses.
     pub fn listening(fabric: &Fabric, name: &str, manner: Manner, streams: &[&str]) -> Self {
+        Self::registering(fabric, name, manner, streams, &[])
+    }
+
+    /// One that holds jobs of an earlier manager.
+    pub fn holding(fabric: &Fabric, name: &str, jobs: &[JobId]) -> Self {
+        Self::registering(fabric, name, Manner::Installs, &["0.0.0.0:4000"], jobs)
+    }
+
+    fn registering(fabric: &Fabric, name: &str, manner: Manner, streams: &[&str], jobs: &[JobId]) -> Self {
         let channel = Arc::new(Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap());
         let mut streams = streams.iter().map(|stream| stream.parse().unwrap());
         let stream = streams.next().unwrap();
@@ -180,7 +190,7 @@ impl Node {
             further: streams.collect(),
             datagram_buffer_bytes: 425_984,
             workers: 1,
-            jobs: Vec::new(),
+            jobs: jobs.to_vec(),
         };
         channel.send(&register).unwrap();
         let (sender, heard) = mpsc::channel();
