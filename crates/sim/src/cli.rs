@@ -14,11 +14,11 @@ pub struct Command {
     pub seed: u64,
     /// How many seeds from there on.
     pub seeds: u64,
-    /// One JSON object per seed on stdout instead of text.
+    /// Whether to print one JSON object per seed on stdout instead of text.
     pub json: bool,
-    /// One line per event on stdout.
+    /// Whether to print one line per event on stdout.
     pub trace: bool,
-    /// Go on after a failing seed.
+    /// Whether to go on after a failing seed.
     pub keep_going: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Simulated time: events in the order of (time, number), so that equal times are served first come
-//! first served.
+//! Simulated time: events happen in the order of (time, number), so that of events at one time the
+//! one scheduled first happens first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,7 +50,7 @@ impl<E> Clock<E> {
         self.now
     }
 
-    /// Lets something happen at a time, at once if that has passed.
+    /// Schedules an event for a time; if that has passed, the event happens at once.
     pub fn at(&mut self, at: Nanos, event: E) {
         self.number += 1;
         self.events.push(Reverse(Entry { at: at.max(self.now), number: self.number, event }));

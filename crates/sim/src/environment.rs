@@ -79,15 +79,16 @@ pub struct Environment {
     /// The trace.
     pub trace: Trace,
     channels: Vec<[Channel; 2]>,
-    /// Per node: buffers that wait to be written, and into how many sockets.
+    /// For each node, the buffers that wait to be written, and into how many sockets each waits to
+    /// be written.
     unwritten: Vec<BTreeMap<u32, u32>>,
     rng: Rng,
     frames: u64,
 }
 
 impl Environment {
-    /// An environment; `channels` has the links' directions (down, up) by the actor below, unused
-    /// for the root.
+    /// An environment. `channels` has both directions (down, up) of each link by the actor below
+    /// it; the entry of the root is unused.
     pub fn new(
         tree: Tree,
         options: Options,
@@ -134,7 +135,7 @@ impl Environment {
         Some((node, ChildIndex(child)))
     }
 
-    /// The actor at the far end, and what the link is called there.
+    /// The actor at the far end, and what that actor calls the link.
     pub fn far_end(&self, edge: Edge) -> (usize, Link) {
         match self.parent_of(edge.below) {
             Some((node, child)) if edge.up => (node, Link::Child(child)),
@@ -221,7 +222,7 @@ impl Environment {
         Some(frame)
     }
 
-    /// Closes the stream of a link: each end that is still there hears of it.
+    /// Closes the stream of a link; each end that still exists hears of it.
     pub fn close(&mut self, below: usize, orderly: bool) {
         let now = self.now();
         for up in [false, true] {
@@ -274,7 +275,7 @@ impl Environment {
         }
     }
 
-    /// A frame of an older epoch or generation comes late, with other data in it.
+    /// Sends a frame of an older epoch or generation late, with other data in it.
     fn send_ghost(&mut self, edge: Edge, frame: &Frame) {
         let mut header = frame.header;
         if header.generation.0 > 0 && self.rng.chance(600) {
@@ -291,7 +292,7 @@ impl Environment {
         }
     }
 
-    /// Frames name the link that they cross.
+    /// Checks that a frame names the link that it crosses.
     fn check_address(&mut self, edge: Edge, path: Path, header: &Header) {
         let Some((node, child)) = self.parent_of(edge.below) else {
             return;

@@ -1,5 +1,5 @@
-//! Random logical trees: uneven depths, nodes with one child, cascades inside one process, ranks at
-//! inner nodes.
+//! Random logical trees: they have uneven depths, nodes with one child, cascades inside one
+//! process, and ranks at inner nodes.
 
 use trib_proto::node::NodeChild;
 use trib_wire::control::job::ChildKind;
@@ -10,7 +10,7 @@ use crate::random::Rng;
 /// One logical node.
 #[derive(Clone, Debug)]
 pub struct TreeNode {
-    /// Parent and our position there.
+    /// The parent, and the position among the parent's children.
     pub parent: Option<(usize, u16)>,
     /// Children in fold order.
     pub children: Vec<ChildKind>,
@@ -23,11 +23,11 @@ pub struct TreeNode {
 /// A job's logical tree; node 0 is its root.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The nodes; a parent stands before its children.
+    /// The nodes; a parent comes before its children.
     pub nodes: Vec<TreeNode>,
-    /// Node and position there of every rank.
+    /// The node of every rank, and the position among that node's children.
     pub leaves: Vec<(usize, u16)>,
-    /// Processes that host nodes; the ranks' own follow.
+    /// How many processes host nodes; the ranks' own processes have the numbers after these.
     pub node_hosts: usize,
 }
 

@@ -31,10 +31,10 @@ struct Names {
     actor: usize,
     operations: BTreeMap<OpId, usize>,
     groups: BTreeMap<GroupId, usize>,
-    /// Being posted or made: the core may name it before the call returns.
+    /// The operation that is being posted or made: the core may name it before the call returns.
     new_operation: Option<usize>,
     new_group: Option<usize>,
-    /// Stream frames that read an operation's input and may still be queued.
+    /// Whether stream frames that read an operation's input may still be queued.
     may_queue: bool,
 }
 
@@ -122,7 +122,7 @@ impl Leaf {
         self.core.on_timer(now, &mut driver);
     }
 
-    /// Goes on with the program as far as it goes without waiting.
+    /// Goes on with the program as far as that is possible without waiting.
     pub fn run(&mut self, work: &Workload, environment: &mut Environment) {
         while environment.now() >= self.asleep_until {
             let Some(step) = self.script.get(self.next) else {
@@ -149,7 +149,7 @@ impl Leaf {
         }
     }
 
-    /// Nothing may be outstanding.
+    /// Checks that nothing is outstanding.
     pub fn check_empty(&self, environment: &mut Environment) {
         let outstanding = self.core.outstanding();
         environment.checkers.check_leaf_empty(self.names.rank, outstanding);

@@ -1,20 +1,20 @@
-//! Deterministic simulator: the protocol core under simulated time, network and faults. A seed in,
-//! a verdict out.
+//! Deterministic simulator: the protocol core runs under simulated time, network and faults. A seed
+//! goes in, and a verdict comes out.
 //!
 //! ```text
 //!   seed -> options -> tree (fabric), program (workload), faults
 //!                          |
-//!   clock -> world -> actors: node, leaf (drivers of the same cores that the daemons and the client library run)
+//!   clock -> world -> actors: node, leaf (drivers of the cores that daemons and clients run, too)
 //!                          |
 //!                environment: links (network), checkers, trace
 //! ```
-//! Vectors are symbolic (`symbol`): what a buffer holds is an expression over contributions, so the
-//! checkers see a fold in the wrong order, a piece too many or too few, or one from elsewhere, and
-//! long vectors cost nothing.
+//! Vectors are symbolic (`symbol`): what a buffer holds is an expression over contributions. So the
+//! checkers see a fold in the wrong order, a piece too many or too few, or a piece from elsewhere,
+//! and long vectors cost nothing.
 //!
-//! Invariants: no clock but `clock`, no randomness but `random`, only ordered containers; equal
-//! seeds give equal traces. Checkers see what crosses the drivers' interface, never the inside of a
-//! core.
+//! Invariants: there is no clock but `clock`, no randomness but `random`, and no container without
+//! an order, so equal seeds give equal traces. Checkers see what crosses the drivers' interface,
+//! never the inside of a core.
 #![forbid(unsafe_code)]
 
 pub mod checkers;

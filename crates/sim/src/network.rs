@@ -1,5 +1,5 @@
-//! Links between processes: datagrams that may be lost, doubled, late and out of order; streams
-//! that are reliable, have a bandwidth and a socket of bounded size, and stall while the link is
+//! Links between processes. Their datagrams may be lost, doubled, late and out of order. Their
+//! streams are reliable, have a bandwidth and a socket of bounded size, and stall while the link is
 //! out.
 
 use std::collections::VecDeque;
@@ -70,7 +70,7 @@ pub struct Quality {
     pub stray_max: Nanos,
     /// Time on the way.
     pub delay: Nanos,
-    /// Further time, different for each frame; datagrams overtake each other by it.
+    /// Further time on the way, different for each frame, so that datagrams overtake each other.
     pub jitter: Nanos,
     /// Stream bytes per millisecond.
     pub bandwidth: u64,

@@ -95,7 +95,7 @@ impl Node {
         }
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub fn check_empty(&self, environment: &mut Environment) {
         let checkers = &mut environment.checkers;
         checkers.check_node_empty(self.number, self.core.groups(), self.held);
@@ -142,7 +142,7 @@ impl Driver<'_> {
         value
     }
 
-    /// Some bytes of a buffer; what is sent of a buffer is often all of it.
+    /// Some bytes of a buffer. Often the whole buffer is sent.
     fn part(&mut self, token: Token, from: u32, len: u32) -> Option<Rc<Value>> {
         let value = self.value(token)?;
         if from == 0 && len == value.len() {

@@ -1,5 +1,5 @@
 //! What a seed draws: the swarm of options under which one run takes place. Most options are off or
-//! mild in most runs, so that the rare combinations get their turn and simple runs stay simple.
+//! mild in most runs, so that rare combinations occur and simple runs stay simple.
 
 use core::fmt;
 
@@ -37,23 +37,23 @@ pub struct Options {
     pub limits: Limits,
     /// How links behave.
     pub quality: Quality,
-    /// Links, per thousand, that lose half of their datagrams.
+    /// How many links in a thousand lose half of their datagrams.
     pub bad_links: u64,
-    /// Datagrams, per thousand, after which a forged copy of an older epoch or generation comes.
+    /// After how many datagrams in a thousand a forged copy of an older epoch or generation comes.
     pub ghosts: u64,
-    /// Links that fail for a while.
+    /// How many links fail for a while.
     pub outages: u64,
-    /// Processes that stop for a while.
+    /// How many processes stop for a while.
     pub pauses: u64,
     /// Longest outage or pause.
     pub fault_max: Nanos,
-    /// Time a process needs for one frame.
+    /// The time that a process needs for one frame.
     pub service: Nanos,
-    /// A process that is this many times slower than the rest, if there is one.
+    /// How many times slower one process is than the others, if there is such a process.
     pub slow: Option<u64>,
-    /// Datagrams that wait at a process at most; more are dropped.
+    /// How many datagrams may wait at a process; more are dropped.
     pub datagram_room: usize,
-    /// Groups that the program makes.
+    /// How many groups the program makes.
     pub groups: u64,
     /// Rounds of the program: create, post, wait, free.
     pub phases: u64,
@@ -61,7 +61,7 @@ pub struct Options {
     pub operations: u64,
     /// Whether ranks post over different groups in different order.
     pub crossing: bool,
-    /// Operations, per thousand, that are streamed.
+    /// How many operations in a thousand are streamed.
     pub streamed: u64,
     /// How long one rank sleeps before a round, if one does.
     pub late: Option<Nanos>,

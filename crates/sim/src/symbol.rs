@@ -1,10 +1,11 @@
 //! Symbolic vectors: what a buffer would hold, as expressions instead of bytes.
 //!
-//! A buffer is a list of runs. Every byte of a run carries the same expression (the structural hash
-//! of a contribution, or of a fold of expressions in order) and says which byte of the vector it
-//! was made from. A fold in another order, a contribution that is missing or comes twice, a piece
-//! of another operation or of another place of the vector: each gives a value that differs from the
-//! expected one, whatever the operator, and a megabyte costs as little as a byte.
+//! A buffer is a list of runs. Every byte of a run carries the same expression, which is the
+//! structural hash of a contribution or of a fold of expressions in order, and says from which byte
+//! of the vector it was made. A fold in another order, a contribution that is missing or comes
+//! twice, a piece of another operation or from another offset of the vector: each gives a value
+//! that differs from the expected one, whatever the operator, and a megabyte costs as little as a
+//! byte.
 
 use trib_wire::Signature;
 
@@ -13,7 +14,7 @@ use crate::random::mix;
 /// Structural hash of an expression; 0 is the neutral element of a merge.
 pub type Expr = u64;
 
-/// Bytes that nobody has written.
+/// Bytes to which nothing was written.
 pub const ZERO: Expr = 0;
 
 /// What rank `rank` gives to operation `op`.
@@ -26,7 +27,7 @@ pub fn poison(expr: Expr) -> Expr {
     mix(expr ^ 0xdead) | 1
 }
 
-/// The ordered fold of some values; of one value, that value.
+/// The ordered fold of some values; the fold of one value is that value.
 pub fn fold(signature: &Signature, parts: impl IntoIterator<Item = Expr>) -> Expr {
     let mut parts = parts.into_iter();
     let Some(first) = parts.next() else {
@@ -51,7 +52,7 @@ pub struct Run {
     pub at: u32,
     /// Bytes.
     pub len: u32,
-    /// The byte of the vector that the first byte was made from.
+    /// The byte of the vector from which the first byte was made.
     pub origin: u64,
     /// The value.
     pub expr: Expr,
@@ -65,7 +66,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// Bytes of one expression that stand at `origin` of the vector.
+    /// Bytes of one expression whose first is byte `origin` of the vector.
     pub fn uniform(expr: Expr, origin: u64, len: u32) -> Value {
         let run = Run { at: 0, len, origin, expr };
         Value { runs: if len == 0 { Vec::new() } else { vec![run] }, len }
@@ -76,7 +77,7 @@ impl Value {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -137,7 +138,7 @@ impl Value {
         Value { runs, len }
     }
 
-    /// Pieces laid over `len` zeros; `Err` with the byte where two pieces meet.
+    /// Pieces that are laid over `len` zeros; `Err` has a byte that belongs to two pieces.
     pub fn merge(len: u32, pieces: &[(u32, &Value)]) -> Result<Value, u32> {
         let mut runs: Vec<Run> = Vec::new();
         for (window, piece) in pieces {

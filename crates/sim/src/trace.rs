@@ -17,7 +17,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that prints its lines on stdout, or only hashes.
+    /// A trace that prints its lines on stdout, or only hashes them.
     pub fn new(printing: bool) -> Trace {
         Trace { printing, hash: 0, events: 0 }
     }
@@ -27,7 +27,7 @@ impl Trace {
         self.printing
     }
 
-    /// An event, as numbers for the hash and as a line for the reader.
+    /// Adds an event, given as numbers for the hash and as a line for the reader.
     pub fn event(&mut self, now: Nanos, numbers: [u64; 3], line: Arguments<'_>) {
         self.events += 1;
         for number in numbers {

@@ -6,7 +6,7 @@ use trib_proto::Nanos;
 
 use crate::checkers::{Ending, Failure};
 
-/// What a run came to.
+/// The outcome of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
     /// The seed.

@@ -1,7 +1,7 @@
 //! The program that the ranks run: groups, operations, and one script per rank.
 //!
 //! The program is legal: members post the operations of a group in the same order, and what a rank
-//! waits for in one round is posted by everybody before they wait in that round, so a run that
+//! waits for in one round is posted by every member before it waits in that round. So a run that
 //! hangs is the core's fault. Everything else is random, above all the order over different groups.
 
 use trib_proto::Nanos;
@@ -13,7 +13,7 @@ use crate::random::Rng;
 /// A group that the program makes.
 #[derive(Clone, Debug)]
 pub struct GroupPlan {
-    /// World ranks; position is the rank in the group.
+    /// World ranks; the index of one is its rank in the group.
     pub members: Vec<u32>,
     /// The caller's number.
     pub tag: u64,
@@ -52,7 +52,7 @@ pub enum Step {
 pub struct Workload {
     /// The groups.
     pub groups: Vec<GroupPlan>,
-    /// The operations; those of one group in posting order.
+    /// The operations; those of one group come in the order of posting.
     pub operations: Vec<OperationPlan>,
     /// What each rank does.
     pub scripts: Vec<Vec<Step>>,
@@ -107,8 +107,8 @@ impl Workload {
         Workload { groups: vec![group], operations: operations.collect(), scripts: vec![script; ranks as usize] }
     }
 
-    /// Most groups that any rank has alive at once, over the whole program: an upper bound for
-    /// every node.
+    /// The largest number of groups that any rank has alive at once, over the whole program. It is
+    /// an upper bound for every node.
     pub fn groups_alive_max(&self) -> u32 {
         self.groups.len() as u32
     }
@@ -211,7 +211,7 @@ impl Workload {
             let mut at = 0;
             if options.crossing {
                 at = rng.below(queues.len() as u64) as usize;
-                // Groups with equal members and tag are matched in the order of creation.
+                // Groups with equal members and an equal tag are matched in the order of creation.
                 let key = |g: usize| (&self.groups[g].members, self.groups[g].tag);
                 let first = queues.iter().position(|(g, queue)| {
                     matches!(queue.last(), Some(Step::Create(_))) && key(*g) == key(queues[at].0)
@@ -313,7 +313,8 @@ fn operators(dtype: DataType) -> Vec<ReduceOp> {
 mod tests {
     use super::*;
 
-    /// Members agree on the order of operations and creations; what is waited for has been posted.
+    /// Members agree on the order of operations and creations, and what is waited for has been
+    /// posted.
     #[test]
     fn programs_are_legal() {
         for seed in 0..300 {

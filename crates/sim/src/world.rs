@@ -29,7 +29,7 @@ enum Input {
     Program,
 }
 
-/// A node or a rank as a process sees it: inputs, a processor that is busy for a while, one timer.
+/// A node or a rank as a process: it has inputs, a processor that is busy at times, and one timer.
 struct Actor {
     host: usize,
     inbox: VecDeque<Input>,
@@ -73,7 +73,8 @@ impl World {
         World::new(seed, options, tree, work, rng, printing)
     }
 
-    /// A run with everything given; faults that the options ask for are drawn from `rng`.
+    /// A run of which everything is given except the faults; those that the options ask for are
+    /// drawn from `rng`.
     pub fn new(seed: u64, options: Options, tree: Tree, work: Workload, mut rng: Rng, printing: bool) -> World {
         let mut draws = rng.split();
         let channels = make_channels(&tree, &options, &mut draws);
@@ -115,7 +116,7 @@ impl World {
         self.pauses[host].push(Pause { start, end });
     }
 
-    /// Nothing gets through the link above an actor from one time to another, in one direction.
+    /// Lets nothing through the link above an actor from one time to another, in one direction.
     pub fn outage(&mut self, below: usize, up: bool, start: Nanos, end: Nanos) {
         self.calm_at = self.calm_at.max(end);
         self.environment.channel(Edge { below, up }).add_outage(start, end);
@@ -378,7 +379,8 @@ impl World {
                     Link::Child(child) => environment.child_actor(actor, child),
                 };
                 if let Some(below) = below {
-                    // Whoever hears of the end closes its own side too; the far end hears of that.
+                    // The end that hears of it closes its own side too, and the far end hears of
+                    // that.
                     self.close_once(below);
                 }
                 match rank {
@@ -410,8 +412,8 @@ impl World {
         }
     }
 
-    /// Whether the run has come to its end: all programs done, all nodes empty and the links silent
-    /// for a while. Also finds out that it never will.
+    /// Whether the run is over: all programs are done, all nodes are empty, and the links have been
+    /// silent for a while. It also finds out that a run will never be over.
     fn is_over(&mut self) -> bool {
         let now = self.environment.now();
         if self.environment.clock.scheduled() > EVENTS_MAX {
@@ -456,7 +458,7 @@ impl World {
         true
     }
 
-    /// Nothing will ever happen again: fine if nobody waits and nothing is left.
+    /// Nothing will happen any more. That is right if no rank waits and nothing is left.
     fn end_early(&mut self) {
         if self.done_at.is_none() {
             return self.stuck("nothing will ever happen again");
@@ -484,11 +486,13 @@ impl World {
     }
 }
 
-/// Makes the quota fit the program, or not, and keeps faults shorter than what counts as death.
+/// Makes the quota fit the program, or not, as the options say, and keeps faults shorter than the
+/// time after which a process counts as dead.
 fn fit(options: &mut Options, work: &Workload, rng: &mut Rng) {
     let most = work.groups_alive_max().max(1);
     options.limits.groups = match options.trouble {
-        // Far beyond the quota a node takes a flood of creations for a fault of its own kind.
+        // If the program were far beyond the quota, a node would take so many creations for a
+        // flood, which is another fault.
         Trouble::TightQuota => rng.between(u64::from(most).div_ceil(4), u64::from(most)) as u32,
         _ => most,
     };
@@ -533,11 +537,11 @@ fn make_actors(tree: &Tree, options: &Options, rng: &mut Rng) -> Vec<Actor> {
         .collect()
 }
 
-/// A run that schedules more events than this has no end.
+/// A run that schedules more events than this will not end.
 const EVENTS_MAX: u64 = 20_000_000;
-/// No progress for this long, after the last fault, is a hang.
+/// A run without progress for this long after the last fault hangs.
 const STUCK_AFTER: Nanos = Nanos::from_millis(60_000);
-/// Groups that are still there this long after the last program ended have leaked.
+/// Groups that still exist this long after the last program ended have leaked.
 const LEAK_AFTER: Nanos = Nanos::from_millis(30_000);
 /// How long a run goes on after everything is freed, so that strays arrive.
 const SILENCE: Nanos = Nanos::from_millis(600);

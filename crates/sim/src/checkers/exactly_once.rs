@@ -1,5 +1,5 @@
-//! Every byte is contributed and received once: nothing is read after it may be gone, delivered
-//! twice or outside its range, nothing is complete before all of it has come.
+//! Every byte is contributed once and received once: nothing is read after it may be gone, nothing
+//! is delivered twice or outside its range, and nothing is complete before all of it has come.
 
 use std::ops::Range;
 

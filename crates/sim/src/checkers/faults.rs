@@ -1,4 +1,4 @@
-//! No fault without a cause, and the cause is named.
+//! No fault occurs without a cause, and each fault names its cause.
 
 use trib_wire::{Fault, Reason};
 
@@ -25,7 +25,7 @@ impl Checkers {
         }
     }
 
-    /// Members disagree about this operation: nobody may get a result.
+    /// Members disagree about this operation, so no rank may get a result.
     pub(super) fn check_odd_success(&mut self, operation: usize, rank: u32) {
         let what = format!("{} succeeds at rank {rank} though the members disagree", self.name(operation));
         self.fail(NAME, what);

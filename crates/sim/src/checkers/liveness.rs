@@ -1,4 +1,5 @@
-//! Once nothing disturbs it any more, everything ends within bounded time; what does not is named.
+//! Once nothing disturbs a run any more, everything in it ends within bounded time, and what does
+//! not is named.
 
 use std::fmt::Write;
 
@@ -9,12 +10,13 @@ use super::Checkers;
 const NAME: &str = "liveness";
 
 impl Checkers {
-    /// When something last went forward.
+    /// When anything last made progress.
     pub fn last_progress(&self) -> Nanos {
         self.progress
     }
 
-    /// Nothing goes forward any more: says which operations are stuck, and who waits for whom.
+    /// Nothing makes progress any more: says which operations are stuck, and which rank waits for
+    /// which.
     pub fn stuck(&mut self, why: &str, details: &str) {
         let mut what = format!("{why}; ");
         let mut open = 0;

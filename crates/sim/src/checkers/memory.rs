@@ -9,9 +9,9 @@ const NAME: &str = "memory";
 /// What a node holds, as its driver counts it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Holdings {
-    /// Buffers that came as datagrams or were folded from them.
+    /// Buffers that came as datagrams or were folded from such.
     pub datagrams: usize,
-    /// Buffers that came by stream or were folded from them.
+    /// Buffers that came by stream or were folded from such.
     pub segments: usize,
     /// Buffers that the core has released while they wait to be written into a socket.
     pub kept: usize,
@@ -43,8 +43,8 @@ impl Checkers {
         } else if held.segments > account.streams * context {
             format!("holds {} segments, {} contexts of {context} are in use", held.segments, account.streams)
         } else if held.kept > 0 && !self.may_fail() {
-            // Only a group that fails may drop what is still queued: otherwise it would be memory
-            // that nobody counts.
+            // Only a group that fails may drop what is still queued: otherwise this would be memory
+            // that nothing counts.
             format!("has released {} buffers that still wait to be written", held.kept)
         } else {
             return;

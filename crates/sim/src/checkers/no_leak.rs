@@ -1,4 +1,4 @@
-//! At the end nothing is left.
+//! Nothing is left at the end.
 
 use super::Checkers;
 use super::memory::Holdings;

@@ -1,5 +1,5 @@
-//! A result that some live rank still lacks can be had from those who are done: it lies in the tail
-//! that each of them was told to keep, until all are known to have it.
+//! A result that some live rank still lacks can be had from the ranks that are done: it lies in the
+//! tail that each of them was told to keep, until all members are known to have it.
 
 use std::ops::Range;
 

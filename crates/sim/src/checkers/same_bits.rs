@@ -11,8 +11,8 @@ use crate::symbol::{self, Expr, Value};
 const NAME: &str = "same_bits";
 
 impl Checkers {
-    /// Compares what is written to the operation's result, from byte `from` on, with what must
-    /// stand there.
+    /// Compares what is written to the operation's result, from byte `from` on, with what must be
+    /// there.
     pub fn check_value(&mut self, operation: usize, rank: u32, from: u64, value: &Value) {
         if self.work.operations[operation].odd.is_some() {
             return;

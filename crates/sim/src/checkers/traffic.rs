@@ -5,7 +5,7 @@ use trib_proto::Nanos;
 use super::Checkers;
 
 const NAME: &str = "traffic";
-/// Most datagrams a second that a waiting rank sends.
+/// The largest number of datagrams a second that a waiting rank may send.
 const PER_SECOND_MAX: u64 = 50;
 const SECOND: u64 = 1_000_000_000;
 

@@ -1,5 +1,5 @@
-//! Every checker can fail: a short history that is right passes, the same with one thing wrong does
-//! not.
+//! Every checker can fail: a short history that is right passes, and the same history with one
+//! thing wrong does not.
 
 use trib_proto::{Limits, Nanos, Path};
 use trib_sim::checkers::{Account, Checkers, Holdings};

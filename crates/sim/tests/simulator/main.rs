@@ -1,4 +1,4 @@
-//! The simulator: fixed seeds, chosen troubles, and whether its checkers notice.
+//! Tests of the simulator: fixed seeds, chosen troubles, and whether its checkers notice errors.
 
 mod checkers;
 mod scenarios;

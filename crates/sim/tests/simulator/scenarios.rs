@@ -1,4 +1,4 @@
-//! One hand-made run for each mechanism, on a tree of two lower nodes and a root unless said
+//! One hand-made run for each mechanism. The tree has two lower nodes and a root unless a test says
 //! otherwise.
 
 use trib_proto::Nanos;
@@ -33,7 +33,8 @@ fn world(options: Options, ranks_below: &[u32], work: Workload) -> World {
     World::new(0, options, Tree::regular(ranks_below), work, Rng::new(1), false)
 }
 
-/// The same program, with the group made in peace before anything is posted.
+/// The same program, except that the group is made before anything is posted and before anything
+/// goes wrong.
 fn after_ten_ms(mut work: Workload) -> Workload {
     for script in &mut work.scripts {
         script.insert(1, Step::Sleep(ms(10)));
@@ -102,8 +103,8 @@ fn a_rank_two_minutes_late_costs_little_and_fails_nothing() {
         let verdict = passed(world(Options::calm(4), &[2, 2], work).run());
         assert!((0..3).all(|op| succeeded(&verdict, op)));
         assert!(last(&verdict.endings[0]) > ms(120_000));
-        // Three waiters, probes and answers on two levels, heartbeats: the rate is the traffic
-        // checker's, this is the sum.
+        // This counts all frames: three waiters, probes and answers on two levels, heartbeats.
+        // Their rate is checked by the traffic checker.
         assert!(verdict.frames < 120 * 200, "{} frames", verdict.frames);
     }
 }

@@ -1,4 +1,4 @@
-//! A fixed set of seeds, and that a seed is all there is to a run.
+//! A fixed set of seeds passes, and a run is determined by its seed alone.
 
 use trib_sim::run_seed;
 

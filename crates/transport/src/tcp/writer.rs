@@ -2,10 +2,10 @@
 //! turns.
 //!
 //! ```text
-//!  push_control --> control ------------------------------+
-//!  push_data ----> queue of group a --+                    +--> [begun | control | picked] --> socket
-//!                  queue of group b --+-- deficit -> picked +                  |
-//!                  queue of group c --+  round robin            written <-----+
+//!  push_control -> control ----------------------------------+
+//!  push_data ---> queue of group a --+                       +--> [begun|control|picked] -> socket
+//!                 queue of group b --+-- deficit --> picked -+              |
+//!                 queue of group c --+   round robin                        '--> written
 //! ```
 //! A frame that has begun is finished first; nothing else overtakes a control frame. `flush` never
 //! blocks. A frame with vector data that continues the one before it travels with a short header.
