@@ -3,7 +3,8 @@
 //! ```text
 //! key         tag u64 | ranks
 //! ranks       runs u32 | runs x (first u32, count u32, stride i32)
-//! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32 | 2 x signature
+//! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32
+//!             | 2 x signature
 //! signature   collective u8, datatype u8, operator u8, 0 u8 | root u32 | count u64
 //! Join        fault | key | nodes as ranks
 //! Ready       key
@@ -27,14 +28,14 @@ use crate::ids::{NodeId, Rank};
 use crate::operation::{Collective, ReduceOp, Signature};
 use crate::ranks::RankList;
 
-/// What makes one creation of a group different from any other that runs at the same time: all
-/// members give the same. Creations with equal keys are matched in the order in which each member
-/// started them.
+/// What distinguishes one creation of a group from any other that runs at the same time; all its
+/// members give the same key. Creations with equal keys are matched in the order in which each
+/// member started them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct GroupKey {
     /// The caller's own number, 0 if it has none.
     pub tag: u64,
-    /// The members; position is the rank in the group.
+    /// The members; the index of one is its rank in the group.
     pub members: RankList,
 }
 
@@ -46,7 +47,7 @@ pub enum Reason {
     GroupQuota = 1,
     /// The job's quota of outstanding transactions (slots) is used up at a node.
     OstQuota = 2,
-    /// Members outside the job or twice in the list.
+    /// Some members are outside the job, or twice in the list.
     BadMembers = 3,
     /// A member's connection closed, or its heartbeats stopped, before it left.
     MemberDead = 4,
@@ -60,7 +61,7 @@ pub enum Reason {
     JobEnded = 8,
     /// A frame broke the protocol (window, credit or order).
     Protocol = 9,
-    /// No such group, generation or epoch at the node.
+    /// The node has no such group, generation or epoch.
     Unknown = 10,
 }
 
@@ -85,14 +86,14 @@ impl Reason {
     }
 }
 
-/// A reason with where it arose and whom it concerns.
+/// A reason, where it arose, and which ranks it concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// Why.
     pub reason: Reason,
-    /// The node that found out.
+    /// The node that found the fault.
     pub node: NodeId,
-    /// A rank on one side (the dead one, or one that posted `signatures.0`).
+    /// A rank on one side: the dead one, or one that posted `signatures.0`.
     pub rank_a: Rank,
     /// A rank on the other side; equal to `rank_a` where there is only one.
     pub rank_b: Rank,
@@ -131,7 +132,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The answer to a contribution or probe whose result is not there yet.
+/// The answer to a contribution or a probe while the result is not there yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
     /// The node whose children are named: where the fragment waits.
@@ -140,7 +141,7 @@ pub struct Held {
     pub missing: u64,
     /// Bit i: the contribution to fragment `have_base + i` of the asking child is here.
     pub have: u64,
-    /// First fragment that `have` speaks of.
+    /// The first fragment to which `have` refers.
     pub have_base: u64,
 }
 
@@ -153,9 +154,10 @@ pub enum Body {
     Join {
         /// Which group.
         key: GroupKey,
-        /// Set when something below already failed.
+        /// Set when something below has failed already.
         fault: Option<Fault>,
-        /// Nodes below (and the sender, if it is a node) that fold for this group, as numbers.
+        /// The numbers of the nodes below that fold for this group, and that of the sender if it is
+        /// a node.
         nodes: RankList,
     },
     /// `Kind::Ready`.
@@ -166,8 +168,8 @@ pub enum Body {
     Held(Held),
     /// `Kind::Nack`.
     Nack(Reason),
-    /// `Kind::Deny`: world rank of a member of the group that holds the lock, and how many hold
-    /// one.
+    /// `Kind::Deny`: the world rank of a member of a group that holds the lock, and how many groups
+    /// hold one.
     Deny {
         /// A rank of a holding group.
         holder: Rank,
@@ -180,12 +182,12 @@ pub enum Body {
     Lost(RankList),
 }
 
-/// A body as it travels. All but those that name ranks fit inside.
+/// A body as it travels. All bodies except those that name ranks fit inside without allocation.
 pub type BodyBytes = SmallVec<[u8; FAULT_LEN]>;
 
 impl Body {
-    /// The body as bytes; empty for `None`. What is said while operations run needs no memory from
-    /// the allocator.
+    /// The body as bytes; empty for `None`. Bodies that are sent while operations run need no
+    /// memory from the allocator.
     pub fn to_bytes(&self) -> BodyBytes {
         let mut bytes = BodyBytes::from_elem(0, self.wire_len());
         let mut w = Writer::new(&mut bytes);

@@ -1,4 +1,4 @@
-//! Little-endian reading and writing with bounds; the only place that turns bytes into integers.
+//! Little-endian reading and writing with bounds: the only module that turns bytes into integers.
 
 use crate::error::ParseError;
 
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
     read!(u32, u32);
     read!(u64, u64);
 
-    /// The message must end here.
+    /// Checks that the message ends here.
     pub(crate) fn end(&self) -> Result<(), ParseError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(ParseError::TrailingBytes) }
     }

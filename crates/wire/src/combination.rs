@@ -1,17 +1,17 @@
-//! Which operators are defined on which types, and why the others are not: the one table that
-//! kernels, the protocol core, the libraries' answers, the specification and the tests follow.
+//! Which operators are defined on which types, and why the others are not. This is the one table
+//! that kernels, the protocol core, the libraries' answers, the specification and the tests follow.
 
 use crate::datatype::DataType;
 use crate::operation::{Collective, ReduceOp, Signature};
 
-/// Types that know the same operators.
+/// Types on which the same operators are defined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Signed and unsigned numbers of 8 to 64 bits.
     Integer,
     /// float16, bfloat16, float32, float64.
     Float,
-    /// Any of both with an integer as its index.
+    /// A number of either class together with an integer, its index.
     Pair,
 }
 
@@ -43,7 +43,7 @@ impl Class {
 }
 
 impl DataType {
-    /// What its operators depend on.
+    /// The class, on which depends what operators the type has.
     pub const fn class(self) -> Class {
         match self.index() {
             Some(_) => Class::Pair,
@@ -54,7 +54,7 @@ impl DataType {
 }
 
 impl ReduceOp {
-    /// What the types that it is defined on depend on.
+    /// The family, on which depends what types the operator has.
     pub const fn family(self) -> Family {
         match self {
             ReduceOp::Max | ReduceOp::Min | ReduceOp::Sum | ReduceOp::Prod => Family::Arithmetic,
@@ -88,7 +88,7 @@ impl ReduceOp {
 }
 
 impl Collective {
-    /// Whether the collective computes: the others lay pieces over zeros, whatever type and
+    /// Whether the collective computes. The others lay pieces over zeros, whatever type and
     /// operator say.
     pub const fn computes(self) -> bool {
         matches!(self, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter)

@@ -3,12 +3,12 @@
 //! ```text
 //!   code    7     4 3     0            element
 //!          +-------+-------+          +-----------+---------+
-//!          | index | value |          | value     | index   |   little-endian, no padding between or behind them,
-//!          +-------+-------+          +-----------+---------+   at any address
+//!          | index | value |          | value     | index   |   little-endian, at any address,
+//!          +-------+-------+          +-----------+---------+   without padding
 //!            0: none, else one more than the code of an integer
 //! ```
-//! One byte names a pair type as it names a number, so a signature, an interface or an option that
-//! knows types knows pairs.
+//! One byte names a pair type in the same way as a number, so every signature, interface and option
+//! that can name a type can name a pair.
 
 use core::fmt;
 
@@ -146,7 +146,7 @@ impl DataType {
         }
     }
 
-    /// The type with this name: that of a number, or two with a colon between them.
+    /// The type with this name: the name of a number, or two such names with a colon between them.
     pub fn from_name(name: &str) -> Option<DataType> {
         match name.split_once(':') {
             None => Scalar::from_name(name).map(DataType::number),
@@ -196,13 +196,13 @@ const fn all() -> [DataType; TYPES] {
     all
 }
 
-/// Most bytes of one element.
+/// The largest number of bytes of one element.
 pub const ELEMENT_MAX: usize = 16;
 
 /// 12 numbers, each alone and with an index of one of 8 types.
 const TYPES: usize = 12 * (1 + 8);
 
-/// Where the index stands in the code.
+/// The lowest bit of the index in the code.
 const INDEX_SHIFT: u32 = 4;
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 /// The sender's bytes are not what the protocol says; the receiver counts and drops them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseError {
-    /// Fewer bytes than the message needs.
+    /// There are fewer bytes than the message needs.
     #[error("the frame ends before its fields do")]
     Truncated,
-    /// More bytes than the message says.
+    /// There are more bytes than the message has.
     #[error("bytes follow the end of the frame")]
     TrailingBytes,
-    /// Not a Tributary frame at all.
+    /// The bytes are not a Tributary frame at all.
     #[error("not a Tributary frame (wrong magic number)")]
     BadMagic,
-    /// Another protocol version.
+    /// The frame is of another protocol version.
     #[error("frame of protocol version {0}, this side speaks version {ours}", ours = crate::VERSION)]
     BadVersion(u8),
     /// A field holds a value that no sender may write.

@@ -34,11 +34,11 @@ use crate::operation::{Collective, ReduceOp, Signature};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 104;
-/// Where the tag stands: it covers everything before it.
+/// The offset of the tag, which covers everything before it.
 pub const TAG_OFFSET: usize = 96;
 /// First two bytes of every frame.
 pub const MAGIC: u16 = 0x7254;
-/// Most payload bytes of one frame.
+/// The largest number of payload bytes of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 20;
 
 /// Set when `payload_crc` covers the payload (always on datagrams).
@@ -47,8 +47,8 @@ pub const FLAG_CRC: u16 = 1;
 pub const FLAG_STREAM: u16 = 2;
 /// On Intent: do not wait for the lock, answer Deny at once when it is taken.
 pub const FLAG_TRY: u16 = 4;
-/// The frame keeps its place among the segments of its group, instead of overtaking them as control
-/// frames do.
+/// The frame waits for its turn among the segments of its group, instead of overtaking them as
+/// control frames do.
 pub const FLAG_IN_TURN: u16 = 8;
 
 /// What a frame is. `up` goes to the parent, `down` to children.
@@ -57,11 +57,12 @@ pub const FLAG_IN_TURN: u16 = 8;
 pub enum Kind {
     /// up: a child's (folded) part of a fragment or segment.
     Contribution = 1,
-    /// down: the result of a fragment or segment; header-only for those who receive no data.
+    /// down: the result of a fragment or segment; header-only for ranks that receive no data.
     Result = 2,
     /// up, datagram: what is the state of fragment `seq`?
     Probe = 3,
-    /// down, datagram: your contribution is here, the result is not; body names who is missing.
+    /// down, datagram: the contribution is here, the result is not; body names the missing
+    /// children.
     Held = 4,
     /// down, datagram: refused; body says why.
     Nack = 5,
@@ -73,15 +74,15 @@ pub enum Kind {
     Refused = 18,
     /// up: this child is done with the group.
     Leave = 19,
-    /// up: everybody below wants to stream.
+    /// up: every rank below wants to stream.
     Intent = 24,
     /// down: lease number `seq` on a stream context; `count` operations, 0 = until revoked.
     Grant = 25,
     /// down: no stream context; body names the holder.
     Deny = 26,
-    /// down: others wait for the lock, say how far you are.
+    /// down: other groups wait for the lock; asks how far this one is.
     Revoke = 27,
-    /// up: everybody below has started what lies before segment `seq`; the lease may end there.
+    /// up: every rank below has started what lies before segment `seq`; the lease may end there.
     StopAt = 28,
     /// down: the lease ends at segment `seq`.
     LeaseEnd = 29,
@@ -89,7 +90,7 @@ pub enum Kind {
     Released = 30,
     /// down: segments below `seq` may be sent.
     Credit = 32,
-    /// both: still here.
+    /// both: the sender is still there.
     Heartbeat = 33,
     /// both: the group has failed; body says why and names ranks.
     GroupError = 34,
@@ -140,9 +141,9 @@ pub struct Header {
     pub kind: Kind,
     /// The job.
     pub job: JobId,
-    /// Placement of the job's tree that the sender lives in.
+    /// The placement of the job's tree to which the sender belongs.
     pub epoch: Epoch,
-    /// The node at the upper end of the edge the frame crosses.
+    /// The node at the upper end of the edge that the frame crosses.
     pub node: NodeId,
     /// The child at the lower end; `ChildIndex::ALL` where one frame serves every child.
     pub child: ChildIndex,
@@ -152,7 +153,7 @@ pub struct Header {
     pub generation: Generation,
     /// `FLAG_*`.
     pub flags: u16,
-    /// Lane of the group (rule R13); 0 while a group has one.
+    /// The lane of the group (rule R13); 0 while a group has one lane.
     pub lane: u16,
     /// Wire format of the elements (rule R12); 0 = the user's own type.
     pub wire_format: u8,
@@ -181,7 +182,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A header with everything that is not named set to zero.
+    /// A header in which every field that is not named here is zero.
     pub fn new(kind: Kind, job: JobId, epoch: Epoch, node: NodeId, child: ChildIndex) -> Header {
         Header {
             kind,
@@ -218,7 +219,8 @@ impl Header {
         self.flags & FLAG_STREAM != 0
     }
 
-    /// Whether the frame keeps its place in the stream of its group; control frames overtake.
+    /// Whether the frame waits for its turn in the stream of its group; other control frames
+    /// overtake.
     pub fn keeps_turn(&self) -> bool {
         self.kind.carries_data() || self.flags & FLAG_IN_TURN != 0
     }
@@ -258,8 +260,8 @@ impl Header {
 
     /// Reads a header and its tag (which the caller still has to check, see `auth`).
     ///
-    /// Only values that some sender may write get through: codes are known, the payload lies inside
-    /// the fragment, sizes are below their limits.
+    /// Only values that some sender may write are accepted: codes are known, the payload lies
+    /// inside the fragment, and sizes are below their limits.
     pub fn parse(bytes: &[u8]) -> Result<(Header, u64), ParseError> {
         let bytes = bytes.get(..HEADER_LEN).ok_or(ParseError::Truncated)?;
         let mut r = Reader::new(bytes);

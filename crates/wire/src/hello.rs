@@ -12,12 +12,13 @@
 //!    |<-------------------------------------|
 //!
 //!            0       4      5     6         8
-//! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20) | 0 | nonce (24..40)
+//! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20) | 0
+//!            | nonce (24..40)
 //! Challenge  magic | vers | 2   | status  | epoch (8) | udp (12) | 0 | nonce (16..32)
 //! Proof      magic | vers | 3   | 0       | mac (8..40)
 //! Welcome    magic | vers | 4   | status  | mac (8..40)
 //! ```
-//! Magic and version stand at the same place in every version, so that both ends can say which
+//! Magic and version have the same offsets in every version, so that both ends can say which
 //! versions met.
 
 use core::fmt;
@@ -49,11 +50,11 @@ pub fn version_of(bytes: &[u8]) -> Result<u8, ParseError> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 pub enum Status {
-    /// Go on.
+    /// The handshake goes on.
     Accepted = 0,
     /// The node speaks another protocol version.
     Version = 1,
-    /// The job is not (or no longer) installed at the node.
+    /// The job is not installed at the node, or no longer.
     UnknownJob = 2,
     /// The node serves the job in another epoch.
     WrongEpoch = 3,
@@ -61,13 +62,13 @@ pub enum Status {
     UnknownNode = 4,
     /// The logical node has no such child, or not such a channel.
     UnknownChild = 5,
-    /// The child is connected, or was and went away in this epoch.
+    /// The child is connected, or was connected in this epoch and went away.
     DuplicateChild = 6,
     /// The child connects from an address that was not provisioned.
     WrongAddress = 7,
     /// The proof was not made with the job's key.
     BadKey = 8,
-    /// Too many handshakes at once.
+    /// The node has too many handshakes at once.
     Busy = 9,
 }
 
@@ -122,7 +123,7 @@ pub struct Hello {
     pub child: ChildIndex,
     /// Which of several connections between the two, 0 based.
     pub channel: u16,
-    /// Where the child takes datagrams; the address is that of the connection.
+    /// The port at which the child takes datagrams; the address is that of the connection.
     pub udp_port: u16,
     /// The child's nonce.
     pub nonce: Nonce,
@@ -178,7 +179,7 @@ pub struct Challenge {
     pub status: Status,
     /// The node's epoch of the job, 0 if it does not know the job.
     pub epoch: Epoch,
-    /// Where the logical node takes datagrams; the address is that of the connection.
+    /// The port at which the logical node takes datagrams; the address is that of the connection.
     pub udp_port: u16,
     /// The node's nonce.
     pub nonce: Nonce,
@@ -214,7 +215,7 @@ impl Challenge {
 /// The child's proof that it holds the job's key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Proof {
-    /// Over Hello and Challenge.
+    /// The MAC over Hello and Challenge.
     pub mac: Mac,
 }
 
@@ -242,7 +243,7 @@ impl Proof {
 pub struct Welcome {
     /// Whether the connection is open now.
     pub status: Status,
-    /// Over Hello and Challenge, zeros in a refusal.
+    /// The MAC over Hello and Challenge, or zeros in a refusal.
     pub mac: Mac,
 }
 
@@ -275,7 +276,7 @@ fn prefix(bytes: &mut [u8], kind: u8, word: u16) -> Writer<'_> {
     w
 }
 
-/// Checks the first eight bytes; the reader stands behind them.
+/// Checks the first eight bytes; the reader continues after them.
 fn open(bytes: &[u8], kind: u8) -> Result<(Reader<'_>, u16), ParseError> {
     let mut r = Reader::new(bytes);
     if r.u32()? != HELLO_MAGIC {

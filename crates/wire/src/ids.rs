@@ -1,4 +1,4 @@
-//! Every identifier of the system in one place, each its own type so that none passes for another.
+//! Every identifier of the system. Each has a type of its own, so that none is taken for another.
 
 use core::fmt;
 
@@ -34,9 +34,10 @@ id!(/// How many times a group index was used before; a frame of an older genera
     Generation(u32), ".");
 
 impl ChildIndex {
-    /// In a frame that serves all children of a node at once.
+    /// The child index in a frame that serves all children of a node at once.
     pub const ALL: ChildIndex = ChildIndex(u16::MAX);
 }
 
-/// Most children of one logical node: one bit each in a 64-bit map. More is a cascade of nodes.
+/// The largest number of children of one logical node: one bit each in a 64-bit map. More children
+/// need a cascade of nodes.
 pub const CHILDREN_MAX: usize = 64;

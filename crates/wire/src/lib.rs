@@ -6,8 +6,8 @@
 //! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection), `control`
 //! (messages between manager, nodes and clients over TLS).
 //!
-//! Invariants: parsing is total, bounds come before allocation, nothing here reads a socket or
-//! clock.
+//! Invariants: parsing is total, bounds come before allocation, and nothing here reads a socket or
+//! a clock.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What an operation is: collective, operator, and the signature all ranks must share.
+//! What an operation is: a collective, an operator, and the signature that all ranks must share.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ code! {
         Allreduce = 1, "allreduce";
         /// Every member gives a vector, the root gets the sum.
         Reduce = 2, "reduce";
-        /// The root gives a vector, everybody else gets it.
+        /// The root gives a vector, every other member gets it.
         Bcast = 3, "bcast";
         /// Every member gives N blocks, member i gets the sum of block i.
         ReduceScatter = 4, "reduce_scatter";
@@ -45,9 +45,9 @@ code! {
         LogicalXor = 8, "lxor";
         /// Bitwise exclusive or.
         BitXor = 9, "bxor";
-        /// Of pairs: the largest value, with the smallest of its indices.
+        /// The largest value of pairs, with the smallest of its indices.
         MaxLoc = 10, "maxloc";
-        /// Of pairs: the smallest value, with the smallest of its indices.
+        /// The smallest value of pairs, with the smallest of its indices.
         MinLoc = 11, "minloc";
     }
 }
@@ -62,11 +62,12 @@ pub struct Signature {
     pub collective: Collective,
     /// Element type (uint8 where the collective does not compute).
     pub dtype: DataType,
-    /// Operator (bitwise or where the collective does not compute: data merges into zeros).
+    /// Operator; where the collective does not compute it is bitwise or, because data merges into
+    /// zeros.
     pub op: ReduceOp,
     /// Group rank of the root, 0 for rootless collectives.
     pub root: u32,
-    /// Elements: of the whole vector, or of one block for reduce-scatter and allgather.
+    /// How many elements the whole vector has, or one block of a reduce-scatter or an allgather.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Lists of ranks as strided runs (rule R22: a group is ranges, not a list of members).
+//! Lists of ranks as strided runs (rule R22: a group consists of ranges, not of listed members).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -38,15 +38,16 @@ impl Run {
     }
 }
 
-/// An ordered list of different ranks; position in the list is the rank inside the group.
+/// An ordered list of different ranks; the index of one is its rank inside the group.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct RankList {
     runs: Vec<Run>,
 }
 
-/// Most runs that one frame may carry; a permutation that needs more is refused with a reason.
+/// The largest number of runs that one frame may carry; a permutation that needs more is refused
+/// with a reason.
 pub const RUNS_MAX: usize = 65_535;
-/// Most ranks of a job.
+/// The largest number of ranks of a job.
 pub const WORLD_MAX: u32 = 1 << 20;
 
 impl RankList {
@@ -58,7 +59,7 @@ impl RankList {
         RankList { runs: if size == 0 { Vec::new() } else { alloc::vec![Run { first: 0, count: size, stride: 1 }] } }
     }
 
-    /// The same list as runs, longest run first come first served.
+    /// The same list as runs; each run is made as long as possible, from the first rank on.
     pub fn from_ranks(ranks: impl IntoIterator<Item = u32>) -> Self {
         let mut runs: Vec<Run> = Vec::new();
         for rank in ranks {
@@ -106,7 +107,7 @@ impl RankList {
         None
     }
 
-    /// Where `rank` stands in the list.
+    /// The index of `rank` in the list.
     pub fn position(&self, rank: Rank) -> Option<u32> {
         let mut before = 0;
         for run in &self.runs {
@@ -128,7 +129,7 @@ impl RankList {
         self.runs.iter().flat_map(|run| (0..run.count).map(move |i| run.nth(i)))
     }
 
-    /// Whether every rank is below `world` and none stands twice.
+    /// Whether every rank is below `world` and none is in the list twice.
     pub fn is_valid(&self, world: u32) -> bool {
         let total: u64 = self.runs.iter().map(|r| u64::from(r.count)).sum();
         if total == 0 || total > u64::from(world) {

@@ -1,4 +1,4 @@
-//! The short header of a stream: the frame before this one, moved on by one piece.
+//! The short header of a stream: it says that the frame continues the one before it by one piece.
 //!
 //! ```text
 //!  byte  0        2           4               8                               16
@@ -9,9 +9,9 @@
 //! Most data frames of a connection differ from the data frame before them in three numbers that
 //! both ends know already: `seq` is one more, `offset` lies one extent further, and `mark` has
 //! grown a little. Or they begin the next operation of the same kind: `op_seq` is one more as well,
-//! and `offset` is zero. Such a frame may travel with 16 bytes instead of 104, which is what lets a
-//! vector be cut finely without paying for it. The receiver rebuilds the whole header and checks
-//! the tag over that, so a short header proves as much as a long one.
+//! and `offset` is zero. Such a frame may travel with a header of 16 bytes instead of 104, so that
+//! it costs little to cut a vector into small pieces. The receiver rebuilds the whole header and
+//! checks the tag over that, so a short header proves as much as a long one.
 
 use crate::auth::FrameKey;
 use crate::bytes::{Reader, Writer};
@@ -26,16 +26,16 @@ pub const MAGIC_SHORT: u16 = 0x7273;
 /// What a short header says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortHeader {
-    /// Whether the frame begins the operation after that of the data frame before; else it
-    /// continues it.
+    /// Whether the frame begins the operation after that of the previous data frame; else it
+    /// continues that one.
     pub next_operation: bool,
-    /// By how much the mark has grown since the data frame before.
+    /// By how much the mark has grown since the previous data frame.
     pub mark_step: u32,
 }
 
 impl ShortHeader {
-    /// The short form of `next` behind `previous`, the data frame before it on the connection;
-    /// `None` where the two differ in more than a short header tells.
+    /// The short form of `next` behind `previous`, which is the data frame before it on the
+    /// connection; `None` where the two differ in more than a short header can tell.
     pub fn between(previous: &Header, next: &Header) -> Option<ShortHeader> {
         let mark_step = u32::try_from(next.mark.checked_sub(previous.mark)?).ok()?;
         let short = ShortHeader { next_operation: next.op_seq != previous.op_seq, mark_step };
@@ -67,7 +67,7 @@ impl ShortHeader {
         Ok(header)
     }
 
-    /// Writes it for `header`, the whole of what it stands for, sealed with `key`.
+    /// Writes it for `header`, which is the whole header that it stands for, sealed with `key`.
     pub fn seal(self, header: &Header, key: &FrameKey, bytes: &mut [u8; SHORT_LEN]) {
         let mut w = Writer::new(bytes);
         w.u16(MAGIC_SHORT);
@@ -76,7 +76,7 @@ impl ShortHeader {
         w.u64(key.tag_of(header));
     }
 
-    /// Whether bytes of a stream at a frame's beginning are a short header; two bytes tell.
+    /// Whether the bytes at a frame's beginning are a short header; two bytes are enough to tell.
     pub fn begins(bytes: &[u8]) -> bool {
         bytes.starts_with(&MAGIC_SHORT.to_le_bytes())
     }

@@ -1,7 +1,7 @@
-//! One job in detail, for who asks what it does and what it waits for.
+//! One job in detail, for a user who asks what it does and what it waits for.
 //!
 //! Every aggregation node tells about its logical nodes of the job; together they are the tree.
-//! Ranks that are named are those of the job, unless it says otherwise.
+//! Ranks are ranks of the job, except where it says otherwise.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use super::reply::JobStatus;
 use crate::ids::{ChildIndex, NodeId, Rank};
 use crate::ranks::RankList;
 
-/// A job, and where it is.
+/// A job, and its logical nodes.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Explanation {
     /// What the manager knows of it.
@@ -49,10 +49,11 @@ pub struct NodePart {
     pub buffers_held: u64,
     /// Bytes of vector that went into folds.
     pub payload_bytes_folded: u64,
-    /// Who streams and who waits to; only at the root of the tree, where that is decided.
+    /// Which groups stream and which wait to. It is there only at the root of the tree, where that
+    /// is decided.
     pub contexts: Option<ContextsPart>,
-    /// Groups that fold here, or those of the tag that was asked for: first those that wait for
-    /// something, then others, at most [`GROUPS_MAX`].
+    /// The groups that fold here, or those of the tag that was asked for: first those that wait for
+    /// something, then others, [`GROUPS_MAX`] at most.
     pub groups: Vec<GroupPart>,
 }
 
@@ -69,7 +70,7 @@ pub struct ChildPart {
     pub bytes_in: u64,
     /// Bytes written to it.
     pub bytes_out: u64,
-    /// Bytes that wait for it.
+    /// Bytes that wait to be written to it.
     pub queued_bytes: u64,
 }
 
@@ -80,7 +81,7 @@ pub struct ContextsPart {
     pub capacity: u32,
     /// Groups that have one, by their indices at this node.
     pub held: Vec<u32>,
-    /// Groups that wait for one, first come first.
+    /// Groups that wait for one, in the order in which they came.
     pub line: Vec<u32>,
     /// How long each of `held` has had it, milliseconds.
     #[serde(default)]
@@ -99,32 +100,33 @@ pub struct ContextsPart {
 /// One group at one logical node.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GroupPart {
-    /// Its index at this node; other nodes know it by other indices.
+    /// Its index at this node; it has other indices at other nodes.
     pub index: u32,
-    /// The tag that it was made with: together with the members its name for the program.
+    /// The tag with which it was made: the tag and the members together are its name for the
+    /// program.
     pub tag: u64,
     /// Its members, in their order.
     pub members: RankList,
     /// Its right to stream.
     pub lease: LeaseState,
-    /// Whether the node only passes on what the group says: its vectors fold further down. Told
-    /// where one group was asked for.
+    /// Whether the node only passes on what the group sends, because its vectors fold further down.
+    /// This is told only where one group was asked for.
     #[serde(default)]
     pub relayed: bool,
-    /// What was folded of datagrams.
+    /// Folds of datagrams.
     #[serde(default)]
     pub datagrams: FoldsPart,
-    /// What was folded of streams.
+    /// Folds of stream segments.
     #[serde(default)]
     pub streams: FoldsPart,
-    /// Children that others wait for.
+    /// Children for which others wait.
     pub late: Vec<LatePart>,
 }
 
 /// Folds of one group at one node, of one path, since the group was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct FoldsPart {
-    /// How many: fragments or segments.
+    /// How many fragments or segments were folded.
     pub count: u64,
     /// Bytes of their results.
     pub bytes: u64,
@@ -136,15 +138,15 @@ pub struct FoldsPart {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseState {
-    /// It has none and wants none.
+    /// It has no such right and wants none.
     None,
-    /// Some of its members want to stream; the others have not come to that operation.
+    /// Some of its members want to stream; the others have not come to that operation yet.
     Gathering,
     /// All below this node want to stream, and wait for a context.
     Waiting,
     /// It streams.
     Streams,
-    /// It finishes what has begun, then gives its context back.
+    /// It finishes what has begun, and then gives its context back.
     Ending,
 }
 
@@ -161,7 +163,7 @@ impl LeaseState {
     }
 }
 
-/// A child that has not contributed to what others have.
+/// A child that has not contributed to an operation to which other children have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct LatePart {
     /// The child.
@@ -176,5 +178,6 @@ pub struct LatePart {
     pub streamed: bool,
 }
 
-/// A program may have thousands of groups, and nobody reads a report of them all.
+/// How many groups a report has at most: a program may have thousands, and nobody reads a report of
+/// them all.
 pub const GROUPS_MAX: usize = 64;

@@ -12,7 +12,7 @@
 use alloc::string::String;
 use core::fmt;
 
-/// Who speaks; a certificate is valid for exactly one role.
+/// What the sender is; a certificate is valid for exactly one role.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -20,7 +20,7 @@ pub enum Role {
     Manager,
     /// An aggregation node.
     Node,
-    /// An application or a tool: asks for jobs and for the status.
+    /// An application or a tool: it asks for jobs and for the status.
     User,
 }
 

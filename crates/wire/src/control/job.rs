@@ -1,4 +1,5 @@
-//! What the manager hands out when it admits a job: a ticket for the ranks, a grant for each node.
+//! What the manager hands out when it admits a job: a ticket for the ranks and a grant for each
+//! node.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,23 +39,24 @@ pub struct Limits {
     pub flight: u32,
     /// Operations whose vector has more bytes than this are streamed.
     pub stream_threshold: u64,
-    /// Streaming operations of one lease on a stream context; 0: until others want it.
+    /// How many streaming operations one lease on a stream context allows; 0: any number, until
+    /// other groups want the context.
     pub lease_operations: u32,
-    /// A silent side sends a heartbeat this often, milliseconds.
+    /// How often a silent side sends a heartbeat, milliseconds.
     pub heartbeat_ms: u32,
-    /// A side that says nothing for this long is dead, milliseconds.
+    /// How long a side may say nothing before it counts as dead, milliseconds.
     pub dead_after_ms: u32,
 }
 
-/// Where a rank hangs in the tree.
+/// Where a rank is attached to a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Placement {
-    /// The leaf's node.
+    /// The node to which it is attached.
     pub node: NodeId,
-    /// Its position there.
+    /// Which child of that node it is.
     pub child: ChildIndex,
-    /// Where it connects from: a host with several rails has an address on each. `None`: the host
-    /// chooses.
+    /// The address from which it connects, because a host with several rails has an address on
+    /// each. `None`: the host chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
 }
@@ -64,7 +66,7 @@ pub struct Placement {
 pub struct LaneTicket {
     /// Its share of a vector that is cut, relative to the other lanes'; not 0.
     pub weight: u32,
-    /// Where each rank hangs, by rank.
+    /// Where each rank is attached, by rank.
     pub leaves: Vec<Placement>,
 }
 
@@ -75,11 +77,11 @@ pub struct TicketNode {
     pub node: NodeId,
     /// Name of the aggregation node (process) that hosts it.
     pub name: String,
-    /// Where its children open their stream.
+    /// The address to which its children open their streams.
     pub stream: SocketAddr,
 }
 
-/// All that the ranks of a job need; rank 0 gets it from the manager and passes it on.
+/// All that the ranks of a job need. Rank 0 gets it from the manager and passes it on.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct JobTicket {
     /// The job.
@@ -98,10 +100,10 @@ pub struct JobTicket {
     pub stripe_threshold: u64,
 }
 
-/// Most lanes of a job.
+/// The largest number of lanes of a job.
 pub const LANES_MAX: usize = 8;
 
-/// What hangs below a node.
+/// What is attached below a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum ChildKind {
     /// A rank of the job.
@@ -117,7 +119,8 @@ pub struct GrantChild {
     pub kind: ChildKind,
     /// All ranks at or below it.
     pub ranks: RankList,
-    /// Where it may connect from; `None` when the fabric does not tell (several addresses).
+    /// The address from which it may connect; `None` when the fabric does not know it (a host has
+    /// several).
     pub address: Option<IpAddr>,
 }
 
@@ -128,7 +131,7 @@ pub struct GrantParent {
     pub node: NodeId,
     /// Which child of it this node is.
     pub child: ChildIndex,
-    /// Where the parent takes streams.
+    /// The address at which the parent takes streams.
     pub stream: SocketAddr,
 }
 
@@ -147,7 +150,7 @@ pub struct NodeGrant {
     pub world_size: u32,
     /// The logical node.
     pub node: NodeId,
-    /// At which of its process's addresses children reach it, and from which it calls its parent;
+    /// The address of its process at which children reach it and from which it calls its parent;
     /// `None`: the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,

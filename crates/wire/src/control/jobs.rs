@@ -1,6 +1,6 @@
-//! The jobs that are there and those that were, a line each: what `trib jobs` shows.
+//! The jobs that run and those that ended, a line each: what `trib jobs` shows.
 //!
-//! A manager remembers a bounded number of the jobs that ended and of the requests that it refused,
+//! A manager remembers a bounded number of the jobs that ended and of the requests that it refused:
 //! the newest of each, as long as it runs.
 
 use alloc::string::String;
@@ -16,13 +16,13 @@ pub struct JobsReport {
     pub fabric: String,
     /// The manager's clock, milliseconds since 1970-01-01 UTC.
     pub time_ms: u64,
-    /// When the manager started, by the same clock: it knows of nothing that ended before.
+    /// When the manager started, by the same clock. It knows of nothing that ended before.
     pub started_ms: u64,
     /// Jobs that are admitted, oldest first.
     pub live: Vec<LiveJob>,
-    /// Jobs that ended and requests that were refused, those whose end is longest ago first.
+    /// Jobs that ended and requests that were refused, those that ended first coming first.
     pub past: Vec<PastJob>,
-    /// How many more there were, which the manager has forgotten for newer ones.
+    /// How many more there were that the manager has forgotten in favour of newer ones.
     pub forgotten: u64,
 }
 
@@ -31,8 +31,8 @@ pub struct JobsReport {
 pub struct Names {
     /// How many there are, each counted once.
     pub count: u32,
-    /// They themselves, as Slurm writes lists of hosts: `tux[0-3],login`. A long list is cut and
-    /// ends in `...`.
+    /// The names, as Slurm writes lists of hosts: `tux[0-3],login`. A long list is cut and ends in
+    /// `...`.
     pub list: String,
 }
 
@@ -49,13 +49,14 @@ pub struct LiveJob {
     pub ranks: u32,
     /// The hosts that they run on.
     pub hosts: Names,
-    /// The aggregation node at the root of its tree; empty for a job of a manager that did not say.
+    /// The aggregation node at the root of its tree; empty if the job comes from a manager that did
+    /// not say so.
     pub root: String,
     /// All aggregation nodes of its tree.
     pub nodes: Names,
-    /// Admitted at, milliseconds since 1970-01-01 UTC.
+    /// When it was admitted, milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
-    /// An earlier manager admitted it.
+    /// Whether an earlier manager admitted it.
     pub adopted: bool,
     /// What its nodes say about it; `None` if none of them answered.
     pub activity: Option<Activity>,
@@ -71,7 +72,7 @@ pub struct Activity {
     pub groups: u64,
     /// Ranks that are connected.
     pub ranks: u32,
-    /// How long no node of it has folded anything, milliseconds, to half a second.
+    /// For how long no node of it has folded anything, milliseconds, accurate to half a second.
     pub idle_ms: u64,
 }
 
@@ -80,12 +81,13 @@ pub struct Activity {
 pub struct JobActivity {
     /// The job.
     pub job: JobId,
-    /// The sum over its logical nodes there, the least for the idle time, the most for the groups.
+    /// The sum over its logical nodes there; for the idle time the smallest value, for the groups
+    /// the largest.
     pub activity: Activity,
 }
 
 impl Activity {
-    /// What two nodes say together.
+    /// What two nodes say, put together.
     pub fn and(self, other: Activity) -> Activity {
         Activity {
             groups: self.groups.max(other.groups),
@@ -95,7 +97,7 @@ impl Activity {
     }
 }
 
-/// Why a job's collectives go another way than its tree.
+/// Why a job's collectives do not use its tree.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fallback {
     /// In the program's words.
@@ -104,10 +106,10 @@ pub struct Fallback {
     pub since_ms: u64,
 }
 
-/// A job that was, or that never came to be.
+/// A job that ended, or that was never admitted.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PastJob {
-    /// Its number. Requests that are refused have one too.
+    /// Its number. Requests that were refused have one too.
     pub id: JobId,
     /// The program's name.
     pub name: String,
@@ -119,9 +121,9 @@ pub struct PastJob {
     pub hosts: Names,
     /// The aggregation node at the root of its tree; empty if it was refused.
     pub root: String,
-    /// Admitted, or first refused, at: milliseconds since 1970-01-01 UTC.
+    /// When it was admitted or first refused, milliseconds since 1970-01-01 UTC.
     pub began_ms: u64,
-    /// Ended, or last refused, at.
+    /// When it ended or was last refused.
     pub ended_ms: u64,
     /// How often the same request was refused for the same reason; 1 for a job that ended.
     pub times: u32,
@@ -132,7 +134,7 @@ pub struct PastJob {
 }
 
 impl PastJob {
-    /// Whether it is a request that was refused, else a job that ended.
+    /// Whether it is a request that was refused; else it is a job that ended.
     pub fn is_refused(&self) -> bool {
         matches!(self.outcome, JobEnd::Refused(_))
     }
@@ -147,7 +149,7 @@ pub enum JobEnd {
     /// The connection that held it closed without a word: its rank 0 was killed, or lost its host
     /// or its network.
     Lost,
-    /// An earlier manager admitted it, and its nodes have it no more.
+    /// An earlier manager admitted it, and its nodes no longer have it.
     Left,
     /// It was admitted, and its program could not use it.
     GivenUp {

@@ -1,24 +1,24 @@
-//! How many buffers a quota stands for: the manager counts with it what a node then reserves.
+//! How many buffers a quota amounts to. The manager computes here what a node then reserves.
 
 use super::job::Limits;
 
 /// Buffers that one logical node of a job reserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
-    /// Of `payload` bytes each.
+    /// Buffers of `payload` bytes each.
     pub datagrams: u64,
-    /// Of `segment` bytes each.
+    /// Buffers of `segment` bytes each.
     pub segments: u64,
 }
 
 impl Reservation {
-    /// What a logical node with so many children reserves. Numbers beyond 64 bits stand at the
-    /// largest.
+    /// What a logical node with so many children reserves. Numbers beyond 64 bits are taken as the
+    /// largest number.
     ///
-    /// Datagrams: a slot in use holds one per child while it fills, one for the result of its other
-    /// bank, and one on its way out. Segments: as much as children may be ahead, the accumulators
-    /// and their results, and one being read from each link. [`SPARE`] of both cover what is
-    /// written and not yet let go of.
+    /// For datagrams: a slot in use holds one buffer per child while it fills, one for the result
+    /// of its other bank, and one on its way out. For segments: as many as children may be ahead,
+    /// the accumulators and their results, and one that is being read from each link. [`SPARE`] of
+    /// both kinds cover what is written and not yet released.
     pub fn of(limits: &Limits, children: u64) -> Reservation {
         let datagrams = u64::from(limits.osts).saturating_mul(children.saturating_add(2));
         let staged = children.saturating_mul(u64::from(limits.staging));
@@ -34,8 +34,8 @@ impl Reservation {
     }
 }
 
-/// Buffers of either kind beyond what the quota counts: eight, and those that a reader holds for
-/// frames it foresees.
+/// Buffers of either kind beyond those that the quota counts: eight, and those that a reader holds
+/// for frames that it foresees.
 pub const SPARE: u64 = 15;
 
 #[cfg(test)]

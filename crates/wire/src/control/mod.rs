@@ -1,13 +1,15 @@
 //! Control messages between manager, nodes, clients and tools: length-prefixed JSON over mutual
 //! TLS.
 //!
-//! `hello` opens every channel; `request` and `reply` are the conversation of applications and
-//! tools, `node` that of aggregation nodes; `job` is what a granted job is made of, `memory` what
-//! its quota reserves, `explanation` what a job is doing, `jobs` a line about each that is or was,
-//! `tenant` whom it counts for and who waits.
+//! `hello` opens every channel. `request` and `reply` are the conversation of applications and
+//! tools with the manager, and `node` is that of aggregation nodes. `job` is what a granted job is
+//! made of, `memory` what its quota reserves, `explanation` what a job is doing, `jobs` a line
+//! about each job that runs or ended, and `tenant` for which tenant a job counts and which jobs
+//! wait.
 //!
-//! Both ends speak the same protocol version. Within one, what a message gains has a default, so
-//! that the releases before and after understand each other as far as they know the same.
+//! Both ends speak the same protocol version. Within one version, a field that a message gains has
+//! a default, so that the releases before and after it understand each other in everything that
+//! both know.
 
 pub mod explanation;
 pub mod hello;

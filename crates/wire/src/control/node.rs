@@ -33,21 +33,21 @@ use super::jobs::JobActivity;
 use super::reply::Refusal;
 use crate::ids::{JobId, NodeId};
 
-/// Most addresses at which one node takes streams.
+/// The largest number of addresses at which one node takes streams.
 pub const PORTS_MAX: usize = 16;
 
 /// From a node to the manager.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum NodeMessage {
-    /// The first message: who the node is.
+    /// The first message: which node this is.
     Register {
         /// Its name in the topology.
         name: String,
-        /// Where it takes streams. An unspecified IP address (0.0.0.0, ::) stands for the one the
-        /// node reaches the manager from.
+        /// The address at which it takes streams. An unspecified IP address (0.0.0.0, ::) stands
+        /// for the one from which the node reaches the manager.
         stream: SocketAddr,
-        /// Where else: on a host of several ports one socket at each. None of these addresses is
-        /// unspecified.
+        /// The other addresses at which it takes streams: a host with several ports has one socket
+        /// at each. None of these addresses is unspecified.
         #[serde(default)]
         further: Vec<SocketAddr>,
         /// Receive buffer of its datagram sockets as granted by the kernel (`SO_RCVBUF` read back),
@@ -93,7 +93,7 @@ pub enum NodeMessage {
     /// The answer to `Ping`.
     Alive,
     /// Follows `Registered`: the jobs that have logical nodes here. The manager may be another one
-    /// than admitted them.
+    /// than the one that admitted them.
     Hosts {
         /// The jobs, each once.
         jobs: Vec<JobId>,
@@ -113,25 +113,26 @@ pub enum ManagerMessage {
     Registered,
     /// The node is not let in; the connection closes.
     Refused(Refusal),
-    /// Host one logical node of one job.
+    /// The node is to host one logical node of one job.
     Install(NodeGrant),
     /// The job is over: every logical node of it drains.
     End {
         /// The job.
         job: JobId,
     },
-    /// Send `Alive`. Asked at any time, so that a node that is stopped is known before a job needs
+    /// Asks for `Alive`, at any time, so that a node that is stopped is known before a job needs
     /// it.
     Ping,
-    /// Send `Counters`.
+    /// Asks for `Counters`.
     QueryCounters,
-    /// Send `Activity`.
+    /// Asks for `Activity`.
     QueryActivity,
-    /// Send `Explained`.
+    /// Asks for `Explained`.
     Explain {
         /// The job.
         job: JobId,
-        /// The tag of the groups that this is about; without one those that fold at the node.
+        /// The tag of the groups that this is about; without a tag, it is about those that fold at
+        /// the node.
         #[serde(default)]
         group: Option<u64>,
     },

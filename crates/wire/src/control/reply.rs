@@ -12,7 +12,7 @@ use super::jobs::{Fallback, JobsReport, Names, PastJob};
 use super::tenant::{JobCharge, QueuedJob, TenantStatus};
 use crate::ids::{JobId, NodeId};
 
-/// What a refused request wanted too much of, or what is missing for it.
+/// What a refused request wanted too much of, or what it lacks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
@@ -62,7 +62,7 @@ pub enum Resource {
     State,
     /// The ranks of a program did not come together.
     Rendezvous,
-    /// The job named does not exist or belongs to another connection.
+    /// The job that was named does not exist, or belongs to another connection.
     Job,
     /// The certificate does not allow what was asked.
     Role,
@@ -73,17 +73,16 @@ pub enum Resource {
 /// Why something was not granted.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Refusal {
-    /// Of what there is not enough.
+    /// The resource of which there is not enough.
     pub resource: Resource,
     /// How much was asked for, in the resource's unit.
     pub asked: u64,
     /// How much could be had.
     pub available: u64,
-    /// Who holds the rest, or which node, host or rank it is about.
+    /// The holder of the rest, or the node, host or rank that this is about.
     pub holder: Option<String>,
-    /// Since when that is so, milliseconds since 1970-01-01 UTC by the clock of who refuses: since
-    /// when the holder has it, or lacks it. `None` where the request itself is wrong, and always
-    /// was.
+    /// Since when the holder has it, or lacks it: milliseconds since 1970-01-01 UTC by the clock of
+    /// the process that refuses. `None` where the request itself is wrong, and always was.
     #[serde(default)]
     pub since_ms: Option<u64>,
     /// The whole story in one sentence, with the remedy.
@@ -101,9 +100,9 @@ impl fmt::Display for Refusal {
 pub struct NodeStatus {
     /// Its name in the topology.
     pub name: String,
-    /// Where it takes streams; `None` if it never registered.
+    /// The address at which it takes streams; `None` if it never registered.
     pub address: Option<SocketAddr>,
-    /// Where else it takes streams.
+    /// The other addresses at which it takes streams.
     #[serde(default)]
     pub further: Vec<SocketAddr>,
     /// Its software version; empty if it never registered.
@@ -133,9 +132,9 @@ pub struct JobStatus {
     pub user: String,
     /// Ranks.
     pub ranks: u32,
-    /// Names of the aggregation nodes it uses, in topology order.
+    /// Names of the aggregation nodes that it uses, in topology order.
     pub nodes: Vec<String>,
-    /// Admitted at, seconds since 1970-01-01 UTC.
+    /// When it was admitted, seconds since 1970-01-01 UTC.
     pub since: u64,
     /// Its quota.
     #[serde(default)]
@@ -146,18 +145,18 @@ pub struct JobStatus {
     /// The aggregation node at the root of its tree.
     #[serde(default)]
     pub root: String,
-    /// Nodes that its best tree has and that were away or did not answer when it was admitted, so
-    /// that it got this one.
+    /// Nodes of its best tree that were not connected or did not answer when it was admitted, so
+    /// that it got the tree that it has.
     #[serde(default)]
     pub around: Vec<String>,
     /// Why its program does not use the tree, if it has said so.
     #[serde(default)]
     pub fallback: Option<Fallback>,
-    /// An earlier manager admitted it. Nobody holds it by a connection: it lasts as long as its
-    /// ranks are at its nodes.
+    /// Whether an earlier manager admitted it. Then no connection holds it: it lasts as long as its
+    /// ranks are connected to its nodes.
     #[serde(default)]
     pub adopted: bool,
-    /// Whom it counts for, and what it takes where.
+    /// The tenant for which it counts, and what it takes where.
     #[serde(default)]
     pub charge: Option<JobCharge>,
     /// Its lanes.
@@ -168,20 +167,20 @@ pub struct JobStatus {
 /// One lane of a job: a tree of logical nodes of its own.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct LaneStatus {
-    /// Which of the job's different trees it goes over, from 0.
+    /// Which of the job's different trees it uses, counted from 0.
     pub tree: u32,
     /// The aggregation node at the root of that tree.
     pub root: String,
-    /// The first of its logical nodes, which are numbered on from there.
+    /// The first of its logical nodes; the others have the numbers that follow.
     pub first: NodeId,
-    /// How many they are.
+    /// How many logical nodes it has.
     pub nodes: u32,
-    /// How much of a long vector it carries, beside the weights of the others.
+    /// Its share of a long vector, relative to the weights of the other lanes.
     pub weight: u32,
-    /// Where rank 0 connects from, if its host has several addresses.
+    /// The address from which rank 0 connects, if its host has several.
     #[serde(default)]
     pub from: Option<IpAddr>,
-    /// Which address of its node it connects to, if that has several.
+    /// The address of its node to which rank 0 connects, if the node has several.
     #[serde(default)]
     pub to: Option<IpAddr>,
 }
@@ -206,7 +205,7 @@ pub struct StatusReport {
     pub nodes: Vec<NodeStatus>,
     /// Every job, oldest first.
     pub jobs: Vec<JobStatus>,
-    /// Jobs that wait for their turn, the first to go first.
+    /// Jobs that wait for their turn, in the order in which they get it.
     #[serde(default)]
     pub queue: Vec<QueuedJob>,
     /// Tenants by name, if the manager has a tenants file.
@@ -230,11 +229,11 @@ pub enum Reply {
     Status(StatusReport),
     /// One job in detail.
     Explanation(Explanation),
-    /// The job asked about is no more, or never was.
+    /// The job in question has ended, or was never admitted.
     Past(PastJob),
     /// All jobs.
     Jobs(JobsReport),
-    /// What was told is kept.
+    /// What the program told is kept.
     Noted {
         /// The job.
         job: JobId,

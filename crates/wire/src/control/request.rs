@@ -8,13 +8,14 @@ use crate::ids::JobId;
 
 /// What a job would like to use; a field left out gets the fabric's default.
 ///
-/// Meaning and units are those of the same fields of [`super::job::Limits`].
+/// The fields have the meanings and units of the same fields of [`super::job::Limits`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct QuotaAsk {
     /// Groups alive at once at one node.
     pub groups: Option<u32>,
-    /// Slots of one group, W: 1..=64; refused where it does not fit the nodes' receive buffers.
+    /// Slots of one group, W: 1..=64; the request is refused where they do not fit the nodes'
+    /// receive buffers.
     pub window: Option<u32>,
     /// Slots of all groups together at one node.
     pub osts: Option<u32>,
@@ -30,21 +31,23 @@ pub struct QuotaAsk {
     pub flight: Option<u32>,
     /// Operations with more bytes than this are streamed.
     pub stream_threshold: Option<u64>,
-    /// Streaming operations of one lease on a stream context; 0: until others want it.
+    /// How many streaming operations one lease on a stream context allows; 0: any number, until
+    /// other groups want the context.
     pub lease_operations: Option<u32>,
-    /// A silent side sends a heartbeat this often, milliseconds.
+    /// How often a silent side sends a heartbeat, milliseconds.
     pub heartbeat_ms: Option<u32>,
-    /// A side that says nothing for this long is dead, milliseconds.
+    /// How long a side may say nothing before it counts as dead, milliseconds.
     pub dead_after_ms: Option<u32>,
     /// Lanes: trees over all ranks, or connections along the same tree.
     pub lanes: Option<u32>,
-    /// Different trees among the lanes, neither more nor fewer; as many as there are, if left out.
+    /// How many different trees the lanes must have, neither more nor fewer; without this, they
+    /// have as many as there are.
     pub trees: Option<u32>,
     /// Operations with at least this many bytes are cut over the lanes, the others take turns.
     pub stripe_threshold: Option<u64>,
 }
 
-/// One program asks for a job; its rank 0 speaks for all.
+/// The request of one program for a job; its rank 0 speaks for all.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct JobRequest {
     /// Host name of each rank, by rank.
@@ -56,7 +59,7 @@ pub struct JobRequest {
     /// Who runs it, as the program itself says; shown by the status, never used to decide.
     pub user: String,
     /// How long it may wait for quota that others have, milliseconds, at most 3,600,000. Without
-    /// it: it is refused at once.
+    /// this it is refused at once.
     #[serde(default)]
     pub wait_ms: Option<u32>,
 }
@@ -64,7 +67,8 @@ pub struct JobRequest {
 /// One rank of a program without an out-of-band exchange; the manager brings the ranks together.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Attachment {
-    /// The same unique text on all ranks of the program; hard to guess, since any user may name it.
+    /// A unique text, the same on all ranks of the program. It should be hard to guess, because any
+    /// user may name it.
     pub rendezvous: String,
     /// This rank, below `size`.
     pub rank: u32,
@@ -79,7 +83,7 @@ pub struct Attachment {
     /// Who runs it; rank 0's counts.
     pub user: String,
     /// How long to wait for the other ranks, milliseconds, at most 3,600,000; the most patient rank
-    /// counts. Without it: 60,000.
+    /// counts. Without this it is 60,000.
     #[serde(default)]
     pub patience_ms: Option<u32>,
     /// How long the job may wait for quota that others have, once all ranks are here; rank 0's
@@ -92,39 +96,41 @@ pub struct Attachment {
 /// rendezvous) closes.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Request {
-    /// Admit a job. Answer: `Granted` or `Refused`.
+    /// Admit a job. The answer is `Granted` or `Refused`.
     RequestJob(JobRequest),
-    /// Admit a job once all its ranks are here. Answer: `Granted` or `Refused`, the same to all
-    /// ranks.
+    /// Admit a job once all its ranks have asked. The answer is `Granted` or `Refused`, the same to
+    /// all ranks.
     Attach(Attachment),
-    /// End a job that this connection holds. Answer: `Ended` or `Refused`.
+    /// End a job that this connection holds. The answer is `Ended` or `Refused`.
     EndJob {
         /// The job.
         job: JobId,
-        /// Why the program could not use it; `None`: it is done.
+        /// Why the program could not use it; `None`: the program is done.
         #[serde(default)]
         why: Option<String>,
     },
-    /// A job that this connection holds goes on without its tree. Answer: `Noted` or `Refused`.
+    /// A job that this connection holds goes on without its tree. The answer is `Noted` or
+    /// `Refused`.
     Fallback {
         /// The job.
         job: JobId,
         /// Why, for people.
         why: String,
     },
-    /// Tell about nodes and jobs. Answer: `Status`.
+    /// Tell about nodes and jobs. The answer is `Status`.
     Status,
-    /// Tell what a job does and what it waits for. Answer: `Explanation`, `Past` if it has ended or
-    /// was refused, or `Refused`.
+    /// Tell what a job does and what it waits for. The answer is `Explanation`; or `Past` if the
+    /// job has ended or was refused; or `Refused`.
     Explain {
         /// The job.
         job: JobId,
-        /// The tag of its groups that this is about; without one all of it.
+        /// The tag of those of its groups that this is about; without a tag, it is about all of the
+        /// job.
         #[serde(default)]
         group: Option<u64>,
     },
-    /// The same of the job of this program: of the one that runs, or else the last that ended or
-    /// was refused.
+    /// Tell the same about the job of this program: the one that runs, or else the last that ended
+    /// or was refused.
     ExplainProgram {
         /// The program's name.
         name: String,
@@ -132,6 +138,7 @@ pub enum Request {
         #[serde(default)]
         group: Option<u64>,
     },
-    /// Tell about every job, also those that ended and those that were refused. Answer: `Jobs`.
+    /// Tell about every job, also about those that ended and those that were refused. The answer is
+    /// `Jobs`.
     Jobs,
 }

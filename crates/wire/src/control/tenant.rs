@@ -1,31 +1,32 @@
-//! Tenants: what a job counts as, what each tenant has, and who waits.
+//! Tenants: for which tenant a job counts, what each tenant has, and which jobs wait.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::reply::Refusal;
 
-/// What a job counts as while it lives. With its limits it says what the job takes where.
+/// What a job counts as while it lives. Together with its limits this says what the job takes
+/// where.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct JobCharge {
-    /// The tenant of the certificate it was asked for with; `None` where that names none.
+    /// The tenant of the certificate that asked for it; `None` where that names none.
     pub tenant: Option<String>,
     /// The aggregation node at the root of each of its lanes' trees.
     pub roots: Vec<String>,
-    /// Its lanes at each of its aggregation nodes, in their order.
+    /// How many of its lanes each of its aggregation nodes has, in the order of the nodes.
     pub lanes: Vec<u64>,
-    /// Bytes of its buffers, of all lanes together, at each of them.
+    /// Bytes of the buffers of all its lanes together, at each of its aggregation nodes.
     pub memory_bytes: Vec<u64>,
 }
 
-/// How much a tenant has of something at one place.
+/// How much a tenant has of one resource, at one node or in the fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct TenantAmount {
     /// What its jobs have.
     pub used: u64,
-    /// The most it could have with nobody else there; `None` where that is not bounded.
+    /// The most that it could have if there were no other tenant; `None` where that is not bounded.
     pub limit: Option<u64>,
-    /// What nobody else may take.
+    /// What no other tenant may take.
     pub reserved: u64,
 }
 
@@ -47,9 +48,10 @@ pub struct TenantAt {
 /// One tenant.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct TenantStatus {
-    /// Its name; `*`: all that the manager's tenants file does not name, together.
+    /// Its name; `*` stands for all tenants that the manager's tenants file does not name,
+    /// together.
     pub name: String,
-    /// Whose is higher goes first.
+    /// Its priority: jobs of a higher one go first.
     pub priority: i32,
     /// Hosts that are kept for it.
     pub hosts: u32,
@@ -70,11 +72,11 @@ pub struct QueuedJob {
     pub user: String,
     /// The tenant of its certificate.
     pub tenant: Option<String>,
-    /// Whose is higher goes first.
+    /// Its priority: jobs of a higher one go first.
     pub priority: i32,
     /// Ranks.
     pub ranks: u32,
-    /// Waits since, seconds since 1970-01-01 UTC.
+    /// Since when it waits, seconds since 1970-01-01 UTC.
     pub since: u64,
     /// What it lacks.
     pub reason: Refusal,

@@ -1,4 +1,4 @@
-//! Any header and any body that a sender may write.
+//! Generates any header and any body that a sender may write.
 
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -1,6 +1,6 @@
-//! One committed sample per message, as bytes and as text: a change of the layout or of what people
-//! read shows up in review. Where it is meant, `TRIB_BLESS=1 cargo test -p trib-wire` writes the
-//! samples anew.
+//! One committed sample per message, as bytes and as text: a change of the layout, or of what
+//! people read, shows up in review. If the change is meant, `TRIB_BLESS=1 cargo test -p trib-wire`
+//! writes the samples anew.
 
 use std::fmt::Write as _;
 use std::fs;

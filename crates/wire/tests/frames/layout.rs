@@ -1,5 +1,5 @@
-//! Every field stands where the picture in `header` (docs/protocol.md#2.2) says, and nothing stands
-//! anywhere else.
+//! Every field has the offset that the picture in `header` (docs/protocol.md#2.2) shows, and there
+//! is nothing at any other offset.
 
 use trib_wire::header::{HEADER_LEN, TAG_OFFSET};
 use trib_wire::{

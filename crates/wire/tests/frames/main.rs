@@ -1,7 +1,8 @@
-//! Frames as bytes: what goes in comes out, nothing else gets in, and the layout stays what it is.
+//! Frames as bytes: what goes in comes out, nothing else is accepted, and the layout does not
+//! change.
 //!
-//! Map: `generate` (any header, any body), `round_trip`, `total` (arbitrary bytes), `layout` (where
-//! the fields stand), `tag` (forgery), `golden` (one committed sample per message).
+//! Map: `generate` (any header, any body), `round_trip`, `total` (arbitrary bytes), `layout` (the
+//! offsets of the fields), `tag` (forgery), `golden` (one committed sample per message).
 
 mod generate;
 mod golden;

@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! What is written is read back unchanged.
 
 use proptest::prelude::*;
 use trib_wire::header::HEADER_LEN;

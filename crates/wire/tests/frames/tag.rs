@@ -1,4 +1,4 @@
-//! The keyed tag: no bit of a sealed header can change unseen, and another key seals otherwise.
+//! The keyed tag: no bit of a sealed header can change unseen, and another key gives another tag.
 
 use proptest::prelude::*;
 use trib_wire::auth::FrameKey;
@@ -58,7 +58,7 @@ proptest! {
     }
 }
 
-/// The function once more, from its paper, so that a change of library is seen.
+/// The function once more, written from its paper, so that a change of the library is seen.
 fn siphash_2_4(key: &[u8; 16], bytes: &[u8]) -> u64 {
     let word = |b: &[u8]| u64::from_le_bytes(b.try_into().unwrap());
     let (k0, k1) = (word(&key[..8]), word(&key[8..]));

@@ -8,7 +8,7 @@ use trib_wire::{Body, Header, Kind, ParseError, RankList};
 
 use crate::generate::{body, header};
 
-/// Asks a parsed list everything that a node asks before and after it has checked it.
+/// Asks a parsed list for everything that a node asks before and after it has checked the list.
 fn interrogate(list: &RankList) {
     let _ = (list.len(), list.nth(0), list.nth(u32::MAX), list.is_valid(1000), list.to_string());
     let _ = list.contains(trib_wire::Rank(7));
@@ -21,7 +21,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_no_header_or_a_header(mut bytes in prop::collection::vec(any::<u8>(), 0..2 * HEADER_LEN)) {
         let _ = Header::parse(&bytes);
-        // With the first fields right the rest is reached too.
+        // With the first fields right, the parser reaches the others too.
         if bytes.len() >= 4 {
             bytes[..4].copy_from_slice(&[0x54, 0x72, trib_wire::VERSION, 1]);
             if let Ok((header, _)) = Header::parse(&bytes) {
