@@ -85,7 +85,8 @@ typedef struct trib_request trib_request; /* one operation in flight */
 /* Out-of-band exchange over all ranks of the job, used by trib_init only. Callbacks return 0 or an error. */
 typedef struct trib_oob {
     void *ctx;
-    /* Every rank gives len bytes at sbuf; rank 0 receives size * len bytes at rbuf (NULL elsewhere). */
+    /* Every rank gives len bytes at sbuf; rank 0 receives size * len bytes at rbuf (NULL elsewhere, but where trib_params had a rank
+     * or size that cannot be). */
     int (*gather)(void *ctx, const void *sbuf, void *rbuf, size_t len);
     /* len bytes at buf from rank 0 to all. */
     int (*bcast)(void *ctx, void *buf, size_t len);
@@ -109,8 +110,10 @@ typedef struct trib_params {
     const char *quota;
 } trib_params;
 
-/* Joins the job: collective over all ranks. All ranks get the same verdict. On failure *ctx is left alone
- * and trib_last_error() has the whole story. */
+/* Joins the job: collective over all ranks. All ranks get the same verdict: one that was called with something wrong, even with a
+ * rank or size that cannot be, takes part in the exchange, and all fail with its number and reason. That takes callbacks that work;
+ * a rank without them (params or one of the callbacks NULL, a wrong struct_size) fails alone, and the others wait for it as long as
+ * the exchange lets them. On failure *ctx is left alone and trib_last_error() has the whole story. */
 int trib_init(const trib_params *params, trib_context **ctx);
 
 /* Tells the manager that the program goes on without the tree, or part of it, and why, so that `trib jobs` and
@@ -128,7 +131,8 @@ const char *trib_last_error(void);
 
 /* Makes a group of world_ranks[0 .. size - 1] (order gives the rank in the group); collective over its
  * members only, in band, with no message to the manager. Two creations with equal members that run at the
- * same time must differ in tag; otherwise tag may be 0. */
+ * same time must differ in tag; otherwise tag may be 0. A member whose arguments are wrong fails alone, because nobody can tell
+ * which group it meant; the others wait for it as for a late one (trib_group_create_nb and trib_wait have a time limit). */
 int trib_group_create(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, trib_group **group);
 
 /* The same without waiting: the request completes when the group is ready. The group may be used for posts at

@@ -58,11 +58,13 @@ pub struct TribCounters {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_init(params: *const TribParams, ctx: *mut *mut TribContext) -> c_int {
     guard(|| {
-        writable(ctx, "ctx")?;
         // SAFETY: the caller's contract.
-        let params = unsafe { read_params(params) }?;
+        let mut params = unsafe { read_params(params) }?;
+        if let Err(objection) = writable(ctx, "ctx") {
+            params.object(objection);
+        }
         let context = Context::join(params)?;
-        // SAFETY: checked above.
+        // SAFETY: the job is not joined where it is null.
         unsafe { put(ctx, Box::into_raw(Box::new(TribContext { context }))) };
         Ok(())
     })
@@ -158,7 +160,8 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
     ]
 }
 
-/// Reads the caller's parameters. A caller built against an older header has a shorter struct; what it lacks is zero.
+/// Reads the caller's parameters. A caller built against an older header has a shorter struct; what it lacks is zero. What is wrong
+/// with them becomes an objection, as far as the exchange can be found by which the other ranks hear of it.
 unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
     // SAFETY: the caller's contract; the size is the first field.
     let size = *unsafe { given(pointer.cast::<usize>(), "params") }?;
@@ -173,6 +176,32 @@ unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
         copy.assume_init()
     };
     let mut params = Params::new(raw.rank, raw.size);
+    // SAFETY: the caller's contract.
+    if let Err(objection) = unsafe { read_wishes(&mut params, &raw) } {
+        params.object(objection);
+    }
+    // SAFETY: the caller's contract: null or a `trib_oob`.
+    if let Some(oob) = unsafe { raw.oob.as_ref() } {
+        let missing = |name: &str| {
+            Error::Invalid(format!(
+                "params->oob->{name} is NULL: without it this rank cannot tell the others, who wait for it in their exchange"
+            ))
+        };
+        params.oob = Some(Box::new(Callbacks {
+            ctx: oob.ctx,
+            gather: oob.gather.ok_or_else(|| missing("gather"))?,
+            bcast: oob.bcast.ok_or_else(|| missing("bcast"))?,
+        }));
+    }
+    if let Some(call) = raw.progress {
+        let target = ProgressTarget { call, ctx: raw.progress_ctx };
+        params.progress = Some(Arc::new(move || target.run()));
+    }
+    Ok(params)
+}
+
+/// Reads what may be wrong.
+unsafe fn read_wishes(params: &mut Params, raw: &TribParams) -> Result<(), Error> {
     // SAFETY: the caller's contract: null or a terminated string.
     unsafe {
         params.manager = text(raw.manager, "params->manager")?;
@@ -181,25 +210,12 @@ unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
             params.ask_for(&quota, "params->quota")?;
         }
     }
-    // SAFETY: the caller's contract: null or a `trib_oob`.
-    if let Some(oob) = unsafe { raw.oob.as_ref() } {
-        let missing = |name: &str| Error::Invalid(format!("params->oob->{name} is NULL"));
-        params.oob = Some(Box::new(Callbacks {
-            ctx: oob.ctx,
-            gather: oob.gather.ok_or_else(|| missing("gather"))?,
-            bcast: oob.bcast.ok_or_else(|| missing("bcast"))?,
-        }));
-    }
     params.timeout = match u64::try_from(raw.timeout_ms) {
         Ok(0) => None,
         Ok(ms) => Some(Duration::from_millis(ms)),
         Err(_) => return Err(Error::Invalid("params->timeout_ms is negative".into())),
     };
-    if let Some(call) = raw.progress {
-        let target = ProgressTarget { call, ctx: raw.progress_ctx };
-        params.progress = Some(Arc::new(move || target.run()));
-    }
-    Ok(params)
+    Ok(())
 }
 
 unsafe fn text(pointer: *const c_char, name: &str) -> Result<Option<String>, Error> {

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 fn the_header_and_the_programs_compile_without_a_warning_as_c_and_as_cpp() {
     for (compiler, standard) in [("gcc", "-std=c99"), ("g++", "-std=c++11")] {
         let language = if compiler == "gcc" { "c" } else { "c++" };
-        for source in ["alone.c", "collectives.c", "unload.c"] {
+        for source in ["alone.c", "bad_rank.c", "collectives.c", "unload.c"] {
             let mut command = Command::new(compiler);
             command.args([standard, "-D_GNU_SOURCE", "-x", language, "-fsyntax-only"]).args(WARNINGS);
             run(command.arg("-I").arg(include_folder()).arg(program_source(source)));
@@ -43,6 +43,12 @@ fn the_shared_object_is_named_after_its_major_version() {
 #[test]
 fn without_a_fabric_everything_fails_with_words() {
     let program = build("alone.c", Linked::Yes);
+    run(&mut program_command(&program));
+}
+
+#[test]
+fn one_bad_rank_fails_all_with_its_number_and_reason() {
+    let program = build("bad_rank.c", Linked::Yes);
     run(&mut program_command(&program));
 }
 

@@ -159,18 +159,26 @@ static void bad_group(struct job *job)
     CHECK(comm == NULL);
 }
 
+/* A job that cannot be. Without callbacks nothing can be exchanged, so all lack them; otherwise one rank is enough. */
 static void bad_job(void)
 {
     struct sharp_coll_context *context = NULL;
     struct sharp_coll_init_spec spec = job_spec();
+    int guilty = (int)below(&together, (size_t)own_size) == own_rank || one_in(&alone, 3);
     spec.config.flags = SHARP_COLL_HIDE_ERRORS;
-    switch (below(&alone, 6)) {
-    case 0: spec.world_rank = -1 - (int)below(&alone, 1000); break;
-    case 1: spec.world_rank = own_size + (int)below(&alone, 1000); break;
-    case 2: spec.world_size = -(int)below(&alone, 1000); break;
-    case 3: spec.world_size = 0x7fffffff - (int)below(&alone, 1000); break;
-    case 4: spec.oob_colls.gather = NULL; break;
-    default: spec.oob_colls.bcast = NULL; break;
+    if (one_in(&together, 3)) {
+        if (one_in(&alone, 2))
+            spec.oob_colls.gather = NULL;
+        else
+            spec.oob_colls.bcast = NULL;
+    } else if (guilty) {
+        switch (below(&alone, 5)) {
+        case 0: spec.world_rank = -1 - (int)below(&alone, 1000); break;
+        case 1: spec.world_rank = own_size + (int)below(&alone, 1000); break;
+        case 2: spec.world_size = -(int)below(&alone, 1000); break;
+        case 3: spec.world_size = 0x7fffffff - (int)below(&alone, 1000); break;
+        default: CHECK(sharp_coll_init(&spec, NULL) < 0); return;
+        }
     }
     CHECK(sharp_coll_init(&spec, &context) < 0 && context == NULL);
 }

@@ -1,23 +1,26 @@
 //! Section "Groups".
 //!
 //! ```text
-//!   gather  world rank of every member        -> group rank 0
-//!   bcast   members and a tag, or an error     <- group rank 0
+//!   gather  world rank of every member, or what is wrong with its call   -> group rank 0
+//!   bcast   members and a tag, or an error                                <- group rank 0
 //!   every member: the group is made, in band
 //!   gather  outcomes, bcast verdict
 //! ```
+//!
+//! A member whose call makes no sense takes part nevertheless, as far as it knows the job, whose callbacks these are.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use trib_client::{Group, RankList};
+use trib_client::agreement::Agreement;
+use trib_client::{Error, Group, RankList};
 
 use crate::abi::CommInitSpec;
 use crate::boundary::{given, guard, writable};
 use crate::context::{CONTEXTS, Context};
-use crate::error::{ENOMEM, ERROR, Failure};
+use crate::error::{ENOMEM, Failure};
 use crate::exchange::Exchange;
 use crate::handle::{Kind, Table};
 use crate::log;
@@ -125,13 +128,12 @@ pub unsafe extern "C" fn sharp_coll_comm_init(
     comm: *mut *mut c_void,
 ) -> c_int {
     guard("sharp_coll_comm_init", || {
-        writable(comm, "comm")?;
         // SAFETY: the caller's contract.
         let spec = unsafe { given(spec, "spec") }?;
         let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
-        let made = make(&context, spec)?;
+        let made = make(&context, spec, writable(comm, "comm").err())?;
         let handle = COMMS.insert(Arc::new(made)).ok_or_else(|| Failure::new(ENOMEM, "too many groups"))?;
-        // SAFETY: checked above.
+        // SAFETY: the group is not made where it is null.
         unsafe { comm.write(handle) };
         Ok(())
     })
@@ -146,87 +148,64 @@ pub extern "C" fn sharp_coll_comm_destroy(comm: *mut c_void) -> c_int {
     })
 }
 
-fn make(context: &Arc<Context>, spec: &CommInitSpec) -> Result<Comm, Failure> {
+fn make(context: &Context, spec: &CommInitSpec, objection: Option<Error>) -> Result<Comm, Failure> {
     let world = context.job.size();
-    let size = u32::try_from(spec.size).ok().filter(|size| (1..=world).contains(size));
-    let size = size.ok_or_else(|| Failure::invalid(format!("a group of {} in a job of {world}", spec.size)))?;
-    // A member that does not know its rank takes part nevertheless, and tells the others so.
-    let rank = u32::try_from(spec.rank).ok().filter(|rank| *rank < size);
-    let mut exchange = Exchange::new(&context.oob_calls, spec.oob_ctx, size)?;
-    let (members, tag) = agree(context, &mut exchange, rank, size)?;
-    let made = match rank {
-        Some(_) => make_members(context, members, tag),
-        None => Err(Failure::invalid(format!("rank {} of a group of {size} makes no sense", spec.rank))),
+    let (rank, size) = (u32::try_from(spec.rank).unwrap_or(u32::MAX), u32::try_from(spec.size).unwrap_or(0));
+    // No group is larger than the job: with that much room, a member that was told a wrong size does no harm.
+    let exchange = Exchange::new(&context.oob_calls, spec.oob_ctx, world)?;
+    let mut agreement = Agreement::new(Box::new(exchange), rank, size, world);
+    let senseless = || {
+        let (rank, size) = (spec.rank, spec.size);
+        Error::Invalid(format!("rank {rank} of a group of {size} in a job of {world} makes no sense"))
     };
-    let own = made.as_ref().map_or_else(|failure| failure.code, |_| 0);
-    if let Err(failure) = &made {
-        log::error(format_args!("sharp_coll_comm_init: {}", failure.text));
-    }
-    match verdict(&mut exchange, rank, own)? {
-        0 => {
-            log::info(format_args!("group of {size} of the job's {world} ranks: this is rank {} of it", spec.rank));
-            Ok(Comm { group: made?, shared: Arc::new(Shared::new(context)) })
-        }
-        code => Err(Failure::new(code, "the group could not be made at all of its members")),
-    }
+    let makes_sense = rank < size && size <= world;
+    let objection = objection.or_else(|| (!makes_sense).then(senseless));
+    let own = context.job.rank().to_le_bytes();
+    let ranks = agreement.gather(objection.clone().map_or(Ok(&own), Err))?;
+    let members = agreement.bcast(ranks.and_then(|ranks| members(context, &ranks)))??;
+    // An objection that was lost on the way is said once more.
+    let made = objection.map_or(Ok(()), Err).and_then(|()| make_members(context, &members));
+    let outcome = made.as_ref().map(|_| &[][..]).map_err(Clone::clone);
+    let verdict = agreement.gather(outcome)?.map(|_| Vec::new());
+    agreement.bcast(verdict)??;
+    log::info(format_args!("group of {size} of the job's {world} ranks: this is rank {rank} of it"));
+    Ok(Comm { group: made?, shared: Arc::new(Shared::new(context)) })
 }
 
-fn make_members(context: &Context, members: RankList, tag: u64) -> Result<Group, Failure> {
+/// What rank 0 of the group tells its members: what tells this creation from others, and who they are.
+///
+/// ```text
+/// tag u64 | ranks u32 each
+/// ```
+fn members(context: &Context, values: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
+    let mut message = context.next_tag.fetch_add(1, Ordering::Relaxed).to_le_bytes().to_vec();
+    message.extend(values.iter().flatten());
+    let (_, list) = read_members(&message)?;
+    if list.len() as usize != values.len() || !list.is_valid(context.job.size()) {
+        return Err(Error::Invalid(format!("the members are not different ranks of one job: {list}")));
+    }
+    Ok(message)
+}
+
+fn read_members(message: &[u8]) -> Result<(u64, RankList), Error> {
+    let (tag, ranks) = message.split_first_chunk().ok_or_else(|| {
+        Error::OutOfBand("the out-of-band bcast brought a list of members that rank 0 did not send".into())
+    })?;
+    let ranks = ranks.as_chunks().0.iter().map(|rank| u32::from_le_bytes(*rank));
+    Ok((u64::from_le_bytes(*tag), RankList::from_ranks(ranks)))
+}
+
+fn make_members(context: &Context, message: &[u8]) -> Result<Group, Error> {
+    let (tag, members) = read_members(message)?;
     let (group, ready) = context.job.start_group(members, tag)?;
     ready.wait(Some(MAKE_LIMIT))?;
     Ok(group)
-}
-
-/// Who the members are, and what tells this creation from others.
-fn agree(context: &Context, exchange: &mut Exchange, rank: Option<u32>, size: u32) -> Result<(RankList, u64), Failure> {
-    let own = rank.map_or(u32::MAX, |_| context.job.rank());
-    let gathered = exchange.gathered(&own.to_le_bytes())?;
-    // code i32 | 0 u32 | tag u64 | ranks u32 each
-    let mut message = vec![0; HEAD_LEN + 4 * size as usize];
-    if rank == Some(0) {
-        let mut ranks: Vec<u32> = words(&gathered).collect();
-        message[HEAD_LEN..].copy_from_slice(&gathered);
-        message[8..HEAD_LEN].copy_from_slice(&context.next_tag.fetch_add(1, Ordering::Relaxed).to_le_bytes());
-        ranks.sort_unstable();
-        let is_list = ranks.windows(2).all(|two| two[0] < two[1]) && ranks.last() < Some(&context.job.size());
-        let code = if is_list { 0 } else { crate::error::EINVAL };
-        message[..4].copy_from_slice(&code.to_le_bytes());
-    }
-    exchange.broadcast(&mut message)?;
-    let code = words(&message[..4]).next().unwrap_or(0).cast_signed();
-    if code != 0 {
-        return Err(Failure::new(code, "the members are not different ranks of one job"));
-    }
-    let mut tag = [0; 8];
-    tag.copy_from_slice(&message[8..HEAD_LEN]);
-    Ok((RankList::from_ranks(words(&message[HEAD_LEN..])), u64::from_le_bytes(tag)))
-}
-
-/// The first member's failure, everywhere; 0 if there is none.
-fn verdict(exchange: &mut Exchange, rank: Option<u32>, own: c_int) -> Result<c_int, Failure> {
-    let gathered = exchange.gathered(&own.to_le_bytes())?;
-    let mut code = [0; 4];
-    if rank == Some(0) {
-        let failed = words(&gathered).map(u32::cast_signed).find(|code| *code != 0);
-        code = failed.unwrap_or(0).to_le_bytes();
-    }
-    exchange.broadcast(&mut code)?;
-    // Whatever came over: never a positive code.
-    Ok(match i32::from_le_bytes(code) {
-        positive if positive > 0 => ERROR,
-        code => code,
-    })
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
-    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const HEAD_LEN: usize = 16;
 /// A group is made in some round trips once all members have come here, and the exchange has just shown that they have.
 const MAKE_LIMIT: Duration = Duration::from_secs(30);
 /// Buffers kept per group, and the largest that is.

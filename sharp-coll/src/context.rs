@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trib_client::{Limits, Params};
+use trib_client::{Error, Limits, Params, WORLD_MAX};
 
 use crate::abi::{
     Caps, Config, FEATURE_LLT, FEATURE_REPRODUCIBLE, FEATURE_SAT, HIDE_ERRORS, InitSpec, OutOfBandCalls, ProgressCall,
@@ -12,7 +12,7 @@ use crate::abi::{
 use crate::boundary::{caught, given, guard, writable};
 use crate::comm::COMMS;
 use crate::diagnostics;
-use crate::error::{EINVAL, ENOMEM, Failure};
+use crate::error::{ENOMEM, Failure};
 use crate::exchange::Exchange;
 use crate::handle::{Kind, Table};
 use crate::log;
@@ -61,12 +61,11 @@ unsafe impl Sync for Context {}
 pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *mut c_void) -> c_int {
     log::read_level();
     let joined = caught(|| {
-        writable(context, "context")?;
         // SAFETY: the caller's contract.
         let spec = unsafe { given(spec, "spec") }?;
-        let joined = join(spec)?;
+        let joined = join(spec, writable(context, "context").err())?;
         let handle = CONTEXTS.insert(Arc::new(joined)).ok_or_else(|| Failure::new(ENOMEM, "too many jobs"))?;
-        // SAFETY: checked above.
+        // SAFETY: the job is not made where it is null.
         unsafe { context.write(handle) };
         Ok(())
     });
@@ -152,16 +151,24 @@ pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut 
     })
 }
 
-fn join(spec: &InitSpec) -> Result<Context, Failure> {
-    let (rank, size) = (u32::try_from(spec.world_rank), u32::try_from(spec.world_size));
-    let (Ok(rank), Ok(size)) = (rank, size) else {
-        let (rank, size) = (spec.world_rank, spec.world_size);
-        return Err(Failure::new(EINVAL, format!("world_rank {rank} of world_size {size} makes no sense")));
-    };
-    log::set_rank(spec.world_rank);
+/// Joins with what is wrong already: the other ranks come to the exchange and have to hear of it.
+fn join(spec: &InitSpec, objection: Option<Error>) -> Result<Context, Failure> {
+    let (rank, size) = (spec.world_rank, spec.world_size);
+    log::set_rank(rank);
     note_devices(&spec.config);
-    let mut params = Params::new(rank, size);
-    params.oob = Some(Box::new(Exchange::new(&spec.oob_colls, spec.oob_ctx, size)?));
+    let numbers = u32::try_from(rank).ok().zip(u32::try_from(size).ok());
+    let numbers = numbers.filter(|(rank, size)| rank < size && *size <= WORLD_MAX);
+    let mut params = match numbers {
+        Some((rank, size)) => Params::new(rank, size),
+        None => Params::new(u32::MAX, u32::try_from(size).unwrap_or(0)),
+    };
+    params.objection = objection;
+    if numbers.is_none() {
+        params.object(Error::Invalid(format!("world_rank {rank} of world_size {size} makes no sense")));
+    }
+    // Where the size makes no sense the exchange still needs room for what it brings.
+    let room = if (1..=WORLD_MAX).contains(&params.size) { params.size } else { WORLD_MAX };
+    params.oob = Some(Box::new(Exchange::new(&spec.oob_colls, spec.oob_ctx, room)?));
     let has_streams = settings::number("SHARP_COLL_ENABLE_SAT") != Some(0);
     wishes::ask(&mut params, has_streams);
     if let Some(call) = spec.progress_func.filter(|_| spec.config.user_progress_num_polls > 0) {
@@ -173,13 +180,13 @@ fn join(spec: &InitSpec) -> Result<Context, Failure> {
         wishes::told(&params)
     ));
     let job = trib_client::Context::join(params)?;
+    let mut statistics = Statistics::from_env();
+    statistics.agree(&mut Exchange::new(&spec.oob_colls, spec.oob_ctx, room)?)?;
     let limits = job.limits()?;
     log::info(format_args!(
         "job {:#x}: {} operations by datagram of {} bytes, {} of one group, {} groups",
         spec.job_id, limits.osts, limits.payload, limits.window, limits.groups
     ));
-    let mut statistics = Statistics::from_env();
-    statistics.agree(&mut Exchange::new(&spec.oob_colls, spec.oob_ctx, size)?)?;
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     Ok(Context {
         number: NUMBER.fetch_add(1, Ordering::Relaxed),

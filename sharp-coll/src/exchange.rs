@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use trib_client::OutOfBand;
+use trib_client::agreement::SHORT;
 
 use crate::abi::{Bcast, Gather, OutOfBandCalls};
 use crate::error::{EOOB, Failure};
@@ -15,13 +16,18 @@ pub struct Exchange {
     context: *mut c_void,
     bcast: Bcast,
     gather: Gather,
+    /// Most ranks that take part.
     size: u32,
 }
 
 impl Exchange {
-    /// For a job or group of `size` ranks.
+    /// For a job or group of at most `size` ranks.
     pub fn new(calls: &OutOfBandCalls, context: *mut c_void, size: u32) -> Result<Exchange, Failure> {
-        let missing = |name: &str| Failure::invalid(format!("oob_colls.{name} is NULL"));
+        let missing = |name: &str| {
+            Failure::invalid(format!(
+                "oob_colls.{name} is NULL: without it this rank cannot tell the others, who wait for it in their exchange"
+            ))
+        };
         let bcast = calls.bcast.ok_or_else(|| missing("bcast"))?;
         let gather = calls.gather.ok_or_else(|| missing("gather"))?;
         Ok(Exchange { context, bcast, gather, size })
@@ -31,57 +37,61 @@ impl Exchange {
     pub fn gathered(&mut self, mine: &[u8]) -> Result<Vec<u8>, Failure> {
         // Some clients write to it on every rank.
         let mut all = vec![0; mine.len() * self.size as usize];
-        // SAFETY: the header's contract of the callback; both buffers are as long as it says.
-        let code = unsafe {
-            (self.gather)(
-                self.context,
-                0,
-                mine.as_ptr().cast_mut().cast(),
-                all.as_mut_ptr().cast(),
-                length(mine.len())?,
-            )
-        };
-        outcome("gather", code)?;
+        self.gather_into(mine, &mut all).map_err(|code| failed("gather", code))?;
         Ok(all)
     }
 
     /// Rank 0's bytes, everywhere.
     pub fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), Failure> {
-        let piece_len = (SCRATCH_MAX / self.size.max(1) as usize).max(1);
-        for piece in bytes.chunks_mut(piece_len) {
-            // SAFETY: as above.
-            let code = unsafe { (self.bcast)(self.context, piece.as_mut_ptr().cast(), length(piece.len())?, 0) };
-            outcome("bcast", code)?;
-        }
-        Ok(())
+        self.bcast(bytes).map_err(|code| failed("bcast", code))
+    }
+
+    /// `all` has room for everybody's bytes.
+    fn gather_into(&mut self, mine: &[u8], all: &mut [u8]) -> Result<(), c_int> {
+        let (context, len) = (self.context, length(mine.len())?);
+        // SAFETY: the header's contract of the callback; both buffers are as long as it says.
+        outcome(unsafe { (self.gather)(context, 0, mine.as_ptr().cast_mut().cast(), all.as_mut_ptr().cast(), len) })
     }
 }
 
 impl OutOfBand for Exchange {
     fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32> {
-        let gathered = self.gathered(mine).map_err(|failure| failure.code)?;
-        if let Some(all) = all {
-            all.copy_from_slice(&gathered);
+        let room = mine.len() * self.size as usize;
+        match all {
+            Some(all) if all.len() >= room => self.gather_into(mine, all),
+            // The caller wants the first ranks' only.
+            Some(all) => {
+                let mut whole = vec![0; room];
+                self.gather_into(mine, &mut whole)?;
+                all.copy_from_slice(&whole[..all.len()]);
+                Ok(())
+            }
+            // Some clients write to it on every rank.
+            None => self.gather_into(mine, &mut vec![0; room]),
         }
-        Ok(())
     }
 
     fn bcast(&mut self, bytes: &mut [u8]) -> Result<(), i32> {
-        self.broadcast(bytes).map_err(|failure| failure.code)
+        // What is said before all agree on the size is in one piece, whatever this rank takes for the size.
+        let piece_len = (SCRATCH_MAX / self.size.max(1) as usize).max(SHORT);
+        bytes.chunks_mut(piece_len).try_for_each(|piece| {
+            // SAFETY: the header's contract of the callback; the buffer is as long as it says.
+            outcome(unsafe { (self.bcast)(self.context, piece.as_mut_ptr().cast(), length(piece.len())?, 0) })
+        })
     }
 }
 
-fn length(len: usize) -> Result<c_int, Failure> {
-    c_int::try_from(len).map_err(|_| Failure::new(EOOB, format!("{len} bytes are too many for an out-of-band call")))
+fn length(len: usize) -> Result<c_int, c_int> {
+    c_int::try_from(len).map_err(|_| EOOB)
 }
 
-fn outcome(what: &str, code: c_int) -> Result<(), Failure> {
-    if code == 0 {
-        Ok(())
-    } else {
-        Err(Failure::new(EOOB, format!("the out-of-band {what} of the caller gave {code}")))
-    }
+fn outcome(code: c_int) -> Result<(), c_int> {
+    if code == 0 { Ok(()) } else { Err(code) }
 }
 
-/// Most bytes that one broadcast may make a client allocate.
+fn failed(what: &str, code: c_int) -> Failure {
+    Failure::new(EOOB, format!("the out-of-band {what} of the caller gave {code}"))
+}
+
+/// Most bytes that one broadcast may make a client allocate, in a job of up to 65536 ranks.
 const SCRATCH_MAX: usize = 64 << 20;

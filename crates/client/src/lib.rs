@@ -1,6 +1,7 @@
 //! What an application links: a context for the job, groups of its ranks, requests for operations in flight.
 //!
-//! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `group` (collectives), `operation`
+//! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `agreement` (one verdict for all ranks over the
+//! caller's exchange), `group` (collectives), `operation`
 //! (their signatures), `lanes` (which tree an operation takes), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
 //! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `fork`, `counters`, `error`, `boundary` (for C
 //! interfaces over this one).
@@ -19,6 +20,7 @@
 //! Invariants: after joining nothing waits for the manager; no lock is held while a callback of the caller's runs; the
 //! caller's memory is neither read nor written after its request is done; a forked child touches nothing.
 
+pub mod agreement;
 pub mod boundary;
 mod context;
 mod counters;
@@ -42,4 +44,5 @@ pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
 pub use trib_proto::{Limits, Path};
+pub use trib_wire::ranks::WORLD_MAX;
 pub use trib_wire::{Collective, DataType, RankList, ReduceOp, Scalar, Signature};

@@ -37,6 +37,8 @@ pub struct Params {
     pub progress: Option<Progress>,
     /// What the job would like to use; `TRIB_QUOTA` fills in what is left out.
     pub ask: QuotaAsk,
+    /// What the caller has found wrong already. The rank takes part in the exchange nevertheless, and all ranks fail with it.
+    pub objection: Option<Error>,
 }
 
 impl Params {
@@ -51,7 +53,13 @@ impl Params {
             timeout: None,
             progress: None,
             ask: QuotaAsk::default(),
+            objection: None,
         }
+    }
+
+    /// Notes what is wrong; the first word counts.
+    pub fn object(&mut self, objection: Error) {
+        self.objection.get_or_insert(objection);
     }
 
     /// Rank and size as `trib run` sets them: `TRIB_RANK` and `TRIB_SIZE`.
@@ -65,7 +73,11 @@ impl Params {
         Ok(Params::new(number(RANK_ENV)?, number(SIZE_ENV)?))
     }
 
+    /// Whether it makes sense to join.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Some(objection) = &self.objection {
+            return Err(objection.clone());
+        }
         let (rank, size) = (self.rank, self.size);
         if size == 0 || size > trib_wire::ranks::WORLD_MAX {
             let max = trib_wire::ranks::WORLD_MAX;

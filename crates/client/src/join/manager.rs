@@ -20,11 +20,7 @@ pub(super) fn ask(
     deadline: Deadline,
     wait: Duration,
 ) -> Result<(Hold, JobTicket), Error> {
-    let url = match &params.manager {
-        Some(text) => text.parse::<ManagerUrl>()?,
-        None => ManagerUrl::from_env()?,
-    };
-    let channel = Channel::connect(&url, Role::User, deadline.left_for_a_try())?;
+    let channel = Channel::connect(&url(params)?, Role::User, deadline.left_for_a_try())?;
     match channel.ask::<_, Reply>(request, deadline.plus(wait).left_for_a_try())? {
         Reply::Granted(ticket) if ranks_of(&ticket) == params.size as usize => {
             Ok((Hold::new(channel, ticket.job), ticket))
@@ -38,6 +34,14 @@ pub(super) fn ask(
         }
         Reply::Refused(refusal) => Err(refused(&refusal)),
         other => Err(Error::Manager(format!("the manager answered a request for a job with {other:?}"))),
+    }
+}
+
+/// Where the manager is.
+pub(super) fn url(params: &Params) -> Result<ManagerUrl, Error> {
+    match &params.manager {
+        Some(text) => Ok(text.parse()?),
+        None => Ok(ManagerUrl::from_env()?),
     }
 }
 

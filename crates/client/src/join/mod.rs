@@ -25,10 +25,10 @@ use crate::params::Params;
 
 /// Joins the job.
 pub(crate) fn join(mut params: Params) -> Result<Context, Error> {
-    params.check()?;
     match params.oob.take() {
         Some(oob) => exchange::join(&params, oob),
-        None => rendezvous::join(&params),
+        // The manager itself ends the others' waiting.
+        None => params.check().and_then(|()| rendezvous::join(&params)),
     }
 }
 

@@ -253,7 +253,8 @@ struct sharp_coll_gather_spec {
 /* What a job looks like if nothing else is asked for. */
 extern const struct sharp_coll_config sharp_coll_default_config;
 
-/* Joins the job: collective over its ranks, with one verdict for all. *context is written only on success. */
+/* Joins the job: collective over its ranks, with one verdict for all. A rank whose arguments make no sense takes part in the exchange
+ * and tells the others, which takes a spec with callbacks that work: without one it fails alone. *context is written only on success. */
 int sharp_coll_init(struct sharp_coll_init_spec *spec, struct sharp_coll_context **context);
 /* Leaves the job, with whatever of it is left. Local. */
 int sharp_coll_finalize(struct sharp_coll_context *context);
@@ -262,7 +263,8 @@ int sharp_coll_caps_query(struct sharp_coll_context *context, struct sharp_coll_
 /* One poll; never waits. */
 int sharp_coll_progress(struct sharp_coll_context *context);
 
-/* Makes a group: collective over its members, with one verdict for all. *comm is written only on success. */
+/* Makes a group: collective over its members, with one verdict for all, as above; the callbacks are the job's, so the context has to be
+ * one. *comm is written only on success. */
 int sharp_coll_comm_init(struct sharp_coll_context *context, struct sharp_coll_comm_init_spec *spec,
                          struct sharp_coll_comm **comm);
 /* Leaves a group. Local. */

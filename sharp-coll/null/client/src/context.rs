@@ -37,12 +37,19 @@ pub struct Params {
     pub ask: QuotaAsk,
     /// How long joining may take; here it takes no time.
     pub timeout: Option<Duration>,
+    /// What the caller has found wrong already.
+    pub objection: Option<Error>,
 }
 
 impl Params {
     /// For a rank of a job.
     pub fn new(rank: u32, size: u32) -> Params {
-        Params { rank, size, oob: None, progress: None, ask: QuotaAsk::default(), timeout: None }
+        Params { rank, size, oob: None, progress: None, ask: QuotaAsk::default(), timeout: None, objection: None }
+    }
+
+    /// Notes what is wrong.
+    pub fn object(&mut self, objection: Error) {
+        self.objection.get_or_insert(objection);
     }
 }
 
@@ -55,6 +62,7 @@ pub struct Context {
 impl Context {
     /// Joins.
     pub fn join(params: Params) -> Result<Context, Error> {
+        params.objection.map_or(Ok(()), Err)?;
         Ok(Context { rank: params.rank, size: params.size })
     }
 

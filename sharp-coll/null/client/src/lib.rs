@@ -2,6 +2,8 @@
 //! call, so that what lies above it can be measured alone. A script (see `script`) makes operations fail or stay under way, in orders
 //! that a network gives rarely or never.
 
+#[path = "../../../../crates/client/src/agreement.rs"]
+pub mod agreement;
 #[path = "../../../../crates/client/src/boundary.rs"]
 pub mod boundary;
 mod context;
@@ -22,4 +24,5 @@ pub use error::Error;
 pub use group::{Group, Input, Request};
 pub use script::{null_input, null_release, null_script};
 pub use trib_proto::{Limits, Path};
+pub use trib_wire::ranks::WORLD_MAX;
 pub use trib_wire::{Collective, DataType, RankList, ReduceOp, Scalar, Signature};
