@@ -10,6 +10,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* What communicators without a tree share: one for each reason. */
+static struct group *treeless(enum reason reason)
+{
+    static struct group all[REASONS];
+
+    all[reason].standing = reason;
+    return &all[reason];
+}
+
 /* The first member names the group. Its count is its own, so the pair of rank and count is unique in the job. */
 static uint64_t agree_on_id(MPI_Comm comm, int rank)
 {
@@ -106,8 +115,12 @@ void group_create(MPI_Comm comm)
     if (inter || size < 2)
         return;
     /* Before the first message: members of another MPI_COMM_WORLD do not expect any, for they may not know this library. */
-    if (!members_are_in(comm, job.world, NULL))
+    if (!members_are_in(comm, job.world))
         return;
+    if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world)) {
+        PMPI_Comm_set_attr(comm, job.keyval, treeless(REASON_ONE_HOST));
+        return;
+    }
     PMPI_Comm_rank(comm, &rank);
     uint64_t id = agree_on_id(comm, rank);
     struct group *group = prepare(comm, id, rank, &status);
@@ -133,6 +146,28 @@ struct group *group_of(MPI_Comm comm)
     return found ? attribute : NULL;
 }
 
+static enum reason dry_verdict(MPI_Comm comm)
+{
+    int inter, size;
+
+    PMPI_Comm_test_inter(comm, &inter);
+    PMPI_Comm_size(comm, &size);
+    if (inter || size < 2 || !members_are_in(comm, job.world))
+        return REASON_NO_GROUP;
+    return members_share_host(comm, job.world) ? REASON_ONE_HOST : REASON_DRY_RUN;
+}
+
+enum reason group_dry_run(MPI_Comm comm)
+{
+    const struct group *group = group_of(comm);
+
+    if (group != NULL)
+        return group->standing;
+    enum reason reason = dry_verdict(comm);
+    PMPI_Comm_set_attr(comm, job.keyval, treeless(reason));
+    return reason;
+}
+
 static void bury(struct group *group)
 {
     trib_group *tree = group_take_tree(group);
@@ -147,8 +182,10 @@ static void bury(struct group *group)
 int group_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
 {
     (void)comm, (void)keyval, (void)extra;
-    if (job_usable()) /* not in a child after fork, nor once MPI_Finalize has freed the groups itself */
-        bury(attribute);
+    struct group *group = attribute;
+
+    if (group->standing == REASON_TREE && job_usable()) /* not in a child after fork, nor once MPI_Finalize has freed the groups itself */
+        bury(group);
     return MPI_SUCCESS;
 }
 

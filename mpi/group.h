@@ -26,9 +26,10 @@ struct kept {
     size_t capacity; /* of data */
 };
 
-/* The registry's lock guards all of it except id, tree, members and rank, which only the thread inside a call on the
+/* The registry's lock guards all of it except standing, id, tree, members and rank, which only the thread inside a call on the
  * communicator changes (MPI allows one at a time). */
 struct group {
+    enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is set */
     uint64_t id; /* (world rank of the first member + 1) << 32 | that rank's count of groups made: never used twice */
     trib_group *tree; /* NULL once it failed */
     struct members members;
@@ -48,6 +49,9 @@ void group_create(MPI_Comm comm);
 
 /* comm's group, or NULL. */
 struct group *group_of(MPI_Comm comm);
+
+/* For a program without a job: REASON_DRY_RUN where group_create() would make a tree, or why it would not. Local. */
+enum reason group_dry_run(MPI_Comm comm);
 
 /* Takes the tree away, for trib_group_free(), which may wait: another thread may be looking at it until then. */
 trib_group *group_take_tree(struct group *group);

@@ -3,6 +3,7 @@
 
 #include "group.h"
 #include "notice.h"
+#include "placement.h"
 #include "progress.h"
 #include "report.h"
 
@@ -85,12 +86,18 @@ void job_join(void)
     PMPI_Comm_size(job.world, &job.size);
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, group_deleted, &job.keyval, NULL);
     share_config();
+    if (job.config.mode != MODE_OFF)
+        placement_read(job.world);
+    job.on_one_host = job.config.mode == MODE_ON && job.config.manager[0] != '\0' && job.size > 1 && placement_is_one_host();
     if (job.config.mode == MODE_OFF)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=off");
     else if (job.config.mode == MODE_REPORT)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=report");
     else if (job.config.manager[0] == '\0')
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MANAGER is not set; start a fabric and export the line it prints");
+    else if (job.on_one_host)
+        snprintf(job.refusal, sizeof job.refusal,
+                 "all ranks are on one host, where the MPI is faster; TRIB_MPI=force asks for the tree all the same");
     else
         join();
     if (job.context != NULL) {
@@ -121,6 +128,7 @@ void job_leave(void)
     }
     PMPI_Comm_free_keyval(&job.keyval);
     PMPI_Comm_free(&job.world);
+    placement_forget();
 }
 
 void job_tell_fallback(const char *format, ...)
@@ -139,4 +147,9 @@ void job_tell_fallback(const char *format, ...)
 bool job_usable(void)
 {
     return job.context != NULL && getpid() == job.pid;
+}
+
+bool job_is_weighed(void)
+{
+    return job.world != MPI_COMM_NULL && getpid() == job.pid && (job.config.mode == MODE_REPORT || job.on_one_host);
 }

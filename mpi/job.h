@@ -18,6 +18,7 @@ struct job {
     MPI_Comm world;        /* private duplicate of MPI_COMM_WORLD; MPI_COMM_NULL outside MPI_Init .. MPI_Finalize */
     int keyval;            /* of the attribute that holds a communicator's group */
     int rank, size;        /* in MPI_COMM_WORLD */
+    bool on_one_host;      /* all ranks are, and the mode is not MODE_FORCE: no job is needed */
     pid_t pid;             /* of the process that joined */
     char refusal[1024];
 };
@@ -33,6 +34,9 @@ void job_leave(void);
 
 /* The manager learns why collectives of this program are left to the MPI; the first call on rank 0 of MPI_COMM_WORLD counts. */
 void job_tell_fallback(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* There is no job because none is wanted: each communicator still has its verdict. */
+bool job_is_weighed(void);
 
 /* There is a job, and this process is the one that joined it, not a child made by fork(). */
 bool job_usable(void);

@@ -1,35 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "members.h"
 
+#include "placement.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* Members that are translated at a time, so that no memory is needed for it. */
 #define CHUNK 256
 
-bool members_are_in(MPI_Comm comm, MPI_Comm world, uint32_t *ranks)
+/* What is asked about each member; false ends the search. world_rank may be MPI_UNDEFINED. */
+typedef bool (*question)(uint32_t rank, int world_rank, void *about);
+
+static bool holds_for_all(MPI_Comm comm, MPI_Comm world, question holds, void *about)
 {
     MPI_Group group, world_group;
     int size, source[CHUNK], target[CHUNK];
-    bool complete = true;
+    bool so_far = true;
 
     PMPI_Comm_size(comm, &size);
     PMPI_Comm_group(comm, &group);
     PMPI_Comm_group(world, &world_group);
-    for (int first = 0; complete && first < size; first += CHUNK) {
+    for (int first = 0; so_far && first < size; first += CHUNK) {
         int count = size - first < CHUNK ? size - first : CHUNK;
         for (int i = 0; i < count; i++)
             source[i] = first + i;
         PMPI_Group_translate_ranks(group, count, source, world_group, target);
-        for (int i = 0; i < count; i++) {
-            complete = complete && target[i] != MPI_UNDEFINED;
-            if (ranks != NULL)
-                ranks[first + i] = (uint32_t)target[i];
-        }
+        for (int i = 0; so_far && i < count; i++)
+            so_far = holds((uint32_t)(first + i), target[i], about);
     }
     PMPI_Group_free(&group);
     PMPI_Group_free(&world_group);
-    return complete;
+    return so_far;
+}
+
+static bool is_in_world(uint32_t rank, int world_rank, void *about)
+{
+    (void)rank, (void)about;
+    return world_rank != MPI_UNDEFINED;
+}
+
+static bool is_on_host_of_first(uint32_t rank, int world_rank, void *about)
+{
+    int *leader = about;
+
+    if (rank == 0)
+        *leader = placement_leader(world_rank);
+    return placement_leader(world_rank) == *leader;
+}
+
+static bool note_rank(uint32_t rank, int world_rank, void *about)
+{
+    ((uint32_t *)about)[rank] = (uint32_t)world_rank;
+    return true;
+}
+
+bool members_are_in(MPI_Comm comm, MPI_Comm world)
+{
+    return holds_for_all(comm, world, is_in_world, NULL);
+}
+
+bool members_share_host(MPI_Comm comm, MPI_Comm world)
+{
+    int leader;
+
+    return holds_for_all(comm, world, is_on_host_of_first, &leader);
 }
 
 static bool is_sequence(const uint32_t *ranks, uint32_t size, int stride)
@@ -49,7 +84,7 @@ bool members_read(MPI_Comm comm, MPI_Comm world, struct members *members, uint32
     *ranks = malloc((size_t)size * sizeof **ranks);
     if (*ranks == NULL)
         return false;
-    members_are_in(comm, world, *ranks);
+    holds_for_all(comm, world, note_rank, *ranks);
     members->first = (int)(*ranks)[0];
     members->stride = size > 1 ? (int)(*ranks)[1] - (int)(*ranks)[0] : 0;
     if (is_sequence(*ranks, members->size, members->stride))

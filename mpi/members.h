@@ -16,10 +16,15 @@ struct members {
     uint32_t *list; /* NULL for an arithmetic sequence */
 };
 
-/* Whether all members of comm are in world: processes that were spawned or connected later are not. Local, needs no memory
- * of ours, and the same on all members. Fills ranks, one per member, unless it is NULL. */
-bool members_are_in(MPI_Comm comm, MPI_Comm world, uint32_t *ranks);
-/* The members of comm, all of them in world; false when memory is short. *ranks is the plain list, to be freed by the caller. */
+/* Questions whose answers are local, need no memory of ours, and are the same on all members. */
+
+/* All members of comm are in world; processes that were spawned or connected later are not. */
+bool members_are_in(MPI_Comm comm, MPI_Comm world);
+/* All members of comm, which are in world, are on one host. */
+bool members_share_host(MPI_Comm comm, MPI_Comm world);
+
+/* The members of comm, all of them in world; false when memory is short. *ranks is the plain list,
+ * to be freed by the caller. */
 bool members_read(MPI_Comm comm, MPI_Comm world, struct members *members, uint32_t **ranks);
 /* World rank of a member; rank < size. */
 int members_world_rank(const struct members *members, uint32_t rank);

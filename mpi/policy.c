@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether an operation goes through the tree is a function of values that MPI guarantees equal on all ranks of the
- * communicator (the communicator, count, datatype, operator, root) and of rank 0's settings; nothing else may decide it,
- * or ranks would wait for each other in different places for ever.
+ * communicator (the communicator, count, datatype, operator, root), of the placement that all ranks know, and of rank 0's
+ * settings; nothing else may decide it, or ranks would wait for each other in different places for ever.
  *
  * What only this rank knows is absorbed: equal buffers count as MPI_IN_PLACE. A call that is wrong on this rank alone is
  * the MPI's to report.
@@ -60,27 +60,16 @@ int policy_constructed(int result, const MPI_Comm *newcomm)
     return result;
 }
 
-static bool has_several_ranks(MPI_Comm comm)
-{
-    int inter, size;
-
-    PMPI_Comm_test_inter(comm, &inter);
-    PMPI_Comm_size(comm, &size);
-    return !inter && size > 1;
-}
-
 /* The verdict on the communicator. */
 static enum reason judge_communicator(MPI_Comm comm, struct group **group)
 {
     *group = NULL;
     if (comm == MPI_COMM_NULL)
         return REASON_ARGUMENT;
-    if (job.world != MPI_COMM_NULL && job.config.mode == MODE_REPORT)
-        return has_several_ranks(comm) ? REASON_DRY_RUN : REASON_NO_GROUP;
     if (!job_usable())
-        return REASON_NO_JOB;
+        return job_is_weighed() ? group_dry_run(comm) : REASON_NO_JOB;
     *group = group_of(comm);
-    return *group != NULL ? REASON_TREE : REASON_NO_GROUP;
+    return *group != NULL ? (*group)->standing : REASON_NO_GROUP;
 }
 
 /* The verdict on the vector of a reduction; *type is set when it is REASON_TREE. */

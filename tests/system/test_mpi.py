@@ -14,6 +14,9 @@ from harness import BUILD, PYTHON, ROOT, TRIB, Fabric, send, wait_until
 
 PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
+#: Four ranks that take themselves for two on each of two hosts.
+TWO_HOSTS = ("sh", "-c", f"TRIB_HOST=host$((OMPI_COMM_WORLD_RANK / 2)) exec {PROGRAMS}/two_hosts")
+
 
 def setUpModule():
     subprocess.run(["make", "-s", "-C", ROOT / "tests" / "mpi", f"BUILD={PROGRAMS}"], check=True, timeout=120)
@@ -96,6 +99,25 @@ class Interposer(unittest.TestCase):
                 mpi = Mpi(fabric, 4, PROGRAMS / "file_requests", pathlib.Path(folder) / "file", "50000")
                 _, _, report = self.good(mpi, 60)
                 self.assertGreater(self.tree(report), 0)
+
+    def test_what_stays_on_one_host_stays_with_the_mpi(self):
+        with Fabric() as fabric:
+            for mode, within in (("on", 0), ("force", 80)):
+                _, _, report = self.good(Mpi(fabric, 4, *TWO_HOSTS, env={"TRIB_MPI": mode}), 60)
+                for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
+                    figures = report["collectives"][name]
+                    self.assertEqual(figures["tree"], 120 + within, f"{mode}: {figures}")
+                    self.assertEqual(figures["mpi"].get("one_host", 0), 80 - within, f"{mode}: {figures}")
+
+    def test_a_program_on_one_host_asks_for_nothing(self):
+        with Fabric() as fabric:
+            for mode, left in (("on", "one_host"), ("report", "one_host")):
+                _, err, report = self.good(Mpi(fabric, 4, PROGRAMS / "two_hosts", env={"TRIB_MPI": mode}), 60)
+                self.assertFalse(report["job"])
+                self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"], {left: 200}, report)
+                self.assertEqual(err.count("TRIB_MPI=force"), mode == "on", err)
+            _, _, report = self.good(Mpi(fabric, 4, *TWO_HOSTS, env={"TRIB_MPI": "report"}), 60)
+            self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"], {"one_host": 80, "dry_run": 120}, report)
 
     def test_one_rank_waits_in_the_mpi_the_other_in_us(self):
         with Fabric() as fabric:
