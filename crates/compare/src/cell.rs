@@ -1,4 +1,4 @@
-//! What is measured at once: one collective of one size in one mode.
+//! What is measured at a time: one collective of one size in one mode.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Operations under way together.
+    /// How many operations are under way together.
     pub fn in_flight(self) -> u64 {
         match self {
             Self::Sustained | Self::Single => 1,
@@ -37,8 +37,8 @@ impl Mode {
     }
 }
 
-/// One cell. As text `COLLECTIVE:BYTES:MODE[:ITERATIONS]`, which all programs of the comparison
-/// read.
+/// One cell. Its text form is `COLLECTIVE:BYTES:MODE[:ITERATIONS]`, which all programs of the
+/// comparison read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cell {
     /// The collective.
@@ -47,7 +47,7 @@ pub struct Cell {
     pub bytes: u64,
     /// How operations follow each other.
     pub mode: Mode,
-    /// How many; none: as many as fit into the time budget.
+    /// How many operations are timed; `None`: as many as fit into the time budget.
     pub iterations: Option<u32>,
 }
 
@@ -62,7 +62,7 @@ impl Cell {
         Cell { mode: Mode::Single, ..Cell::sustained(collective, bytes) }
     }
 
-    /// The same, this often.
+    /// The same cell with this many timed operations.
     pub fn times(self, iterations: u32) -> Cell {
         Cell { iterations: Some(iterations), ..self }
     }
@@ -102,7 +102,7 @@ impl FromStr for Cell {
     }
 }
 
-/// A number of bytes; K and M are 2^10 and 2^20.
+/// Reads a number of bytes; K and M are 2^10 and 2^20.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),

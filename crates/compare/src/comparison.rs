@@ -1,4 +1,4 @@
-//! The whole comparison: scenario after scenario, each on the fabric it needs.
+//! The whole comparison: scenario after scenario, each on the fabric that it needs.
 
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ use crate::targets::targets;
 /// Makes a fabric of a shape; it is taken down when it is dropped.
 pub type Up<'a> = dyn FnMut(Shape) -> Result<Box<dyn Network>, String> + 'a;
 
-/// Measures what is wished for. Fails only if the wishes make no sense, or a fabric cannot be made;
-/// whatever a system does becomes a row.
+/// Measures what is wished for. It fails only if the wishes make no sense or a fabric cannot be
+/// made; whatever a system does becomes a row.
 pub fn compare(
     wishes: &Wishes,
     programs: &Programs,
@@ -41,7 +41,8 @@ pub fn compare(
         let network = match fabric.take() {
             Some((same, network)) if same == shape => network,
             other => {
-                // The old one goes before the new one comes: both want the machine.
+                // The old fabric goes before the new one comes, because each needs the whole
+                // machine.
                 drop(other);
                 progress(&format!(
                     "fabric: {} hosts, {} per leaf, {} Mbit/s",

@@ -92,5 +92,5 @@ impl Network for LabNetwork {
     }
 }
 
-/// How long manager and nodes may take.
+/// How long manager and nodes may take to start.
 const READY: Duration = Duration::from_secs(30);

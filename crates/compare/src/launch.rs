@@ -21,24 +21,26 @@ pub(crate) struct Launch {
     errors: File,
 }
 
-/// Why a launch says no more.
+/// Why a launch prints no more lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Silence {
-    /// Nothing within the time limit.
+    /// It printed nothing within the time limit.
     Timeout,
     /// It ended.
     Ended(String),
 }
 
 impl Launch {
-    /// Starts them. All were made with `token` in their environment, and the first one speaks.
+    /// Starts the commands. All of them have `token` in their environment, and the first one prints
+    /// the lines.
     pub(crate) fn start(commands: Vec<Command>, token: &str) -> std::io::Result<Launch> {
         let errors = scratch_file()?;
         let (sender, lines) = channel();
         let mut launch = Launch { children: Vec::new(), token: token.to_owned(), gate: None, lines, errors };
         let mut sender = Some(sender);
         for mut command in commands {
-            // A group of its own, so that Ctrl-C reaches us first and we end everything in order.
+            // Each process has a group of its own, so that Ctrl-C reaches us first and we end
+            // everything in order.
             command.stderr(launch.errors.try_clone()?).process_group(0);
             let speaks = sender.take();
             if speaks.is_some() {
@@ -80,12 +82,12 @@ impl Launch {
         }
     }
 
-    /// Every process of it, helpers of launchers included.
+    /// Every process of the launch, including helpers of launchers.
     pub(crate) fn processes(&self) -> Vec<u32> {
         processes::with_token(&self.token)
     }
 
-    /// Waits until all have ended, at most `limit`: true if all ended well.
+    /// Waits until all processes have ended, at most `limit`; true if all of them ended well.
     pub(crate) fn wait(&mut self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.gate = None;
@@ -104,7 +106,7 @@ impl Launch {
 
     /// The end of what it wrote to stderr, as one line.
     fn last_words(&mut self) -> String {
-        // The first to fail is usually followed by others that say so a moment later.
+        // The first process that fails is usually followed by others that say so a moment later.
         self.wait(Duration::from_millis(300));
         let mut bytes = Vec::new();
         let from = self.errors.metadata().map_or(0, |data| data.len().saturating_sub(WORDS_MAX));
@@ -134,7 +136,7 @@ impl Drop for Launch {
     }
 }
 
-/// A file without a name; what a rank writes there never blocks it.
+/// A file without a name. Writing to it never blocks a rank.
 fn scratch_file() -> std::io::Result<File> {
     let path = std::env::temp_dir().join(format!("trib-compare-{}-{:?}", std::process::id(), Instant::now()));
     let file = File::options().read(true).append(true).create_new(true).open(&path)?;
@@ -171,7 +173,7 @@ mod tests {
     fn failures_are_told_and_nothing_survives() {
         let mut launch = Launch::start(vec![shell("echo broken >&2; exit 3", "t-fail")], "t-fail").unwrap();
         assert_eq!(launch.next(Duration::from_secs(5)), Err(Silence::Ended("broken".to_owned())));
-        // The grandchild leaves its group, as a launcher's daemon does.
+        // The grandchild leaves its process group, as a launcher's daemon does.
         let launch = Launch::start(vec![shell("setsid sleep 60 & sleep 60", "t-left")], "t-left").unwrap();
         while launch.processes().len() < 3 {
             std::thread::sleep(Duration::from_millis(5));

@@ -1,15 +1,15 @@
 //! The comparison: Tributary and its peers on the same fabric, measured the same way.
 //!
-//! Map: `cell` (what is measured at once), `line` (what measuring programs print), `system` (how
-//! each peer is started), `network` (what is needed of a fabric), `lab` (the laboratory as one),
-//! `launch` (processes of one launch), `study` and `schedule` (who measures what and when),
-//! `counters` (what is free of the machine's noise), `result` and `statistics` (rows), `scenario`
-//! (what the comparison consists of), `comparison` (all of it), `machine` and `pace` (where it ran,
-//! and how fast that was just then), `targets` (what is required and what came out), `report`
-//! (JSON, tables, CSV, plots).
+//! Map: `cell` (what is measured at a time), `line` (what measuring programs print), `system` (how
+//! each peer is started), `network` (what is needed of a fabric), `lab` (the laboratory as such a
+//! fabric), `launch` (processes of one launch), `study` and `schedule` (which system measures what
+//! and when), `counters` (what does not depend on the machine's noise), `result` and `statistics`
+//! (rows), `scenario` (what the comparison consists of), `comparison` (all of it), `machine` and
+//! `pace` (where it ran, and how fast that was at the time), `targets` (what is required and what
+//! was measured), `report` (JSON, tables, CSV, plots).
 //!
-//! Invariant: whatever a system does, hang, fail, or give a wrong result, becomes a row; nothing is
-//! left out.
+//! Invariant: whatever a system does becomes a row, even if it hangs, fails or gives a wrong
+//! result. Nothing is left out.
 
 pub mod cell;
 mod comparison;

@@ -1,4 +1,4 @@
-//! What the programs of the comparison print: one line of JSON each time.
+//! What the programs of the comparison print: one line of JSON at a time.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct WorkerRow {
     pub mode: Mode,
     /// Timed rounds; in mode flight a round has eight operations.
     pub iterations: u64,
-    /// Rounds between the two gates: the timed ones and one before.
+    /// Rounds between the two gates: the timed ones and one before them.
     pub operations: u64,
     /// Time of all timed rounds on the slowest rank.
     pub seconds: f64,
@@ -48,8 +48,8 @@ pub struct WorkerRow {
 }
 
 impl WorkerRow {
-    /// Time of one round, microseconds: the mean where they follow each other, the median where
-    /// each stands alone.
+    /// Time of one round, microseconds: the mean where rounds follow each other, the median where
+    /// each one is apart.
     pub fn latency_us(&self) -> f64 {
         match self.mode {
             Mode::Sustained | Mode::Flight => self.seconds * 1e6 / self.iterations.max(1) as f64,
@@ -58,7 +58,7 @@ impl WorkerRow {
     }
 }
 
-/// A line, understood.
+/// A line that was parsed.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Line {
@@ -74,14 +74,14 @@ pub(crate) enum Line {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Event {
-    /// Before the operations of a cell.
+    /// The gate before the operations of a cell.
     Ready,
-    /// After them.
+    /// The gate after them.
     Done,
 }
 
 impl Line {
-    /// Reads a line; none if it is something else that a program printed.
+    /// Reads a line; `None` if it is something else that a program printed.
     pub(crate) fn read(text: &str) -> Option<Line> {
         serde_json::from_str(text).ok()
     }

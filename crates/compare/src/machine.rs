@@ -1,4 +1,4 @@
-//! The machine that a comparison runs on.
+//! The machine on which a comparison runs.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, today.
+    /// This machine, today.
     pub fn here() -> Machine {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let info = read("/proc/cpuinfo");
@@ -46,7 +46,7 @@ fn date(days: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Share of the cores in use, over a moment in which we do nothing.
+/// The share of the cores that is in use, over a moment in which we do nothing.
 fn busy() -> f64 {
     let before = Ticks::now();
     std::thread::sleep(MOMENT);
@@ -56,26 +56,26 @@ fn busy() -> f64 {
 /// Clock ticks since boot, each [`TICK_NS`] long.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Ticks {
-    /// Of all cores together.
+    /// The ticks of all cores together.
     pub(crate) sum: CoreTicks,
-    /// Of each.
+    /// The ticks of each core.
     pub(crate) cores: Vec<CoreTicks>,
 }
 
 /// Clock ticks of one core, or of several together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CoreTicks {
-    /// Idle or not.
+    /// All ticks, idle or not.
     pub(crate) all: u64,
-    /// Neither idle nor waiting for a disk; what strangers stole counts, because it was not there
-    /// to be used.
+    /// Ticks that were neither idle nor spent waiting for a disk. Stolen ticks count, because other
+    /// machines had the core then and this one could not use it.
     pub(crate) busy: u64,
-    /// Network work of the kernel, outside of any process.
+    /// Ticks of the kernel's network work outside of any process.
     pub(crate) softirq: u64,
 }
 
 impl Ticks {
-    /// Reads them.
+    /// Reads the ticks.
     pub(crate) fn now() -> Ticks {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let mut lines = text.lines().take_while(|line| line.starts_with("cpu")).map(CoreTicks::read);
@@ -92,14 +92,14 @@ impl Ticks {
 impl CoreTicks {
     fn read(line: &str) -> CoreTicks {
         let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in the first
-        // two already.
+        // The fields are user, nice, system, idle, iowait, irq, softirq and steal. Time of guests,
+        // which follows, is part of the first two already.
         let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
         let all: u64 = numbers.iter().take(8).sum();
         CoreTicks { all, busy: all - at(3) - at(4), softirq: at(6) }
     }
 
-    /// Share of the time since `before`; none if there was none.
+    /// Share of the time since `before`; `None` if no time has passed.
     fn busy_since(&self, before: &CoreTicks) -> Option<f64> {
         let all = self.all.saturating_sub(before.all);
         (all > 0).then(|| self.busy.saturating_sub(before.busy) as f64 / all as f64)

@@ -1,10 +1,10 @@
-//! What the comparison needs of a fabric: somewhere to run ranks, and something to read.
+//! What the comparison needs of a fabric: hosts on which ranks run, and counters to read.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// Which MPI's launcher.
+/// The MPI whose launcher is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mpi {
     /// Open MPI.
@@ -16,11 +16,11 @@ pub enum Mpi {
 /// Ranks of an MPI program, one per host.
 #[derive(Clone, Debug)]
 pub struct MpiJob {
-    /// Whose launcher.
+    /// The MPI whose launcher is used.
     pub mpi: Mpi,
-    /// How many.
+    /// How many ranks.
     pub ranks: u32,
-    /// In what order they fill the hosts.
+    /// The order in which they fill the hosts.
     pub map: Map,
     /// Variables that every rank gets.
     pub environment: Vec<(String, String)>,
@@ -61,7 +61,7 @@ impl Map {
     }
 }
 
-/// What one direction of one link has carried since the fabric is up.
+/// What one direction of one link has carried since the fabric was started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkBytes {
     /// `h3` for a host's link, `leaf1` for the trunk above a leaf.
@@ -82,13 +82,13 @@ pub trait Network {
     fn leaf_ports(&self) -> u16;
     /// Rate of a host's link, Mbit/s.
     fn rate_mbit(&self) -> f64;
-    /// Where its manager is.
+    /// The address of its manager.
     fn manager(&self) -> String;
     /// A command that runs `program` at a host or switch.
     fn command(&self, place: &str, program: &Path) -> Command;
     /// A command that starts an MPI job.
     fn mpirun(&self, job: &MpiJob) -> Result<Command, String>;
-    /// What the links have carried; empty where nobody counts.
+    /// What the links have carried; empty where nothing counts it.
     fn counters(&self) -> Vec<LinkBytes>;
     /// Manager and nodes: name and process id.
     fn daemons(&self) -> Vec<(String, u32)>;

@@ -1,35 +1,35 @@
-//! How fast this machine is just now, against itself at its best.
+//! How fast this machine is at the moment, compared with its own best.
 //!
-//! A virtual machine shares its cores with strangers: at times a core does half of what it can, and
-//! nothing in the guest says so, not even stolen time, if it is the other thread of the same
-//! physical core that is busy. What it says is fixed work that takes longer. The figures of a
-//! comparison are worth what the machine was worth while they were taken, so the comparison looks
-//! before and after every launch, waits for a steady moment as long as it has patience, and
-//! measures again what was disturbed. What decides is the fixed work alone, never the figures
-//! themselves.
+//! A virtual machine shares its cores with other machines. At times a core does half of what it
+//! can, and nothing inside the machine says so, not even stolen time, if the other thread of the
+//! same physical core is busy. What does show it is a fixed piece of work that takes longer. The
+//! figures of a comparison are worth what the machine was worth while they were taken. So the
+//! comparison looks before and after every launch, waits for a steady moment as long as it has
+//! patience, and measures again what was disturbed. Only the fixed work decides this, never the
+//! figures themselves.
 
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A machine that is slower than at its best by no more than this is steady: clocks alone move by a
-/// few percent.
+/// A machine that is slower than at its best by no more than this factor is steady: clock
+/// frequencies alone vary by a few percent.
 pub const STEADY: f64 = 1.2;
 
-/// What tells how fast the machine is, and how long to wait for better.
+/// Tells how fast the machine is, and how long to wait until it is faster.
 #[derive(Debug)]
 pub struct Pace {
     /// Cores that this process may use.
     cores: Vec<usize>,
     /// Shortest time of one piece of work seen so far.
     best: Duration,
-    /// Up to which slow-down the machine counts as steady.
+    /// The slow-down up to which the machine counts as steady.
     steady: f64,
-    /// Time left for waiting and for measuring again,
+    /// Time left for waiting and for measuring again.
     patience: Duration,
-    /// and what of it the present scenario may spend.
+    /// The part of it that the present scenario may spend.
     share: Duration,
-    /// What patience was spent on.
+    /// What the patience was spent on.
     pub spent: Spent,
 }
 
@@ -52,20 +52,20 @@ pub enum Again {
 }
 
 impl Pace {
-    /// With this much time to wait and to measure again.
+    /// A pace with this much time to wait and to measure again.
     pub fn new(patience: Duration) -> Pace {
         let allowed = sched_getaffinity(None).unwrap_or_default();
         let cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
         let mut pace =
             Pace { cores, best: Duration::MAX, steady: STEADY, patience, share: patience, spent: Spent::default() };
-        // The first moments wake the cores up; what they show is not kept.
+        // The first moments wake the cores up, so what they show is not kept.
         pace.slowdown();
         pace
     }
 
-    /// Before each scenario, the one of `left` that are still to come: its share of the patience,
-    /// so that an unsteady hour does not leave the last ones without. What one does not spend is
-    /// there for those after it.
+    /// Called before each scenario, when `left` are still to come including it: sets its share of
+    /// the patience, so that an unsteady hour does not leave the last scenarios without any. What
+    /// one scenario does not spend remains for those after it.
     pub fn allot(&mut self, left: usize) {
         self.share = self.patience / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     }
@@ -75,8 +75,8 @@ impl Pace {
         self.share = self.share.saturating_sub(time);
     }
 
-    /// How many times longer than at its best the slowest core takes for its work, all cores at
-    /// work together; 1 is as fast as it was ever seen.
+    /// How many times longer than at its best the slowest core takes for its work, while all cores
+    /// work; 1 is as fast as it has ever been.
     pub fn slowdown(&mut self) -> f64 {
         let times: Vec<Times> = std::thread::scope(|scope| {
             let all: Vec<_> = self.cores.iter().map(|core| scope.spawn(|| work_on(*core))).collect();
@@ -87,8 +87,8 @@ impl Pace {
         longest.as_secs_f64() / self.best.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// Measures when the machine is steady, and again when it turns out that it was not; keeps the
-    /// steadiest attempt. Returns the slow-down around it.
+    /// Measures when the machine is steady, and again if it turns out that it was not; keeps the
+    /// steadiest attempt. Returns the slow-down at the time of that attempt.
     pub fn steadily<T>(&mut self, mut measure: impl FnMut() -> (T, Again)) -> (T, f64) {
         let mut kept = self.attempt(&mut measure);
         let mut attempts = 1;
@@ -116,8 +116,8 @@ impl Pace {
         Attempt { value, again, slowdown: before.max(self.slowdown()), cost }
     }
 
-    /// Waits until the machine is steady, as long as its share lasts but not for ever at one place;
-    /// the slow-down at the end.
+    /// Waits until the machine is steady, as long as the scenario's share lasts but not too long
+    /// before one launch; returns the slow-down at the end.
     fn wait(&mut self) -> f64 {
         let start = Instant::now();
         let most = self.share.min(WAIT_MOST);
@@ -151,7 +151,8 @@ struct Times {
 fn work_on(core: usize) -> Times {
     let mut only = CpuSet::new();
     only.set(core);
-    // A core that may not be used is measured wherever the thread runs.
+    // If this process may not use the core, the work is measured on the core on which the thread
+    // runs.
     let _ = sched_setaffinity(None, &only);
     let start = Instant::now();
     let mut shortest = Duration::MAX;
@@ -166,8 +167,8 @@ fn work_on(core: usize) -> Times {
     Times { mean: start.elapsed() / PIECES, shortest }
 }
 
-/// Pieces of work of one look, some 200 us each: long enough to meet what comes and goes within
-/// milliseconds.
+/// Pieces of work of one look, some 200 us each: long enough to meet disturbances that come and go
+/// within milliseconds.
 const PIECES: u32 = 50;
 /// Multiplications of one piece.
 const STEPS: u32 = 100_000;
@@ -182,7 +183,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 mod tests {
     use super::*;
 
-    /// To which nothing is ever steady.
+    /// A pace for which the machine is never steady.
     fn never_steady(patience: Duration) -> Pace {
         Pace { steady: 0.0, ..Pace::new(patience) }
     }
@@ -214,8 +215,8 @@ mod tests {
             times += 1;
             ((), Again::Allowed)
         });
-        // The first wait spends all of the patience, so that only attempts which cost next to
-        // nothing could follow.
+        // The first wait spends all of the patience, so only attempts that cost next to nothing
+        // could follow.
         assert!((1..=ATTEMPTS).contains(&times), "{times}");
         assert!(pace.spent.waited >= Duration::from_millis(500), "{:?}", pace.spent);
         let mut steady = Pace { steady: f64::INFINITY, ..Pace::new(Duration::from_secs(60)) };
@@ -235,8 +236,7 @@ mod tests {
         assert_eq!(pace.share, Duration::from_millis(300));
         pace.steadily(|| ((), Again::Allowed));
         let waited = pace.spent.waited;
-        // Far below what all of the patience would have waited for, however long the last look
-        // took.
+        // This is far less than all of the patience, however long the last look took.
         assert!(waited >= Duration::from_millis(300) && waited < WAIT_MOST / 2, "{waited:?}");
         assert_eq!((pace.share, pace.patience), (Duration::ZERO, patience - waited));
         pace.allot(1);

@@ -13,7 +13,7 @@ use crate::study::{Measurement, Outcome, Purpose, Study};
 /// A worker's row, and what was counted around it.
 type Measured = (WorkerRow, Option<Observed>);
 
-/// Times of one round, microseconds per operation.
+/// The figures of one round, microseconds per operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Round {
     /// Its number.
@@ -53,7 +53,7 @@ pub struct ResultRow {
     pub status: String,
     /// Rounds with a figure.
     pub rounds: usize,
-    /// Rounds without.
+    /// Rounds without a figure.
     pub failures: usize,
     /// Time of one operation, microseconds: median over the rounds.
     pub latency_us: Option<f64>,
@@ -61,7 +61,7 @@ pub struct ResultRow {
     pub mbit_s: Option<f64>,
     /// The same as a share of the host link's rate.
     pub share_of_link: Option<f64>,
-    /// Longest less shortest round, as a share of the median.
+    /// The longest round minus the shortest, as a share of the median.
     pub spread: f64,
     /// How much slower than at its best the machine was meanwhile: median over the rounds.
     pub slowdown: f64,
@@ -69,8 +69,8 @@ pub struct ResultRow {
     pub call_median_us: Option<f64>,
     /// 99th percentile of the single calls' times, microseconds.
     pub call_p99_us: Option<f64>,
-    /// Processor time of all ranks, and of manager and nodes where they are ours, per operation,
-    /// microseconds. Of ours, only where nodes are looked at.
+    /// Processor time of all ranks per operation, microseconds; for our systems that of manager and
+    /// nodes, too. For ours it is there only where nodes are observed.
     pub cpu_us: Option<f64>,
     /// Context switches of the same processes per operation.
     pub context_switches: Option<f64>,
@@ -82,7 +82,7 @@ pub struct ResultRow {
     /// Processor time of the whole machine per vector byte, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_ns_per_byte: Option<f64>,
-    /// Of it, what the kernel spent on the network outside of any process.
+    /// The part of it that the kernel spent on the network outside of any process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub softirq_ns_per_byte: Option<f64>,
     /// Share of the time that the busiest core of the machine was at work.
@@ -98,7 +98,7 @@ pub struct ResultRow {
     /// How Tributary moved the vector: llt or sat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What the medians are of.
+    /// The rounds of which the medians are taken.
     #[serde(skip)]
     pub each_round: Vec<Round>,
 }
@@ -140,8 +140,9 @@ impl ResultRow {
         }
     }
 
-    /// This row's figure over another's: median of the ratios inside the rounds that both have. A
-    /// machine that is slower for some minutes is so for both, but not for all rounds alike.
+    /// This row's figure divided by another's: the median of the ratios inside the rounds that both
+    /// have. A machine that is slower for some minutes is so for both rows, but not for all rounds
+    /// alike.
     pub fn over(&self, other: &ResultRow, figure: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
         let ratio = |own: &Round| {
             let same = other.each_round.iter().find(|round| round.number == own.number)?;
@@ -151,7 +152,7 @@ impl ResultRow {
         (!ratios.is_empty()).then(|| median(&ratios))
     }
 
-    /// Sets time and what follows from it; `latencies` are one per round, microseconds.
+    /// Sets the time and what follows from it; `latencies` has one entry per round, microseconds.
     pub fn set_latencies(&mut self, latencies: &[f64]) {
         self.rounds = latencies.len();
         if latencies.is_empty() {
@@ -234,7 +235,7 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
     row
 }
 
-/// System calls per operation, of a launch in which they were counted.
+/// System calls per operation, in a launch in which they were counted.
 fn system_calls(system: &str, outcome: &Outcome) -> Option<f64> {
     let Outcome::Row(measured) = outcome else { return None };
     let (worker, seen) = &**measured;
@@ -255,12 +256,12 @@ fn round(system: &str, one: &Measurement) -> Option<Round> {
     })
 }
 
-/// Processor time per operation. Ranks count their own over the timed operations, nodes are read at
-/// the gates: one operation more.
+/// Processor time per operation. Ranks count their own over the timed operations. Nodes are read at
+/// the gates, between which there is one operation more.
 fn cpu_us(system: &str, (worker, seen): &Measured) -> Option<f64> {
     let nodes = match seen {
         Some(seen) => daemons(system, seen) / worker.operations as f64,
-        // Half of our cost would look like all of it.
+        // Without the nodes, half of our cost would look like all of it.
         None if is_ours(system) => return None,
         None => 0.0,
     };
@@ -354,8 +355,8 @@ pub(crate) mod tests {
             let outcome = Outcome::Row(Box::new((worker_row("allreduce", 1 << 20, us), None)));
             Measurement { round, ..measured(system, cell, outcome) }
         };
-        // The machine is twice as slow in the second round, and three times in one that only one of
-        // them has.
+        // The machine is twice as slow in the second round, and three times as slow in a round that
+        // only one of the systems has.
         let measurements = [
             one("tributary", 0, 10.0),
             one("gloo", 0, 20.0),

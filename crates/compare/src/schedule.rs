@@ -1,8 +1,8 @@
-//! Who measures when: every system once per round, so that what the machine does meanwhile meets
-//! all of them alike.
+//! When each system measures: once per round, so that what the machine does meanwhile affects all
+//! systems alike.
 
 /// `(round, part)` in order, for parts with these numbers of rounds. Each round begins with another
-/// part, so that none always follows the same one.
+/// part, so that none of them always follows the same one.
 pub(crate) fn order(rounds: &[u32]) -> Vec<(u32, usize)> {
     let most = rounds.iter().copied().max().unwrap_or(0);
     let mut order = Vec::new();

@@ -1,6 +1,6 @@
 //! Median and spread of a few rounds.
 
-/// Median of the values; NaN of none.
+/// The median of the values; NaN if there are none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -11,7 +11,8 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Distance from the least to the most, as a share of the median; zero of fewer than two values.
+/// The distance from the least value to the greatest, as a share of the median; zero for fewer than
+/// two values.
 pub fn spread(values: &[f64]) -> f64 {
     let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), v| (l.min(*v), m.max(*v)));
     let middle = median(values);

@@ -25,11 +25,11 @@ pub struct Shape {
     pub rate_mbit: u32,
     /// Links of a host, each to switches of its own.
     pub rails: u8,
-    /// Rate of a leaf's trunk in host links; none: as many as the leaf has hosts, which blocks
-    /// nothing.
+    /// Rate of a leaf's trunk in host links; `None`: as many as the leaf has hosts, so that nothing
+    /// is blocked.
     pub uplink: Option<u16>,
-    /// Whether each host and switch keeps to one core. Not where hosts are very many: there the
-    /// scheduler shares the cores out better.
+    /// Whether each host and switch keeps to one core. Where there are very many hosts they do not,
+    /// because the scheduler then distributes the cores better.
     pub pinned: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Part {
     pub system: System,
     /// What it measures, in this order.
     pub cells: Vec<Cell>,
-    /// In how many rounds.
+    /// How many rounds it has.
     pub rounds: u32,
 }
 
@@ -53,15 +53,14 @@ pub struct Study {
     pub shape: Shape,
     /// Ranks, one per host until hosts run out.
     pub ranks: u32,
-    /// In what order they fill the hosts.
+    /// The order in which they fill the hosts.
     pub map: Map,
-    /// Who takes part.
+    /// The systems that take part.
     pub parts: Vec<Part>,
-    /// Whether links and nodes are looked at around every cell.
+    /// Whether links and nodes are observed around every cell.
     pub observes: bool,
-    /// Whether each system has one launch more, in which its system calls are counted and nothing
-    /// else: counting costs the processes that are counted, and so it must not go on while they are
-    /// timed.
+    /// Whether each system has one more launch, in which only its system calls are counted:
+    /// counting costs the processes time, so it must not go on while they are timed.
     pub counts_calls: bool,
     /// Time for the timed operations of one cell.
     pub budget: Duration,
@@ -72,7 +71,7 @@ pub struct Study {
 /// How one cell of one launch went.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// Measured.
+    /// It was measured.
     Row(Box<(WorkerRow, Option<Observed>)>),
     /// The system has no such collective.
     Unsupported(String),
@@ -89,22 +88,22 @@ pub struct Measurement {
     pub system: String,
     /// What was measured.
     pub cell: Cell,
-    /// In which round.
+    /// The round in which it was measured.
     pub round: u32,
-    /// For what.
+    /// The purpose of the launch.
     pub purpose: Purpose,
     /// How it went.
     pub outcome: Outcome,
-    /// How much slower than at its best the machine was around it.
+    /// How much slower than at its best the machine was at that time.
     pub slowdown: f64,
 }
 
 /// What a launch is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// Times, and what can be read without a cost.
+    /// It measures times, and what can be read without a cost.
     Times,
-    /// Its system calls alone.
+    /// It counts system calls only.
     Calls,
 }
 
@@ -115,13 +114,13 @@ pub struct Limits {
     pub start: Duration,
     /// From one cell's end to the next one's, on top of its time budget.
     pub cell: Duration,
-    /// Of the whole comparison: for waiting until the machine is steady, and for measuring again
-    /// what was disturbed.
+    /// The time of the whole comparison for waiting until the machine is steady, and for measuring
+    /// again what was disturbed.
     pub patience: Duration,
 }
 
 impl Study {
-    /// Measures everything; `progress` hears of each launch.
+    /// Measures everything; `progress` is called at each launch.
     pub fn run(
         &self,
         network: &dyn Network,
@@ -147,7 +146,7 @@ impl Study {
             };
             progress(&format!("{}: {what} {}", self.name, system.name));
             let (outcomes, slowdown) = match missing {
-                // Once is enough.
+                // System calls are counted once; that is enough.
                 Some(_) if round > 0 => continue,
                 Some(what) => (vec![Outcome::Failed(what); cells.len()], 1.0),
                 None if purpose == Purpose::Calls => {
@@ -213,7 +212,7 @@ impl Study {
                         break;
                     }
                 }
-                // A peer that hangs after its last result has given all of its results.
+                // Even a peer that hangs after its last result has given all of its results.
                 launch.wait(END_GRACE);
             }
             Err(cause) => outcomes.push(Outcome::Failed(format!("cannot start: {cause}"))),

@@ -1,4 +1,4 @@
-//! What is required, and what was measured for it.
+//! What is required, and what was measured.
 
 use serde::Serialize;
 
@@ -13,14 +13,14 @@ pub struct Target {
     pub what: String,
     /// What is required of it.
     pub required: String,
-    /// What came out.
+    /// What was measured, as text.
     pub measured: String,
-    /// Whether that is enough; none: it was not measured.
+    /// Whether that is enough; `None`: it was not measured.
     pub met: Option<bool>,
     /// The scenario that shows it.
     pub scenario: String,
-    /// How much slower than at its best the machine was while this scenario was measured: median
-    /// over its rows.
+    /// How much slower than at its best the machine was while this scenario was measured: the
+    /// median over its rows.
     pub slowdown: Option<f64>,
 }
 
@@ -107,7 +107,7 @@ impl Rows<'_> {
         let measured = worst.map(|row| {
             let share = row.share_of_link.unwrap_or(0.0);
             let at = if meant.len() > 1 { format!(" ({})", name(row)) } else { String::new() };
-            // A core that is always at work is the limit then, not the link.
+            // If a core is always at work, it is the limit then, not the link.
             let core =
                 row.busiest_core.map_or_else(String::new, |busy| format!(", busiest core {:.0} % busy", 100.0 * busy));
             (format!("{share:.3}{at}{core}"), share >= least)
@@ -124,7 +124,7 @@ impl Rows<'_> {
         target("allreduce of 64 KiB: time over the wire's", "<= 0.4 ms", "allreduce", measured)
     }
 
-    /// Wire bytes per vector byte, the worse direction.
+    /// Wire bytes per vector byte, in the worse direction.
     fn wire(&self, what: &str, scenario: &str, link: &str, most: f64, is_meant: impl Fn(&ResultRow) -> bool) -> Target {
         let worst = self
             .of(scenario)
@@ -141,8 +141,8 @@ impl Rows<'_> {
         target(what, &format!("<= {most} each way"), scenario, measured)
     }
 
-    /// A figure of ours over the best peer's, in the worst of the cells; the best is who has the
-    /// least median.
+    /// A figure of ours divided by the best peer's, in the worst of the cells; the best peer is the
+    /// one with the smallest median.
     fn against_peers(
         &self,
         what: &str,
@@ -188,7 +188,7 @@ impl Rows<'_> {
         target("time over the better path's, every power of two", "<= 1.15", "switch-point", measured)
     }
 
-    /// The worst of the processes whose names begin so.
+    /// The highest cost among the processes whose names begin with `process`.
     fn cost(&self, what: &str, process: &str, most: f64) -> Target {
         let row = self.of("cost").filter(|row| is_ours(row)).max_by_key(|row| row.bytes);
         let worst = row.and_then(|row| {
@@ -210,16 +210,17 @@ impl Rows<'_> {
         costs.sort_by_key(|(children, _)| *children);
         let measured = (costs.len() > 1).then(|| {
             let each: Vec<String> = costs.iter().map(|(children, cost)| format!("{children}: {cost:.2}")).collect();
-            // Flat: a byte costs with the most children no more than with the fewest, with a tenth
-            // for noise.
+            // The cost is flat if a byte costs no more with the most children than with the fewest,
+            // with a tenth for noise.
             (format!("{} ns", each.join(", ")), costs[costs.len() - 1].1 <= costs[0].1 * 1.1)
         });
         target("CPU of a leaf per byte moved, by children", "flat from 2 to 32", "children", measured)
     }
 }
 
-/// Vector bytes that the only leaf of a job moves per byte of vector: from and to each child. It is
-/// the root of the job's tree, so its trunk carries nothing (as the trunk's counters show).
+/// Vector bytes that the only leaf of a job moves per byte of vector, from each child and to each
+/// child. It is the root of the job's tree, so its trunk carries nothing (as the trunk's counters
+/// show).
 pub(crate) fn moved(children: u16) -> f64 {
     2.0 * f64::from(children)
 }
@@ -228,7 +229,7 @@ fn is_ours(row: &ResultRow) -> bool {
     row.system == "tributary"
 }
 
-/// Neither ours nor the yardstick.
+/// Whether the row is neither ours nor the yardstick's.
 pub(crate) fn is_peer(row: &ResultRow) -> bool {
     !row.system.starts_with("tributary") && row.system != "pingpong"
 }

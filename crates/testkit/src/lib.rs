@@ -1,10 +1,10 @@
 //! Fixtures, generators and reference collectives shared by the tests.
 //!
 //! Map: `reference` (what a collective over a tree must give, computed plainly), `reference_fold`
-//! (the arithmetic behind it), `reference_input` (vectors that tell a wrong fold from a right one).
+//! (the arithmetic behind it), `reference_input` (vectors that distinguish a wrong fold from a
+//! right one).
 //!
-//! Invariant: nothing here uses the kernels, the protocol or any other code that the tests put on
-//! trial.
+//! Invariant: nothing here uses the kernels, the protocol or any other code that the tests check.
 #![forbid(unsafe_code)]
 
 mod reference;

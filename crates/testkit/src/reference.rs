@@ -41,11 +41,16 @@ impl Tree {
 
 /// The bytes that each rank must receive; `None` for a rank that receives no data.
 ///
-/// Every node folds the results of its children from the left, in child order, and rounds once. All
-/// ranks of an allreduce receive the root's result, the root rank of a reduce, rank i of a
-/// reduce-scatter its block i; a bcast's ranks receive the root's vector, except the root; an
-/// allgather's the concatenation by rank; a barrier's nothing. `inputs` holds one vector per rank;
-/// that of a rank which gives no data is not looked at.
+/// Every node folds the results of its children from the left, in child order, and rounds once.
+/// What a rank receives depends on the collective:
+/// - allreduce: all ranks receive the root's result;
+/// - reduce: the root rank receives it;
+/// - reduce-scatter: rank i receives block i of it;
+/// - bcast: all ranks except the root receive the root's vector;
+/// - allgather: all ranks receive the concatenation by rank;
+/// - barrier: no rank receives anything.
+///
+/// `inputs` has one vector per rank; the vector of a rank that gives no data is ignored.
 ///
 /// # Panics
 ///

@@ -3,13 +3,13 @@
 use half::{bf16, f16};
 use trib_wire::{DataType, ReduceOp, Scalar};
 
-/// Folds equally long vectors of little-endian elements from the left; a single one is passed on as
-/// it is.
+/// Folds equally long vectors of little-endian elements from the left; a single vector is passed on
+/// as it is.
 ///
-/// Integers wrap. A logical result is 0 or 1. Half precision is computed in single and rounded at
-/// the end. `max` and `min` let NaN win and put -0 below +0; of pairs they decide about the value,
-/// and the smallest index of equal values wins. A result that is not a number has the one quiet,
-/// positive pattern without payload.
+/// Integers wrap. A logical result is 0 or 1. Half precision is computed in single precision and
+/// rounded at the end. `max` and `min` let NaN win and put -0 below +0. For pairs they decide about
+/// the value, and of equal values the smallest index wins. A result that is not a number has the
+/// one quiet, positive pattern without payload.
 ///
 /// # Panics
 ///
@@ -29,7 +29,8 @@ pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// Pairs: the fold of the values, and for each the smallest index among those who gave it.
+/// The fold of pairs: the fold of the values, and for each the smallest index among those that gave
+/// it.
 fn pairs(value: Scalar, index: Scalar, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     let op = match op {
         ReduceOp::MaxLoc => ReduceOp::Max,
@@ -65,7 +66,8 @@ fn equal(value: Scalar, left: &[u8], right: &[u8]) -> bool {
     left == right || left.is_nan() && right.is_nan()
 }
 
-/// Bytes that compare as the integer does: the most significant first, and the sign turned round.
+/// Bytes that compare as the integer does: the most significant byte comes first, and the sign bit
+/// is flipped.
 fn in_order(index: Scalar, bytes: &[u8]) -> Vec<u8> {
     let mut bytes: Vec<u8> = bytes.iter().rev().copied().collect();
     if matches!(index, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64) {
@@ -105,7 +107,7 @@ fn numbers(dtype: Scalar, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     }
 }
 
-/// Element by element: decode, combine from the left, encode.
+/// Works element by element: decodes, combines from the left, encodes.
 fn run<const N: usize, W: Copy>(
     operands: &[&[u8]],
     decode: impl Fn([u8; N]) -> W,

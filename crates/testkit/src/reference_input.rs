@@ -1,18 +1,21 @@
-//! Input vectors that tell a wrong fold from a right one: each rank's are its own, float sums
-//! depend on their order, and nothing overflows or dies out on the way.
+//! Input vectors that distinguish a wrong fold from a right one: each rank has its own, float sums
+//! depend on their order, and nothing overflows or vanishes on the way.
 
 use half::{bf16, f16};
 use trib_wire::{DataType, ReduceOp, Scalar};
 
 /// The vector that `rank` gives: `count` little-endian elements, a pure function of the arguments.
 ///
-/// Integers are any bits for `max`, `min`, `sum` and `bxor`, odd for `prod` (an even factor per
-/// rank would soon leave zeros), mostly ones for `band` and mostly zeros for `bor`; rarely 0 for
-/// `land`, mostly for `lor`, half of the time for `lxor`. Floats are finite, and so are their sums
-/// and products over a hundred ranks: in a sum large numbers cancel between pairs of ranks and
-/// small ones are lost or kept depending on what came before; the factors of a product lie near 1.
-/// Pairs have any index; at every third place most ranks give one value, so that indices decide,
-/// and now and then one is not a number.
+/// Integers are any bits for `max`, `min`, `sum` and `bxor`. They are odd for `prod` (an even
+/// factor per rank would soon leave zeros), mostly ones for `band` and mostly zeros for `bor`. They
+/// are rarely 0 for `land`, mostly 0 for `lor`, and 0 half of the time for `lxor`.
+///
+/// Floats are finite, and so are their sums and products over a hundred ranks. In a sum, large
+/// numbers cancel between pairs of ranks, and small ones are lost or kept depending on what came
+/// before. The factors of a product lie near 1.
+///
+/// Pairs have any index. At every third position most ranks give the same value, so that indices
+/// decide, and now and then a value is not a number.
 pub fn input(dtype: DataType, op: ReduceOp, seed: u64, rank: u32, count: usize) -> Vec<u8> {
     let own = mix(seed ^ mix(1 + u64::from(rank)));
     let pair = mix(!seed ^ mix(1 + u64::from(rank / 2)));
@@ -40,7 +43,7 @@ fn number(vector: &mut Vec<u8>, scalar: Scalar, op: ReduceOp, bits: u64, shared:
     }
 }
 
-/// A pair's value; `bits` are this rank's own, `common` those of all ranks at this place.
+/// A pair's value. `bits` are this rank's own, `common` are those of all ranks at this position.
 fn value(vector: &mut Vec<u8>, scalar: Scalar, op: ReduceOp, bits: u64, common: u64) {
     match common % 12 {
         0..=3 if !bits.is_multiple_of(8) => number(vector, scalar, op, common, common, 0),
@@ -54,7 +57,7 @@ fn integer(op: ReduceOp, bits: u64) -> u64 {
     let (second, third) = (mix(bits), mix(!bits));
     match op {
         ReduceOp::Prod => bits | 1,
-        // What is not 0 has a bit in the lowest byte: it is not 0 in any width.
+        // A number that is not 0 has a bit in its lowest byte, so it is not 0 in any width.
         ReduceOp::LogicalAnd if second.is_multiple_of(8) => 0,
         ReduceOp::LogicalOr if !second.is_multiple_of(8) => 0,
         ReduceOp::LogicalXor if second.is_multiple_of(2) => 0,
@@ -65,7 +68,7 @@ fn integer(op: ReduceOp, bits: u64) -> u64 {
     }
 }
 
-/// `bits` are this rank's own, `shared` those of its pair.
+/// A float; `bits` are this rank's own, `shared` are those of its pair of ranks.
 fn float(dtype: Scalar, op: ReduceOp, bits: u64, shared: u64, rank: u32) -> f64 {
     let sign = if bits & 1 == 0 { 1.0 } else { -1.0 };
     // 52 random bits, in [0, 1).
@@ -84,7 +87,8 @@ fn float(dtype: Scalar, op: ReduceOp, bits: u64, shared: u64, rank: u32) -> f64 
     }
 }
 
-/// So large that in the accumulator's precision it pushes out the low bits of the small.
+/// A number so large that, in the accumulator's precision, it pushes out the low bits of the small
+/// numbers.
 fn large(dtype: Scalar) -> f64 {
     2_f64.powi(match dtype {
         Scalar::F16 => 11,
@@ -94,7 +98,7 @@ fn large(dtype: Scalar) -> f64 {
     })
 }
 
-/// Scale of what is summed between the large.
+/// The scale of what is summed between the large numbers.
 fn small(dtype: Scalar) -> f64 {
     if dtype == Scalar::F16 { 2_f64.powi(-10) } else { 1.0 }
 }

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-/// Of all threads, since each began.
+/// The sum over all threads of a process, since each of them began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Used {
     pub(crate) cpu_ns: u64,
     pub(crate) switches: u64,
 }
 
-/// Reads it; zero of a process that is gone.
+/// Reads it; for a process that is gone it is zero.
 pub(crate) fn used(pid: u32) -> Used {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Used::default();

@@ -1,5 +1,5 @@
 //! What can be counted whatever else the machine does: bytes on links, processor time, context
-//! switches, system calls.
+//! switches and system calls.
 
 pub(crate) mod cpu;
 pub(crate) mod processes;
@@ -38,9 +38,10 @@ pub struct Observed {
     pub node_switches: f64,
     /// System calls of all nodes, where they could be counted.
     pub node_calls: Option<f64>,
-    /// Processor time of everything on this machine, nanoseconds; in steps of ten milliseconds.
+    /// Processor time of everything on this machine, nanoseconds. It moves in steps of ten
+    /// milliseconds.
     pub machine_ns: f64,
-    /// Of it, what the kernel spent on the network outside of any process.
+    /// The part of it that the kernel spent on the network outside of any process.
     pub softirq_ns: f64,
     /// Share of the time that the busiest core was at work.
     pub busiest_core: Option<f64>,
@@ -49,7 +50,7 @@ pub struct Observed {
 }
 
 impl Reading {
-    /// Reads.
+    /// Reads everything that is counted.
     pub(crate) fn take(network: &dyn Network) -> Reading {
         let daemons = network.daemons().into_iter().map(|(name, pid)| (name, cpu::used(pid))).collect();
         Reading { links: network.counters(), daemons, machine: Ticks::now() }
@@ -87,7 +88,7 @@ impl Reading {
     }
 }
 
-/// Host links are called h0, h1, ...
+/// Whether this is a host's link: those are called h0, h1, ...
 fn is_host_link(name: &str) -> bool {
     name.strip_prefix('h').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -20,7 +20,7 @@ pub(crate) fn with_token(token: &str) -> Vec<u32> {
     .collect()
 }
 
-/// Of these, those that measure: not launchers, daemons of launchers or shells.
+/// Those of these processes that measure: not launchers, daemons of launchers or shells.
 pub(crate) fn workers(pids: &[u32]) -> Vec<u32> {
     let measures = |pid: &&u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -32,12 +32,12 @@ pub(crate) fn workers(pids: &[u32]) -> Vec<u32> {
     pids.iter().filter(measures).copied().collect()
 }
 
-/// SIGKILL.
+/// Sends SIGKILL.
 pub(crate) fn kill(pid: u32) {
     signal(pid, Signal::KILL);
 }
 
-/// Sends a signal; one that is gone needs none.
+/// Sends a signal; a process that is gone needs none.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);

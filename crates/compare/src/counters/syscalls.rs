@@ -1,6 +1,6 @@
 //! System calls of processes, counted by the kernel's tracepoint. A process that is counted pays
-//! for it, some 0.05 us per call and 0.4 us whenever it is switched to: eight ranks and three nodes
-//! that share two cores take a tenth longer.
+//! for it, some 0.05 us per call and 0.4 us whenever the processor switches to it: eight ranks and
+//! three nodes that share two cores take a tenth longer.
 
 use std::fs;
 use std::fs::File;
@@ -14,7 +14,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Begins to count; none where the kernel does not offer it to us.
+    /// Begins to count; `None` where the kernel does not let this process count.
     pub(crate) fn of(pids: &[u32]) -> Option<Calls> {
         let id = tracepoint()?;
         let threads = pids.iter().flat_map(|pid| {
@@ -77,7 +77,7 @@ fn open(tracepoint: u64, thread: i32) -> Option<File> {
         let flags = PERF_FLAG_FD_CLOEXEC;
         libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, any_processor, no_group, flags)
     };
-    // SAFETY: a descriptor that the kernel just gave us, which nobody else owns.
+    // SAFETY: the kernel has just given us this descriptor, and nothing else owns it.
     i32::try_from(fd).ok().filter(|fd| *fd >= 0).map(|fd| unsafe { File::from_raw_fd(fd) })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::result::ResultRow;
 
-/// A head and one line per row; what was not measured is empty.
+/// A heading and one line per row; what was not measured is empty.
 pub(super) fn csv(rows: &[ResultRow]) -> String {
     let mut text = HEAD.to_owned();
     for row in rows {
@@ -37,7 +37,7 @@ pub(super) fn csv(rows: &[ResultRow]) -> String {
     text
 }
 
-/// A field that needs no thinking about: quoted if it has a comma, a quote or a line's end.
+/// A field as CSV wants it: quoted if it has a comma, a quote or a line's end.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
 }

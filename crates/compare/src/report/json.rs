@@ -1,4 +1,4 @@
-//! One object for programs.
+//! The comparison as one JSON object for programs.
 
 use serde_json::{Value, json};
 

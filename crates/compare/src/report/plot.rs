@@ -11,9 +11,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 pub(crate) struct Plot {
     /// Name of its files.
     pub(crate) name: &'static str,
-    /// What stands above it.
+    /// The title above the plot.
     pub(crate) title: String,
-    /// What the horizontal axis counts; always logarithmic.
+    /// What the horizontal axis counts. That axis is always logarithmic.
     pub(crate) x_label: &'static str,
     /// What the vertical axis counts.
     pub(crate) y_label: &'static str,
@@ -66,8 +66,7 @@ impl Plot {
         let y_format = |value: &f64| short(*value);
         let x_ticks = ticks(&self.xs());
         let x_axis = (x.0..x.1).log_scale().with_key_points(x_ticks);
-        // Both kinds of vertical axis are types of their own, hence the macro instead of a
-        // function.
+        // Each kind of vertical axis has a type of its own, hence a macro instead of a function.
         macro_rules! draw_on {
             ($y_axis:expr) => {{
                 let mut chart = builder.build_cartesian_2d(x_axis, $y_axis)?;
@@ -127,13 +126,13 @@ impl Plot {
     }
 }
 
-/// At most nine of the values, evenly.
+/// At most nine of the values, evenly spread.
 fn ticks(values: &[f64]) -> Vec<f64> {
     let step = values.len().div_ceil(9).max(1);
     values.iter().copied().step_by(step).collect()
 }
 
-/// Powers of ten in between, with their halves and fifths where there are few.
+/// Powers of ten between the two, with their halves and fifths where there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let powers = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let factors: &[f64] = if powers.clone().count() <= 4 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -151,7 +150,7 @@ fn short_bytes(value: f64) -> String {
     }
 }
 
-/// About three digits that count.
+/// The value with about three significant digits.
 fn short(value: f64) -> String {
     let text = match value.abs() {
         v if v >= 100.0 || v == 0.0 => return format!("{value:.0}"),
@@ -190,7 +189,8 @@ const HEIGHT: u32 = 460;
 const LEGEND_WIDTH: u32 = 190;
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(40, 40, 40);
-/// Distinguishable with any kind of colour vision (Okabe and Ito's set, and more).
+/// Colours that people with any kind of colour vision can distinguish (Okabe and Ito's set, and
+/// more).
 const COLORS: [RGBColor; 13] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),

@@ -8,7 +8,7 @@ use crate::targets::{is_peer, is_same_cell, moved};
 /// Points of one series.
 type Points = Vec<(f64, f64)>;
 
-/// Those that have points.
+/// The plots that have points.
 pub(super) fn draw(rows: &[ResultRow]) -> Vec<Plot> {
     let all = [
         bandwidth(rows),

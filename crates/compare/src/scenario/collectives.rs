@@ -1,5 +1,5 @@
-//! The other collectives, against what their bytes allow: the whole vector crosses one host's link
-//! once.
+//! The other collectives, compared with what their bytes allow: the whole vector crosses one host's
+//! link once.
 
 use trib_wire::Collective::{Allgather, Bcast, Reduce, ReduceScatter};
 

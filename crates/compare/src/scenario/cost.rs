@@ -1,4 +1,4 @@
-//! What an operation costs besides time, whatever else the machine does.
+//! What an operation costs besides time. These figures do not depend on what else the machine does.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ pub(super) fn blocking(quick: bool) -> Vec<Scenario> {
     vec![one(Map::ByLeaf), one(Map::Interleaved)]
 }
 
-/// The same hosts' rate with 2, 4 and 8 hosts; 16 are a scenario of their own.
+/// The same rate of host links with 2, 4 and 8 hosts; 16 hosts are a scenario of their own.
 pub(super) fn host_count(quick: bool) -> Vec<Scenario> {
     let cells = vec![Cell::sustained(Allreduce, 4 * MIB)];
     let (own, peers) = if quick { (2, 1) } else { (5, 5) };
@@ -52,7 +52,7 @@ fn few(sizes: &[u64], quick: bool) -> Vec<Part> {
         part(System::openmpi_tuned(), cells.clone(), peers),
         part(System::openmpi_ring(), cells.clone(), peers),
     ];
-    // Gloo's ring is like Open MPI's; its start takes longer than all the rest.
+    // Gloo is left out: its ring is like Open MPI's, and its start takes longer than all the rest.
     if !quick {
         parts.push(part(System::gloo(), cells, peers));
     }

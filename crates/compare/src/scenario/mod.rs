@@ -1,9 +1,9 @@
-//! What the comparison consists of: scenarios, each with the fabric it needs.
+//! What the comparison consists of: scenarios, each with the fabric that it needs.
 //!
-//! One file per question: `sizes` (allreduce against size, all systems), `collectives`, `small`
-//! (latency and its cost), `fabrics` (faster links, more hosts, blocking trunks), `switching`
-//! (which path when, and what the lock costs), `lanes` (several trees at once), `cost` (bytes,
-//! processor time and calls per operation), `sharing` (several jobs at once).
+//! There is one file per question: `sizes` (allreduce against size, all systems), `collectives`,
+//! `small` (latency and its cost), `fabrics` (faster links, more hosts, blocking trunks),
+//! `switching` (which path is used when, and what the lock costs), `lanes` (several trees at once),
+//! `cost` (bytes, processor time and calls per operation), `sharing` (several jobs at once).
 
 mod collectives;
 mod cost;
@@ -25,21 +25,21 @@ use sharing::Sharing;
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// Fewer sizes and rounds.
+    /// Whether to measure fewer sizes and rounds.
     pub quick: bool,
-    /// Only these scenarios; empty: all.
+    /// Only these scenarios are wanted; empty: all.
     pub only: Vec<String>,
-    /// Only these systems; empty: all.
+    /// Only these systems are wanted; empty: all.
     pub systems: Vec<String>,
-    /// Instead of each scenario's own sizes; empty: its own. A barrier stays.
+    /// Sizes instead of each scenario's own; empty: its own. A barrier stays.
     pub sizes: Vec<u64>,
-    /// Instead of each part's own number of rounds.
+    /// The number of rounds instead of each part's own.
     pub rounds: Option<u32>,
-    /// Systems on top, in every scenario.
+    /// Additional systems in every scenario.
     pub peers: Vec<System>,
-    /// Instead of each scenario's own fabric.
+    /// The fabric instead of each scenario's own.
     pub shape: Option<Shape>,
-    /// Instead of each scenario's own time per cell.
+    /// The time per cell instead of each scenario's own.
     pub budget: Option<Duration>,
 }
 
@@ -77,7 +77,7 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// The scenarios that are asked for. Those on the same fabric follow each other.
+/// The scenarios that are asked for. Those that need the same fabric follow each other.
 pub fn wanted(wishes: &Wishes) -> Result<Vec<Scenario>, String> {
     let known = names();
     if let Some(unknown) = wishes.only.iter().find(|name| !known.contains(&name.as_str())) {
@@ -130,7 +130,7 @@ fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
     if let Some(shape) = wishes.shape {
         let ranks_per_host = (study.ranks / u32::from(study.shape.hosts)).max(1);
         study.ranks = u32::from(shape.hosts) * ranks_per_host;
-        // Lanes are compared where there are rails, whatever the rest of the fabric.
+        // Lanes need rails to be compared, whatever the rest of the fabric is.
         study.shape = Shape { rails: study.shape.rails, ..shape };
     }
     study.budget = wishes.budget.unwrap_or(study.budget);
@@ -175,7 +175,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all
 }
 
-/// The fabric that most figures come from: 8 hosts on two leaves.
+/// The fabric from which most figures come: 8 hosts on two leaves.
 const HOME: Shape = Shape { hosts: 8, leaf_ports: 4, rate_mbit: 500, rails: 1, uplink: None, pinned: true };
 
 /// A study on this fabric, one rank per host, with nothing special.

@@ -1,7 +1,7 @@
-//! Several jobs at once: who gets how much of the link while all of them want it.
+//! Several jobs at once: how much of the link each gets while all of them want it.
 //!
 //! All jobs run the same number of operations from the same moment on. A job's rate is that of its
-//! median call: the one that gets less finishes last and has the link to itself in the end, which a
+//! median call: the job that gets less finishes last and has the link to itself in the end, which a
 //! mean would hide.
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub const NAME: &str = "jobs";
 pub struct Sharing {
     /// The fabric.
     pub shape: Shape,
-    /// How often.
+    /// How many rounds are measured.
     pub rounds: u32,
     /// Operations of each job in each round.
     pub operations: u32,
@@ -59,8 +59,8 @@ impl Sharing {
     ) -> Vec<ResultRow> {
         let study = Study { name: NAME, ..super::plain(NAME, self.shape, Vec::new()) };
         let equal = Cell::sustained(Allreduce, MIB).times(self.operations);
-        // Its rounds have eight operations each, and it gets more than half at worst: these outlast
-        // the other's.
+        // Each of its rounds has eight operations, and it gets more than half of the link at worst.
+        // With this many it outlasts the other job.
         let greedy = Cell { mode: Mode::Flight, ..equal.times(self.operations / 2) };
         let always = Cell { mode: Mode::Flight, ..equal.times((self.operations / 4).max(1)) };
         let cases: [(&str, Beside, [Runner; 2]); 4] = [
@@ -176,7 +176,7 @@ impl Runner {
     }
 }
 
-/// Waits until the launch says that it is there.
+/// Waits until the launch says that it has reached this gate.
 fn arrive(launch: &mut Launch, event: Event, limit: Duration) -> Result<(), String> {
     match launch.next(limit) {
         Ok(Line::Gate { event: at }) if at == event => Ok(()),

@@ -21,8 +21,8 @@ pub(super) fn study(quick: bool) -> Scenario {
     Scenario::Study(plain("allreduce", HOME, parts))
 }
 
-/// A system's sizes and rounds: ours and the yardstick the most, those that would take minutes the
-/// fewest.
+/// A system's sizes and rounds: ours and the yardstick have most of them, and systems that would
+/// take minutes the fewest.
 fn usual(system: System, sizes: &[u64], quick: bool) -> Part {
     let most = match (&system.kind, quick) {
         (Kind::Mpich { polite: false }, _) => 64 * KIB,

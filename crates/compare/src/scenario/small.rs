@@ -1,4 +1,5 @@
-//! Barrier and short allreduces: how long, how long at worst, and how much processor time.
+//! Barrier and short allreduces: how long they take, how long at worst, and how much processor
+//! time.
 
 use trib_wire::Collective::{Allreduce, Barrier};
 
@@ -14,7 +15,7 @@ pub(super) fn study(quick: bool) -> Scenario {
     let takes_part = |system: &System| !matches!(system.kind, Kind::PingPong | Kind::Mpich { polite: false });
     let rounds = |kind: &Kind| match kind {
         Kind::Gloo if quick => 1,
-        // Ratios are taken inside rounds, of the best of these.
+        // Targets compare these systems by ratios inside rounds, so they have most rounds.
         Kind::Tributary | Kind::Mpich { .. } | Kind::OpenMpi(_) => 7,
         _ => 5,
     };

@@ -10,12 +10,13 @@ use crate::cell::Cell;
 use crate::study::Study;
 use crate::system::System;
 
-/// Every power of two, as it chooses itself and held to either path.
+/// Every power of two, both when Tributary chooses the path itself and when it is held to either
+/// path.
 pub(super) fn switch_point(quick: bool) -> Scenario {
     let most = if quick { 18 } else { 22 };
     let cells: Vec<Cell> = (2..=most).map(|power| Cell::sustained(Allreduce, 1 << power)).collect();
-    // The worst of many ratios of short cells: fewer rounds, and it would be the noise that is
-    // judged.
+    // The figure is the worst of many ratios of short cells: with fewer rounds it would be the
+    // noise that is judged.
     let rounds = 9;
     let systems = [
         System::tributary(),
@@ -26,7 +27,7 @@ pub(super) fn switch_point(quick: bool) -> Scenario {
     Scenario::Study(Study { budget: Duration::from_millis(100), ..plain("switch-point", HOME, parts) })
 }
 
-/// A lease for every operation, against one that lasts.
+/// A lease for every operation, compared with one that lasts.
 pub(super) fn lock(quick: bool) -> Scenario {
     let cells: Vec<Cell> =
         [16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB].map(|size| Cell::sustained(Allreduce, size)).into();

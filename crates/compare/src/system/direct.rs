@@ -1,4 +1,4 @@
-//! Systems whose ranks find one another by themselves: each rank is a command in its host.
+//! Systems whose ranks find one another by themselves: each rank is a command on its host.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +34,7 @@ pub(super) fn other(system: &System, network: &dyn Network, line: &str, job: &Jo
     })
 }
 
-/// What torch.distributed calls `env://`.
+/// Sets the variables that torch.distributed calls `env://`.
 fn meeting_place(command: &mut Command, rank: u32, job: &Job, first: &str) {
     command
         .env("RANK", rank.to_string())

@@ -1,8 +1,8 @@
 //! The systems that are compared, and how each is started.
 //!
 //! Every system runs a program that reads the same command line and prints the same lines;
-//! `commands` makes the processes of one launch. The first of them is the one that speaks: its
-//! stdout has the lines and its stdin opens the gates.
+//! `commands` makes the processes of one launch. The first of them speaks for all: it prints the
+//! lines to its stdout, and its stdin opens the gates.
 
 mod direct;
 mod mpich;
@@ -26,9 +26,9 @@ pub enum Kind {
     TributaryMpi,
     /// Open MPI with these options of its launcher.
     OpenMpi(Vec<String>),
-    /// MPICH; polite: with the shim that yields instead of spinning.
+    /// MPICH.
     Mpich {
-        /// Whether the shim is preloaded.
+        /// Whether the shim that yields instead of spinning is preloaded.
         polite: bool,
     },
     /// Gloo through torch.distributed.
@@ -46,11 +46,11 @@ pub struct System {
     pub name: String,
     /// How it is started.
     pub kind: Kind,
-    /// Variables that its ranks get on top.
+    /// Additional variables of its ranks.
     pub environment: Vec<(String, String)>,
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Programs {
     /// The `trib` binary.
@@ -62,7 +62,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Those of the build or installation that `trib` belongs to.
+    /// The programs of the build or installation to which `trib` belongs.
     pub fn beside(trib: &Path) -> Programs {
         let folder = trib.parent().unwrap_or(Path::new("."));
         let installed = folder.join("../lib/libtrib_mpi.so");
@@ -84,7 +84,7 @@ impl Programs {
 pub struct Job {
     /// Ranks, one per host until hosts run out.
     pub ranks: u32,
-    /// In what order they fill the hosts.
+    /// The order in which they fill the hosts.
     pub map: Map,
     /// The measuring program's arguments.
     pub arguments: Vec<String>,
@@ -172,7 +172,7 @@ impl System {
         matches!(self.kind, Kind::Tributary | Kind::TributaryMpi)
     }
 
-    /// Whether the cell makes sense for it.
+    /// Whether the cell makes sense for this system.
     pub fn has(&self, cell: &Cell) -> bool {
         match self.kind {
             Kind::PingPong => {
@@ -183,7 +183,7 @@ impl System {
         }
     }
 
-    /// Whether it is Open MPI held to one algorithm of its allreduce.
+    /// Whether it is Open MPI, restricted to one algorithm of its allreduce.
     pub fn is_one_algorithm(&self) -> bool {
         matches!(&self.kind, Kind::OpenMpi(options) if openmpi::has_algorithm(options))
     }
@@ -214,7 +214,7 @@ impl System {
         }
     }
 
-    /// The processes of one launch; the first is the one that speaks.
+    /// The processes of one launch; the first one speaks for all.
     pub fn commands(&self, network: &dyn Network, programs: &Programs, job: &Job) -> Result<Vec<Command>, String> {
         let mut commands = match &self.kind {
             Kind::Tributary => direct::tributary(self, network, programs, job),
@@ -239,8 +239,8 @@ fn torch_missing() -> Option<String> {
     (!found).then(|| "not installed: python3-torch (scripts/install-dependencies --bench)".to_owned())
 }
 
-/// Marks the processes of one launch, so that all of them can be found and ended whoever started
-/// them.
+/// Marks the processes of one launch, so that all of them can be found and ended, no matter which
+/// process started them.
 pub(crate) const TOKEN_ENV: &str = "TRIB_COMPARE_RUN";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! MPICH, spinning as installed or yielding.
+//! MPICH, either spinning as installed or yielding.
 
 use std::process::Command;
 

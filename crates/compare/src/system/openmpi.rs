@@ -1,4 +1,4 @@
-//! Open MPI, as installed, tuned, held to one algorithm, and under the interposer.
+//! Open MPI as installed, tuned, restricted to one algorithm, or under the interposer.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ pub(super) fn tuned() -> Vec<String> {
     settings.iter().flat_map(|(name, value)| mca(name, value)).collect()
 }
 
-/// Tuned, and this allreduce algorithm whatever the size.
+/// The tuned options, with this allreduce algorithm for every size.
 pub(super) fn with_algorithm(number: u8) -> Vec<String> {
     let mut options = tuned();
     options.extend(mca("coll_tuned_use_dynamic_rules", "1"));
@@ -66,5 +66,5 @@ const ALGORITHM: &str = "coll_tuned_allreduce_algorithm";
 /// gather-and-broadcast.
 pub(super) const ALGORITHMS: [(u8, &str); 5] =
     [(2, "nonoverlapping"), (3, "recursive-doubling"), (4, "ring"), (5, "segmented-ring"), (6, "rabenseifner")];
-/// Where the ring is among them.
+/// The index of the ring among them.
 pub(super) const RING: usize = 2;

@@ -1,5 +1,5 @@
-//! Crates depend downwards only: whoever adds an edge that is not in the table has to argue for it
-//! here.
+//! Crates depend downwards only. A dependency that is not in the table fails this test, and has to
+//! be argued for here.
 //!
 //! ```text
 //!   trib            tributary (capi)   sharp_coll
@@ -51,12 +51,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("tributary", &["trib-wire", "trib-client"]),
     ("sharp_coll", &["trib-client"]),
-    // The same library over nothing, for tests.
+    // This is the same library without a network, for tests.
     ("trib-null-client", &["trib-wire", "trib-proto"]),
     ("sharp_coll_null", &["trib-null-client"]),
 ];
 
-/// What tests may use on top of that.
+/// What tests may use in addition.
 const FOR_TESTS: &str = "trib-testkit";
 
 /// One dependency between two of our crates.
@@ -67,7 +67,7 @@ struct Edge {
     for_tests: bool,
 }
 
-/// The edges that the table does not allow, as sentences.
+/// The dependencies that the table does not allow, as sentences.
 fn offences<'a>(edges: &'a [Edge]) -> impl Iterator<Item = String> + 'a {
     edges.iter().filter_map(|Edge { from, to, for_tests }| {
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == from) else {

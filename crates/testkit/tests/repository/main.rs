@@ -1,5 +1,5 @@
-//! What the repository says of itself: who uses whom, how decisions are told, and whether the
-//! specification is the code's.
+//! What the repository says of itself: which crate uses which, how decisions are told, and whether
+//! the specification agrees with the code.
 
 mod decisions;
 mod layering;

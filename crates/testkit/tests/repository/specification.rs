@@ -1,5 +1,5 @@
-//! `docs/protocol.md` against the code: every number in its tables is the number that the code
-//! uses, and every section that the code or the text cites exists.
+//! Compares `docs/protocol.md` with the code: every number in its tables is the number that the
+//! code uses, and every section that the code or the text cites exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn every_combination_is_what_the_specification_says() {
     );
 }
 
-/// A header in which the named field alone is not zero, all its bits set as far as its values go.
+/// A header in which only the named field is not zero; all bits are set that its values can have.
 fn only(field: &str) -> (Header, u64) {
     let mut header = Header {
         signature: Signature {

@@ -1,4 +1,4 @@
-//! The page with the tables: what was required, what came out, where the time goes.
+//! The page with the tables: what was required, what was measured, and where the time goes.
 //!
 //! Sections that compare systems are in `peers`, those about Tributary alone in `ours`.
 
@@ -53,19 +53,20 @@ impl<'a> Page<'a> {
         self.add(&format!(
             "# Performance\n\n\
              Written by `{command}` on {}: {}, {} cores, Linux {}; it took {minutes:.1} minutes.\n\
-             Hosts and switches are network namespaces of this one machine, with links shaped in both directions; ranks, nodes and\n\
-             manager share its cores, each host and switch on one of them (`trib lab up --pin`; not to compare\n\
-             numbers of children). Vectors are float32, summed; every result is compared with the exact one before and after\n\
-             the timed operations. Before it began, other work kept the cores {:.0} % busy. One rank per host. Figures are medians over rounds; in each round every system runs once.\n\
-             The targets' ratios between systems are medians of the ratios inside the rounds.\n\n\
-             A virtual machine shares its cores with strangers. Before and after every launch fixed work on all cores tells how many\n\
-             times longer than at its best this machine takes: the column *machine* of the targets, `slowdown` in JSON and CSV. Above\n\
-             {STEADY:.2} a launch waits, or is measured again and the steadier attempt kept, as long as `--patience` lasts; the figures\n\
-             themselves decide nothing. In this run {:.0} s of waiting and {} repeated launches.\n\n\
-             *Sustained*: operations back to back, no barrier between; the slowest rank counts. *Single*: each call after a pause that\n\
-             refills the links' token buckets, and a barrier. System calls are counted in launches of their own, because counting them\n\
-             takes time. A share is of the host link's rate: 8 x bytes / time / rate. An idle link\n\
-             lets its first 70 KB through at once, so that single calls, and ping-pong, below about 1 MB look faster than it is.\n\n",
+             Hosts and switches are network namespaces of this one machine, with links that are shaped in both directions. Ranks, nodes\n\
+             and manager share its cores. Each host and each switch runs on one core (`trib lab up --pin`), except where numbers of\n\
+             children are compared. Vectors are float32 and are summed; every result is compared with the exact one before and after\n\
+             the timed operations. Before it began, other work kept the cores {:.0} % busy. There is one rank per host. Figures are medians\n\
+             over rounds; in each round every system runs once. The targets' ratios between systems are medians of the ratios inside the\n\
+             rounds.\n\n\
+             A virtual machine shares its cores with other machines. Before and after every launch, fixed work on all cores tells how many\n\
+             times longer it takes than on this machine at its best: that is the column *machine* of the targets, and `slowdown` in JSON\n\
+             and CSV. Above {STEADY:.2} a launch waits, or is measured again and the steadier attempt is kept, as long as `--patience`\n\
+             lasts. The figures themselves decide nothing. This run waited {:.0} s and repeated {} launches.\n\n\
+             *Sustained* operations run back to back with no barrier between them, and the slowest rank counts. A *single* call comes\n\
+             after a barrier and a pause that refills the links' token buckets. System calls are counted in launches of their own, because\n\
+             counting them takes time. A share is one of the host link's rate: 8 x bytes / time / rate. An idle link lets its first 70 KB\n\
+             through at once, so single calls and ping-pong below about 1 MB look faster than the link is.\n\n",
             machine.date,
             machine.processor,
             machine.cores,
@@ -94,7 +95,7 @@ impl<'a> Page<'a> {
         self.add("\n");
     }
 
-    /// Processor time per vector byte, process by process, against what the link leaves.
+    /// Processor time per vector byte, process by process, compared with what the link leaves.
     fn where_time_goes(&mut self) {
         let Some(row) =
             self.of("cost").filter(|row| row.system == "tributary" && row.bytes > 0).max_by_key(|row| row.bytes)
@@ -107,8 +108,8 @@ impl<'a> Page<'a> {
         let nodes: f64 = row.cpu_ns_per_byte.iter().filter(|(name, _)| *name != "host").map(|(_, ns)| ns).sum();
         let mut text = format!(
             "## Where the time goes\n\n\
-             An allreduce of {} keeps each link busy for {wire_ns:.1} ns per vector byte, which {cores:.0} cores have {:.1} ns of processor\n\
-             time for. Of that the {} hosts use {hosts:.1} ns and the nodes {nodes:.1} ns, the copies of the kernel's sockets included.",
+             An allreduce of {} keeps each link busy for {wire_ns:.1} ns per vector byte; in that time {cores:.0} cores have {:.1} ns of\n\
+             processor time. Of that the {} hosts use {hosts:.1} ns and the nodes {nodes:.1} ns, including the copies of the kernel's sockets.",
             human(row.bytes),
             wire_ns * cores,
             row.ranks
@@ -127,9 +128,9 @@ impl<'a> Page<'a> {
             let had = 1e3 * latency_us / faster.bytes as f64 * cores;
             let _ = write!(
                 text,
-                "\nAt {:.0} Mbit/s the cores had {had:.1} ns in the time that a vector byte took, and used {machine:.1} ns. They are not\n\
-                 alike: one has the spine and the manager beside a leaf and its hosts, the other a leaf and its hosts; the busiest worked\n\
-                 {:.0} % of the time.",
+                "\nAt {:.0} Mbit/s the cores had {had:.1} ns in the time that a vector byte took, and used {machine:.1} ns. The cores\n\
+                 have unequal work: one has the spine, the manager, a leaf and its hosts, the other a leaf and its hosts. The busiest core\n\
+                 worked {:.0} % of the time.",
                 faster.rate_mbit,
                 100.0 * faster.busiest_core.unwrap_or(0.0)
             );
@@ -214,24 +215,26 @@ fn short_status(status: &str) -> String {
     status.split([':', ' ']).next().unwrap_or_default().to_owned()
 }
 
-/// What profiles say, beside the figures that the comparison takes itself.
+/// What profiles say, in addition to the figures that the comparison takes itself.
 const WHAT_LIMITS: &str = "\
-The rest of this section was measured once, on a virtual machine of two cores. What `perf record` shows of a leaf at 16 MiB: a third is sending (two fifths of that the copy into the socket, the rest the packet's way
-through bridge and token bucket to the receiver, which the sender pays for), a quarter receiving (three fifths of that the copy out
-of the socket), a fifth going to sleep and being woken, 7 % the fold. A host sends and receives a
-vector byte once and folds nothing; in 16 MiB vectors every byte comes from and goes to memory rather than a cache, and the host sleeps until
-up to 192 KiB of results are there: woken for every packet it took 0.9 ns. To compare: iperf3 between two hosts of the same
-fabric, both ways at once and from one buffer that stays in the cache, costs a host 0.47 ns per byte sent and received.
+The rest of this section was measured once, on a virtual machine of two cores. `perf record` shows that a leaf at 16 MiB spends a
+third of its time on sending, a quarter on receiving, a fifth on going to sleep and being woken, and 7 % on the fold. Of the time for
+sending, two fifths are the copy into the socket; the rest is the packet's way through bridge and token bucket to the receiver, for
+which the sender pays. Of the time for receiving, three fifths are the copy out of the socket. A host sends and receives a vector byte
+once and folds nothing. With vectors of 16 MiB every byte comes from and goes to memory rather than a cache. The host sleeps until up
+to 192 KiB of results are there; when every packet woke it, it took 0.9 ns. In comparison, iperf3 between two hosts of the same
+fabric, in both directions at once and from one buffer that stays in the cache, costs a host 0.47 ns per byte sent and received.
 
-- *Long vectors* are limited by the link. Of what is missing to 1.000, Ethernet, IP and TCP headers take 0.0074, our own headers
+- *Long vectors* are limited by the link. Of what is missing to 1.000, Ethernet, IP and TCP headers take 0.0074, and our own headers
   and the acknowledgements of the other direction 0.002 to 0.004; the rest is the way of the last segment up and down the tree.
-- *Short operations* are limited by processor time: eight ranks and three nodes share the cores, and who waits yields instead of
-  sleeping while that pays. An operation is twenty datagrams and, on two cores, four waits for the turn of the process that a datagram
-  is for. On this fabric a tree of programs that do nothing but receive, count and send, without headers, keys or
-  memory of what was sent, takes 49 to 57 us; work added to each of its datagrams lengthens the turns of all, and the operation by about twenty
-  times as much. A rank spends some 3500 instructions on a datagram, a seventh of them on its tag.
-- *Several jobs* share a link by their bytes in flight. A job that always has operations waiting gets more than one that waits
-  for each result before it sends again, because the link never idles for it and its queue is on the other's way.
+- *Short operations* are limited by processor time: eight ranks and three nodes share the cores, and a process that waits yields
+  instead of sleeping while that pays. An operation consists of twenty datagrams and, on two cores, of four waits until the process
+  to which a datagram goes has its turn. On this fabric, a tree of programs that do nothing but receive, count and send, without
+  headers, keys or memory of what was sent, takes 49 to 57 us. Work that is added to each of its datagrams lengthens the turns of all
+  processes, and the operation by about twenty times as much. A rank spends some 3500 instructions on a datagram, a seventh of them on
+  its tag.
+- *Several jobs* share a link in proportion to their bytes in flight. A job that always has operations waiting gets more than one
+  that waits for each result before it sends again, because the link never idles for the former and its queue delays the latter.
 
 ";
 

@@ -7,17 +7,21 @@ use crate::result::ResultRow;
 impl Page<'_> {
     pub(super) fn switching(&mut self) {
         let titles = [
-            ("switch-point", "Datagrams or streams", "As it chooses itself, and held to either path; microseconds:"),
+            (
+                "switch-point",
+                "Datagrams or streams",
+                "Tributary chooses the path itself, or is held to one of them; microseconds:",
+            ),
             (
                 "lock",
                 "What the streaming lock costs",
-                "A lease that lasts, and a lock for every operation; microseconds:",
+                "One lease that lasts, and a lock for every operation; microseconds:",
             ),
             (
                 "lanes",
                 "Several lanes",
-                "4 hosts with two links of 250 Mbit/s each, one rank on each host: one lane, two along one tree, two over both links, and two \
-                 along each; microseconds:",
+                "4 hosts with two links of 250 Mbit/s each and one rank on each host. There is one lane, or two along one tree, two over both \
+                 links, or two along each link; microseconds:",
             ),
             ("lanes-shared", "Several lanes, two ranks on each host", "The same fabric with 8 ranks; microseconds:"),
         ];
@@ -42,7 +46,7 @@ impl Page<'_> {
             return;
         }
         self.add(
-            "## What an operation costs\n\nFree of the machine's noise. Wire bytes count every segment's headers, on the busiest host \
+            "## What an operation costs\n\nThese figures do not depend on the machine's noise. Wire bytes count every segment's headers, on the busiest host \
              link; context switches and system calls are those of all ranks and, for Tributary, of manager and nodes.\n\n\
              | operation | system | bytes up / S | bytes down / S | packets up | packets down | context switches | system calls |\n\
              | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
@@ -75,7 +79,7 @@ impl Page<'_> {
             return;
         }
         self.add(
-            "## Hosts on one leaf\n\nLinks of 100 Mbit/s, streams. A byte moved is one received from a child or sent to it: the trunk above a job's only leaf carries nothing.\n\n\
+            "## Hosts on one leaf\n\nThe links have 100 Mbit/s, and all vectors are streamed. A byte moved is one that is received from a child or sent to it: the trunk above a job's only leaf\ncarries nothing.\n\n\
              | children | leaf: CPU ns per vector byte | leaf: per byte moved | host: CPU ns per vector byte | share of the link |\n\
              | ---: | ---: | ---: | ---: | ---: |\n",
         );
@@ -97,8 +101,8 @@ impl Page<'_> {
             return;
         }
         self.add(
-            "## Several operations and several jobs at once\n\n`flight`: eight non-blocking allreduces at once. The others are two jobs \
-             that begin together; of each the median call counts. In `greedy` one of them\nwaits for each result before it sends again and the other always has eight operations in flight.\n\n| job | operations | share of the link | spread |\n| --- | --- | ---: | ---: |\n",
+            "## Several operations and several jobs at once\n\n`flight` is eight non-blocking allreduces at once. The others are two jobs \
+             that begin together, and of each the median call counts. In `greedy` one of them\nwaits for each result before it sends again and the other always has eight operations in flight.\n\n| job | operations | share of the link | spread |\n| --- | --- | ---: | ---: |\n",
         );
         for row in rows {
             let name = if row.scenario == "flight" { format!("{} (flight)", row.system) } else { row.system.clone() };

@@ -35,7 +35,7 @@ impl Page<'_> {
             return;
         }
         self.add(
-            "## Barrier and short allreduces\n\nSustained; times of single calls, microseconds. CPU is that of all ranks and, for \
+            "## Barrier and short allreduces\n\nOperations are sustained; the times are those of single calls, microseconds. CPU is that of all ranks and, for \
              Tributary, of manager and nodes.\n\n| operation | system | median | 99 % | CPU us per operation | context switches | system calls |\n\
              | --- | --- | ---: | ---: | ---: | ---: | ---: |\n",
         );
@@ -59,7 +59,7 @@ impl Page<'_> {
             return;
         }
         self.add(
-            "## Reduce, bcast, reduce-scatter, allgather\n\nShare of the link, counting the whole vector: each of them moves it over \
+            "## Reduce, bcast, reduce-scatter, allgather\n\nThe figures are shares of the link that count the whole vector: each of these collectives moves it over \
              one host's link once.\n\n",
         );
         let mut names: Vec<&str> = rows.iter().map(|row| row.collective.as_str()).collect();
