@@ -166,6 +166,27 @@ static void allreduces(struct team *team)
     }
 }
 
+/* MAXLOC of numbers, with the type of the tag as the stack was: whatever that means, the buffers end where the numbers do. */
+static void largest(struct team *team)
+{
+    enum { COUNT = 100 };
+    float *from = (float *)fenced(COUNT * sizeof *from), *to = (float *)fenced(COUNT * sizeof *to);
+    struct sharp_coll_reduce_spec spec;
+    void *request;
+
+    for (int left_over = 0; left_over <= SHARP_DTYPE_NULL; left_over++)
+        for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
+            garbage(&spec, sizeof spec);
+            spec.sbuf_desc = described(team, is_in_place ? to : from, COUNT * sizeof *from);
+            spec.rbuf_desc = described(team, to, COUNT * sizeof *to);
+            spec.length = COUNT;
+            spec.dtype = SHARP_DTYPE_FLOAT;
+            spec.op = SHARP_OP_MAXLOC;
+            spec.tag_dtype = (enum sharp_datatype)left_over;
+            CHECK(sharp_coll_do_allreduce_nb(team->comm, &spec, &request) < 0);
+        }
+}
+
 static void scattered(struct team *team)
 {
     enum { BLOCK = 600 };
@@ -259,6 +280,7 @@ static void every_type_of_call(struct team *team)
 
     CHECK(small == 7 && (team->caps.support_mask.feature_mask & SHARP_FEATURE_SAT) != 0);
     allreduces(team);
+    largest(team);
     scattered(team);
     gathered(team);
     spread(team);

@@ -24,7 +24,7 @@ static enum sharp_data_memory_type any_memory_type(void)
     return (enum sharp_data_memory_type)(one_in(&alone, 2) || number == SHARP_MEM_TYPE_CUDA ? 0 : number);
 }
 
-/* One buffer; its length counts only where a window is described by it. */
+/* One buffer. It may be longer than its message, except where a window is described by its length. */
 static struct sharp_coll_data_desc one_buffer(void *start, size_t len, int len_counts)
 {
     struct sharp_coll_data_desc desc;
@@ -32,8 +32,7 @@ static struct sharp_coll_data_desc one_buffer(void *start, size_t len, int len_c
     desc.type = SHARP_DATA_BUFFER;
     desc.mem_type = any_memory_type();
     desc.buffer.ptr = start;
-    if (len_counts || one_in(&alone, 2))
-        desc.buffer.length = len;
+    desc.buffer.length = len_counts || one_in(&alone, 2) ? len : len + below(&alone, (size_t)1 << 40);
     desc.buffer.mem_handle = any_region();
     return desc;
 }

@@ -22,7 +22,7 @@ static void break_buffer(struct sharp_coll_data_desc *desc, struct sharp_data_io
     static const unsigned no_count[] = {0, SHARP_COLL_DATA_MAX_IOV + 1, 0x10000, UINT32_MAX};
     static const int no_type[] = {2, 3, -1, 0x7fffffff};
     size_t last;
-    switch (below(&alone, 6)) {
+    switch (below(&alone, 7)) {
     case 0:
         *desc = one_buffer(NULL, area->len, 1);
         return;
@@ -40,6 +40,9 @@ static void break_buffer(struct sharp_coll_data_desc *desc, struct sharp_data_io
         return;
     case 4: /* a byte too short */
         *desc = pieces_of(area->start, area->len - 1, list);
+        return;
+    case 5:
+        *desc = one_buffer(area->start, area->len - 1, 1);
         return;
     default: /* a piece that is nowhere */
         *desc = pieces_of(area->start, area->len, list);
@@ -67,7 +70,7 @@ static void break_reduction(struct operation *one, struct call *call)
 {
     struct sharp_coll_reduce_spec *spec = &call->reduce;
     int is_window = one->collective == REDUCE_SCATTER;
-    switch (below(&alone, 7)) {
+    switch (below(&alone, is_window ? 7 : 8)) {
     case 0: spec->dtype = (enum sharp_datatype)ANY_OF(no_number); return;
     case 1: spec->op = (enum sharp_reduce_op)ANY_OF(no_number); return;
     case 2: /* not defined for such numbers */
@@ -77,6 +80,11 @@ static void break_reduction(struct operation *one, struct call *call)
     case 3: /* a tag that is of no type */
         spec->op = one_in(&alone, 2) ? SHARP_OP_MAXLOC : SHARP_OP_MINLOC;
         spec->tag_dtype = (enum sharp_datatype)ANY_OF(no_number);
+        return;
+    case 7: /* pairs in buffers that hold their values only */
+        spec->op = one_in(&alone, 2) ? SHARP_OP_MAXLOC : SHARP_OP_MINLOC;
+        spec->tag_dtype = (enum sharp_datatype)below(&alone, SHARP_DTYPE_NULL);
+        spec->sbuf_desc = one_buffer(one->in.start, one->in.len, 1);
         return;
     case 4:
         if (!is_window) {

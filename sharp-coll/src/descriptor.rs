@@ -29,13 +29,16 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Reads a descriptor of a message of `need` bytes. Its own length is not looked at where there is one buffer: clients
-    /// agree on the number of elements, not on lengths.
+    /// Reads a descriptor of a message of `need` bytes. It may name more memory than that, and never less: a client that counts
+    /// elements of another size than this library does would have memory read or written that is not its buffer's.
     ///
     /// # Safety
     /// A list of pieces is as long as it says.
     pub unsafe fn read(desc: &DataDesc, need: usize, name: &str) -> Result<Region, Failure> {
         let invalid = |what: &str| Err(Failure::invalid(format!("{name}: {what}")));
+        let short = |what: &str, len: usize| {
+            Err(Failure::invalid(format!("{name}: {what} {len} bytes, and the message has {need}")))
+        };
         let mut pieces: SmallVec<[Piece; 1]> = SmallVec::new();
         let is_unregistered;
         match desc.kind {
@@ -44,6 +47,9 @@ impl Region {
                 let buffer = unsafe { desc.data.buffer };
                 if need > 0 && buffer.ptr.is_null() {
                     return invalid("the buffer is NULL");
+                }
+                if buffer.length < need {
+                    return short("the buffer has", buffer.length);
                 }
                 is_unregistered = buffer.mem_handle.is_null();
                 pieces.push(Piece { start: buffer.ptr.cast(), len: need });
@@ -70,7 +76,7 @@ impl Region {
                     }
                 }
                 if left > 0 {
-                    return invalid("the pieces are shorter than the message");
+                    return short("the pieces have together", need - left);
                 }
             }
             _ => return invalid("the type is neither a buffer nor a list of pieces"),
@@ -204,10 +210,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_short_is_refused_with_both_lengths() {
+        let mut bytes = [0u8; 12];
+        let buffer = Buffer { ptr: bytes.as_mut_ptr().cast(), length: 12, mem_handle: std::ptr::null_mut() };
+        let list = [iov(&mut bytes[..5]), iov(&mut [0; 2])];
+        let buffer = desc(DATA_BUFFER, Data { buffer });
+        let list = desc(DATA_IOV, Data { iov: IovList { count: 2, vector: list.as_ptr() } });
+        // SAFETY: the list has two pieces.
+        unsafe {
+            assert!(Region::read(&buffer, 12, "x").is_ok_and(|region| region.len() == 12));
+            assert!(Region::read(&buffer, 3, "x").is_ok_and(|region| region.len() == 3));
+            let text = |region: Result<Region, Failure>| region.unwrap_err().text;
+            let told = text(Region::read(&buffer, 24, "sbuf_desc"));
+            assert_eq!(told, "sbuf_desc: the buffer has 12 bytes, and the message has 24");
+            let told = text(Region::read(&list, 8, "rbuf_desc"));
+            assert_eq!(told, "rbuf_desc: the pieces have together 7 bytes, and the message has 8");
+        }
+    }
+
+    #[test]
     fn overlaps_are_seen() {
         let mut bytes = [0u8; 8];
         let start = bytes.as_mut_ptr();
-        let buffer = Buffer { ptr: start.wrapping_add(2).cast(), length: 0, mem_handle: std::ptr::null_mut() };
+        let buffer = Buffer { ptr: start.wrapping_add(2).cast(), length: 4, mem_handle: std::ptr::null_mut() };
         // SAFETY: no list.
         let region = unsafe { Region::read(&desc(DATA_BUFFER, Data { buffer }), 4, "x") }.unwrap();
         let seen: Vec<bool> = (0..8).map(|at| region.overlaps(start.wrapping_add(at), 1)).collect();
