@@ -12,7 +12,7 @@ use crate::abi::{
 use crate::boundary::{caught, given, guard, writable};
 use crate::comm::COMMS;
 use crate::diagnostics;
-use crate::error::{ENOMEM, Failure};
+use crate::error::{ENOMEM, EOOB, Failure};
 use crate::exchange::Exchange;
 use crate::handle::{Kind, Table};
 use crate::log;
@@ -70,16 +70,24 @@ pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *m
         Ok(())
     });
     let Err(failure) = joined else { return 0 };
+    let meaning = crate::error::meaning(failure.code).to_string_lossy();
+    let text = format_args!("sharp_coll_init: {meaning}: {}", failure.text);
     // SAFETY: the caller's contract; null was refused before anything was read.
-    let is_hidden = unsafe { spec.as_ref() }.is_some_and(|spec| spec.config.flags & HIDE_ERRORS != 0);
-    let text =
-        format_args!("sharp_coll_init: {}: {}", crate::error::meaning(failure.code).to_string_lossy(), failure.text);
-    if is_hidden {
-        log::debug(text)
-    } else {
-        log::error(text)
+    match unsafe { spec.as_ref() } {
+        Some(spec) if spec.config.flags & HIDE_ERRORS == 0 => log::error(text),
+        Some(spec) if speaks(spec, &failure) => log::hidden_error(text),
+        Some(_) => log::debug(text),
+        None => log::error(text),
     }
     failure.code
+}
+
+/// Whether this rank tells of a failure although the client wants errors hidden: rank 0 does for all, and each for itself where its
+/// exchange has failed, or is none.
+fn speaks(spec: &InitSpec, failure: &Failure) -> bool {
+    let calls = &spec.oob_colls;
+    let is_alone = failure.code == EOOB || calls.bcast.is_none() || calls.gather.is_none();
+    is_alone || !(1..spec.world_size).contains(&spec.world_rank)
 }
 
 /// Leaves the job, with whatever of it is left.

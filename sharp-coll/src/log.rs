@@ -2,7 +2,7 @@
 
 use std::fmt::Arguments;
 use std::io::Write;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::settings;
@@ -19,6 +19,7 @@ pub enum Level {
 }
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
 static RANK: AtomicI32 = AtomicI32::new(-1);
 
 /// Reads the level from the environment.
@@ -50,6 +51,16 @@ pub fn info(text: Arguments<'_>) {
 
 pub fn debug(text: Arguments<'_>) {
     line(Level::Debug, "DEBUG", text);
+}
+
+/// An error that the client wants hidden and that its user has no other way to learn of: the first of this process is told.
+pub fn hidden_error(text: Arguments<'_>) {
+    if Level::Error as u8 <= LEVEL.load(Ordering::Relaxed) && !IS_TOLD.swap(true, Ordering::Relaxed) {
+        let all = format!("tributary: {text} (rank {}, {})\n", RANK.load(Ordering::Relaxed), host_name());
+        let _ = std::io::stderr().write_all(all.as_bytes());
+    } else {
+        debug(text);
+    }
 }
 
 fn line(level: Level, word: &str, text: Arguments<'_>) {

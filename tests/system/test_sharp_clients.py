@@ -10,8 +10,8 @@ RUN = ROOT / "sharp-coll" / "clients" / "run"
 CLIENTS = ["hugectr", "mvapich", "nccl_plugin", "ucc"]
 
 
-def run(manager, *options):
-    return subprocess.run([RUN, "--library", BUILD, *options], env={**os.environ, "TRIB_MANAGER": manager}, capture_output=True,
+def run(manager, *options, **env):
+    return subprocess.run([RUN, "--library", BUILD, *options], env={**os.environ, "TRIB_MANAGER": manager, **env}, capture_output=True,
                           text=True, timeout=300)
 
 
@@ -26,6 +26,18 @@ class Clients(unittest.TestCase):
         done = run("", "--ranks", "2", "--only", "mvapich")
         self.assertEqual((done.returncode, done.stdout), (1, "FAILED mvapich on 2 ranks\n"), done.stderr)
         self.assertIn("no manager given", done.stderr)
+
+    def test_the_cause_that_a_client_hides_is_told_once(self):
+        """UCC asks for silence, and its users see "Resources are not available": rank 0 says why, unless the log level is 0."""
+        for level, told in ((None, 1), ("1", 1), ("0", 0)):
+            with self.subTest(level=level):
+                env = {"SHARP_COLL_LOG_LEVEL": level} if level else {}
+                done = run("", "--ranks", "8", "--only", "ucc", **env)
+                self.assertEqual((done.returncode, done.stdout), (1, "FAILED ucc on 8 ranks\n"), done.stderr)
+                lines = [line for line in done.stderr.splitlines() if "sharp_coll_init" in line]
+                self.assertEqual(len(lines), told, done.stderr)
+                for line in lines:
+                    self.assertRegex(line, r"^tributary: sharp_coll_init: .*no manager given.*TRIB_MANAGER.* \(rank 0, ")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ enum sharp_data_memory_type {
 
 /* sharp_coll_config.flags */
 enum {
-    SHARP_COLL_HIDE_ERRORS = 1 << 0,                        /* print no errors of sharp_coll_init */
+    SHARP_COLL_HIDE_ERRORS = 1 << 0,                        /* print one line of the first failed sharp_coll_init, at rank 0 */
     SHARP_COLL_DISABLE_LAZY_GROUP_RESOURCE_ALLOC = 1 << 1   /* take everything in sharp_coll_comm_init, as is always done here */
 };
 
