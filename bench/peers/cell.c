@@ -30,7 +30,7 @@ static bool whole(const char *text, size_t length, long *value)
     return errno == 0 && *end == '\0';
 }
 
-/* One word of the list, without its comma. */
+/* Reads one word of the list, without its comma. */
 static bool cell_read(struct cell *cell, const char *text, size_t length)
 {
     const char *field[4];

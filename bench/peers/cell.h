@@ -26,7 +26,7 @@ struct options {
     size_t cell_count;
     double budget; /* seconds of timed operations per cell */
     long min_iterations;
-    bool gate; /* wait for a line on stdin before and after each cell's operations */
+    bool gate; /* whether to wait for a line on stdin before and after each cell */
 };
 
 /* Reads the command line; prints what is wrong with it and returns false. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MPI side of the comparison: measures one list of cells, the same way as the native worker
- * (`trib bench worker`) and gloo.py, and prints one line of JSON per cell. Linked with any MPI;
- * Tributary's interposer is preloaded under it.
+ * The MPI side of the comparison. It measures one list of cells in the same way as the native
+ * worker (`trib bench worker`) and gloo.py, and prints one line of JSON per cell. It can be
+ * linked with any MPI; Tributary's interposer is preloaded under it.
  *
- * sustained  operations back to back, no barrier between; the slowest rank's time counts
- * single     a pause that refills every idle token bucket, a barrier, one operation; the slowest rank counts, every time
- * flight     eight non-blocking operations at once, back to back
+ *   sustained  operations run back to back with no barrier between; the slowest rank's time counts
+ *   single     one operation follows a barrier and a pause that refills every idle token bucket;
+ *              the slowest rank counts, every time
+ *   flight     eight non-blocking operations run at once, back to back
  */
 #define _GNU_SOURCE
 #include "work.h"
@@ -68,8 +69,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The gate: rank 0 says where it is, and goes on when whoever reads it has looked at the counters
-   of the fabric. */
+/* The gate: rank 0 says where it is, and goes on when its reader has looked at the counters of
+   the fabric. */
 static void gate(const struct options *options, int rank, const char *event)
 {
     char line[16];
@@ -94,8 +95,8 @@ static double slowest_of(struct work *work, long operations)
     return over_ranks((now() - start) / (double)operations, MPI_MAX);
 }
 
-/* How often: the budget over the time of a warm-up operation; of a batch, where one alone is too
-   short to tell. */
+/* Chooses how often to run: the budget divided by the time of a warm-up operation, or of a batch
+   where one operation is too short to tell. */
 static long choose(const struct options *options, const struct cell *cell, struct work *work)
 {
     if (cell->iterations > 0)
@@ -110,8 +111,9 @@ static long choose(const struct options *options, const struct cell *cell, struc
     return fit < MOST_ITERATIONS ? (long)fit : MOST_ITERATIONS;
 }
 
-/* The times of the calls. Sustained, a call's time is between two completions on one rank: median
- * over the ranks' own, tail of the worst rank. Single, a call is as long as its slowest rank. */
+/* The times of the calls. In mode sustained, a call's time is between two completions on one
+ * rank; the median is taken over the ranks' own, and the tail is that of the worst rank. In mode
+ * single, a call is as long as its slowest rank. */
 static void summarize(struct outcome *outcome, double *times, long count, enum mode mode, int ranks)
 {
     if (mode == SINGLE)
@@ -130,7 +132,7 @@ static void measure(const struct options *options, const struct cell *cell, stru
     outcome->wrong = over_ranks((double)work_check(work, 0), MPI_SUM);
     outcome->iterations = choose(options, cell, work);
     gate(options, work->rank, "ready");
-    /* An idle link would let the first bytes through for nothing. */
+    /* On an idle link the first bytes would pass at once. */
     work_run(work, 1);
     MPI_Barrier(MPI_COMM_WORLD);
 
@@ -151,7 +153,7 @@ static void measure(const struct options *options, const struct cell *cell, stru
     double elapsed = work->mode == SINGLE ? timed : last - start;
     struct usage after = usage_now();
 
-    /* Who checks his result takes processor time from those who still wait for theirs. */
+    /* A rank that checks its result takes processor time from those that still wait for theirs. */
     MPI_Barrier(MPI_COMM_WORLD);
     gate(options, work->rank, "done");
     outcome->wrong += over_ranks((double)work_check(work, outcome->iterations - 1), MPI_SUM);

@@ -19,7 +19,7 @@ PAUSE_S = 0.005
 MOST_ITERATIONS = 20_000
 WARM_UP_BATCH = 20
 IN_FLIGHT = 8
-#: What Gloo of this torch does not have, or has only as something else.
+#: What Gloo in this torch does not have, or has only as something else.
 MISSING = {"reduce_scatter"}
 
 
@@ -67,7 +67,8 @@ class Work:
         self.blocks = [list(output.split(block)) if collective == "allgather" else [] for output in self.output]
 
     def start(self, iteration, at):
-        """Posts one operation. Gloo reduces in place, so that the input is copied first, as a program has to."""
+        """Posts one operation. Gloo reduces in place, so the input is copied first, as a program
+        has to do."""
         given, output = self.input[iteration % 2], self.output[at]
         if self.collective == "barrier":
             dist.barrier()
@@ -153,7 +154,7 @@ def measure(options, work, iterations):
         last = end
     elapsed = sum(times) if work.mode == "single" else last - start
     after = usage()
-    # Who checks his result takes processor time from those who still wait for theirs.
+    # A rank that checks its result takes processor time from those that still wait for theirs.
     dist.barrier()
     gate(options, work.rank, "done")
     wrong += over_ranks(work.wrong(iterations - 1), dist.ReduceOp.SUM)
@@ -201,7 +202,7 @@ def main():
 
 if __name__ == "__main__":
     arguments()
-    # After the arguments: a wrong command line should not wait for torch.
+    # This comes after the arguments, because a wrong command line should not wait for torch.
     import torch
     import torch.distributed as dist
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small whole numbers: their sums are exact in any order. */
+/* Small whole numbers, whose sums are exact in any order. */
 static float given(int rank, long round, size_t at)
 {
     return (float)((at * 7 + (size_t)rank * 3 + (size_t)round * 5) % 1021);
@@ -58,8 +58,8 @@ void work_free(struct work *work)
         free(work->output[at]);
 }
 
-/* A broadcast has one buffer: the root's input of the round is that buffer, the others receive into
-   their output. */
+/* A broadcast has one buffer: for the root it is the input of the round; the other ranks receive
+   into their output. */
 static float *broadcast_buffer(const struct work *work, long iteration, int at)
 {
     return work->rank == 0 ? work->input[iteration % 2] : work->output[at];

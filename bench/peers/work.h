@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The operation of one cell: its buffers, and what must come out. Two inputs are used in turn, so
- * that a result left over from the operation before is a wrong one.
+ * The operation of one cell: its buffers, and what must come out. Two inputs are used in turn,
+ * so that a result left over from the previous operation is wrong.
  */
 #ifndef WORK_H
 #define WORK_H
@@ -23,12 +23,12 @@ struct work {
     float *output[IN_FLIGHT]; /* only the first one is used unless the mode is FLIGHT */
 };
 
-/* Prepares it; false when there is no memory. */
+/* Prepares it; false when there is not enough memory. */
 bool work_make(struct work *work, const struct cell *cell, int rank, int ranks);
 void work_free(struct work *work);
-/* One operation, or eight at once in mode FLIGHT. */
+/* Runs one operation, or eight at once in mode FLIGHT. */
 void work_run(struct work *work, long iteration);
-/* Compares every element of the result of the iteration that ran last: how many are wrong. */
+/* Compares every element of the result of the last iteration; returns how many are wrong. */
 size_t work_check(const struct work *work, long iteration);
 
 #endif

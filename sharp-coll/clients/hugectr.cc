@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As HugeCTR's and Transformer Engine's communicators use the interface from C++: objects with a job each, all with the same number,
- * which is that of the host; a blocking barrier as the fence between steps; a ring of blocks of one registered buffer, reduced in
- * place as fp16, of which the oldest is asked for; requests that are never freed, handles that are never given back, and
- * destructors that end everything.
+ * This program uses the interface from C++ as HugeCTR's and Transformer Engine's communicators
+ * do. Each object has a job, and all jobs have the same number, which is that of the host. A
+ * blocking barrier is the fence between steps. A ring of blocks of one registered buffer is
+ * reduced in place as fp16, and the program tests the oldest request. Requests are never freed
+ * and handles are never given back; destructors end everything.
  */
 #include <memory>
 #include <stdexcept>
@@ -40,7 +41,7 @@ public:
     Communicator(const Communicator &) = delete;
     Communicator &operator=(const Communicator &) = delete;
 
-    /* Not collective, whatever the others do. */
+    /* This is not collective, whatever the others do. */
     ~Communicator()
     {
         oob_.is_closed = 1;
@@ -98,7 +99,8 @@ uint16_t power_of_two(int exponent)
     return static_cast<uint16_t>((15 + exponent) << 10);
 }
 
-/* Sums of equal powers of two at two, four or eight ranks are powers of two; others are checked as numbers. */
+/* Sums of equal powers of two at two, four or eight ranks are powers of two; other sums are
+ * checked as numbers. */
 double value(uint16_t half)
 {
     double size = 1 + (half & 0x3ff) / 1024.0;

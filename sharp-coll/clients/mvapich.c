@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As MVAPICH uses the interface: loaded with dlopen, each function looked up by name, with a
- * default configuration of its own of the library's name; specs from malloc of which half is never
- * set; barrier and sums, everything else made of sums; a private copy of the input that is freed as
- * soon as a post returns; everything unloaded at the end. One process of each host makes groups
- * there, and its callbacks work over all processes even then: so this is its mode with one process
- * per host.
+ * This program uses the interface as MVAPICH does. It loads the library with dlopen and looks
+ * each function up by name. It has a default configuration of its own under the library's name.
+ * Half of a spec from malloc is never set. It uses barriers and sums, and makes everything else
+ * of sums. Its private copy of the input is freed as soon as a post returns, and the library is
+ * unloaded at the end. In MVAPICH one process of each host makes groups, and even then the
+ * callbacks work over all processes; so this is its mode with one process per host.
  */
 #include <dlfcn.h>
 
 #define LOADS_THE_LIBRARY
 #include "../conformance/conformance.h"
 
-/* What the program has under the name of the library's object. */
+/* The program's own object, which has the name of the library's. */
 const struct sharp_coll_config sharp_coll_default_config = {"mlx5_0", 128, 100, 0, {0}};
 
 static struct {
@@ -85,7 +85,7 @@ static void *load(void)
     return library;
 }
 
-/* While joining, callbacks know the world without being handed it. */
+/* While the job is joined, callbacks know the world without being given it. */
 static int all_bcast(void *context, void *buffer, int len, int root)
 {
     (void)context;
@@ -147,7 +147,7 @@ static struct sharp_coll_comm *group(struct sharp_coll_context *context)
     struct sharp_coll_comm_init_spec *spec = (struct sharp_coll_comm_init_spec *)scrap(sizeof *spec);
     struct sharp_coll_comm *comm = NULL;
 
-    /* Where the members would stand there is what malloc had. */
+    /* The list of members is left as malloc had it. */
     spec->rank = own_rank;
     spec->size = own_size;
     spec->oob_ctx = &world;
@@ -191,7 +191,8 @@ static void sums(struct sharp_coll_comm *comm)
     }
 }
 
-/* A broadcast is a sum with zeros, a reduction one of which all but the root forget the result. */
+/* A broadcast is a sum with zeros, and a reduction is a sum whose result all ranks but the root
+ * forget. */
 static void emulated(struct sharp_coll_comm *comm)
 {
     int64_t bytes[32], result[32];
@@ -244,7 +245,7 @@ static void mvapich(void)
     emulated(comm);
     in_place_by_request(comm);
     CHECK(sharp.barrier_nb(comm, &request) == 0 && sharp.req_wait(request) == 0);
-    /* Longer than the limit of 100 ms between one call and the next. */
+    /* This takes longer than the limit of 100 ms between one call and the next. */
     if (own_rank == 0)
         nap(300);
     CHECK(sharp.barrier(comm) == 0);

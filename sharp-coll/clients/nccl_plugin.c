@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As NCCL's plugin for reductions in the network uses the interface: a job and a group for each of
- * NCCL's communicators, made on one thread, used by a proxy thread for all of them, closed by a
- * third; variables of the environment set just before; every process says that it is local rank 0;
- * windows of vectors for reduce-scatter and allgather; a ring of requests of which the oldest is
- * asked for, and a request that was never posted.
+ * This program uses the interface as NCCL's plugin for reductions in the network does. Each of
+ * NCCL's communicators has a job and a group. They are made on one thread, a proxy thread uses
+ * all of them, and a third thread closes them. Variables of the environment are set just before.
+ * Every process says that it is local rank 0. Reduce-scatter and allgather use windows of
+ * vectors. There is a ring of requests of which the oldest is tested, and a request that was
+ * never posted.
  */
 #include <pthread.h>
 
@@ -22,7 +23,7 @@ struct communicator {
 
 static struct communicator communicators[COMMUNICATORS];
 
-/* Out of band NCCL has an allgather; its failures are positive. */
+/* Out of band, NCCL has only an allgather, whose failures are positive. */
 static int exchange(struct oob *oob, void *all, int len)
 {
     char *own = (char *)malloc((size_t)len);
@@ -155,7 +156,8 @@ static void post(struct communicator *communicator, int32_t *from, int32_t *to, 
     CHECK(sharp_coll_do_allreduce_nb(communicator->comm, &spec, request) == 0);
 }
 
-/* The proxy keeps a ring of each communicator busy, and asks for the oldest of each in turn. */
+/* The proxy keeps a ring of each communicator busy, and tests the oldest request of each in
+ * turn. */
 static void rings(void)
 {
     static const enum sharp_reduce_op ops[] = {SHARP_OP_SUM, SHARP_OP_MIN, SHARP_OP_MAX};
@@ -195,7 +197,7 @@ static void await(void *request)
     CHECK(sharp_coll_req_free(request) == 0);
 }
 
-/* Where the rank's own block and a window of the vector meet. */
+/* What the rank's own block and a window of the vector have in common. */
 static size_t meeting(size_t block, size_t at, size_t len, size_t *start)
 {
     size_t from = block * (size_t)own_rank, to = from + block;
@@ -204,7 +206,7 @@ static size_t meeting(size_t block, size_t at, size_t len, size_t *start)
     return *start < to ? to - *start : 0;
 }
 
-/* Windows as long as the ring's slots, which neither begin nor end with a block. */
+/* Windows are as long as the ring's slots, and neither begin nor end with a block. */
 static void windows(struct communicator *communicator)
 {
     enum { BLOCK = 4 * 500, STEP = 4 * 300 };
@@ -254,7 +256,7 @@ static void *proxy(void *unused)
     rings();
     for (int at = 0; at < COMMUNICATORS; at++)
         windows(&communicators[at]);
-    /* A post that failed leaves NULL, which the proxy asks for like any other. */
+    /* A post that failed leaves NULL, and the proxy tests that like any other request. */
     CHECK(sharp_coll_req_test(NULL) == 1);
     return unused;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As UCC's SHARP team layer uses the interface: a context of its own for each team, out-of-band
- * collectives that spin in UCC's progress engine, which calls sharp_coll_progress in turn, specs on
- * the stack of which only some fields are set, registrations from a cache that rounds them to 16
- * bytes, requests that are asked for and never waited for.
+ * This program uses the interface as UCC's SHARP team layer does. Each team has a context of its
+ * own. Out-of-band collectives spin in UCC's progress engine, which in turn calls
+ * sharp_coll_progress. Specs are on the stack, and only some of their fields are set.
+ * Registrations come from a cache that rounds them to 16 bytes. Requests are tested and never
+ * waited for.
  */
 #include "../conformance/conformance.h"
 
-/* What UCC keeps: a callback of its progress engine, called without a word about what for. */
+/* What UCC keeps: a callback of its progress engine, which does not say for what it is called. */
 static unsigned (*progress_callback)(void *);
 static void *progress_argument;
 
@@ -96,7 +97,7 @@ static void close_team(struct team *team)
     CHECK(sharp_coll_finalize(team->context) >= 0);
 }
 
-/* The registration cache: rounded to 16 bytes on both sides. */
+/* The registration cache, which rounds to 16 bytes on both sides. */
 static void *cached(struct team *team, const void *start, size_t len)
 {
     uintptr_t from = (uintptr_t)start & ~(uintptr_t)15, to = ((uintptr_t)start + len + 15) & ~(uintptr_t)15;
@@ -118,8 +119,8 @@ static struct sharp_coll_data_desc described(struct team *team, void *start, siz
     return desc;
 }
 
-/* A task of UCC's queue: asked again and again, with a look at the queue once in a thousand
-   times. */
+/* A task of UCC's queue: the request is tested again and again, and the queue is looked at once
+   in a thousand times. */
 static void await(struct team *team, void *request)
 {
     for (int asked = 1; sharp_coll_req_test(request) == 0; asked++)
@@ -213,8 +214,8 @@ static void scattered(struct team *team)
     free(to);
 }
 
-/* In place: the own block lies where it belongs. Type and lengths are of bytes, the size is not
-   set. */
+/* In place: the rank's own block is already where it belongs. Type and lengths count bytes, and
+   the size is not set. */
 static void gathered(struct team *team)
 {
     enum { BLOCK = 999 };
@@ -287,8 +288,8 @@ static void every_type_of_call(struct team *team)
     barrier_before_message(team);
 }
 
-/* Two teams at once, the second with reversed ranks, and a third after them; the first one goes
-   first. */
+/* There are two teams at once, the second with reversed ranks, and a third after them. The first
+   team is the first to end. */
 static void ucc(void)
 {
     struct team teams[3];

@@ -28,7 +28,7 @@ static void one(const struct sweep *sweep, const struct element *element, const 
         .receive = receive_form(sweep->options),
     };
     trial.work.count = count_of(size, work_stride(&trial.work));
-    /* Windows are of one buffer. */
+    /* A window is one buffer. */
     if (kind_has_blocks(trial.work.kind))
         trial.send.count = trial.receive.count = 0;
     trial_run(sweep->layer, sweep->group, &trial, sweep->tally);

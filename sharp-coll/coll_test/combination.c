@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What modes have in common: which combinations there are, and what options mean in a group.
+ * What the modes have in common: which combinations exist, and what options mean in a group.
  */
 #include "modes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product of all that can be chosen is too large: for every type and operator the rest is drawn
- * by a number that all ranks count alike.
+ * The product of all choices is too large. So for every type and operator the rest is drawn by a
+ * number that all ranks count alike.
  */
 #include "modes.h"
 
@@ -14,7 +14,7 @@ struct sweep {
     struct tally *tally;
 };
 
-/* A number below the bound; the same at all ranks. */
+/* Draws a number below the bound; it is the same at all ranks. */
 static unsigned draw(struct sweep *sweep, unsigned bound)
 {
     sweep->drawn = sweep->drawn * 6364136223846793005u + 1442695040888963407u;
@@ -41,7 +41,8 @@ static unsigned draw_chunks(struct sweep *sweep)
     return given > 0 ? given : counts[draw(sweep, 5)];
 }
 
-/* Requests of blocking collectives' names are tested by the form without a name of its own, too. */
+/* The form without a name of its own is tested, too: requests under the names of blocking
+ * collectives. */
 static struct trial drawn_trial(struct sweep *sweep, const struct element *element, const struct element *tag,
                                 enum sharp_reduce_op op)
 {
@@ -59,7 +60,7 @@ static struct trial drawn_trial(struct sweep *sweep, const struct element *eleme
     trial.polls = draw(sweep, 2);
     trial.work.root = sweep->options->root >= 0 ? root_of(sweep->options, sweep->group)
                                                 : (int)draw(sweep, (unsigned)sweep->group->size);
-    /* In place there is one memory; a reduce-scatter has no such form. */
+    /* In place there is one memory. A reduce-scatter has no such form. */
     trial.work.is_in_place = draw(sweep, 2) && kind != KIND_REDUCE_SCATTER && kind != KIND_BCAST
         && trial.send.place == trial.receive.place;
     trial.send.count = draw_pieces(sweep);
@@ -75,8 +76,8 @@ static void run_with(struct sweep *sweep, struct trial *trial, size_t count)
     trial_run(sweep->layer, sweep->group, trial, sweep->tally);
 }
 
-/* One of the sizes, and one that is no power of two; of pairs, which come with every tag, the
-   second. */
+/* Tries one of the sizes and one that is no power of two; of pairs, which come with every tag,
+   only the second. */
 static void some_sizes(struct sweep *sweep, const struct element *element, const struct element *tag, enum sharp_reduce_op op)
 {
     unsigned sizes = 0;
@@ -120,7 +121,7 @@ static void many_groups(struct sweep *sweep, const struct element *element)
     for (int at = 0; at < GROUPS; at++)
         groups[at] = group_again(sweep->layer, sweep->group);
     trial.work.count = 16;
-    /* Each group is posted to in another order at each rank; the MPI takes that as well. */
+    /* Each rank posts to the groups in another order; the MPI accepts that as well. */
     trial_groups(sweep->layer, groups, GROUPS, &trial, sweep->tally);
     for (int at = 0; at < GROUPS; at++)
         group_free(sweep->layer, &groups[(at * 5 + 2) % GROUPS]);

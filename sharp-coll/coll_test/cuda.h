@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of a GPU, through the driver that is there at run time: nothing of CUDA is needed to build
- * this program.
+ * Memory of a GPU, through the driver that exists at run time: nothing of CUDA is needed to
+ * build this program.
  */
 #ifndef COLL_TEST_CUDA_H
 #define COLL_TEST_CUDA_H
 
 #include <stddef.h>
 
-/* NULL, or why there is no such memory here. The local rank picks a device. */
+/* Returns NULL, or why there is no such memory here. The local rank picks a device. */
 const char *cuda_open(int local_rank);
-/* NULL when memory is short. */
+/* Returns NULL when there is not enough memory. */
 void *cuda_take(size_t len);
 void cuda_give_back(void *start);
-/* 0, or the driver's error. */
+/* Returns 0, or the driver's error. */
 int cuda_write(void *to, const void *from, size_t len);
 int cuda_read(void *to, const void *from, size_t len);
 

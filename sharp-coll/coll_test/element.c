@@ -73,7 +73,7 @@ struct number element_load(const struct element *element, const unsigned char *b
         number.real = load_float(element, bytes);
         return number;
     }
-    /* The least significant byte comes first on every machine that this is for. */
+    /* On every machine for which this is made, the least significant byte comes first. */
     memcpy(&number.bits, bytes, element->size);
     if (element->class == NUMBER_SIGNED) {
         unsigned above = 64 - 8 * (unsigned)element->size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The datatypes: names, sizes, and numbers in and out of their bytes.
+ * The datatypes: their names, their sizes, and how numbers are stored in their bytes.
  */
 #ifndef COLL_TEST_ELEMENT_H
 #define COLL_TEST_ELEMENT_H
@@ -18,7 +18,7 @@ enum number_class {
 
 struct element {
     enum sharp_datatype code;
-    const char *name; /* as option -T has it */
+    const char *name; /* the name in option -T */
     size_t size;
     enum number_class class;
 };
@@ -35,10 +35,10 @@ struct number {
 
 extern const struct element elements[SHARP_DTYPE_NULL];
 
-/* NULL if there is no such name. */
+/* Returns NULL if there is no such name. */
 const struct element *element_named(const char *name);
 struct number element_load(const struct element *element, const unsigned char *bytes);
-/* Integers wrap; what goes into a floating-point type must fit it exactly. */
+/* Stores a number. Integers wrap; a floating-point type must be able to hold the number exactly. */
 void element_store(const struct element *element, struct number number, unsigned char *bytes);
 
 #endif

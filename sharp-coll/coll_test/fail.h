@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the program ends. Codes are those of all tools of this project.
+ * How the program ends. The codes are those of all tools of this project.
  */
 #ifndef COLL_TEST_FAIL_H
 #define COLL_TEST_FAIL_H
@@ -16,11 +16,12 @@ enum {
 
 /* Whether this is rank 0, as the launcher says before MPI_Init; without a launcher it is. */
 bool is_first_rank(void);
-/* One line on stderr that names the program. For what every rank finds alike only rank 0 speaks. */
+/* Writes one line on stderr that names the program. If every rank finds the same, only rank 0
+ * writes it. */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void complain_once(const char *format, ...);
 
-/* Ends all ranks: what one rank alone has found leaves the others waiting for it. */
+/* Ends all ranks, because the others would wait for the rank that alone has found something. */
 __attribute__((noreturn)) void end_all(int code);
 
 #endif

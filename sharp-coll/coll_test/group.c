@@ -46,7 +46,7 @@ MPI_Comm groups_job(const struct group_choice *choice, const struct place *place
     return split(MPI_COMM_WORLD, choice->type == GROUP_PPN_JOBS ? place->local_rank : 0, false);
 }
 
-/* Which group this rank is in; MPI_UNDEFINED: none. */
+/* The group in which this rank is; MPI_UNDEFINED: none. */
 static int color_of(const struct group_choice *choice, const struct place *place)
 {
     int rank, size;

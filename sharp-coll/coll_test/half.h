@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two floating-point types of 16 bits that C has no words for. Only numbers that they hold
- * exactly are turned into bits; none of them is as small as a denormal.
+ * The two floating-point types of 16 bits for which C has no names. Only numbers that they hold
+ * exactly are turned into bits, and none of them is as small as a denormal.
  */
 #ifndef COLL_TEST_HALF_H
 #define COLL_TEST_HALF_H

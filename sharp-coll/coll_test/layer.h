@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What collectives go through: libsharp_coll, or the MPI itself to compare with. A call that fails
- * ends all ranks with the reason, because the others wait for this one.
+ * What carries the collectives: libsharp_coll, or the MPI itself for comparison. A call that
+ * fails ends all ranks with the reason, because the others wait for this one.
  */
 #ifndef COLL_TEST_LAYER_H
 #define COLL_TEST_LAYER_H
@@ -11,7 +11,7 @@
 #include "operation.h"
 #include "options.h"
 
-/* Bit n stands for type or operator n. */
+/* Masks, in which bit n stands for type or operator n. */
 struct abilities {
     uint64_t dtypes, tag_dtypes, reduce_ops;
     bool has_blocks; /* reduce-scatter and allgather */
@@ -20,20 +20,21 @@ struct abilities {
 
 struct layer {
     const char *name;
-    /* A job of all ranks of the communicator. Says why there is none; the answer is the same at all
-       of them. */
+    /* Makes a job of all ranks of the communicator, or prints why there is none. The answer is
+       the same at all of them. */
     bool (*join)(const struct options *options, MPI_Comm comm, int local_rank);
     void (*leave)(void);
     struct abilities (*abilities)(void);
-    /* A group of all ranks of the communicator, which lives as long. */
+    /* Makes a group of all ranks of the communicator, which must live as long as the group. */
     void *(*make_group)(MPI_Comm comm);
     void (*free_group)(void *group);
     void *(*name_memory)(void *start, size_t len);
     void (*forget_memory)(void *handle);
     void (*run)(void *group, const struct operation *operation);
-    /* A request; the operation may go when this returns. */
+    /* Makes a request; the operation may go when this returns. */
     void *(*post)(void *group, const struct operation *operation);
-    /* Waits for it and frees it, asking again and again instead if it polls. */
+    /* Waits for the request and frees it; if `polls`, tests it again and again instead of
+     * waiting. */
     void (*finish)(void *request, bool polls);
 };
 

@@ -24,7 +24,7 @@ static const struct group_choice complex_groups[] = {
     {GROUP_WORLD, 0}, {GROUP_SPLIT, 2}, {GROUP_SPLIT_REVERSED, 2}, {GROUP_HALF, 0}, {GROUP_PPN_COMM, 0},
 };
 
-/* What all modes work with. */
+/* What all modes use. */
 struct session {
     const struct layer *layer;
     const struct options *options;
@@ -72,7 +72,7 @@ static void perform(const struct session *session)
     groups_free(session->layer, &turns);
 }
 
-/* Memory and types that were asked for by name must be there. */
+/* Checks that the memory and the types that were asked for by name exist. */
 static int check_needs(const struct session *session)
 {
     const struct options *options = session->options;
@@ -153,7 +153,7 @@ static int test(const struct options *options)
     await_debugger(options->sleep_s);
     session.job = groups_job(&options->group, &session.place);
     bool joined = session.layer->join(options, session.job, session.place.local_rank);
-    /* With split:ppn-jobs there are several. */
+    /* With split:ppn-jobs there are several jobs. */
     code = agreed(joined ? EXIT_GOOD : EXIT_ENVIRONMENT);
     if (code == EXIT_GOOD)
         code = agreed(check_abilities(&session));
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 {
     struct options options;
 
-    /* What needs no MPI is done without one. */
+    /* What needs no MPI is done before MPI_Init. */
     if (!options_parse(argc, argv, &options))
         return EXIT_USAGE;
     if (options.help) {

@@ -8,7 +8,7 @@
 #include "cuda.h"
 #include "fail.h"
 
-/* Large pages of x86-64 and of most others. */
+/* The size of large pages on x86-64 and most other machines. */
 static const size_t HUGE_PAGE = 2u << 20;
 
 static size_t rounded(size_t len, size_t unit)
@@ -29,7 +29,7 @@ static void *take_host(struct memory *memory)
         if (memory->len < HUGE_PAGE)
             return malloc(memory->len);
         start = aligned_alloc(HUGE_PAGE, rounded(memory->len, HUGE_PAGE));
-        /* Advice: a kernel without large pages is no failure. */
+        /* This is only advice: a kernel without large pages is no failure. */
         if (start != NULL)
             madvise(start, rounded(memory->len, HUGE_PAGE), MADV_HUGEPAGE);
         return start;

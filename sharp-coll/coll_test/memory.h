@@ -23,7 +23,7 @@ struct memory {
     size_t mapped_len; /* of HOST_HUGETLB */
 };
 
-/* Ends all ranks with the reason if there is none. */
+/* Takes memory; ends all ranks with the reason if there is none. */
 struct memory memory_take(enum sharp_data_memory_type place, enum host_kind kind, size_t len);
 void memory_give_back(struct memory *memory);
 void memory_write(const struct memory *memory, size_t at, const void *from, size_t len);

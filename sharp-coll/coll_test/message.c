@@ -7,7 +7,7 @@
 #include "fail.h"
 #include "layer.h"
 
-/* Of whole numbers of 16 bytes, so that a buffer is aligned for every type. */
+/* The fence is a multiple of 16 bytes, so that a buffer is aligned for every type. */
 enum { FENCE = 64, BLANK = 0xa5 };
 
 static size_t aligned(size_t len)
@@ -20,7 +20,7 @@ static unsigned places(const struct message *message)
     return message->count > 0 ? message->count : 1;
 }
 
-/* The first pieces take a byte more where the length cannot be divided: elements are cut on
+/* If the length cannot be divided, the first pieces take a byte more: elements are cut on
    purpose. */
 static size_t place_all(struct message *message)
 {

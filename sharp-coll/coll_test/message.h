@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A message in memory: one buffer, or a list of pieces with gaps between them, so that pieces in a
- * wrong order or of a wrong length are seen. Around and between lie bytes that nobody may change.
+ * A message in memory: one buffer, or a list of pieces with gaps between them, so that pieces in
+ * a wrong order or of a wrong length are seen. Around and between them are bytes that no call
+ * may change.
  */
 #ifndef COLL_TEST_MESSAGE_H
 #define COLL_TEST_MESSAGE_H
@@ -18,13 +19,13 @@ struct message {
     struct memory memory;
     const struct layer *layer;
     void *handle; /* NULL: not registered */
-    /* Of the buffer (count 0) or of each piece: where in memory, and how long. */
+    /* Where in memory the buffer (count 0) or each piece begins, and how long it is. */
     size_t at[SHARP_COLL_DATA_MAX_IOV];
     size_t lens[SHARP_COLL_DATA_MAX_IOV];
     struct sharp_data_iov list[SHARP_COLL_DATA_MAX_IOV];
 };
 
-/* How messages shall be. */
+/* The form of a message. */
 struct message_form {
     enum sharp_data_memory_type place;
     enum host_kind kind;
@@ -32,18 +33,20 @@ struct message_form {
     bool is_registered;
 };
 
-/* The layer registers the memory if the form says so. Points into itself: it stays where it is. */
+/* Makes a message. The layer registers the memory if the form says so. A message contains
+ * pointers into itself, so it must not be moved. */
 void message_make(struct message *message, size_t len, const struct message_form *form, const struct layer *layer);
 void message_free(struct message *message);
-/* Bytes that no result has, everywhere. */
+/* Fills everything with bytes that no result has. */
 void message_blank(struct message *message);
 void message_write(struct message *message, size_t at, const unsigned char *bytes, size_t len);
 void message_read(const struct message *message, unsigned char *bytes);
-/* Whether all is as message_blank left it, outside the message, and inside as well if asked. */
+/* Whether everything outside the message is as message_blank left it, and the inside as well if
+ * asked. */
 bool message_is_untouched(const struct message *message, bool inside);
-/* The whole list, or len bytes of the buffer from at on. */
+/* Describes the whole list, or len bytes of the buffer from `at` on. */
 struct sharp_coll_data_desc message_desc(struct message *message, size_t at, size_t len);
-/* Of one buffer in host memory. */
+/* Byte `at` of a message that is one buffer in host memory. */
 unsigned char *message_at(const struct message *message, size_t at);
 
 #endif

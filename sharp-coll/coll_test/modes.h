@@ -8,25 +8,25 @@
 #include "collective.h"
 #include "trial.h"
 
-/* Every collective, type and operator once. */
+/* Tests every collective, type and operator once. */
 void basic_run(const struct layer *layer, const struct options *options, const struct turn *turn, struct tally *tally);
-/* With all that options offer, drawn by number; whole: with every type of tag, and long
+/* Tests everything that options offer, drawn by number; `whole` adds every type of tag, and long
    messages. */
 void complex_run(const struct layer *layer, const struct options *options, const struct turn *turn, bool whole,
                  struct tally *tally);
-/* A table of times. */
+/* Prints a table of times. */
 void perf_run(const struct layer *layer, const struct options *options, const struct turn *turn);
 
-/* Calls back for every type and operator that shall be tested; with all types of tags, or the
-   first. */
+/* Calls back for every type and operator that is to be tested; with all types of tags, or only
+   the first. */
 typedef void combination_visitor(const struct element *element, const struct element *tag, enum sharp_reduce_op op, void *more);
 void each_combination(const struct layer *layer, const struct options *options, bool all_tags, combination_visitor *visit,
                       void *more);
 /* Whether the layer has the collective at all. */
 bool layer_has(const struct layer *layer, enum collective_kind kind);
-/* The root that option -r means in this group. */
+/* The root that option -r stands for in this group. */
 int root_of(const struct options *options, const struct group *group);
-/* Elements that a message of so many bytes has: at least one. */
+/* How many elements a message of so many bytes has: at least one. */
 size_t count_of(size_t size, size_t stride);
 struct message_form send_form(const struct options *options);
 struct message_form receive_form(const struct options *options);

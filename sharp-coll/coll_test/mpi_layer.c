@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Through the MPI's own collectives: what the tree is compared with, and a second opinion on the
- * reference. It has no words for floating-point numbers of 16 bits and for packed pairs, and
- * predefined operators take no lists of pieces.
+ * The layer of the MPI's own collectives: the tree is compared with it, and it is a second
+ * opinion on the reference. It has no types for floating-point numbers of 16 bits and for packed
+ * pairs, and predefined operators take no lists of pieces.
  */
 #include <stdlib.h>
 
@@ -97,7 +97,7 @@ static void *start_of(const struct side *side)
     return message_at(side->message, side->at);
 }
 
-/* Every rank's part of the window, in elements, and where it begins in the window. */
+/* Every rank's part of the window, in elements, and where the part begins in the window. */
 static void parts(const struct operation *operation, size_t window, int size, int *counts, int *places)
 {
     size_t unit = operation->element->size, start;
@@ -107,7 +107,7 @@ static void parts(const struct operation *operation, size_t window, int size, in
     }
 }
 
-/* One of the collectives that have the same arguments with and without a request. */
+/* Calls one of the collectives that have the same arguments with and without a request. */
 #define CALL(blocking, posting, ...) (request ? posting(__VA_ARGS__, &request->handle) : blocking(__VA_ARGS__))
 
 /* A request with the lists that the MPI may read until it is done. */

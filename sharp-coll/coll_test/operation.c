@@ -55,7 +55,7 @@ size_t window_overlap(size_t block_len, int rank, size_t offset, size_t len, siz
     return end - *start;
 }
 
-/* A window of whole elements; the last one is what is left. */
+/* The length of a window of whole elements; the last window is what is left. */
 static size_t window_len(const struct work *work, unsigned chunk, size_t *offset)
 {
     size_t elements = work->count * (size_t)work->size;
@@ -90,8 +90,8 @@ bool work_operation(const struct work *work, unsigned chunk, struct message *sen
         return false;
     window_overlap(len, work->rank, operation->offset, window, &start);
     size_t in_block = start - len * (size_t)work->rank;
-    /* The side of the whole vector holds the window; the other one is said to be a block, from the
-       common part on. */
+    /* The side of the whole vector has the window; the other side is described as a block that
+       begins with the part they have in common. */
     struct side *whole = work->kind == KIND_ALLGATHER ? &operation->receive : &operation->send;
     struct side *own = work->kind == KIND_ALLGATHER ? &operation->send : &operation->receive;
     whole->at = operation->offset;

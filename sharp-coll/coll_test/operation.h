@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One call of a collective, as every layer understands it, and how calls are made from what shall
- * be done.
+ * One call of a collective, as every layer understands it, and how the work to be done is made
+ * into calls.
  *
- * Reduce-scatter and allgather see one vector with a block for each rank, and may work through it
- * in chunks: each call takes a window of the vector, and its part is what the window and this
+ * Reduce-scatter and allgather see one vector with a block for each rank, and may work through
+ * it in chunks: each call takes a window of the vector, and its part is what the window and this
  * rank's block have in common.
  */
 #ifndef COLL_TEST_OPERATION_H
@@ -38,7 +38,7 @@ struct operation {
     struct side send, receive;
 };
 
-/* What shall be done, in one call or in several. */
+/* The work to be done, in one call or in several. */
 struct work {
     enum collective_kind kind;
     const struct element *element, *tag;
@@ -53,12 +53,12 @@ struct work {
 bool kind_has_blocks(enum collective_kind kind);
 bool kind_reduces(enum collective_kind kind);
 size_t work_stride(const struct work *work);
-/* Lengths of this rank's messages. In place and for a broadcast there is only the one that
+/* The lengths of this rank's messages. In place, and for a broadcast, there is only the one that
    receives. */
 size_t work_send_len(const struct work *work);
 size_t work_receive_len(const struct work *work);
 bool work_has_send(const struct work *work);
-/* Where the own block lies in the message that is sent. */
+/* Where this rank's block begins in the message that is sent. */
 size_t work_send_at(const struct work *work);
 /* The call for one chunk; false if there is none of this number. */
 bool work_operation(const struct work *work, unsigned chunk, struct message *send, struct message *receive,

@@ -31,7 +31,8 @@ static struct number of_floats(enum sharp_reduce_op op, struct number left, stru
     return left;
 }
 
-/* Two's complement: sums and products of signed numbers have the bits of unsigned ones. */
+/* In two's complement, sums and products of signed numbers have the same bits as those of
+ * unsigned ones. */
 static struct number of_integers(enum sharp_reduce_op op, struct number left, struct number right)
 {
     switch (op) {

@@ -27,7 +27,8 @@ static const struct option long_options[] = {
     {"perf_with_barrier", no_argument, NULL, 'B'},
     {"host_alloc_type", required_argument, NULL, 'H'},
     {"jobid", required_argument, NULL, 'j'},
-    /* Not of the original table; without a short letter. What was short for --jobid stays so. */
+    /* This option is not in the original table, and has no short letter. What was short for
+     * --jobid stays so. */
     {"json", no_argument, NULL, 'J'},
     {"j", required_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
@@ -41,7 +42,7 @@ struct choice {
     int value;
 };
 
-/* Looks len bytes of text up; -1 if they are none of the words. */
+/* Looks up len bytes of text; -1 if they are none of the words. */
 static int chosen(const struct choice *choices, const char *text, size_t len)
 {
     for (; choices->word != NULL; choices++)
@@ -281,7 +282,7 @@ static bool read_environment(struct options *options)
     return true;
 }
 
-/* What is there, but not together. */
+/* Checks that no two options are given that exclude each other. */
 static bool fits(const struct options *options)
 {
     bool has_cuda = options->send_place == SHARP_MEM_TYPE_CUDA || options->receive_place == SHARP_MEM_TYPE_CUDA;

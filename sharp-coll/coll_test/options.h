@@ -11,7 +11,7 @@
 #include "element.h"
 #include "memory.h"
 
-/* Most requests under way at once. */
+/* The largest number of requests under way at once. */
 enum { NBC_COUNT_MAX = 512 };
 
 enum mode {
@@ -49,7 +49,7 @@ struct options {
     unsigned list_count;
     long iterations, skips;
     int nbc_count;
-    int root; /* -1: the last one, or one after the other */
+    int root; /* -1: the last rank, or each rank in turn */
     bool flat_ppn;
     bool perf_with_barrier;
     enum host_kind host_kind;
@@ -57,14 +57,14 @@ struct options {
     bool has_job_id;
     bool json;
     bool help;
-    /* Of the environment. */
+    /* These come from the environment. */
     bool through_mpi;       /* ENABLE_SHARP_COLL=0 */
     bool ppn_comm_parallel; /* SHARP_RUN_PPN_COMM_PARALLEL */
     unsigned reduce_scatter_chunks, allgather_chunks; /* 0: not set */
     unsigned sleep_s;
 };
 
-/* False after a word on stderr about what makes no sense. */
+/* Returns false, after a message on stderr, if the command line makes no sense. */
 bool options_parse(int argc, char **argv, struct options *options);
 extern const char options_usage[];
 

@@ -6,10 +6,10 @@
 #include "modes.h"
 #include "report.h"
 
-/* Buffers of requests that are under way at once take no more. */
+/* The most memory that the buffers of requests under way at once may take. */
 static const size_t BUFFERS_BYTES_MAX = (size_t)256 << 20;
 
-/* What is measured: one operation on messages of its own for each that may be under way. */
+/* What is measured: an operation, with messages of its own for each call that may be under way. */
 struct course {
     const struct layer *layer;
     const struct options *options;
@@ -19,7 +19,7 @@ struct course {
     int at_once;
     struct message *sends, *receives;
     void **requests;
-    long done; /* operations, for the root that rotates */
+    long done; /* how many operations; the rotating root depends on it */
 };
 
 static unsigned chunks_of(const struct options *options, enum collective_kind kind)
@@ -47,7 +47,7 @@ static void barrier(const struct course *course)
         course->layer->run(course->turn->group.handle, &operation);
 }
 
-/* A collective with its name: one call, or all chunks under way at once. */
+/* Runs a collective under its own name: one call, or all chunks under way at once. */
 static void blocking(struct course *course)
 {
     void *group = course->turn->group.handle;
@@ -81,7 +81,7 @@ static void batch(struct course *course, long count)
     course->done += count;
 }
 
-/* Seconds that so many operations took this rank. */
+/* The seconds that so many operations took this rank. */
 static double timed(struct course *course, long iterations)
 {
     double sum = 0;
@@ -138,7 +138,7 @@ static void release(struct course *course)
     free(course->requests);
 }
 
-/* Elements of one message, or block. */
+/* How many elements one message or block has. */
 static size_t elements_of(const struct course *course, const struct collective *collective, size_t size)
 {
     size_t blocks = kind_has_blocks(collective->kind) ? (size_t)course->turn->group.size : 1;
@@ -190,7 +190,7 @@ void perf_run(const struct layer *layer, const struct options *options, const st
             continue;
         report_title(layer, options, turn, collective);
         for (size_t size = options->size_min; size <= options->size_max; size *= 2) {
-            /* Several sizes may come to one element. */
+            /* Several sizes may amount to one element. */
             bool is_again = size > options->size_min
                 && elements_of(&course, collective, size) == elements_of(&course, collective, size / 2);
             if (is_again)

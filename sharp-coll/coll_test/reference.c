@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reference.h"
 
-/* So many ranks give something to a sum of floating-point numbers: 64 times 3 is exact in all of
-   them. */
+/* How many ranks give something to a sum of floating-point numbers: 64 times 3 is exact in all
+   types. */
 enum { RANKS_IN_SUM = 64 };
 
 static uint64_t mixed(uint64_t seed, uint64_t rank, uint64_t at)
@@ -19,7 +19,7 @@ static double real_input(const struct vector *vector, int rank, uint64_t at, uin
 {
     switch (vector->op) {
     case SHARP_OP_SUM: return rank < RANKS_IN_SUM ? (double)(int)(bits % 7) - 3 : 0;
-    /* Few twos, so that no product overflows in 16 bits. */
+    /* There are few twos, so that no product overflows in 16 bits. */
     case SHARP_OP_PROD: return ((uint64_t)rank + at) % 8 == 0 && rank < RANKS_IN_SUM ? 2 : bits % 2 ? 1 : -1;
     default: return ((double)(int)(bits % 201) - 100) / 2;
     }
@@ -34,7 +34,7 @@ static struct number plain_number(const struct vector *vector, int rank, uint64_
         number.real = real_input(vector, rank, at, number.bits);
     else if (is_logical && number.bits >> 60 < 6)
         number.bits = 0;
-    /* What becomes of one rank's value alone is said nowhere: it is a result already. */
+    /* Nothing says what becomes of the value of a single rank: it is the result already. */
     else if (is_logical && vector->ranks == 1)
         number.bits = 1;
     return number;
@@ -54,7 +54,7 @@ static void write_input(const struct vector *vector, int rank, uint64_t at, unsi
         element_store(vector->element, plain_number(vector, rank, at), bytes);
         return;
     }
-    /* Few values, so that many are equal and tags decide. */
+    /* There are few values, so that many are equal and tags decide. */
     uint64_t bits = mixed(vector->seed, (uint64_t)rank, at);
     element_store(vector->element, small_number(vector->element, bits % 3), bytes);
     element_store(vector->tag, small_number(vector->tag, bits >> 32 & 0x7f), bytes + vector->element->size);

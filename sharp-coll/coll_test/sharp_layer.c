@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Through libsharp_coll, whose out-of-band collectives are the MPI's.
+ * The layer of libsharp_coll, whose out-of-band collectives are the MPI's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct group {
 };
 
 static struct sharp_coll_context *context;
-/* Handed to the library for the life of the job. */
+/* The communicator that the library uses for the life of the job. */
 static MPI_Comm job_comm;
 
 static int oob_bcast(void *comm, void *buffer, int len, int root)
@@ -34,7 +34,7 @@ static int oob_gather(void *comm, int root, void *sbuf, void *rbuf, int len)
     return MPI_Gather(sbuf, len, MPI_BYTE, rbuf, len, MPI_BYTE, root, *(MPI_Comm *)comm);
 }
 
-/* Lets the MPI get on while the library waits. */
+/* Lets the MPI make progress while the library waits. */
 static int progress(void)
 {
     int flag;
@@ -50,8 +50,7 @@ static void must(int code, const char *what)
     end_all(EXIT_WRONG);
 }
 
-/* Of a list of devices the one that is this local rank's, wrapping around; the list is the
-   caller's. */
+/* Picks this local rank's device from a list, wrapping around; the list is the caller's. */
 static void pick_device(const char *list, int local_rank, char *device, size_t room)
 {
     int count = 1;
@@ -66,7 +65,7 @@ static void pick_device(const char *list, int local_rank, char *device, size_t r
     device[len] = '\0';
 }
 
-/* A number for the job: the same at all ranks, and as good as unique. */
+/* The job's number: it is the same at all ranks, and as good as unique. */
 static uint64_t job_number(const struct options *options)
 {
     uint64_t number = options->job_id;
@@ -114,7 +113,7 @@ static struct abilities abilities(void)
     must(sharp_coll_caps_query(context, &caps), "sharp_coll_caps_query");
     return (struct abilities){
         .dtypes = caps.support_mask.dtypes,
-        /* Before packet version 1 tags had another layout. */
+        /* Before packet version 1, tags had another layout. */
         .tag_dtypes = caps.sharp_pkt_version > 0 ? caps.support_mask.tag_dtypes : 0,
         .reduce_ops = caps.support_mask.reduce_ops,
         .has_blocks = (caps.support_mask.feature_mask & SHARP_FEATURE_SAT) != 0,
@@ -276,8 +275,8 @@ static void finish(void *request, bool polls)
         must(sharp_coll_req_wait(request), "sharp_coll_req_wait");
         return;
     }
-    /* Ranks that do nothing but ask take the processor from nodes on the same host: they rest now
-       and then. */
+    /* Ranks that do nothing but test take the processor from nodes on the same host, so they
+       rest now and then. */
     for (int asked = 1; sharp_coll_req_test(request) == 0; asked++)
         if (asked % 64 == 0)
             usleep(20);

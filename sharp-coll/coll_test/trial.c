@@ -8,7 +8,7 @@
 
 #include "fail.h"
 
-/* So many complaints of a rank are enough. */
+/* The largest number of complaints that one rank prints. */
 enum { COMPLAINTS_MAX = 10 };
 
 /* An operation under way, with its messages. */
@@ -30,7 +30,7 @@ static void *memory_for(size_t count, size_t size)
     return memory;
 }
 
-/* The whole vector of a reduction. */
+/* Describes the whole vector of a reduction. */
 static struct vector vector_of(const struct exchange *exchange)
 {
     const struct work *work = &exchange->work;
@@ -107,7 +107,7 @@ static void exchange_finish(const struct layer *layer, struct exchange *exchange
         layer->finish(exchange->requests[chunk], polls);
 }
 
-/* What the message that receives must hold; false if it must be as it was. */
+/* What the receiving message must hold; false if it must be as it was. */
 static bool expected(const struct exchange *exchange, unsigned char *bytes)
 {
     const struct work *work = &exchange->work;
@@ -258,9 +258,9 @@ void trial_barrier(const struct layer *layer, const struct group *group, bool po
     static const struct operation barrier = {.kind = KIND_BARRIER};
     struct timespec nap = {0, LATE_MS * 1000000};
 
-    /* The second one ends after every rank's clock was read, and the late rank's nap begins after
-     * that: no right barrier is over sooner, whoever the scheduler holds up. The first one keeps
-     * the time between short, so that a wrong one shows. */
+    /* The second barrier ends after every rank's clock was read, and the late rank's nap begins
+     * after that. So no correct barrier is over sooner, whichever rank the scheduler delays. The
+     * first barrier keeps the time between them short, so that a wrong barrier shows. */
     MPI_Barrier(group->comm);
     double began = now_ms();
     MPI_Barrier(group->comm);
@@ -272,7 +272,7 @@ void trial_barrier(const struct layer *layer, const struct group *group, bool po
         layer->run(group->handle, &barrier);
     double took = now_ms() - began;
     tally->trials++;
-    /* Clocks of two hosts do not go equally fast. */
+    /* The clocks of two hosts do not run equally fast. */
     if (took < LATE_MS - 1) {
         tally->wrong++;
         complain("rank %d of %d: %sbarrier: left after %.1f ms, when rank %d had not come", group->rank, group->size,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conformance.h - what every program of the suite is made of: tests named after the items of the
- * checklist, run on several processes of one job, forked from this one and joined by socket pairs,
- * which also carry the out-of-band collectives.
+ * conformance.h - what every program of the suite consists of: tests that are named after the
+ * items of the checklist. They run on several processes of one job, which are forked from this
+ * one and joined by socket pairs; the socket pairs also carry the out-of-band collectives.
  *
- *   PROGRAM RANKS [ITEM ...]   runs its tests, or these, on so many processes; prints one line for each, "ok C19" or "FAILED C19"
+ *   PROGRAM RANKS [ITEM ...]   runs its tests, or only these, on so many processes; prints one
+ *                              line for each, "ok C19" or "FAILED C19"
  *
- * It uses nothing but the public headers, so that it can be run against any libsharp_coll.
+ * The programs use nothing but the public headers, so that they can be run against any
+ * libsharp_coll.
  */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
@@ -36,7 +38,7 @@ static int own_rank, own_size;
 /* lines[r]: the end of the socket pair to rank r. */
 static int lines[RANKS_MAX];
 
-/* Ends the process with a message if something is not as it should be. */
+/* Ends the process with a message if a condition does not hold. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
@@ -79,13 +81,13 @@ static void whole(int line, void *bytes, size_t len, int writes)
 struct oob {
     int rank, size;
     int members[RANKS_MAX];
-    /* Counts, and what a call shall return instead of working. */
+    /* Counts of the calls, and what a call returns instead of working. */
     int gathers, bcasts, barriers;
     int fail_gather, fail_bcast;
     long long most_bytes;
     /* Called inside each callback. */
     void (*inside)(void);
-    int is_closed; /* no call may come any more */
+    int is_closed; /* whether no call may come any more */
 };
 
 static void oob_enter(struct oob *oob, int len)
@@ -193,7 +195,7 @@ static void garbage(void *memory, size_t len)
     }
 }
 
-/* What a client fills in, in a struct full of garbage. */
+/* What a client fills in, in a struct that is otherwise full of garbage. */
 static struct sharp_coll_init_spec job_spec(void)
 {
     struct sharp_coll_init_spec spec;
@@ -313,7 +315,8 @@ __attribute__((unused)) static void nap(int ms)
     nanosleep(&time, NULL);
 }
 
-/* Zeroed memory, whole pages with none readable behind them: a byte too far ends the process. */
+/* Zeroed memory: whole pages with no readable page behind them, so that a byte too far ends the
+ * process. */
 __attribute__((unused)) static void *fenced(size_t len)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (len + page - 1) / page * page;
@@ -323,12 +326,12 @@ __attribute__((unused)) static void *fenced(size_t len)
     return start + (room - len);
 }
 
-/* Programs that load the library themselves say so before they include this: nothing here may name
-   a function of it then. */
+/* Programs that load the library themselves define this before they include this file: nothing
+   here may name a function of the library then. */
 #ifndef LOADS_THE_LIBRARY
-/* A tool that translates code as it is reached takes seconds for the first job of a process, longer
- * than a manager may wait; processes that are forked afterwards inherit what is translated. So one
- * job is made, used and left before any test. */
+/* A tool that translates code when it is first run takes seconds for the first job of a process,
+ * longer than a manager may wait. Processes that are forked afterwards inherit what is
+ * translated. So one job is made, used and left before any test. */
 static void warm_up(void)
 {
     static const int counts[] = {1, 100000};
@@ -356,7 +359,7 @@ struct test {
     int least_ranks;
 };
 
-/* A hang is a failure, too; under a slow tool it takes longer to be one. */
+/* The time limit of a test, because a hang is a failure, too. A slow tool gets more time. */
 static unsigned limit_s(void)
 {
     const char *limit = getenv("CONFORMANCE_LIMIT_S");

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C34 .. C57: what arrives.
+ * C34 .. C57: the data that collectives deliver.
  */
 #include <pthread.h>
 
 #include "conformance.h"
 
-/* Element i of rank r: small, so that sums and products of floating-point numbers are exact. */
+/* Element i of rank r. It is small, so that sums and products of floating-point numbers are
+ * exact. */
 static int value_of(int rank, size_t i)
 {
     return (int)((i * 7 + (size_t)rank * 5 + i / 11) % 4);
 }
 
-/* Integers of all sizes: bits that wrap. */
+/* Bits for integers of all sizes, whose sums wrap. */
 static uint64_t bits_of(int rank, size_t i)
 {
     uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(rank + 1) * 0xbf58476d1ce4e5b9u;
@@ -20,7 +21,7 @@ static uint64_t bits_of(int rank, size_t i)
     return i % 5 == 0 ? 0 : x * 0x94d049bb133111ebu;
 }
 
-/* One integer type: fills a vector, and says what an operator makes of all ranks' elements. */
+/* One integer type: fills a vector, and tells what an operator makes of all ranks' elements. */
 #define INTEGER(name, type, wide)                                                                                      \
     static void fill_##name(void *vector, size_t count, int rank)                                                     \
     {                                                                                                                  \
@@ -69,8 +70,8 @@ static uint64_t bits_of(int rank, size_t i)
         return ((const type *)vector)[i] == sum;                                                                       \
     }
 
-/* Two-byte floating point: patterns of small integers are denormals (and for binary16 up to 0x7ff
- * equally spaced), so that sums of the patterns are the patterns of the sums. */
+/* Two-byte floating point: the patterns of small integers are denormals, and for binary16 they
+ * are equally spaced up to 0x7ff. So sums of the patterns are the patterns of the sums. */
 static void fill_denormal(void *vector, size_t count, int rank)
 {
     for (size_t i = 0; i < count; i++)
@@ -144,7 +145,7 @@ static void c34_every_type_and_operator(void)
                     CHECK_CODE(sharp_coll_do_allreduce(fixture.comm, &spec), SHARP_COLL_ENOT_SUPP);
                     continue;
                 }
-                /* Products of denormals vanish: those of the two-byte types say little. */
+                /* Products of denormals vanish, so products of the two-byte types say little. */
                 if ((is_short_float(type) && op == SHARP_OP_PROD) || (c == LENGTH(counts) - 1 && op % 3 != t % 3))
                     continue;
                 type->fill(in, counts[c], own_rank);
@@ -227,8 +228,8 @@ static void c37_same_bits_everywhere(void)
     take_down(&fixture);
 }
 
-/* Pairs of any value and any tag: the value's pattern from fill, the tag a small number above zero
-   in its own type. */
+/* Pairs of any value and any tag: the value has the pattern from fill, and the tag is a small
+   number above zero in its own type. */
 static void put_tag(unsigned char *at, enum sharp_datatype dtype, unsigned tag)
 {
     float f32 = (float)tag;
@@ -256,7 +257,7 @@ static void c38_pairs(void)
                 enum sharp_datatype tag_dtype = types[tag].dtype;
                 size_t value_len = size_of(types[t].dtype), stride = value_len + size_of(tag_dtype);
                 for (size_t i = 0; i < COUNT; i++) {
-                    /* Signs are kept out of the way: values 0 .. 3 in every type. */
+                    /* No value has a sign: they are 0 .. 3 in every type. */
                     unsigned char one[8] = {0};
                     put_tag(one, types[t].dtype, (unsigned)value_of(own_rank, i));
                     memcpy(in + i * stride, one, value_len);
@@ -271,7 +272,7 @@ static void c38_pairs(void)
                     int best = value_of(0, i), who = 0;
                     for (int r = 1; r < own_size; r++) {
                         int x = value_of(r, i);
-                        /* Of equal values the smaller tag: that of the later rank. */
+                        /* Of equal values the smaller tag wins, which is that of the later rank. */
                         if (op == SHARP_OP_MAXLOC ? x >= best : x <= best) {
                             best = x;
                             who = r;
@@ -375,7 +376,7 @@ static void c41_reduce_scatter(void)
         spec = window_spec(in, all, in, block, 0, block);
         CHECK_OK(sharp_coll_do_reduce_scatter(fixture.comm, &spec));
         CHECK(memcmp(in, out, block * 4) == 0);
-        /* A client's mistake: a vector as long as all of them together. */
+        /* This is a client's mistake: a vector as long as all of them together. */
         if (own_size > 1) {
             spec = window_spec(in, all * (size_t)own_size, in, block, 0, block);
             CHECK_CODE(sharp_coll_do_reduce_scatter(fixture.comm, &spec), SHARP_COLL_EINVAL);
@@ -385,8 +386,8 @@ static void c41_reduce_scatter(void)
     take_down(&fixture);
 }
 
-/* Windows of a length that divides nothing; each call holds only its window, and writes only the
-   overlap. */
+/* Windows of a length that divides nothing. The input of each call is only its window, and each
+   call writes only the overlap. */
 static void c42_reduce_scatter_windows(void)
 {
     struct fixture fixture = set_up();
@@ -533,7 +534,7 @@ static void c47_bcast(void)
     take_down(&fixture);
 }
 
-/* Cuts memory into pieces; remainders go to the first ones, so that elements are cut, too. */
+/* Cuts memory into pieces. The first ones get the remainder, so that elements are cut, too. */
 static struct sharp_coll_data_desc pieces_of(void *memory, size_t len, int count, struct sharp_data_iov *vector)
 {
     struct sharp_coll_data_desc desc;
@@ -690,7 +691,7 @@ static void c53_registration_is_bookkeeping(void)
     CHECK(memory != MAP_FAILED);
     handles.context = context;
     for (int at = 0; at < LENGTH(handles.all); at++) {
-        /* Unreadable, overlapping, far away, empty. */
+        /* The registered memory is unreadable, overlapping, far away or empty. */
         void *start = at % 7 == 0 ? (void *)(uintptr_t)0x7f0000000000 : (void *)(memory + at);
         CHECK_OK(sharp_coll_reg_mr(context, start, at % 11 == 0 ? 0 : 5000, &handles.all[at]));
         CHECK(handles.all[at] != NULL);
@@ -718,7 +719,7 @@ static void c54_failed_registration(void)
     CHECK_OK(sharp_coll_finalize(context));
 }
 
-/* A byte of a vector that is long: most are zeros, so that nobody needs memory to send them. */
+/* A byte of a long vector. Most of its bytes are zeros, so that sending them needs no memory. */
 static unsigned char rare_byte(size_t i, size_t len)
 {
     return i < 100 || (i >> 32 != (i + 100) >> 32) || i + 100 >= len ? byte_of(i) | 1 : 0;
@@ -748,7 +749,7 @@ static void bcast_of_more_than_4_gib(struct sharp_coll_comm *comm)
     CHECK(munmap(bytes, len) == 0);
 }
 
-/* A window of a longer vector: only its arithmetic is long. */
+/* A window of a longer vector: only the arithmetic deals with long vectors. */
 static void window_beyond_4_gib(struct sharp_coll_comm *comm)
 {
     int64_t in[10], out[10];
@@ -785,7 +786,7 @@ static void c56_gpu_memory_or_a_clean_no(void)
     struct sharp_coll_reduce_spec spec = reduce_spec(&in, &out, 1, SHARP_DTYPE_INT, SHARP_OP_SUM);
     spec.sbuf_desc.mem_type = SHARP_MEM_TYPE_CUDA;
     int code = sharp_coll_do_allreduce(fixture.comm, &spec);
-    /* With a driver an address that is the host's is one. */
+    /* With a driver, an address of host memory is accepted. */
     CHECK(code == SHARP_COLL_ENOT_SUPP || (code == 0 && out == own_size));
     spec = reduce_spec(&in, &out, 1, SHARP_DTYPE_INT, SHARP_OP_SUM);
     CHECK_OK(sharp_coll_do_allreduce(fixture.comm, &spec));

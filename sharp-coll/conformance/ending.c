@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C71 .. C78: leaving, and what is said.
+ * C71 .. C78: how jobs are left, and what is printed.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -66,7 +66,7 @@ static void c74_never_positive(void)
     struct sharp_coll_gather_spec gather;
     struct sharp_coll_caps caps;
     struct sharp_coll_context *context = NULL;
-    /* Garbage that no collective starts with: types of descriptors that are none. */
+    /* This is garbage with which no collective starts: types of descriptors that do not exist. */
     for (int round = 0; round < 200; round++) {
         garbage(&reduce, sizeof reduce);
         garbage(&bcast, sizeof bcast);
@@ -189,7 +189,7 @@ static void c77_nothing_on_stdout(void)
 
 static void c78_printing_settings(void)
 {
-    /* As one client calls it: with two arguments. */
+    /* One client calls it so, with two arguments. */
     int (*two)(FILE *, int) = (int (*)(FILE *, int))(void (*)(void))sharp_coll_print_config;
     char *text = NULL;
     size_t len = 0;

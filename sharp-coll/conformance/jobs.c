@@ -6,7 +6,7 @@
 
 #include "conformance.h"
 
-/* The sum of a one at every rank of the group. */
+/* Checks that the sum of a one at every rank is the size of the group. */
 static void sums_to_its_size(struct sharp_coll_comm *comm, int size)
 {
     int32_t mine = 1, sum = 0;
@@ -60,7 +60,7 @@ static void c14_same_job_id_twice(void)
     spec.world_size = size;
     spec.oob_ctx = &half;
     CHECK_OK(sharp_coll_init(&spec, &context));
-    meet(); /* both are there now, and until both are done */
+    meet(); /* both exist from now on until both are done */
     struct sharp_coll_comm *comm = make_group(context, &group);
     for (int round = 0; round < 20; round++)
         sums_to_its_size(comm, size);
@@ -81,7 +81,7 @@ static void c15_job_id_zero(void)
 
 static void c16_all_local_ranks_zero(void)
 {
-    struct fixture fixture = set_up(); /* which says 0 everywhere */
+    struct fixture fixture = set_up(); /* this says 0 everywhere */
     sums_to_its_size(fixture.comm, own_size);
     take_down(&fixture);
 }
@@ -161,7 +161,7 @@ static void c20_world_ranks_of_any_kind(void)
     CHECK_OK(sharp_coll_finalize(context));
 }
 
-/* The root's value says who the members think it is. */
+/* The root's value tells which rank the members take for the root. */
 static void roots_are_group_ranks(struct sharp_coll_comm *comm, const struct oob *oob)
 {
     for (int root = 0; root < oob->size; root++) {
@@ -254,8 +254,8 @@ static void c25_one_verdict(void)
     struct sharp_coll_context *context = NULL;
     struct sharp_coll_init_spec spec = job_spec();
     spec.config.flags = SHARP_COLL_HIDE_ERRORS;
-    /* One rank cannot say where it is: its host has a name that none can have (how, depends on the
-       library under test). */
+    /* One rank cannot say where it is: its host has a name that no host can have. How this is
+       done depends on the library under test. */
     char name[400];
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = 0;
@@ -264,7 +264,7 @@ static void c25_one_verdict(void)
     CHECK(sharp_coll_init(&spec, &context) < 0);
     CHECK(context == NULL);
     CHECK(unsetenv("TRIB_HOST") == 0);
-    /* And one that does not know who it is in a group. */
+    /* And one rank does not know its rank in a group. */
     context = join();
     struct sharp_coll_comm *comm = NULL;
     struct oob oob = world;
@@ -280,7 +280,7 @@ static void c25_one_verdict(void)
 
 static void c26_out_of_band_calls_are_modest(void)
 {
-    struct fixture fixture = set_up(); /* whose gather writes to rbuf on every rank */
+    struct fixture fixture = set_up(); /* its gather writes to rbuf at all ranks */
     CHECK(world.gathers > 0 && world.gathers + world.bcasts <= 8);
     CHECK(fixture.oob.gathers > 0 && fixture.oob.gathers + fixture.oob.bcasts <= 8);
     CHECK(world.most_bytes < 1 << 20 && fixture.oob.most_bytes < 1 << 20);
@@ -379,8 +379,8 @@ static void c32_capabilities(void)
     CHECK_OK(sharp_coll_finalize(context));
 }
 
-/* Every spec of this suite is full of garbage where it may be; here also the reserved words of the
-   configuration. */
+/* Every spec of this suite is full of garbage where that is allowed; here the reserved words of
+   the configuration are, too. */
 static void c33_reserved_words(void)
 {
     for (int round = 0; round < 4; round++) {

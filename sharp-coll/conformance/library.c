@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C05, C06, C08 .. C11: what the headers declare and the library exports. The path of the library
- * is in LIBSHARP_COLL.
+ * C05, C06, C08 .. C11: what the headers declare and the library exports. LIBSHARP_COLL has the
+ * path of the library.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C10: a program with an object of its own under the name of the library's. Its contents must
+ * C10: a program with an object of its own that has the name of the library's. Its contents must
  * decide nothing.
  */
 #define sharp_coll_default_config hidden_by_this_program

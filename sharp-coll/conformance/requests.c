@@ -21,7 +21,7 @@ static int sum_of_ranks(int times)
     return own_size * (own_size - 1) / 2 * times;
 }
 
-/* Rank 0 comes last: it must hear that all others have posted before it posts. */
+/* Rank 0 comes last: it must learn that all others have posted before it posts. */
 static void c58_posts_do_not_wait(void)
 {
     struct fixture fixture = set_up();
@@ -79,7 +79,7 @@ static void c59_testing_is_enough(void)
     struct sharp_coll_reduce_spec spec = reduce_spec(in, out, COUNT, SHARP_DTYPE_INT, SHARP_OP_SUM);
     void *request = NULL;
     CHECK_OK(sharp_coll_do_allreduce_nb(fixture.comm, &spec, &request));
-    finish(request); /* which tests and does nothing else */
+    finish(request); /* this tests and does nothing else */
     for (int i = 0; i < COUNT; i++)
         CHECK(out[i] == sum_of_ranks(1));
     take_down(&fixture);
@@ -146,7 +146,7 @@ static void c63_testing_the_oldest_only(void)
     finish(requests[0]);
     for (int at = 1; at < POSTS; at++)
         finish(requests[at]);
-    /* And an older one ends while nobody tests the newer. */
+    /* And an older request ends while nothing tests the newer one. */
     int32_t older = 1, newer = 1, sums[2];
     void *first = post_sum(fixture.comm, &older, &sums[0]);
     void *second = post_sum(fixture.comm, &newer, &sums[1]);
@@ -164,7 +164,7 @@ static void c64_wait_frees(void)
         void *request = post_sum(fixture.comm, &in, &out);
         CHECK_OK(sharp_coll_req_wait(request));
         CHECK(out == sum_of_ranks(1));
-        /* What a client does after a failed wait is safe after any. */
+        /* What a client does after a failed wait is safe after any wait. */
         CHECK_OK(sharp_coll_req_free(request));
         CHECK(sharp_coll_req_wait(request) < 0);
     }
@@ -300,7 +300,7 @@ static void c69_threads(void)
 
 static void c70_locked_memory(void)
 {
-    /* A limit on locked memory, where there is one, is not what is tested. */
+    /* If there is a limit on locked memory, it is not what is tested. */
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
         fprintf(stderr, "mlockall: %s; tested without\n", strerror(errno));
     struct fixture fixture = set_up();

@@ -58,7 +58,7 @@ class Suite:
                 source.write_text(f'#include "{header}"\nstruct sharp_coll_reduce_spec spec;\nenum sharp_datatype dtype;\n')
                 for compiler in COMPILERS.values():
                     self.check(item, [*compiler, *programs.WARNINGS, "-fsyntax-only", f"-I{path}", str(source)])
-        # As configure scripts try a library: one symbol, one -l.
+        # Configure scripts try a library in this way: one symbol, one -l.
         source = folder / "link.c"
         source.write_text("char sharp_coll_init(void);\nint main(void) { return sharp_coll_init(); }\n")
         self.check("C04", ["gcc", "-fno-builtin", *self.flags, "-o", str(folder / "link"), str(source), f"-L{folder}", "-lsharp_coll"])
@@ -77,7 +77,7 @@ class Suite:
         return program
 
     def environment(self, folder, left_out=""):
-        """What the programs in `folder` are told."""
+        """The environment of the programs in `folder`."""
         return {**self.patience, **os.environ, "LD_LIBRARY_PATH": str(folder), "LIBSHARP_COLL": str(folder / "libsharp_coll.so.5"),
                 "CONFORMANCE_EXCEPT": left_out}
 
@@ -113,6 +113,7 @@ def items_of(program):
 
 
 def is_reason(line):
-    """What a program of the suite says, or a tool of it; the library has its own lines."""
+    """Whether a line is one of a program of the suite or of a tool; the library prints lines of
+    its own."""
     from_tool = re.match(r"==\d+==", line) or "runtime error:" in line or line.startswith(("WARNING: ThreadSanitizer", "SUMMARY: "))
     return line.startswith(str(HERE)) or "ended by signal" in line or bool(from_tool)

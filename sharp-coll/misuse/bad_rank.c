@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bad_rank.c - one rank with an argument or a variable that cannot be: the call must fail at every rank, and none may wait for ever.
+ * bad_rank.c - one rank gives an impossible argument or has an impossible variable: the call
+ * must fail at every rank, and none may wait for ever.
  *
- *   PROGRAM RANKS [CASE ...]   the victim is the last rank, and in cases whose name ends in "0" rank 0
+ *   PROGRAM RANKS [CASE ...]   the victim is the last rank, or rank 0 in cases whose name ends in "0"
  *
  * The library says why on stderr; the program that runs this one reads it.
  */

@@ -14,7 +14,7 @@ struct chance {
 
 static uint64_t draw(struct chance *chance)
 {
-    /* splitmix64: any state will do, zero too. */
+    /* splitmix64: any state is good, zero too. */
     uint64_t x = chance->state += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;

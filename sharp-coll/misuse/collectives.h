@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collectives.h - collectives as they should be, with garbage wherever nobody may look: in every
- * word of a spec that its collective does not need, in the descriptor of a result that a rank does
- * not get, in specs and lists once the call has returned.
+ * collectives.h - correct collectives, with garbage wherever the library may not look: in every
+ * word of a spec that its collective does not need, in the descriptor of a result that a rank
+ * does not get, and in specs and lists once the call has returned.
  */
 #ifndef COLLECTIVES_H
 #define COLLECTIVES_H
@@ -19,12 +19,12 @@ struct call {
 
 static enum sharp_data_memory_type any_memory_type(void)
 {
-    /* Whatever is not exactly CUDA is the host's. */
+    /* Any type that is not exactly CUDA is host memory. */
     uint32_t number = (uint32_t)draw(&alone);
     return (enum sharp_data_memory_type)(one_in(&alone, 2) || number == SHARP_MEM_TYPE_CUDA ? 0 : number);
 }
 
-/* One buffer. It may be longer than its message, except where a window is described by its length. */
+/* One buffer. It may be longer than its message, except where its length describes a window. */
 static struct sharp_coll_data_desc one_buffer(void *start, size_t len, int len_counts)
 {
     struct sharp_coll_data_desc desc;
@@ -37,8 +37,8 @@ static struct sharp_coll_data_desc one_buffer(void *start, size_t len, int len_c
     return desc;
 }
 
-/* The same memory cut anywhere, with empty pieces, and with entries behind the last one that are
-   none. */
+/* The same memory, cut anywhere, with empty pieces, and with entries behind the last one that
+   are not valid. */
 static struct sharp_coll_data_desc pieces_of(void *start, size_t len, struct sharp_data_iov *list)
 {
     struct sharp_coll_data_desc desc;
@@ -198,7 +198,7 @@ static int make(enum collective collective, struct sharp_coll_comm *comm, struct
     }
 }
 
-/* Whether what this rank was to get is there. */
+/* Whether this rank got what it was to get. */
 static int is_right(const struct operation *one)
 {
     switch (one->collective) {
@@ -224,7 +224,7 @@ static int is_right(const struct operation *one)
 static void clear(struct operation *one)
 {
     if (one->is_in_place)
-        memset(&one->in, 0, sizeof one->in); /* the same as the other */
+        memset(&one->in, 0, sizeof one->in); /* it is the same area as `out` */
     release(&one->in);
     release(&one->out);
     memset(one, 0, sizeof *one);

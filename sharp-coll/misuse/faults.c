@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults.c - collectives while something else goes: the manager, or a rank. Whoever runs this takes
- * them away.
+ * faults.c - collectives while the manager or a rank goes away. The program that runs this one
+ * ends the manager.
  *
- *   PROGRAM RANKS manager      says "ready" once the job is made, waits for a byte on stdin, and goes on to the end
- *   PROGRAM RANKS killed SEED  the last rank ends by a signal while all have operations under way; SHARP_COLL_ON_ERROR decides
- *                              whether the others end, too, or get errors
+ *   PROGRAM RANKS manager      says "ready" once the job is made, waits for a byte on stdin, and
+ *                              goes on to the end
+ *   PROGRAM RANKS killed SEED  the last rank ends by a signal while all ranks have operations
+ *                              under way; SHARP_COLL_ON_ERROR decides whether the others end, too,
+ *                              or get errors
  */
 #include "collectives.h"
 
@@ -94,7 +96,7 @@ static void killed(void)
         if (sharp_coll_req_wait(request) == 0)
             CHECK(is_right(&all[at]));
     }
-    /* What the victim has not come to is an error for everybody. */
+    /* An operation that the victim did not reach is an error for every other rank. */
     CHECK(sharp_coll_do_barrier(fixture.comm) < 0);
     for (int at = 0; at < POSTS; at++)
         clear(&all[at]);

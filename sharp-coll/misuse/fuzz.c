@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz.c - random misuse of the API, amid collectives as they should be. Every call must end with a
- * negative code or with right data; what goes wrong here ends this process, hangs it, or is found
- * by comparing with what the ranks gave.
+ * fuzz.c - random misuse of the API among correct collectives. Every call must end with a
+ * negative code or with right data. A mistake ends this process, hangs it, or is found by
+ * comparing with what the ranks gave.
  *
  *   PROGRAM RANKS [SEED [STEPS]]
  *
@@ -17,7 +17,7 @@ static struct job *open_job(int at)
 {
     struct job *job = &jobs[at];
     struct sharp_coll_init_spec spec = job_spec();
-    /* What may be anything. */
+    /* These may be anything. */
     spec.job_id = draw(&alone);
     spec.group_channel_idx = (int)draw(&alone);
     spec.world_local_rank = (int)draw(&alone);
@@ -52,7 +52,7 @@ static void close_group(struct job *job, int at)
     forget(COMM, comm);
 }
 
-/* The result of an operation that is over, and its memory. */
+/* Checks the result of an operation that is over, and releases its memory. */
 static void judge(struct operation *one)
 {
     if (!is_right(one))
@@ -88,8 +88,8 @@ static void end_all(void)
         end_one(&under_way[at]);
 }
 
-/* A collective as it should be, but for what nobody may read. Each rank chooses for itself whether
-   it waits. */
+/* A correct collective, except for fields that the library may not read. Each rank chooses for
+   itself whether it waits. */
 static void right_collective(struct sharp_coll_comm *comm)
 {
     struct operation *place = &under_way[below(&alone, UNDER_WAY)];
@@ -105,7 +105,7 @@ static void right_collective(struct sharp_coll_comm *comm)
     }
     CHECK_OK(make(one.collective, comm, &call, &one.request));
     CHECK(one.request != NULL);
-    /* Short input without a handle is nobody's once it is posted. */
+    /* Once it is posted, short input without a handle may be changed. */
     int is_reduction = one.collective == ALLREDUCE || one.collective == REDUCE || one.collective == REDUCE_SCATTER;
     if (is_reduction && !one.is_in_place && call.reduce.sbuf_desc.type == SHARP_DATA_BUFFER &&
         !call.reduce.sbuf_desc.buffer.mem_handle && one.in.len <= 16384)
@@ -127,7 +127,7 @@ static void change_region(struct job *job)
         forget(REGION, handle);
         return;
     }
-    /* Addresses and lengths of any kind: nothing is looked at there. */
+    /* Addresses and lengths may be anything: the library does not look at that memory. */
     void *start = one_in(&alone, 2) ? (void *)memory : (void *)(uintptr_t)draw(&alone);
     size_t len = one_in(&alone, 2) ? sizeof memory : (size_t)draw(&alone);
     scribble(&params, sizeof params);
@@ -138,7 +138,7 @@ static void change_region(struct job *job)
     CHECK(*place != NULL);
 }
 
-/* Groups that cannot be: one rank does not know who it is, or all make the same mistake. */
+/* Groups that cannot be made: one rank does not know its own rank, or all make the same mistake. */
 static void bad_group(struct job *job)
 {
     static const int no_size[] = {0, -1, RANKS_MAX + 1, 0x7fffffff, -0x7fffffff - 1};
@@ -159,7 +159,8 @@ static void bad_group(struct job *job)
     CHECK(comm == NULL);
 }
 
-/* A job that cannot be. Without callbacks nothing can be exchanged, so all lack them; otherwise one rank is enough. */
+/* A job that cannot be. Without callbacks nothing can be exchanged, so all lack them; otherwise one
+   rank is enough. */
 static void bad_job(void)
 {
     struct sharp_coll_context *context = NULL;
@@ -183,7 +184,8 @@ static void bad_job(void)
     CHECK(sharp_coll_init(&spec, &context) < 0 && context == NULL);
 }
 
-/* Ranks that disagree about an operation: an error for all of them, and the group is done for. */
+/* Ranks that disagree about an operation: that is an error for all of them, and the group cannot
+ * be used any more. */
 static void mismatch(struct job *job)
 {
     struct sharp_coll_comm *comm = NULL;
@@ -206,14 +208,14 @@ static void mismatch(struct job *job)
     if (request)
         code = sharp_coll_req_wait(request);
     CHECK(code < 0);
-    /* It stays so. */
+    /* The group stays unusable. */
     CHECK(sharp_coll_do_barrier(comm) < 0);
     CHECK_OK(sharp_coll_comm_destroy(comm));
     forget(COMM, comm);
     clear(&one);
 }
 
-/* A group that goes while operations are under way in it which not all ranks have posted. */
+/* A group that is destroyed while it has operations under way which not all ranks have posted. */
 static void destroyed_under_way(struct job *job)
 {
     enum { POSTS = 6 };
@@ -240,7 +242,7 @@ static void destroyed_under_way(struct job *job)
         if (one_in(&alone, 3)) {
             CHECK_OK(sharp_coll_req_free(request));
         } else if (sharp_coll_req_wait(request) == 0) {
-            /* It had ended before: its data are there. */
+            /* It had ended before, so its data are there. */
             CHECK(is_right(&posted[at]));
         }
         CHECK(sharp_coll_req_wait(request) < 0);
@@ -288,8 +290,8 @@ static void fuzz(void)
     alarm(limit_s() + (unsigned)(steps / 10));
     together.state = seed;
     alone.state = seed + 0x100000001u * (uint64_t)(own_rank + 1);
-    /* Refusals are what this is about: nobody need read of each. Errors after posts are told by the
-       code. */
+    /* This program is about refusals, so nobody needs to read of each. Errors after posts are
+       told by the code. */
     CHECK(setenv("SHARP_COLL_LOG_LEVEL", "0", 1) == 0);
     CHECK(setenv("SHARP_COLL_ON_ERROR", "complete", 1) == 0);
     for (int j = 0; j < JOBS; j++) {

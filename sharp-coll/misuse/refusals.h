@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * refusals.h - calls with something in them that cannot be: a negative code, at once, with nothing
- * posted and no handle written.
+ * refusals.h - calls that contain something impossible: they must give a negative code at once,
+ * with nothing posted and no handle written.
  */
 #ifndef REFUSALS_H
 #define REFUSALS_H
@@ -12,7 +12,7 @@
 
 static const int no_root[] = {-1, RANKS_MAX + 1, 0x7fffffff, -0x7fffffff - 1};
 static const int no_number[] = {12, 13, 255, 256, 0xffff, 0x7fffffff, -1, -0x7fffffff - 1};
-/* Bytes that no memory has, and elements of eight bytes. */
+/* More bytes than any memory has, and counts of elements of eight bytes that are too many. */
 static const size_t too_many[] = {(size_t)1 << 63, SIZE_MAX, SIZE_MAX - 7, SIZE_MAX / 2 + 1};
 static const size_t too_many_elements[] = {((size_t)1 << 62) + 1, (size_t)1 << 61, SIZE_MAX / 8 + 1, SIZE_MAX};
 
@@ -73,7 +73,7 @@ static void break_reduction(struct operation *one, struct call *call)
     switch (below(&alone, is_window ? 7 : 8)) {
     case 0: spec->dtype = (enum sharp_datatype)ANY_OF(no_number); return;
     case 1: spec->op = (enum sharp_reduce_op)ANY_OF(no_number); return;
-    case 2: /* not defined for such numbers */
+    case 2: /* the operator is not defined for such numbers */
         spec->dtype = SHARP_DTYPE_BFLOAT16;
         spec->op = one_in(&alone, 2) ? SHARP_OP_BXOR : SHARP_OP_LAND;
         return;
@@ -103,7 +103,7 @@ static void break_reduction(struct operation *one, struct call *call)
             break_buffer(&spec->rbuf_desc, call->taken, &one->out);
         return;
     default:
-        if (is_window) /* windows are of one buffer */
+        if (is_window) /* a window is one buffer */
             spec->sbuf_desc.type = one_in(&alone, 2) ? SHARP_DATA_IOV : (enum sharp_data_buffer_type)77;
         else
             break_buffer(&spec->sbuf_desc, call->sent, &one->in);
@@ -129,7 +129,7 @@ static void break_allgather(struct operation *one, struct call *call)
                          one->count * (size_t)own_size, 1);
         return;
     case 1: (one_in(&alone, 2) ? &spec->sbuf_desc : &spec->rbuf_desc)->type = SHARP_DATA_IOV; return;
-    default: /* a part to give, and nowhere to take it from */
+    default: /* there is a part to give, but no memory that has it */
         spec->offset = start;
         spec->rbuf_desc.buffer.length = stop - start;
         spec->sbuf_desc.buffer.ptr = NULL;
@@ -143,7 +143,7 @@ static void refused_collective(struct sharp_coll_comm *comm)
     struct operation one = any_operation();
     struct call call;
     void *untouched = &one, *request = untouched;
-    /* What is broken must be needed. */
+    /* The part that is broken must be one that the call needs. */
     if (one.collective == BARRIER)
         one.collective = ALLREDUCE;
     one.count = 1 + below(&alone, 100);
@@ -216,14 +216,15 @@ static void bad_handles(struct job *job)
         clear(&one);
         return;
     case REQUEST:
-        /* A test cannot say what is wrong, and whoever ignored it would wait for ever. */
+        /* A test cannot report an error, and if it answered "not done", a client would wait for
+         * ever. */
         CHECK(sharp_coll_req_test(bad_handle(REQUEST)) == 1);
         CHECK(sharp_coll_req_wait(bad_handle(REQUEST)) < 0);
         CHECK_OK(sharp_coll_req_free(bad_handle(REQUEST)));
         return;
     default:
         CHECK(sharp_coll_dereg_mr(job->context, bad_handle(REGION)) < 0);
-        /* Those of one job are not another's to forget. */
+        /* A job cannot deregister a region of another one. */
         handle = jobs[0].regions[below(&alone, REGIONS)];
         CHECK(handle == NULL || sharp_coll_dereg_mr(jobs[1].context, handle) < 0);
         return;

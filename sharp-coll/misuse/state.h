@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state.h - what a process of the fuzzer holds: jobs, groups, regions and requests that are there,
+ * state.h - what a process of the fuzzer holds: jobs, groups, regions and requests that exist,
  * and handles of those that are gone.
  */
 #ifndef STATE_H
@@ -8,8 +8,8 @@
 
 #include "vectors.h"
 
-/* Random numbers: the same ones at all ranks, for what they must agree on, and other ones at each,
-   for what is its own business. */
+/* Random numbers: `together` gives the same ones at all ranks, for what they must agree on, and
+   `alone` gives other ones at each rank, for what is its own business. */
 static struct chance together, alone;
 
 enum { JOBS = 2, GROUPS = 3, REGIONS = 8, UNDER_WAY = 24, REMEMBERED = 64 };
@@ -33,10 +33,10 @@ struct operation {
     enum sharp_reduce_op op;
     uint64_t key;
     int root;
-    /* Elements of a vector, or of a block; bytes where they are not computed with. */
+    /* Elements of a vector, or of a block; bytes if nothing is computed with them. */
     size_t count;
-    /* What of all blocks this call is about, and where this rank's part of it begins and how long
-       it is. */
+    /* Which part of all blocks this call is about, and where this rank's part of it begins and
+       how long it is. */
     size_t from, len, own_from, own_len;
     struct area in, out;
     int is_in_place;
@@ -74,7 +74,7 @@ static void *any_gone(enum kind kind)
     return count == 0 ? NULL : gone[kind].all[below(&alone, count)];
 }
 
-/* A handle that is there, or null. */
+/* A handle that exists, or null. */
 static void *any_live(enum kind kind)
 {
     struct job *job = &jobs[below(&alone, JOBS)];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * threads.c - several threads on one request, and ranks that leave under a call: whatever is
- * returned, buffers of the library's are used by one operation at a time, and what is said to be
+ * threads.c - several threads use one request, and ranks leave during a call. Whatever is
+ * returned, a buffer of the library is used by one operation at a time, and what is reported as
  * done is done.
  *
- * Everything goes through lists of pieces or overlaps its result, so that the library has to have
+ * All data go through lists of pieces or overlap with their result, so that the library needs
  * buffers of its own.
  */
 #include <pthread.h>
@@ -72,7 +72,7 @@ static struct fixture set_up_with_threads(void)
     struct fixture fixture;
     struct sharp_coll_init_spec spec = job_spec();
     spec.enable_thread_support = 1;
-    /* Refusals are what this is about: nobody need read of each. */
+    /* This program is about refusals, so nobody needs to read of each. */
     CHECK(setenv("SHARP_COLL_LOG_LEVEL", "0", 1) == 0);
     memset(&fixture, 0, sizeof fixture);
     fixture.oob = world;
@@ -105,8 +105,8 @@ static void second_wait(void)
     take_down(&fixture);
 }
 
-/* A request is freed under the thread that waits for it: the wait ends well, and until then nobody
-   else gets its buffers. */
+/* A request is freed while a thread waits for it: the wait ends well, and until then no other
+   operation gets its buffers. */
 static void freed_under_a_wait(void)
 {
     enum { OTHERS = 8 };
@@ -147,8 +147,8 @@ static void *test_until_done(void *argument)
     return NULL;
 }
 
-/* Tests and two waits at once: the request ends once, and is right for whoever hears so; its
-   object, used again, is as new. */
+/* Tests and two waits at once: the request ends once, and its result is right for every thread
+   that learns of it. Its object, when it is used again, is like a new one. */
 static void tests_and_waits_together(void)
 {
     enum { ROUNDS = 3000 };
@@ -170,8 +170,8 @@ static void tests_and_waits_together(void)
     take_down(&fixture);
 }
 
-/* The last rank leaves the group under a blocking call of several parts, whose input is a copy: it
- * fails at the others, and other groups go on with right sums. */
+/* The last rank leaves the group during a blocking call of several parts whose input is a copy.
+ * The call fails at the other ranks, and other groups go on with right sums. */
 static void left_under_a_call_of_parts(void)
 {
     enum { BLOCK = COUNT };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vectors.h - what ranks put in, and what must come out. An element depends on the key of its
- * operation, its rank and its place alone, so that every rank can compute what all have given.
+ * vectors.h - what ranks put in, and what must come out. An element depends only on the key of
+ * its operation, its rank and its index, so that every rank can compute what all have given.
  */
 #ifndef VECTORS_H
 #define VECTORS_H
@@ -20,16 +20,16 @@ static int is_signed(enum sharp_datatype dtype)
     return dtype == SHARP_DTYPE_INT || dtype == SHARP_DTYPE_LONG || dtype == SHARP_DTYPE_SHORT || dtype == SHARP_DTYPE_INT8;
 }
 
-/* A number that stands for element i of a rank: any bits of an integer type; of floating-point
-   types 0 to 3, whose sums are exact. */
+/* A number that stands for element i of a rank: it has any bits for an integer type, and is 0 to
+   3 for floating-point types, whose sums are then exact. */
 static uint64_t element(uint64_t key, int rank, size_t i, enum sharp_datatype dtype)
 {
     struct chance chance = {key + (uint64_t)rank * 0x632be59bd9b4e019u + i * 0xd1342543de82ef95u};
     return is_floating(dtype) ? draw(&chance) % 4 : draw(&chance);
 }
 
-/* Those of two-byte floating-point types are patterns, of denormals: their sums are the patterns of
-   the sums. */
+/* Numbers of two-byte floating-point types are stored as patterns of denormals: their sums are
+   the patterns of the sums. */
 static void store(void *at, uint64_t number, enum sharp_datatype dtype)
 {
     float f32 = (float)number;
@@ -50,7 +50,7 @@ static void fill(void *vector, size_t from, size_t count, uint64_t key, int rank
 
 static int is_less(uint64_t a, uint64_t b, enum sharp_datatype dtype)
 {
-    /* As the highest bits of a word, so that signs are where comparisons look for them. */
+    /* The bits become the highest of a word, so that signs are where comparisons look for them. */
     int shift = 64 - 8 * (int)size_of(dtype);
     if (is_signed(dtype))
         return (int64_t)(a << shift) < (int64_t)(b << shift);
@@ -69,7 +69,7 @@ static uint64_t combined(uint64_t a, uint64_t b, enum sharp_datatype dtype, enum
     }
 }
 
-/* Whether `count` elements from place `from` on are what an operator makes of those of all
+/* Whether `count` elements from index `from` on are what an operator makes of those of all
    ranks. */
 static int is_reduced(const void *vector, size_t from, size_t count, uint64_t key, int ranks, enum sharp_datatype dtype,
                       enum sharp_reduce_op op)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collectives and regions, and how each can be broken. Blocking calls and posts share what is done
- * to their specs.
+ * Collectives and regions, and how each can be broken. Blocking calls and posts break their
+ * specs in the same way.
  */
 #include "posting.h"
 
@@ -10,7 +10,7 @@ static char *bytes_of(const struct sharp_coll_data_desc *desc)
     return (char *)desc->buffer.ptr;
 }
 
-/* A datatype's name in messages is of no use here: its size is. */
+/* The size of a datatype; the size of its name in messages is of no use here. */
 static size_t size_of(enum sharp_datatype dtype)
 {
     static const size_t sizes[] = {4, 4, 8, 8, 4, 8, 2, 2, 2, 2, 1, 1};

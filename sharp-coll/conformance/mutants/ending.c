@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is said, and how it can be broken.
+ * What the library prints, and how that can be broken.
  */
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ int sharp_coll_dump_stats(struct sharp_coll_context *context)
     return REAL(sharp_coll_dump_stats)(context);
 }
 
-/* Not in the header. */
+/* This function is not in the header. */
 int sharp_coll_log_early_init(void);
 
 int sharp_coll_log_early_init(void)

@@ -11,7 +11,7 @@
 
 #include "posting.h"
 
-/* What was given last. */
+/* The spec that was given last. */
 static struct sharp_coll_init_spec job, *kept;
 static struct sharp_coll_comm *group;
 static int world_size;
@@ -38,11 +38,12 @@ void poll_as_told(void)
         job.progress_func();
 }
 
-/* Whether no other process of the same parent has this job, from now on and until this one ends. */
+/* Whether no other process of the same parent has this job. If so, none gets it until this
+ * process ends. */
 static int is_the_first(uint64_t number)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    /* A name without a file: the first byte is 0. */
+    /* A name without a file has a first byte of 0. */
     int len = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "job-%llu-of-%d", (unsigned long long)number, getppid());
     int claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return bind(claim, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0;

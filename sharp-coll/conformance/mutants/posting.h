@@ -7,7 +7,7 @@
 
 #include "real.h"
 
-/* Those with a reduce spec first. */
+/* The collectives; those with a reduce spec come first. */
 enum collective { ALLREDUCE, REDUCE, REDUCE_SCATTER, ALLGATHER, BCAST, BARRIER };
 
 struct call {
@@ -24,18 +24,18 @@ int refused(enum collective collective, const struct call *call);
 /* Breaks a spec. */
 void change(enum collective collective, struct call *call);
 
-/* The call of the library behind this one; without `request` the blocking one. */
+/* The call of the library behind this one; without `request` it is the blocking call. */
 int make(enum collective collective, struct sharp_coll_comm *comm, struct call *call, void **request);
 
 /* Whether this process is the job's last rank, or its first. */
 int at_last_rank(void);
 int at_first_rank(void);
 
-/* Counts a poll, and calls the program's progress function when they are as many as it wants,
-   whether there is one or not. */
+/* Counts a poll. When there are as many polls as the program wants, calls its progress function,
+   whether it has one or not. */
 void poll_as_told(void);
 
-/* How long a wait may last, ms; 0 if for ever. */
+/* How long a wait may last, ms; 0 means for ever. */
 int wait_limit(void);
 
 #endif

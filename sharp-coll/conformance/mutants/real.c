@@ -3,7 +3,7 @@
 
 #include "real.h"
 
-/* As any library has it: a program's own object of this name takes its place. */
+/* Every library has this object: a program's own object of this name replaces it. */
 const struct sharp_coll_config sharp_coll_default_config = {NULL, 128, -1, 0, {0, 0, 0}};
 
 static void *library;

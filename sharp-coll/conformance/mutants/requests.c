@@ -8,7 +8,7 @@
 
 #include "posting.h"
 
-/* A post that is made when the request is looked at for the first time. */
+/* A post that is made only when its request is tested for the first time. */
 struct late {
     enum collective collective;
     struct sharp_coll_comm *comm;
@@ -60,7 +60,7 @@ static int post(enum collective collective, struct sharp_coll_comm *comm, void *
     static struct call none;
     struct call call = none;
     if (!request)
-        return SHARP_COLL_EINVAL; /* without one it would be the blocking call */
+        return SHARP_COLL_EINVAL; /* without a request it would be the blocking call */
     if (!comm || (!spec && len > 0))
         return make(collective, comm, (struct call *)spec, request);
     memcpy(&call, len > 0 ? spec : &none, len);
