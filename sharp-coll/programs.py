@@ -1,4 +1,5 @@
-"""What the runners below this folder share: a folder for one library and the programs that are linked with it."""
+"""What the runners below this folder share: a folder for one library and the programs that are
+linked with it."""
 
 import pathlib
 import subprocess
@@ -8,8 +9,9 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
 def patience(under, flags):
-    """What programs are told that a tool slows down, one that they run under or a sanitizer: time for each test and for the making of jobs,
-    and to make a job before the tests, for tools that translate code as it is reached."""
+    """What programs are told that a tool slows down, one that they run under or a sanitizer: time
+    for each test and for the making of jobs, and to make a job before the tests, for tools that
+    translate code as it is reached."""
     if not under and not any(flag.startswith("-fsanitize") for flag in flags):
         return {}
     told = {"CONFORMANCE_LIMIT_S": "900", "SHARP_COLL_JOB_CREATE_TIMEOUT": "150000"}

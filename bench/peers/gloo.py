@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gloo's side of the comparison (torch.distributed), measured as collectives.c measures an MPI.
 
-gloo.py --cells COLLECTIVE:BYTES:MODE[:ITERATIONS],... [--budget SECONDS] [--min-iterations N] [--gate]
+gloo.py --cells COLLECTIVE:BYTES:MODE[:ITERATIONS],... [--budget SECONDS] [--min-iterations N]
+[--gate]
 
-Rank, size and where the ranks meet come from the environment: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+Rank, size and where the ranks meet come from the environment: RANK, WORLD_SIZE, MASTER_ADDR,
+MASTER_PORT.
 """
 
 import argparse
@@ -40,7 +42,8 @@ def arguments():
 
 
 class Work:
-    """The operation of one cell: its buffers, and what must come out. Two inputs are used in turn."""
+    """The operation of one cell: its buffers, and what must come out. Two inputs are used in
+    turn."""
 
     def __init__(self, collective, size, mode, rank, ranks):
         self.collective, self.mode, self.rank = collective, mode, rank

@@ -3,7 +3,7 @@
  * bad_rank.c - one rank gives an impossible argument or has an impossible variable: the call
  * must fail at every rank, and none may wait for ever.
  *
- *   PROGRAM RANKS [CASE ...]   the victim is the last rank, or rank 0 in cases whose name ends in "0"
+ *   PROGRAM RANKS [CASE ...]   the victim is the last rank, or rank 0 where a case ends in "0"
  *
  * The library says why on stderr; the program that runs this one reads it.
  */

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-#: Kinds that need the standard library built in the same way. The address sanitizer does without: it sees the heap of any code. The thread
-#: sanitizer would take what the standard library's locks do for nothing.
+#: Kinds that need the standard library built in the same way. The address sanitizer does without:
+#: it sees the heap of any code. The thread sanitizer would take what the standard library's locks
+#: do for nothing.
 WITH_STANDARD_LIBRARY = {"thread"}
 #: Packets come through the C library, so that a runtime sees where they are written.
 FLAGS = "--cfg=rustix_use_libc"
@@ -32,7 +33,8 @@ def archive(kind, toolchain):
 
 
 def missing(kind, toolchain):
-    """What is not here that building with this sanitizer takes, and how to get it; None if all is here."""
+    """What is not here that building with this sanitizer takes, and how to get it; None if all is
+    here."""
     if rustc(toolchain, "--version") is None:
         return f"there is no Rust toolchain `{toolchain}` (rustup toolchain install {toolchain} --profile minimal --component rust-src)"
     if archive(kind, toolchain) is None:
@@ -58,7 +60,8 @@ def build(kind, folder, toolchain):
 
 
 def runtime(kind, folder, toolchain):
-    """Options for gcc: a program brings the runtime of its library's compiler, instead of gcc's, and lends it to the library."""
+    """Options for gcc: a program brings the runtime of its library's compiler, instead of gcc's,
+    and lends it to the library."""
     name = RUNTIMES[kind]
     place = folder / "runtime"
     place.mkdir()

@@ -1,4 +1,5 @@
-"""Allreduces back to back, in runs between gates: what a rank spends is counted here, what links and nodes spend by the test."""
+"""Allreduces back to back, in runs between gates. What a rank spends is counted here; what links
+and nodes spend is counted by the test."""
 
 import os
 import pathlib
@@ -13,7 +14,8 @@ from system_calls import Calls, waits
 
 
 def allreduces(argument):
-    """Runs are [bytes, operations]; run N waits for gate file N. Returns what each run cost this rank."""
+    """Does runs, each given as [bytes, operations]; run N waits for gate file N. Returns what
+    each run cost this rank."""
     context = native.Context()
     group = context.group()
     calls, costs = Calls(os.getpid(), argument["tracepoint"]), []
@@ -21,7 +23,7 @@ def allreduces(argument):
         mine = np.full(size // 4, context.rank, np.int32)
         out = np.empty_like(mine)
         words = (group.handle, mine.ctypes.data, out.ctypes.data, mine.size, DTYPES["int32"][0], OPS["sum"])
-        note(2 * number)  # The test's reading of the links lies between this and the gate.
+        note(2 * number)  # The test reads the links between this and the gate.
         while not (pathlib.Path(argument["gates"]) / str(number)).exists():
             time.sleep(0.01)
         before = (calls.counts(), waits(os.getpid()))

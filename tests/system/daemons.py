@@ -1,4 +1,4 @@
-"""Single daemons under the eyes of the test, which is their supervisor."""
+"""Single daemons, which the test supervises."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ leaves = ["leaf0", "leaf1"]
 
 
 class Daemon:
-    """One `trib` daemon with a notification socket, its stderr in a file."""
+    """One `trib` daemon with a notification socket; its stderr goes to a file."""
 
     def __init__(self, folder, name, arguments, env=None):
         self.path = folder / f"{name}.notify"
@@ -60,7 +60,7 @@ class Daemon:
         return dict(line.split("=", 1) for line in message.splitlines())
 
     def wait_for(self, name, limit=20.0):
-        """What the daemon says under this name, now or before."""
+        """What the daemon says under this name, now or earlier."""
         while name not in self.said:
             try:
                 self.said.update(self.hear(limit))

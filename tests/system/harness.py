@@ -19,7 +19,8 @@ PYTHON = "/usr/bin/python3"
 
 
 class Fabric:
-    """A local fabric of its own, as `trib fabric up --local` makes it: leaf nodes leaf0.., a root, a manager."""
+    """A local fabric of the test's own, as `trib fabric up --local` makes it: leaf nodes
+    leaf0.., a root and a manager."""
 
     count = 0
 
@@ -93,9 +94,11 @@ def rank_env(fabric=None, quota=None, env=None):
 
 
 class Ranks:
-    """`trib run -n RANKS -- python3 WORKER FUNCTION ARGS`: one function of a worker file on every rank.
+    """One function of a worker file on every rank: `trib run -n RANKS -- python3 WORKER FUNCTION
+    ARGS`.
 
-    The function gets the parsed JSON argument and returns something that JSON can say; it lands in `results()[rank]`.
+    The function gets the parsed JSON argument and returns something that JSON can express; that
+    becomes `results()[rank]`.
     """
 
     def __init__(self, fabric, ranks, worker, function, argument=None, quota=None, env=None, through=()):
@@ -108,7 +111,7 @@ class Ranks:
         )
 
     def results(self, timeout=120):
-        """Waits for all ranks; fails with their output unless every rank came to an end by itself."""
+        """Waits for all ranks. Fails with their output unless every rank ended by itself."""
         try:
             output, _ = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -148,8 +151,8 @@ class Ranks:
 
 
 class RanksOnHosts(Ranks):
-    """One rank on each host of a laboratory: rank n on host hn; or several, rank n on host h(n / per_host). Without a name, of
-    the laboratory that TRIB_LAB names."""
+    """Puts one rank on each host of a laboratory: rank n on host hn; or several, rank n on host
+    h(n / per_host). Without a name, the laboratory is the one that TRIB_LAB names."""
 
     def __init__(self, lab, ranks, worker, function, argument, quota=None, per_host=1):
         which = f'--lab "{lab}" ' if lab else ""
@@ -182,5 +185,5 @@ def cpu_seconds(pid):
 if not TRIB.exists() or not LIBRARY.exists():
     sys.exit(f"{TRIB} or {LIBRARY} is missing: build first with `cargo build --release --workspace`")
 
-# Tests share modules with their ranks, and those load the library.
+# Tests share modules with their ranks, and these modules load the library.
 os.environ["TRIB_TEST_LIBRARY"] = str(LIBRARY)

@@ -1,4 +1,4 @@
-"""Ranks of test_lanes: what only shows where a group has several lanes."""
+"""Ranks of test_lanes: they show what can be seen only where a group has several lanes."""
 
 import pathlib
 import time
@@ -10,7 +10,8 @@ from rank import note
 
 
 def halves(argument):
-    """One rank posts two operations of half the length where the others post one that is cut: each half looks like a part."""
+    """One rank posts two operations of half the length where the others post one that is cut.
+    Each half looks like a part of the others' operation."""
     context = native.Context()
     group = context.group()
     group.barrier().wait()
@@ -28,7 +29,8 @@ def halves(argument):
 
 
 def sums(argument):
-    """Float sums of all sizes, several at once; their bits as one number, and how many went which way."""
+    """Float sums of all sizes, several at once. Returns their bits as one number, and how many
+    took which path."""
     context = native.Context()
     group = context.group()
     random = np.random.default_rng([argument["seed"], context.rank])
@@ -49,7 +51,8 @@ def sums(argument):
 
 
 def until_error(argument):
-    """Operations until one fails, then one more, which must fail at once; and whether a new group can be made."""
+    """Runs operations until one fails, then one more, which must fail at once. Tells whether a
+    new group can be made."""
     context = native.Context()
     group = context.group()
     signal, iteration = pathlib.Path(argument["signal"]), 0

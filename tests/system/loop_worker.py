@@ -1,4 +1,5 @@
-"""Ranks that repeat checked operations until told otherwise; used wherever something happens around a running job."""
+"""Ranks that repeat checked operations until they are told to stop, for tests in which something
+happens around a running job."""
 
 import hashlib
 import os
@@ -19,8 +20,9 @@ def vectors(rank, size, count, iteration):
 
 
 def loop(argument):
-    """Allreduces of the given counts, in turn, each element checked, until the file `stop` exists on rank 0 or the
-    number of iterations is reached. All ranks stop together: rank 0 says so by a bcast."""
+    """Allreduces of the given counts, in turn, with each element checked, until the file `stop`
+    exists on rank 0 or the number of iterations is reached. All ranks stop together: rank 0
+    tells them by a bcast."""
     context = native.Context()
     group = context.group()
     stop, digest = pathlib.Path(argument.get("stop", "/nonexistent")), hashlib.blake2b(digest_size=16)
@@ -66,7 +68,8 @@ def floats(argument):
 
 
 def many_groups(argument):
-    """Makes and frees groups, with an operation on each; tells the rate and how memory moved."""
+    """Makes and frees groups, with an operation on each; returns the rate and how the use of
+    memory changed."""
     context = native.Context()
     world = context.group()
     out = np.zeros(4, np.int64)
@@ -99,7 +102,8 @@ def many_groups(argument):
 
 
 def late(argument):
-    """One rank comes late by `seconds`; the others wait in a barrier. Cost of the waiting, per rank."""
+    """One rank comes late by `seconds`; the others wait in a barrier. Returns the cost of the
+    waiting, per rank."""
     context = native.Context()
     group = context.group()
     group.barrier().wait()
@@ -116,7 +120,8 @@ def late(argument):
 
 
 def outstanding(argument):
-    """Many operations posted at once, of both paths; the library's threads are counted meanwhile."""
+    """Many operations posted at once, of both paths; the library's threads are counted
+    meanwhile."""
     context = native.Context()
     group = context.group()
     threads = len(os.listdir("/proc/self/task"))
@@ -135,7 +140,8 @@ def outstanding(argument):
 
 
 def crossing(argument):
-    """Streams on two groups, posted in opposite order on odd and even ranks, never waiting in between."""
+    """Streams on two groups that are posted in opposite order on odd and even ranks, with no
+    wait in between."""
     context = native.Context()
     a = context.group()
     b = context.group(list(reversed(range(context.size))))
@@ -170,7 +176,8 @@ def disagree(argument):
 
 
 def until_error(argument):
-    """Operations until one fails; says how and how soon after the test's signal file appeared."""
+    """Runs operations until one fails; tells how it failed, and how soon after the test's signal
+    file appeared."""
     context = native.Context()
     group = context.group()
     signal, iteration = pathlib.Path(argument["signal"]), 0
@@ -190,7 +197,8 @@ def until_error(argument):
 
 
 def first_byte(argument):
-    """Streams one large vector and looks when the first result arrives, against what has been sent by then."""
+    """Streams one large vector, and compares when the first result arrives with what has been
+    sent by then."""
     context = native.Context()
     group = context.group()
     count = argument["bytes"] // 8

@@ -1,4 +1,5 @@
-"""libtributary.so from Python: a thin ctypes layer over tributary.h, for the ranks of the system tests."""
+"""libtributary.so from Python: a thin ctypes layer over tributary.h, for the ranks of the system
+tests."""
 
 import ctypes as c
 import os
@@ -14,7 +15,8 @@ DTYPES = {  # name -> (code, numpy storage type)
     "float64": (5, np.float64),
     "float16": (8, np.float16),
     "bfloat16": (9, np.uint16),
-    # A value and its index, without padding: the index's code plus one stands above the value's.
+    # A value and its index, without padding. The high bits of the code are the index's code plus
+    # one, the low bits the value's code.
     "float64:int32": (0x25, np.dtype([("value", "<f8"), ("index", "<i4")])),
     "float32:int64": (0x44, np.dtype([("value", "<f4"), ("index", "<i8")])),
     "int16:uint8": (0xB7, np.dtype([("value", "<i2"), ("index", "u1")])),

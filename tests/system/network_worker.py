@@ -1,4 +1,5 @@
-"""One large collective on every rank, between two gates, so that a test can read the links' counters around it."""
+"""One large collective on every rank, between two gates, so that a test can read the links'
+counters before and after it."""
 
 import os
 import time

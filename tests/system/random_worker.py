@@ -1,4 +1,5 @@
-"""Ranks of test_random_collectives: a seeded list of operations, each result as a digest."""
+"""Ranks of test_random_collectives: they run a seeded list of operations, and return each result
+as a digest."""
 
 import hashlib
 import random
@@ -55,7 +56,8 @@ def digest(array):
 
 
 def run(argument):
-    """Digests of the results by call index; posts up to four operations of different groups at once."""
+    """Returns digests of the results by call index; posts up to four operations of different
+    groups at once."""
     seed, shuffled = argument["seed"], argument["shuffled"]
     context = native.Context()
     mine = {i: context.group(ranks, tag=i) for i, ranks in enumerate(GROUPS) if context.rank in ranks}
@@ -86,7 +88,8 @@ def run(argument):
 
 
 def post(group, call, data):
-    """Starts one operation; returns the request and the array that will hold the result (or None)."""
+    """Starts one operation; returns the request and the array that will hold the result (or
+    None)."""
     collective, dtype, op, count, root = (call[k] for k in ("collective", "dtype", "op", "count", "root"))
     storage = DTYPES[dtype][1]
     sbuf = data

@@ -1,4 +1,5 @@
-"""One rank of a system test: python3 rank.py WORKER FUNCTION FOLDER ARGUMENT, started by `trib run`."""
+"""One rank of a system test: python3 rank.py WORKER FUNCTION FOLDER ARGUMENT, started by `trib
+run`."""
 
 import importlib
 import json
@@ -21,7 +22,7 @@ def main():
 
 
 def note(number):
-    """Tells the test how far this rank is."""
+    """Tells the test how far this rank has come."""
     folder, rank = pathlib.Path(sys.argv[3]), os.environ["TRIB_RANK"]
     temporary = folder / f"{rank}.note.new"
     temporary.write_text(str(number))

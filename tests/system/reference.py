@@ -1,7 +1,9 @@
-"""A plain reference for whole collectives, in NumPy: shares no code with the system it judges.
+"""A plain reference for whole collectives, in NumPy. It shares no code with the system that it
+judges.
 
-Folds run as the tree says: left to right over a node's children, one node after the other from the leaves up. float16
-and bfloat16 are accumulated in float32 and rounded to nearest even once per node.
+Folds follow the tree: left to right over a node's children, one node after the other from the
+leaves up. float16 and bfloat16 are accumulated in float32 and rounded to nearest even once per
+node.
 """
 
 import numpy as np
@@ -10,11 +12,12 @@ from native import DTYPES
 
 
 def make_input(dtype, seed, rank, count):
-    """Values different on every rank; float sums and products depend on the order and stay finite."""
+    """Values that differ on every rank. Float sums and products depend on the order and stay
+    finite."""
     random = np.random.default_rng([seed, rank])
     storage = DTYPES[dtype][1]
     if ":" in dtype:
-        # Few values, so that indices decide about many of them.
+        # There are few values, so that indices often decide.
         elements = np.empty(count, storage)
         elements["value"] = random.integers(-2, 3, count)
         elements["index"] = random.integers(0, 200, count)
@@ -57,7 +60,7 @@ def fold_pairs(op, operands):
 
 
 def fold(dtype, op, operands):
-    """One node: its children's vectors, in order, into one."""
+    """One node: folds its children's vectors, in order, into one."""
     if len(operands) == 1:
         return operands[0]
     if ":" in dtype:
@@ -73,7 +76,8 @@ def fold(dtype, op, operands):
 
 
 def reduce_tree(tree, dtype, op, by_rank):
-    """tree: a rank, or a list of trees in child order; ranks without a vector are not members."""
+    """Folds a tree, which is a rank, or a list of trees in child order; ranks without a vector
+    are not members."""
     if not isinstance(tree, list):
         return by_rank.get(tree)
     below = [reduce_tree(child, dtype, op, by_rank) for child in tree]

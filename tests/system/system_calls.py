@@ -1,4 +1,5 @@
-"""System calls of processes, counted by the kernel's tracepoint: nothing is slowed down for it."""
+"""System calls of processes, counted by the kernel's tracepoint, which does not stop the
+processes."""
 
 import ctypes as c
 import errno
@@ -21,7 +22,8 @@ class Attributes(c.Structure):
 
 
 def tracepoint():
-    """The number of the tracepoint at the end of every system call; None where this kernel does not show it."""
+    """The number of the tracepoint at the end of every system call; None where this kernel does not
+    show it."""
     if os.uname().machine not in NUMBERS:
         return None
     for folder in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
@@ -33,7 +35,8 @@ def tracepoint():
 
 
 class Calls:
-    """Counts the calls of the threads that a process has now; `counts()` is None where the kernel does not let us."""
+    """Counts the calls of the threads that a process has now. `counts()` is None where the
+    kernel does not let the test count."""
 
     def __init__(self, pid, point):
         self.counters = {"calls": [], "sends": []}
@@ -43,7 +46,8 @@ class Calls:
                 counters.append(_open(int(thread), point, filters[name]))
 
     def counts(self):
-        """(calls that did something: neither yields nor looks that found nothing, those of them that send)."""
+        """(calls that did something, those of them that send). Yields, and looks that found
+        nothing, do nothing."""
         if not self.counters["calls"] or None in sum(self.counters.values(), []):
             return None
         return tuple(sum(_read(counter) for counter in counters) for counters in self.counters.values())

@@ -1,4 +1,4 @@
-"""The comparison on a tiny fabric: rows of every system, those that hang or fail included."""
+"""The comparison on a tiny fabric: every system has its rows, even one that hangs or fails."""
 
 import json
 import os

@@ -1,8 +1,11 @@
-"""What an allreduce costs besides time: bytes and packets on every link, system calls and waits of ranks and nodes.
+"""What an allreduce costs besides time: bytes and packets on every link, system calls and waits of
+ranks and nodes.
 
-Counts, not times, so that they are the same on a busy machine; where being late costs something (a question after a
-result, an acknowledgement more, a sleep more), the least of some runs counts. A limit is a tenth or more above the most
-that is measured here, loaded or not. Whoever makes something cheaper lowers it; whoever has to raise one says in the commit what it buys.
+These are counts, not times, so that they are the same on a busy machine. Where being late costs
+something (one more question after a result, one more acknowledgement, one more sleep), the least of
+some runs counts. A limit is a tenth or more above the highest count that was measured here, on a
+loaded machine or not. A change that makes something cheaper lowers its limit; a change that has to
+raise a limit says in its commit what this buys.
 """
 
 import collections
@@ -19,13 +22,14 @@ RUNS = 5
 #: Operations of one run, by vector size in bytes: datagrams, then streams.
 OPERATIONS = {4: 300, 64 << 10: 60, 1 << 20: 16, 8 << 20: 3}
 
-#: Most that one operation may cost where it costs most: on one link and direction, at one process.
-#: Wire bytes are parts of the vector, but for the vector of 4 bytes. Calls are those that do
-#: something.
+#: The most that one operation may cost where it costs most: on one link in one direction, or at one
+#: process. Wire bytes are a multiple of the vector, except for the vector of 4 bytes. Calls are
+#: those that do something.
 LIMITS = {
-    # A datagram each way on each link, 150 bytes with all headers. Processes send one per neighbour
-    # and way, and wake once per datagram that they take at most, which is a look, a read and a
-    # send. A tenth is for the questions of ranks whose answers a loaded machine holds up.
+    # There is a datagram each way on each link, 150 bytes with all headers. Processes send one per
+    # neighbour and direction, and wake at most once per datagram that they take; that is a look, a
+    # read and a send. A tenth is added for the questions of ranks whose answers a loaded machine
+    # delays.
     4: {
         "wire bytes": 165, "packets": 1.1,
         "rank sends": 1.1, "leaf sends": 2.2, "spine sends": 1.1,
@@ -44,8 +48,8 @@ LIMITS = {
         "rank calls": 85, "leaf calls": 235, "spine calls": 155,
         "rank waits": 28, "leaf waits": 70, "spine waits": 50,
     },
-    # Segments have 48 KiB here; how many of them one call takes depends on who gets the processor
-    # when.
+    # Segments have 48 KiB here. How many of them one call takes depends on which process gets the
+    # processor when.
     8 << 20: {
         "wire bytes": 1.011, "packets": 1300,
         "rank sends": 90, "leaf sends": 560, "spine sends": 390,
@@ -76,7 +80,7 @@ class Cost(unittest.TestCase):
             self.judge(size, {name: min(one[name] for one in seen) for name in seen[0]})
 
     def run_one(self, lab, nodes, ranks, gates, number):
-        """Opens one gate; what links and nodes have counted until all ranks are through."""
+        """Opens one gate; returns what links and nodes have counted when all ranks are through."""
         wait_until(lambda: all(ranks.progress(rank) == 2 * number for rank in range(HOSTS)), 60, f"ranks at gate {number}")
         before = {**lab.counters(), **nodes.counters()}
         (gates / str(number)).touch()
@@ -115,7 +119,7 @@ class Nodes:
 
 
 def costs(size, operations, carried, ranks):
-    """What one operation cost, in the words of LIMITS."""
+    """What one operation cost, under the names of LIMITS."""
     found = collections.defaultdict(float)
 
     def take(names, counts):

@@ -1,4 +1,5 @@
-"""`trib doctor` finds nothing where there is nothing, and names each fault with what to do about it."""
+"""`trib doctor` finds nothing where nothing is wrong, and names each fault with what to do about
+it."""
 
 import json
 import os
@@ -42,8 +43,8 @@ class Doctor(unittest.TestCase):
             done = lab.run(*command, "--host", "elsewhere", check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("the topology does not know", by_name(done.stdout)["trial job"]["found"])
-            # The switch carries less than the topology says, and tells nobody: what is small
-            # passes.
+            # The switch carries smaller packets than the topology says, and drops larger ones
+            # silently: what is small passes.
             lab.run("exec", "leaf0", "--", "ip", "link", "set", "h1", "mtu", "4000")
             done = lab.run(*command, check=False)
             self.assertEqual(done.returncode, 1)

@@ -1,4 +1,5 @@
-"""`trib explain` says whom a job waits for: a rank that is stopped, and groups in line for a stream context."""
+"""`trib explain` says for what a job waits: for a rank that is stopped, or for a stream context
+for which groups queue."""
 
 import json
 import signal
@@ -73,7 +74,7 @@ class Explain(unittest.TestCase):
             for which in (4_000_000_000, "no-such-program"):
                 done = explain(fabric, which, check=False)
                 self.assertEqual(done.returncode, 1)
-                # What never asked cannot be known, and that is said.
+                # A program that never asked for a job cannot be known, and that is said.
                 self.assertIn("started without TRIB_MANAGER", done.stderr)
                 self.assertIn("trib jobs --all", done.stderr)
 

@@ -1,4 +1,5 @@
-"""`trib fabric up` again, while jobs run: what has died comes back as it was, and nothing that runs is ended."""
+"""`trib fabric up` again, while jobs run: what has died comes back as it was, and nothing that runs
+is ended."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What goes wrong is said on every rank, in words, within the time limit; nothing hangs."""
+"""Every rank reports what goes wrong, in words and within the time limit; nothing hangs."""
 
 import pathlib
 import signal
@@ -107,8 +107,8 @@ context.finalize()
                 sign.touch()
                 send(pid, signal.SIGKILL)
                 if victim == "rank":
-                    # The launcher ends the others after a while; they must have had their error
-                    # before that.
+                    # The launcher ends the other ranks after a while; they must have had their
+                    # error before that.
                     output, _ = ranks.process.communicate(timeout=60)
                     self.assertIn("signal 9", output.replace("SIGKILL", "signal 9"))
                     return

@@ -1,4 +1,4 @@
-"""Groups by the thousand: no growth, and no need of the manager."""
+"""Groups by the thousand: memory does not grow, and the manager is not needed."""
 
 import pathlib
 import signal

@@ -1,4 +1,5 @@
-"""Many jobs: all are admitted, run and end, and nothing of them stays but a line that says how each ended, or why it was refused."""
+"""Many jobs: all are admitted, run and end, and nothing stays of them but one line each that
+says how the job ended or why it was refused."""
 
 import json
 import pathlib
@@ -52,7 +53,7 @@ class Jobs(unittest.TestCase):
             self.assertEqual((found["jobs"], again["jobs"]), (500, 500))
             for name in fresh:
                 grown = whole[name][0] - half[name][0]
-                # The allocator's own ups and downs; a job's buffers are megabytes.
+                # This is what the allocator itself varies by; a job's buffers are megabytes.
                 self.assertLess(grown, 64 << 20, f"{name} grew with the second half")
             rates = f"{found['jobs_per_second']:.0f} and {again['jobs_per_second']:.0f} jobs a second"
             memory = {name: f"{whole[name][0] >> 20} MiB" for name in fresh}

@@ -1,4 +1,5 @@
-"""Fat trees of namespaces: ranks on their hosts, wire bytes, broken links and processes, programs of both MPIs."""
+"""Fat trees of namespaces: ranks on their hosts, wire bytes, broken links and processes, programs
+of both MPIs."""
 
 import json
 import os
@@ -52,7 +53,8 @@ class Lab:
         return {(link["link"], link["direction"]): (link["wire_bytes"], link["packets"]) for link in links}
 
     def carried(self, ranks, size, quota=None, meanwhile=lambda: None):
-        """What one allreduce of a rank on each host puts on every link, as `counters` has it. Calls `meanwhile` before it."""
+        """What one allreduce with a rank on each host puts on every link, in the form of
+        `counters`. Calls `meanwhile` before it."""
         with tempfile.TemporaryDirectory() as folder:
             gates = {name: os.path.join(folder, name) for name in ("go", "end")}
             argument = {"bytes": size, "sum": sum(range(ranks)), **gates}
@@ -82,14 +84,14 @@ class Shapes(unittest.TestCase):
         with Lab("--hosts", "8", "--leaf-ports", "4", "--rate", "2gbit") as lab:
             self.loop(lab, 8)
             for link, (count, packets) in lab.carried(8, size).items():
-                # Every link, trunks included, carries the vector once each way, and headers.
+                # Every link, trunks included, carries the vector once each way, plus headers.
                 self.assertGreater(count, size, link)
                 self.assertLess(count, 1.03 * size, link)
                 self.assertGreater(packets, size / 9000, f"{link}: packets of the mtu's size")
 
     def test_several_ranks_on_each_host_are_members_like_any_others(self):
         argument = {"seed": 9, "number": 80, "most": 1 << 13, "shuffled": True, "shuffle_seed": 4}
-        # Two hosts to a leaf, two ranks to a host.
+        # There are two hosts on each leaf and two ranks on each host.
         wanted = expected(9, 80, 1 << 13, [[0, 1, 2, 3], [4, 5, 6, 7]])
         with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit") as lab:
             with RanksOnHosts(lab.name, 8, "random_worker", "run", argument, per_host=2) as ranks:
@@ -138,7 +140,7 @@ class Faults(unittest.TestCase):
         datagrams_only = {"stream_threshold": 1 << 40}
         with Lab("--hosts", "8", "--rate", "2gbit") as lab:
             clean = self.digests(lab, datagrams_only)
-            # So many that a run without a hit is out of the question.
+            # There are so many datagrams that a run without a hit is out of the question.
             lab.fault("loss", "--link", "h1", "--percent", "10")
             lab.fault("loss", "--link", "leaf1", "--direction", "up", "--percent", "10")
             lab.fault("corrupt", "--link", "h2", "--percent", "20")
@@ -198,9 +200,9 @@ class Mpi(unittest.TestCase):
             said = sorted(line.split() for line in done.stdout.splitlines())
             total = str(sum(range(ranks)))
             self.assertEqual(said, [[str(r), hosts[r], hosts[r], "yes", total] for r in range(ranks)], done.stderr)
-            # What a killed launcher leaves belongs to the laboratory and goes with it: in the
-            # machine's folder for scratch it would be in the way of somebody else's host of the
-            # same name.
+            # What a killed launcher leaves belongs to the laboratory and goes with it. In the
+            # machine's folder for temporary files it would be in the way of another user's host of
+            # the same name.
             scratch = pathlib.Path(folder) / "scratch"
             scratch.mkdir()
             words = ["--mpi", mpi, "-n", "2", "--timeout", "2", "--", "sleep", "61.5"]
@@ -214,9 +216,9 @@ class Mpi(unittest.TestCase):
     def test_open_mpi(self):
         self.hello("openmpi", "mpicc.openmpi", 4, "interleaved", ["h0", "h2", "h1", "h3"])
 
-    # MPICH with UCX waits in MPI_Finalize for ranks that have ceased to listen: with many ranks
-    # about every other time, with two seldom. The launcher ends it then, and what the ranks have
-    # said is there nevertheless.
+    # In MPI_Finalize, MPICH with UCX waits for ranks that no longer listen: with many ranks about
+    # every other time, with two seldom. The launcher ends it then, and what the ranks have printed
+    # is there nevertheless.
     def test_mpich(self):
         self.hello("mpich", "mpicc.mpich", 2, "by-leaf", ["h0", "h1"], may_hang=True)
 

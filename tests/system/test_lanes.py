@@ -1,4 +1,5 @@
-"""Several lanes of one job: channels along one tree, by one port or by two, and two rails of every host."""
+"""Several lanes of one job: channels along one tree, by one port or by two, and two rails of every
+host."""
 
 import json
 import pathlib
@@ -19,7 +20,7 @@ def bytes_carried(lab, *arguments):
 
 
 def bits(lab, quotas):
-    """The results that ranks have with each of these quotas."""
+    """The results of the ranks with each of these quotas."""
     argument = {"seed": 5, "counts": [7, 3_000, 40_000], "iterations": 3}
     found = set()
     for quota in quotas:
@@ -37,12 +38,12 @@ class Channels(unittest.TestCase):
                 with Ranks(fabric, 6, "lanes_worker", "sums", argument, {"lanes": lanes, **CUT}) as ranks:
                     said[lanes] = ranks.results()
         self.assertEqual(len({rank["bits"] for results in said.values() for rank in results}), 1)
-        # Two of the five are cut, and every part counts.
+        # Two of the five operations are cut, and every part counts as one.
         for lanes, results in said.items():
             counters = results[0]["counters"]
             operations = counters["operations_llt"] + counters["operations_sat"]
             self.assertEqual(operations, 4 * (3 + 2 * lanes), counters)
-            # Joining takes one of its own.
+            # Joining the job takes one group of its own.
             self.assertEqual(counters["groups_created"], 2)
 
     def test_random_collectives_over_three_lanes(self):
@@ -64,7 +65,7 @@ class Channels(unittest.TestCase):
                         self.assertNotEqual(result["group"][0], 0, result)
 
     def test_more_than_there_is_is_refused_with_the_reason(self):
-        # The tree of a local fabric is given: there is no other.
+        # A local fabric has only one tree.
         for quota, reason in (({"lanes": 9}, "lanes = 9"), ({"lanes": 2, "trees": 2}, "trees = 2")):
             with Fabric() as fabric, Ranks(fabric, 2, "lanes_worker", "sums", {}, quota) as ranks:
                 with self.assertRaises(AssertionError) as failed:
@@ -90,7 +91,7 @@ class Rails(unittest.TestCase):
             for way in ("up", "down"):
                 self.assertGreater(took[link, way], half, (link, way))
                 self.assertLess(took[link, way], 1.03 * half, (link, way))
-        # Between the rails there is only what nodes say to the manager.
+        # Between the rails there is nothing but what nodes say to the manager.
         self.assertLess(took["spine.1", "up"], 0.01 * half)
 
     def same_bits(self, lab):
@@ -111,7 +112,7 @@ class Rails(unittest.TestCase):
             self.assertIn(result["status"], (NODE, PEER), (rank, result))
             self.assertIn(result["again"], (NODE, PEER), (rank, result))
             self.assertEqual(result["group"][0], result["again"], (rank, result))
-        # Who was below the node knows which it was.
+        # Ranks below the node know which node it was.
         self.assertIn(NODE, {result["status"] for result in results[2:]})
 
 

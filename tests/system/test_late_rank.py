@@ -1,4 +1,4 @@
-"""A rank 120 s late: nobody fails, and waiting costs next to nothing."""
+"""A rank is 120 s late: no rank fails, and waiting costs next to nothing."""
 
 import os
 import unittest

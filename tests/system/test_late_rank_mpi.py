@@ -1,4 +1,4 @@
-"""The same under MPI: while one rank is late, the others wait in MPI_Allreduce and still progress their MPI."""
+"""A rank is late under MPI: the others wait in MPI_Allreduce and still progress their MPI."""
 
 import json
 import unittest

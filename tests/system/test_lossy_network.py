@@ -1,4 +1,5 @@
-"""Datagrams of real processes lost, doubled and reordered: right bits, no hang."""
+"""Datagrams of real processes are lost, doubled and reordered: the bits are right, and nothing
+hangs."""
 
 import unittest
 

@@ -1,4 +1,5 @@
-"""The manager is killed and started again while jobs run: nothing of them is lost, and none is forgotten."""
+"""The manager is killed and started again while jobs run: no job is harmed, and none is
+forgotten."""
 
 import json
 import pathlib
@@ -30,7 +31,7 @@ class Kept(Watched):
         self.am.process.wait(20)
 
     def start_manager(self):
-        """Another one at the address of the first."""
+        """Starts another manager at the address of the first."""
         self.managers += 1
         options = ["--topology", self.folder / "topology.toml", "--credentials", self.folder / "keys"]
         options += ["--state", pathlib.Path(self.kept.name) / "jobs", "--listen", self.am.said["X_TRIB_ADDRESS"]]
@@ -65,12 +66,13 @@ class Restart(unittest.TestCase):
                 wait_until(lambda: fabric.jobs() == [(job, True)], 30, "the new manager knows the job")
                 results = ranks.results(60)
             self.assertEqual({result["iterations"] for result in results}, {500})
-            # Its nodes say when its ranks are gone; no connection to the manager could.
+            # Its nodes report when its ranks are gone; it has no connection to the manager that
+            # could.
             wait_until(lambda: fabric.jobs() == [], 60, "the job is forgotten")
             wait_until(lambda: all(node["connected"] for node in fabric.status()["nodes"]), 30, "all nodes are back")
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [9], "iterations": 5}) as ranks:
                 self.assertEqual(len(ranks.results(60)), 4)
-            # How it ended was written with its end, so the next manager knows it.
+            # How the job ended was written together with its end, so the next manager knows it.
             wait_until(lambda: len(fabric.past()) == 2, 30, "both jobs have ended")
             told = fabric.past()
             fabric.kill_manager()

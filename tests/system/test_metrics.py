@@ -1,4 +1,5 @@
-"""Both daemons are scraped while a job runs: names and types are those of docs/metrics.md, and counters move."""
+"""Both daemons are scraped while a job runs: names and types are those of docs/metrics.md, and
+counters move."""
 
 import http.client
 import json
@@ -17,7 +18,8 @@ LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 
 
 def scrape(address):
-    """{metric: (type, {labels as a sorted tuple: value})}, read as strictly as the format allows."""
+    """{metric: (type, {labels as a sorted tuple: value})}, read as strictly as the format
+    allows."""
     host, port = address.rsplit(":", 1)
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
     connection.request("GET", "/metrics")
@@ -83,7 +85,7 @@ class Metrics(unittest.TestCase):
                 for name, metrics in scrapes.items():
                     count = value(metrics, "tributary_job_answer_seconds_count", path=path)
                     (self.assertEqual if name == "root" else self.assertGreater)(count, 0, (name, path))
-            # What is counted outlives the job, as Prometheus wants it.
+            # Counters outlive the job, as Prometheus wants it.
             leaf = daemons.nodes["leaf0"].wait_for("X_TRIB_METRICS")
             wait_until(lambda: value(scrape(leaf), "tributary_node_jobs") == 0, 60, "the job is gone from its node")
             after = scrape(leaf)
@@ -154,7 +156,7 @@ class Metrics(unittest.TestCase):
         ]
         for name, labels in moving:
             self.assertGreater(value(second, name, **labels), value(first, name, **labels), (name, labels))
-        # One job alone: what it folded is what the node folded.
+        # There is one job only, so what it folded is what the node folded.
         for path in ("datagram", "stream"):
             self.assertEqual(
                 value(second, "tributary_job_folds_total", path=path), value(second, "tributary_node_folds_total", path=path)
@@ -162,7 +164,7 @@ class Metrics(unittest.TestCase):
             for name in ("tributary_node_gather_seconds_count", "tributary_group_folds_total"):
                 self.assertEqual(value(second, name, path=path), value(second, "tributary_job_folds_total", path=path), name)
         self.assertEqual(value(second, "tributary_group_ranks", group="0"), 2)
-        # The only node is its jobs' root: nobody above answers.
+        # The only node is the root of its jobs: no node above it answers.
         self.assertEqual(value(second, "tributary_node_answer_seconds_count"), 0)
         for name, (kind, samples) in second.items():
             for key, number in samples.items():
@@ -170,7 +172,7 @@ class Metrics(unittest.TestCase):
                     self.assertGreaterEqual(number, first[name][1].get(key, 0), (name, key))
 
     def check_agrees_with_status(self, url, an):
-        """What cannot change any more between the two looks is the same in both."""
+        """Values that cannot change any more between the two looks are the same in both."""
         done = subprocess.run([TRIB, "status", "--json", "--manager", url], capture_output=True, text=True, timeout=30, check=True)
         counters = json.loads(done.stdout)["nodes"][0]["counters"]
         metrics = scrape(an)
@@ -178,7 +180,8 @@ class Metrics(unittest.TestCase):
         self.assertEqual(value(metrics, "tributary_node_handshakes_total", result="opened"), counters["handshakes_opened"])
 
     def check_pace(self, am, an):
-        """Scrapes are quick, and one who connects and says nothing does not stop the others for long."""
+        """Scrapes are quick, and a client that connects and says nothing does not delay the
+        others for long."""
         began = time.monotonic()
         for _ in range(20):
             scrape(am)

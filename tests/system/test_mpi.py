@@ -1,4 +1,5 @@
-"""Unmodified MPI programs, their reductions done by the tree: libtrib_mpi.so is preloaded, nothing else changes."""
+"""Unmodified MPI programs whose reductions the tree does: libtrib_mpi.so is preloaded, and
+nothing else changes."""
 
 import json
 import os
@@ -14,7 +15,7 @@ from harness import BUILD, PYTHON, ROOT, TRIB, Fabric, send, wait_until
 
 PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
-#: Four ranks that take themselves for two on each of two hosts.
+#: Four ranks that behave as if two of them were on each of two hosts.
 TWO_HOSTS = ("sh", "-c", f"TRIB_HOST=host$((OMPI_COMM_WORLD_RANK / 2)) exec {PROGRAMS}/two_hosts")
 
 
@@ -27,7 +28,8 @@ def tearDownModule():
 
 
 class Mpi:
-    """`mpirun -np RANKS PROGRAM` with the interposer; `report` is what it says about itself at the end."""
+    """`mpirun -np RANKS PROGRAM` with the interposer; `report` is what the interposer reports at
+    the end."""
 
     def __init__(self, fabric, ranks, *program, env=None, interposed=True):
         self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
@@ -138,8 +140,8 @@ class Interposer(unittest.TestCase):
         with Fabric() as fabric:
             self.good(Mpi(fabric, 4, PROGRAMS / "late_rank", "2", "5"), 60)
 
-    # Not with collectives_check: Open MPI 4.1's own sums of 8-bit integers saturate where AVX is
-    # used.
+    # This does not use collectives_check: Open MPI 4.1's own sums of 8-bit integers saturate where
+    # it uses AVX.
     def test_without_a_manager_the_mpi_does_it_all(self):
         for manager in ("", "tls://127.0.0.1:1?credentials=/nonexistent"):
             mpi = Mpi(None, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_MANAGER": manager, "TRIB_TIMEOUT_MS": "5000"})
@@ -176,7 +178,8 @@ class Interposer(unittest.TestCase):
 
                 wait_until(past_jobs, 30, "the job has ended")
                 (past,) = past_jobs()
-                # It went on, said why without the tree, and said when it was done.
+                # The program went on, said why it did so without the tree, and said when it was
+                # done.
                 self.assertEqual(past["state"], "ended")
                 self.assertIn("failed", past["fallback"]["text"])
                 self.assertIn("node", err)

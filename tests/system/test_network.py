@@ -1,4 +1,5 @@
-"""Hosts with links of their own: what travels, and that it need not travel between ranks. Runs inside `trib lab up`."""
+"""Hosts with links of their own: what travels on them, and what does not travel between ranks.
+This runs inside `trib lab up`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Many operations at once, streams in crossing order, ranks that disagree."""
+"""Many operations at once, streams in crossing order, and ranks that disagree."""
 
 import unittest
 
@@ -12,7 +12,7 @@ class NonBlocking(unittest.TestCase):
                 argument = {"number": 512, "counts": counts}
                 with Ranks(fabric, ranks_number, "loop_worker", "outstanding", argument) as ranks:
                     for result in ranks.results():
-                        # One thread is Python's own; numpy's BLAS is told to have none.
+                        # One thread is Python's own; numpy's BLAS is told to start none.
                         self.assertLessEqual(result["with_library"] - 1, 2)
                         self.assertEqual(result["after"], 1, "a thread outlives finalize")
 

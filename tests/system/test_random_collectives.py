@@ -1,4 +1,5 @@
-"""100 random collectives a run against a plain reference: the same bits whatever the path, workers and arrival."""
+"""100 random collectives a run, compared with a plain reference: the bits are the same whatever
+the path, the workers and the order of arrival."""
 
 import unittest
 
@@ -8,7 +9,7 @@ import random_worker
 import reference
 
 NUMBER, MOST, RANKS = 100, 4 << 20, 8
-#: Two leaves take the ranks in blocks: this is the fold shape.
+#: Two leaves take the ranks in blocks, so this is the shape of the fold.
 TREE = [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 

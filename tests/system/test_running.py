@@ -1,4 +1,5 @@
-"""What an operator does with the daemons: settings, logs, the watchdog, services, installation."""
+"""What an operator does with the daemons: settings, logs, the watchdog, services and
+installation."""
 
 import ctypes
 import os
@@ -60,13 +61,13 @@ class Settings(unittest.TestCase):
             file = self.folder / "an.toml"
             file.write_text(re.sub(r"(?m)^#log_file = .*", 'log_file = "an.log"', text))
             self.assertEqual(daemons.an.stop(), 0)
-            # The environment wins over the file, and the command line over both.
+            # The environment takes precedence over the file, and the command line over both.
             again = daemons.start("again", ["an", "--config", file, "--workers", "2"], {"TRIB_AN_WORKERS": "64"})
             again.wait_for("READY")
             status = trib("status", "--json", "--manager", daemons.url)
             self.assertIn('"workers": 2', status.stdout)
             self.assertEqual(again.stop(), 0)
-        # A relative path starts at the file's folder.
+        # A relative path is relative to the file's folder.
         self.assertIn("registered", (self.folder / "an.log").read_text())
 
 
@@ -117,7 +118,7 @@ class Watchdog(unittest.TestCase):
             self.assertEqual(self.word(daemons.an), "1", "it is well again")
 
     def word(self, daemon):
-        """The next word for the watchdog."""
+        """The next notification for the watchdog."""
         while True:
             said = daemon.hear(10 * self.LIMIT)
             if "WATCHDOG" in said:
@@ -141,7 +142,7 @@ class Watchdog(unittest.TestCase):
 
 
 class Stopped:
-    """One thread of a process, stopped while the others go on: what a debugger does."""
+    """Stops one thread of a process while the others go on, as a debugger does."""
 
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
 
@@ -156,7 +157,7 @@ class Stopped:
 
     def __enter__(self):
         self.trace(self.INTERRUPT)
-        # __WALL: threads too.
+        # This is __WALL, which waits for threads, too.
         os.waitpid(self.thread, 0x40000000)
 
     def __exit__(self, *_):

@@ -1,4 +1,5 @@
-"""Datagrams of strangers: replayed, forged, damaged. They are counted, none of their bytes is taken, the sums stay."""
+"""Hostile datagrams: replayed, forged or damaged ones. They are counted, none of their bytes is
+used, and the sums stay right."""
 
 import ctypes
 import os
@@ -49,7 +50,7 @@ class Sniffer(threading.Thread):
 
 
 class Forger:
-    """Sends datagrams whose source address is whoever's."""
+    """Sends datagrams with any source address."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -73,7 +74,8 @@ class Security(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        """A loopback of our own: the sniffer would record other tests' datagrams and send its forgeries to their nodes."""
+        """Gives the test a loopback interface of its own: on the machine's, the sniffer would
+        record other tests' datagrams and send its forgeries to their nodes."""
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
             raise OSError(ctypes.get_errno(), "a network namespace cannot be made")
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -87,8 +89,8 @@ class Security(unittest.TestCase):
 
     @staticmethod
     def dropped_by_kernel():
-        """Datagrams for a port where nobody hears their sender (a rank listens to its node alone), and those that
-        a busy machine's process came too late for."""
+        """Datagrams for a port at which no process hears their sender (a rank listens to its
+        node alone), and those for which a process of a busy machine came too late."""
         with open("/proc/thread-self/net/snmp", encoding="ascii") as file:
             names, values = (line.split() for line in file if line.startswith("Udp:"))
         return tuple(int(values[names.index(name)]) for name in ("NoPorts", "RcvbufErrors"))
@@ -113,8 +115,8 @@ class Security(unittest.TestCase):
                             damaged[dice.randrange(4, len(damaged))] ^= 1 << dice.randrange(8)
                             forger.send(source, target, bytes(damaged))
                             sent["damaged"] += 1
-                            # The tag is right for this frame, but it comes from nobody the job
-                            # knows.
+                            # The tag is right for this frame, but the frame comes from an address
+                            # that the job does not know.
                             stranger.sendto(payload, ("127.0.0.1", target))
                             sent["other source"] += 1
                             forged = MAGIC + payload[2:HEADER - 8] + dice.randbytes(8) + dice.randbytes(50)
@@ -135,13 +137,13 @@ class Security(unittest.TestCase):
         rejected = sum(v for n, v in grown.items() if n.startswith("rejected"))
         by_ranks = sum(r["counters"]["datagrams_rejected"] for r in attacked)
         hostile = sent["damaged"] + sent["other source"] + sent["noise"]
-        # Half of what was recorded went to ranks, which count too.
+        # Half of what was recorded went to ranks, and they count what they reject, too.
         self.assertGreater(rejected + by_ranks + refused + late, 0.9 * hostile, (grown, sent))
         self.assertLess(refused, 0.6 * (sent["other source"] + sent["noise"] / 2), (grown, sent))
         for name in ("rejected_tag", "rejected_source", "rejected_malformed"):
             self.assertGreater(grown.get(name, 0), 0, grown)
-        # Payload counted as taken in is that of the calm run (authentic frames that came again are
-        # dropped whole).
+        # The payload that is counted as taken is that of the undisturbed run: authentic frames that
+        # come again are dropped as a whole.
         self.assertGreater(grown.get("duplicates", 0) + grown.get("stale", 0), 0, grown)
         print(f"sent {sent}; rejected by nodes {rejected}, by ranks {by_ranks}, by the kernel {refused} and {late}")
 

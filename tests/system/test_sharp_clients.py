@@ -28,7 +28,8 @@ class Clients(unittest.TestCase):
         self.assertIn("no manager given", done.stderr)
 
     def test_the_cause_that_a_client_hides_is_told_once(self):
-        """UCC asks for silence, and its users see "Resources are not available": rank 0 says why, unless the log level is 0."""
+        """UCC hides init errors, and its users would see only "Resources are not available":
+        rank 0 says why, unless the log level is 0."""
         for level, told in ((None, 1), ("1", 1), ("0", 0)):
             with self.subTest(level=level):
                 env = {"SHARP_COLL_LOG_LEVEL": level} if level else {}

@@ -1,4 +1,5 @@
-"""libsharp_coll: the conformance suite over a real fabric, its tools, and what its binary asks of a system."""
+"""libsharp_coll: the conformance suite over a real fabric, its tools, and what the library's
+binary requires of a system."""
 
 import os
 import re
@@ -20,7 +21,7 @@ def environment(fabric):
 
 class SharpColl(unittest.TestCase):
     def test_conformance(self):
-        """On 1 and 3 processes; `make conformance` has more."""
+        """Runs the suite on 1 and 3 processes; `make conformance` has more."""
         with Fabric() as fabric:
             done = subprocess.run([SUITE, "--library", BUILD, "--ranks", "1,3"], env=environment(fabric), capture_output=True,
                                   text=True, timeout=380)
@@ -36,7 +37,8 @@ class SharpColl(unittest.TestCase):
         self.assertIn("5 of 5 mutants caught", done.stdout)
 
     def test_over_nothing(self):
-        """The library alone allocates nothing and enters no kernel for an operation; parts of a call that fails keep their buffers."""
+        """The library itself neither allocates nor enters the kernel for an operation; the parts
+        of a call that fails keep their buffers."""
         done = subprocess.run([ROOT / "sharp-coll" / "null" / "run", "--library", BUILD], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
 

@@ -1,5 +1,6 @@
-"""sharp_coll_test: the MPI program that tests and measures a libsharp_coll, under Open MPI and MPICH, on a local fabric and on hosts
-of a laboratory; what it notices, and what it refuses."""
+"""sharp_coll_test, the MPI program that tests and measures a libsharp_coll: it runs under Open
+MPI and MPICH, on a local fabric and on hosts of a laboratory. These tests check what it finds
+and what it refuses."""
 
 import ctypes
 import json
@@ -28,7 +29,8 @@ LAUNCH = {
 
 
 def mpirun(ranks, *options, fabric=None, env=None, program=PROGRAM, mpi="openmpi", launcher=(), through=(), timeout=100):
-    """The finished process. `launcher`: more words for the MPI's; `through`: a program that starts ours."""
+    """The finished process. `launcher` has more arguments for the MPI's launcher; `through` is a
+    program that starts ours."""
     words, passes = LAUNCH[mpi]
     variables = {"TRIB_MANAGER": fabric.manager if fabric else "", **(env or {})}
     told = [word for name, value in variables.items() for word in (passes, f"{name}={value}")] if passes else []
@@ -43,7 +45,7 @@ def mpirun(ranks, *options, fabric=None, env=None, program=PROGRAM, mpi="openmpi
 
 
 def alone(words, **env):
-    """Without a launcher: a job of one rank."""
+    """Runs it without a launcher: a job of one rank."""
     return subprocess.run([PROGRAM, *words], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
 
 
@@ -83,8 +85,8 @@ class Right(OnFabric):
             done = mpirun(ranks, "-m", "all", "-c", "all", "-s", "8:64", "-i", "5", "-N", "64", "--json", fabric=self.fabric)
             basic, whole, *perf = self.lines(done)
             self.assertEqual((basic["mode"], basic["ranks"], basic["wrong"]), ("basic", ranks, 0))
-            # 12 types; 4 operators for all, 6 for the 8 integer types, 2 on pairs: 120, two sizes,
-            # five reductions.
+            # There are 12 types, 4 operators for all of them, 6 for the 8 integer types, and 2 on
+            # pairs: that is 120, with two sizes and five reductions.
             self.assertGreaterEqual(basic["results"], ranks * 120 * 2 * 5)
             self.assertEqual((whole["mode"], whole["wrong"]), ("complex", 0))
             self.assertGreater(whole["results"], 5_000 * ranks)
@@ -109,7 +111,8 @@ class Right(OnFabric):
         self.good(mpirun(3, "-m", "all", "-T", "byte", "-i", "5", "-c", "reduce_scatter,allgather", fabric=self.fabric, env=chunks))
 
     def test_the_mpi_agrees_with_the_reference(self):
-        """Nothing of ours but the reference; Open MPI's sums of 8-bit integers saturate where it uses AVX."""
+        """This uses nothing of ours but the reference. Open MPI's sums of 8-bit integers
+        saturate where it uses AVX."""
         done = mpirun(3, "-m", "all", "-c", "all", "-i", "5", "--json", env={"ENABLE_SHARP_COLL": "0"},
                       launcher=["--mca", "op", "^avx"])
         lines = self.lines(done)
@@ -152,7 +155,7 @@ class Right(OnFabric):
 
 
 class Settings(OnFabric):
-    """Variables of the library whose effect only several ranks show."""
+    """Variables of the library whose effect can be seen only with several ranks."""
 
     def counters(self, mode, through=()):
         """[(whose, {counter: value})] as the library has written them."""
@@ -177,7 +180,7 @@ class Settings(OnFabric):
         self.assertEqual(set(total), set(each[0][1]))
 
     def test_rank_0_decides_about_counters(self):
-        """The others neither wait for ever nor write."""
+        """The other ranks neither wait for ever nor write."""
         script = '[ "$OMPI_COMM_WORLD_RANK" != 0 ] || export SHARP_COLL_STATS_DUMP_MODE=2; exec "$@"'
         pages = self.counters(None, through=["sh", "-c", script, "sh"])
         self.assertEqual([whose for whose, _ in pages], ["3 ranks, summed"])
@@ -210,7 +213,7 @@ class Settings(OnFabric):
 
 
 class Measured(OnFabric):
-    #: As other projects' tests call it.
+    #: The variables with which other projects' tests call it.
     PUBLISHED = {"SHARP_COLL_LOG_LEVEL": "3", "ENABLE_SHARP_COLL": "1", "SHARP_COLL_SAT_THRESHOLD": "32", "SHARP_COLL_ENABLE_SAT": "1"}
 
     def test_published_lines_give_a_table(self):

@@ -1,4 +1,5 @@
-"""libsharp_coll while the manager or a rank goes: the first changes nothing, the second ends in errors or an abort, never in wrong data."""
+"""libsharp_coll while the manager or a rank goes away: the first changes nothing, and the second
+ends in errors or an abort, never in wrong data."""
 
 import os
 import pathlib
@@ -58,8 +59,8 @@ class Faults(unittest.TestCase):
                     self.assertEqual(self.ended(errors), victim, errors)
                     with self.start(fabric, "killed", str(seed)) as program:
                         errors = program.communicate(timeout=60)[1]
-                    # Whoever heard of it before it posted what the victim lacks has errors instead
-                    # of a reason to end.
+                    # A rank that heard of it before it posted what the victim lacks has errors
+                    # instead of a reason to end.
                     others = {rank: number for rank, number in self.ended(errors).items() if rank not in victim}
                     self.assertLessEqual(set(others.values()), {int(signal.SIGABRT)}, errors)
                     self.assertEqual(errors.count("SHARP_COLL_ON_ERROR=complete lets it go on"), len(others), errors)

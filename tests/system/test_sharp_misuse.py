@@ -1,5 +1,5 @@
-"""libsharp_coll misused at random, from several threads at once, and by one rank of several, on a fabric that serves an honest job
-afterwards."""
+"""libsharp_coll misused at random, from several threads at once, and by one rank of several, on a
+fabric that serves an honest job afterwards."""
 
 import pathlib
 import re
@@ -54,13 +54,14 @@ class Misuse(unittest.TestCase):
             self.assertEqual(fabric.status()["jobs"], [], "jobs are left")
 
     def test_one_bad_rank_fails_all_with_its_number_and_reason(self):
-        """A call that makes no sense, or a variable that is nonsense, at one rank of 2, 3, 4 and 8: no rank waits for ever."""
+        """One rank of 2, 3, 4 and 8 makes a call that makes no sense, or has a nonsensical
+        variable: no rank waits for ever."""
         with Fabric() as fabric, tempfile.TemporaryDirectory(prefix="trib-test-") as folder:
             program = pathlib.Path(folder) / "bad_rank"
             subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES / 'include'}",
                             f"-I{SOURCES / 'conformance'}", "-o", program, SOURCES / "misuse" / "bad_rank.c", f"-L{BUILD}",
                             "-lsharp_coll"], check=True)
-            # A hang is a failure that a signal tells of.
+            # A hang is a failure: a signal ends the program.
             env = {**fabric.env, "TRIB_MANAGER": fabric.manager, "LD_LIBRARY_PATH": str(BUILD), "CONFORMANCE_LIMIT_S": "60"}
             for ranks in (2, 3, 4, 8):
                 numbers = {"n": ranks, "n1": ranks + 1, "n2": ranks - 2, "n9": ranks + 9, "last": ranks - 1}

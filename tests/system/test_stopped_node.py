@@ -1,4 +1,5 @@
-"""The nodes do the work: with one stopped nothing moves, and after that everything goes on."""
+"""The nodes do the work: with one of them stopped nothing moves, and afterwards everything goes
+on."""
 
 import pathlib
 import signal

@@ -1,4 +1,5 @@
-"""Streaming is streaming: results come while most of the vector is still to be sent, and nodes stay small."""
+"""Streaming works as such: results come while most of the vector is still to be sent, and nodes
+need little memory."""
 
 import unittest
 
@@ -17,8 +18,8 @@ class Streaming(unittest.TestCase):
             peak = {name: peak_bytes(pid) - before[name] for name, pid in nodes.items()}
         for rank, result in enumerate(results):
             self.assertLess(result["sent_at_first_result"], BYTES / 2, f"rank {rank}")
-        # 2 children; staging 12, flight 12, segments of 48 KiB, 4 contexts; window 16 x 3 x
-        # payload.
+        # There are 2 children, staging 12, flight 12, segments of 48 KiB, 4 contexts, and a window
+        # of 16 x 3 x payload.
         grant = 4 * (2 * 12 + 12) * (48 << 10) + 2 * 16 * 3 * 9000
         self.assertLess(max(peak.values()), grant + (8 << 20), peak)
         most = max(r["sent_at_first_result"] for r in results)

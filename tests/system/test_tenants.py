@@ -1,4 +1,5 @@
-"""Tenants: a greedy one, what is kept for another, refusals in words, and a client that is killed."""
+"""Tenants: a greedy one, what is kept for another, refusals in words, and a client that is
+killed."""
 
 import json
 import pathlib
@@ -109,7 +110,7 @@ class Tenants(unittest.TestCase):
         def joined(program):
             self.assertEqual(program.stdout.readline(), "joined\n")
 
-        # A quarter of 12 stream contexts each, until bio has all the jobs that it may have.
+        # Each job has a quarter of 12 stream contexts, until bio has all the jobs that it may have.
         greedy = [start("bio", 600), start("bio", 600)]
         for program in greedy:
             joined(program)
@@ -117,7 +118,7 @@ class Tenants(unittest.TestCase):
         said = fabric.refused("bio")
         for word in ("[-5]", "tenant bio may have 2", "1 job in the fabric", "TRIB_WAIT_MS"):
             self.assertIn(word, said)
-        # A third is kept for astro: of 12, 6 are in use, and 2 are left for others.
+        # A third is kept for astro: of 12 contexts 6 are in use, and 2 are left for others.
         said = fabric.refused(None, {"streams": 3})
         for word in ("tenant *", "stream contexts at node leaf0", "2 can be had", "4 kept for tenant astro", "has 3", "TRIB_QUOTA=streams=2"):
             self.assertIn(word, said)
@@ -126,7 +127,7 @@ class Tenants(unittest.TestCase):
         self.assertEqual((bio["jobs"]["used"], bio["jobs"]["limit"], bio["nodes"][0]["streams"]["used"]), (2, 2, 6))
         self.assertLessEqual(bio["nodes"][0]["memory_bytes"]["used"], 2 * (8 << 30) // 4)
 
-        # One waits in vain, one until a client of its tenant is killed.
+        # One client waits in vain, and one until a client of its tenant is killed.
         self.assertIn("number 1 of 1 in line", fabric.refused("bio", wait=0.5))
         patient = start("bio", 600, wait=60)
         wait_until(lambda: fabric.status()["queue"], 60, "it stands in line")
@@ -139,7 +140,7 @@ class Tenants(unittest.TestCase):
         print(f"a killed client's share was another's {time.monotonic() - killed:.2f} s later")
         self.assertEqual(fabric.tenant("bio")["waiting"], 0)
 
-        # With all clients killed nothing is held, and a job that works has the whole.
+        # With all clients killed nothing is held, and a job that works can have everything.
         for program in programs:
             program.kill()
         wait_until(lambda: all(not tenant["nodes"] and not tenant["jobs"]["used"] for tenant in fabric.status()["tenants"]), 60, "nothing is held")

@@ -1,4 +1,5 @@
-"""From Slurm's file to running jobs: converted, served by a manager, planned by it on the graph, with nodes of that name."""
+"""From Slurm's file to running jobs: it is converted and served by a manager, which plans on the
+graph with nodes of those names."""
 
 import json
 import pathlib
@@ -117,8 +118,8 @@ class Topology(unittest.TestCase):
                     self.assertEqual(len(two.results(60)), 4)
                 self.assertEqual(len(one.results(60)), 3)
             self.assertEqual(nodes, [["leaf0", "leaf1", "spine0"], ["leaf0", "leaf1", "spine1"]])
-            # Hosts of one leaf need no spine, and login's switch has no node: its stream goes to
-            # the spine above.
+            # Hosts of one leaf need no spine. The switch of login has no node, so its stream goes
+            # to the spine above.
             for hosts, expected in [("tux2,tux3", ["leaf0"]), ("login,tux7", ["leaf1", "spine1"])]:
                 with cluster.job(hosts, {**argument, "stop": "/nonexistent", "iterations": 60}) as ranks:
                     wait_until(lambda: ranks.progress(0) > 2, 30, "operations")

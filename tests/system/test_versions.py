@@ -1,4 +1,5 @@
-"""Whoever speaks another version of the protocol is told so: which two versions, and what to do."""
+"""A peer that speaks another version of the protocol is told so: which two versions met, and
+what to do."""
 
 import json
 import pathlib
