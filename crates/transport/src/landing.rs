@@ -36,6 +36,7 @@ pub struct UserSource {
 }
 
 impl UserSource {
+    /// # Safety
     /// `len` bytes from `start` stay readable, and nothing writes to them, until the value is
     /// dropped.
     pub unsafe fn new(start: *const u8, len: usize) -> UserSource {
@@ -64,6 +65,7 @@ pub struct UserLanding {
 }
 
 impl UserLanding {
+    /// # Safety
     /// `len` bytes from `start` stay writable and initialised, and nothing else touches them, until
     /// the value is dropped.
     pub unsafe fn new(start: *mut u8, len: usize) -> UserLanding {

@@ -36,6 +36,7 @@ impl Mapping {
 
     /// The address of byte `at`, or of the end.
     ///
+    /// # Panics
     /// If `at` lies behind the end.
     pub(crate) fn at(&self, at: usize) -> *mut u8 {
         assert!(at <= self.len);

@@ -139,6 +139,7 @@ impl Source for PoolBuffer {
 }
 
 impl Landing for PoolBuffer {
+    /// # Panics
     /// If the buffer has another holder too.
     fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(self.is_sole(), "a shared buffer is not written to");
