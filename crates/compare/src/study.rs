@@ -110,9 +110,9 @@ pub enum Purpose {
 /// Time limits of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From the start to the first cell's end.
+    /// The time from the start to the first cell's end.
     pub start: Duration,
-    /// From one cell's end to the next one's, on top of its time budget.
+    /// The time from one cell's end to the next one's, in addition to the cell's time budget.
     pub cell: Duration,
     /// The time of the whole comparison for waiting until the machine is steady, and for measuring
     /// again what was disturbed.

@@ -13,7 +13,7 @@ use trib_wire::{DataType, ReduceOp, Scalar};
 ///
 /// # Panics
 ///
-/// Without operands, with lengths that differ or cut an element, or for operators that are not
+/// When there are no operands, when lengths differ or cut an element, or when the operator is not
 /// defined.
 pub fn fold(dtype: DataType, op: ReduceOp, operands: &[&[u8]]) -> Vec<u8> {
     let lengths = operands.iter().map(|operand| operand.len());

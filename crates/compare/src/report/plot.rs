@@ -126,7 +126,7 @@ impl Plot {
     }
 }
 
-/// At most nine of the values, evenly spread.
+/// Nine of the values at most, evenly spread.
 fn ticks(values: &[f64]) -> Vec<f64> {
     let step = values.len().div_ceil(9).max(1);
     values.iter().copied().step_by(step).collect()

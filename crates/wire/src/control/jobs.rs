@@ -102,7 +102,7 @@ impl Activity {
 pub struct Fallback {
     /// In the program's words.
     pub text: String,
-    /// Since when, milliseconds since 1970-01-01 UTC by the manager's clock.
+    /// Since when this is so, milliseconds since 1970-01-01 UTC by the manager's clock.
     pub since_ms: u64,
 }
 

@@ -36,7 +36,7 @@ use crate::ids::{JobId, NodeId};
 /// The largest number of addresses at which one node takes streams.
 pub const PORTS_MAX: usize = 16;
 
-/// From a node to the manager.
+/// A message from a node to the manager.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum NodeMessage {
     /// The first message: which node this is.
@@ -82,7 +82,7 @@ pub enum NodeMessage {
     Explained {
         /// The job.
         job: JobId,
-        /// As in the question.
+        /// The tag, as in the question.
         #[serde(default)]
         group: Option<u64>,
         /// Its logical nodes here; none if it is not here.
@@ -106,7 +106,7 @@ pub enum NodeMessage {
     },
 }
 
-/// From the manager to a node.
+/// A message from the manager to a node.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum ManagerMessage {
     /// The node is part of the fabric.

@@ -218,7 +218,7 @@ pub struct StatusReport {
 pub enum Reply {
     /// The job is installed at every node of its tree.
     Granted(JobTicket),
-    /// Not granted.
+    /// The job is not granted.
     Refused(Refusal),
     /// The job was ended.
     Ended {

@@ -134,7 +134,7 @@ pub enum Request {
     ExplainProgram {
         /// The program's name.
         name: String,
-        /// As above.
+        /// The tag, as above.
         #[serde(default)]
         group: Option<u64>,
     },

@@ -199,7 +199,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         unsafe { _mm256_and_si256(_mm256_xor_si256(pair, Self::all(self.flip)), Self::all(Self::INDEX)) }
     }
 
-    /// Where the value is not a number.
+    /// A mask of the pairs whose value is not a number.
     #[inline(always)]
     unsafe fn no_number(self, pair: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.

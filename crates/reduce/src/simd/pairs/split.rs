@@ -197,7 +197,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         }
     }
 
-    /// Where the value is not a number.
+    /// A mask of the pairs whose value is not a number.
     #[inline(always)]
     unsafe fn no_number(self, pairs: Lanes) -> __m256i {
         // SAFETY: AVX2 is there.
