@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cost.c - what this library adds to an operation: nanoseconds, allocations and system calls, over a client library that does nothing.
+ * cost.c - what this library adds to an operation: nanoseconds, allocations and system calls, over
+ * a client library that does nothing.
  *
  *   PROGRAM [LIMIT]      prints a line for each way to make an operation; fails if one allocates, enters the kernel, or takes more
  *                        than LIMIT ns where that is given

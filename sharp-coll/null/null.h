@@ -7,13 +7,15 @@
 
 #include "conformance.h"
 
-/* The fates of the next operations: `e` ends, `f` fails, `s` stays under way until null_release(). */
+/* The fates of the next operations: `e` ends, `f` fails, `s` stays under way until
+   null_release(). */
 void null_script(const char *fates);
 const void *null_input(size_t at);
 void null_release(void);
 
-/* The exchange of a rank that plays all others: their records are this one's with another rank, and so is what they give, which is
- * their rank in the job where they give anything. A record begins with rank, size and code (4 bytes each) and a length (2 bytes). */
+/* The exchange of a rank that plays all others: their records are this one's with another rank, and
+ * so is what they give, which is their rank in the job where they give anything. A record begins
+ * with rank, size and code (4 bytes each) and a length (2 bytes). */
 static int alone_gather(void *context, int root, void *sbuf, void *rbuf, int len)
 {
     (void)context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parts.c - calls of several parts, some of which fail while others are under way: buffers of the library's that a part still reads from
- * are nobody else's.
+ * parts.c - calls of several parts, some of which fail while others are under way: buffers of the
+ * library's that a part still reads from are nobody else's.
  */
 #include "null.h"
 

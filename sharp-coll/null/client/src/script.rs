@@ -41,7 +41,8 @@ pub(crate) fn are_held() -> bool {
     ARE_HELD.load(Ordering::Acquire)
 }
 
-/// Gives the fates of the next operations, a letter each: `e` ends, `f` fails, `s` stays. Later ones end.
+/// Gives the fates of the next operations, a letter each: `e` ends, `f` fails, `s` stays. Later
+/// ones end.
 ///
 /// # Safety
 /// `fates` is a terminated string.
