@@ -9,9 +9,9 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
 def patience(under, flags):
-    """What programs are told that a tool slows down, one that they run under or a sanitizer: time
-    for each test and for the making of jobs, and to make a job before the tests, for tools that
-    translate code as it is reached."""
+    """The environment of programs that a tool slows down, be it one under which they run or a
+    sanitizer. It gives more time for each test and for the making of jobs, and asks for a job
+    before the tests, for tools that translate code when it is first run."""
     if not under and not any(flag.startswith("-fsanitize") for flag in flags):
         return {}
     told = {"CONFORMANCE_LIMIT_S": "900", "SHARP_COLL_JOB_CREATE_TIMEOUT": "150000"}
@@ -24,13 +24,13 @@ def limit_s(patience):
 
 
 def link(folder, library):
-    """Makes `library` the one that programs in `folder` are linked with and load."""
+    """Makes `library` the one with which programs in `folder` are linked and which they load."""
     for name in ("libsharp_coll.so", "libsharp_coll.so.5"):
         (folder / name).symlink_to(pathlib.Path(library).resolve())
 
 
 def compiled(command):
-    """Runs a compiler; ends this process with what it says if it fails."""
+    """Runs a compiler; if it fails, ends this process with its messages."""
     command = list(map(str, command))
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

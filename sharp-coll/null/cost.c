@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cost.c - what this library adds to an operation: nanoseconds, allocations and system calls, over
- * a client library that does nothing.
+ * cost.c - what this library adds to an operation: nanoseconds, allocations and system calls,
+ * over a client library that does nothing.
  *
- *   PROGRAM [LIMIT]      prints a line for each way to make an operation; fails if one allocates, enters the kernel, or takes more
- *                        than LIMIT ns where that is given
+ *   PROGRAM [LIMIT]   prints a line for each way to make an operation; fails if one allocates,
+ *                     enters the kernel, or takes more than LIMIT ns where that is given
  */
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -42,7 +42,8 @@ static struct fixture fixture;
 static void *handle;
 static int32_t in[COUNT], out[COUNT];
 static struct sharp_data_iov from, to;
-/* Filled once: what a program does to its specs is not this library's. */
+/* These are filled once, because what a program does to its specs does not count as the
+ * library's work. */
 static struct sharp_coll_reduce_spec with_handles, without_handles, of_pieces, scattered;
 static struct sharp_coll_bcast_spec broadcast;
 static struct sharp_coll_gather_spec gathered;
@@ -172,7 +173,7 @@ static double now_ns(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* The quickest batch: what others take of the machine only makes batches slower. */
+/* The time of the quickest batch, because other load on the machine only makes batches slower. */
 static double quickest(void (*operation)(void))
 {
     double least = 1e18;
@@ -187,7 +188,8 @@ static double quickest(void (*operation)(void))
     return least;
 }
 
-/* In a child that the kernel ends at the first system call that does anything else than leave. */
+/* Runs the operation in a child that the kernel ends at the first system call other than one to
+ * leave. */
 static int enters_the_kernel(void (*operation)(void))
 {
     int status = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * null.h - a job of the library over nothing, and what its script understands.
+ * null.h - a job of the library without a network, and what its script understands.
  */
 #ifndef NULL_H
 #define NULL_H
@@ -13,9 +13,10 @@ void null_script(const char *fates);
 const void *null_input(size_t at);
 void null_release(void);
 
-/* The exchange of a rank that plays all others: their records are this one's with another rank, and
- * so is what they give, which is their rank in the job where they give anything. A record begins
- * with rank, size and code (4 bytes each) and a length (2 bytes). */
+/* The exchange of a rank that plays all others. Their records are copies of this rank's with
+ * another rank number. What they give is a copy, too, in which each has its rank in the job
+ * where it gives anything. A record begins with rank, size and code (4 bytes each) and a length
+ * (2 bytes). */
 static int alone_gather(void *context, int root, void *sbuf, void *rbuf, int len)
 {
     (void)context;

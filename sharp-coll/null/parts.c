@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parts.c - calls of several parts, some of which fail while others are under way: buffers of the
- * library's that a part still reads from are nobody else's.
+ * parts.c - calls of several parts, some of which fail while others are under way. A buffer of
+ * the library from which a part still reads must not be used by anything else.
  */
 #include "null.h"
 
@@ -9,7 +9,7 @@ enum { RANKS = 3, BLOCK = 500 };
 
 static int32_t vector[RANKS * BLOCK];
 
-/* All but the last element, in place: a part for each rank, and a copy for input. */
+/* All but the last element, in place: this needs a part for each rank, and a copy of the input. */
 static struct sharp_coll_reduce_spec window(void)
 {
     struct sharp_coll_reduce_spec spec = reduce_spec(vector, vector, BLOCK, SHARP_DTYPE_INT, SHARP_OP_SUM);
@@ -33,7 +33,7 @@ static int all_are(const void *bytes, size_t count, int32_t value)
     return 1;
 }
 
-/* Operations that want buffers like those that may not be theirs. */
+/* Operations that need buffers of the same size as those that they must not get. */
 static void others(struct sharp_coll_comm *comm)
 {
     struct sharp_coll_reduce_spec spec = window();

@@ -19,7 +19,7 @@ static void freed(void)
     CHECK(spec != NULL);
     *spec = reduce_spec(&in, &out, 1, SHARP_DTYPE_INT, SHARP_OP_SUM);
     struct sharp_coll_reduce_spec *stale = spec;
-    __asm__ volatile("" : "+r"(stale)); /* what the compiler would warn of */
+    __asm__ volatile("" : "+r"(stale)); /* hides from the compiler what it would warn of */
     free(spec);
     sharp_coll_do_allreduce(fixture.comm, stale);
     take_down(&fixture);

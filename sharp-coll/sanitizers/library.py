@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-#: Kinds that need the standard library built in the same way. The address sanitizer does without:
-#: it sees the heap of any code. The thread sanitizer would take what the standard library's locks
-#: do for nothing.
+#: Kinds that need the standard library built in the same way. The address sanitizer does not,
+#: because it sees the heap of any code. The thread sanitizer would not see what the standard
+#: library's locks do.
 WITH_STANDARD_LIBRARY = {"thread"}
-#: Packets come through the C library, so that a runtime sees where they are written.
+#: Packets come through the C library, so that a sanitizer's runtime sees where they are written.
 FLAGS = "--cfg=rustix_use_libc"
 #: How gcc calls the runtime of each kind; rustc's names differ by their first letter alone.
 RUNTIMES = {"address": "asan", "thread": "tsan"}
@@ -33,8 +33,8 @@ def archive(kind, toolchain):
 
 
 def missing(kind, toolchain):
-    """What is not here that building with this sanitizer takes, and how to get it; None if all is
-    here."""
+    """What building with this sanitizer needs and is missing, and how to get it; None if nothing
+    is missing."""
     if rustc(toolchain, "--version") is None:
         return f"there is no Rust toolchain `{toolchain}` (rustup toolchain install {toolchain} --profile minimal --component rust-src)"
     if archive(kind, toolchain) is None:

@@ -1,7 +1,7 @@
 """Six faults of the protocol core, each a mistake that a simpler design would make.
 
-A fault is a list of exact replacements. Each text to replace must stand in its file exactly once: when the core changes and it does not any more,
-the run stops and says so, instead of testing nothing.
+A fault is a list of exact replacements. Each text to replace must be in its file exactly once. When
+the core has changed and it no longer is, the run stops and says so, instead of testing nothing.
 """
 
 from typing import NamedTuple

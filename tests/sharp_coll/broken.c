@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library that is preloaded before libsharp_coll and spoils what it gives, so that a test can be
- * seen to fail: the third result of every collective has one changed byte, at all ranks that get
- * one, and barriers let everybody pass.
+ * A library that is preloaded before libsharp_coll and spoils its results, to show that a test
+ * can fail: the third result of every collective has one changed byte at all ranks that get one,
+ * and barriers let every rank pass.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

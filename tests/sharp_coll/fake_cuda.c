@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CUDA driver of two devices whose memory is the host's, for tests on machines without a GPU. It
- * knows its own memory from other: a copy to or from an address that it has not given out fails,
- * and so does one without a context.
+ * A CUDA driver of two devices whose memory is the host's, for tests on machines without a GPU.
+ * It distinguishes its own memory from other memory: a copy to or from an address that it has
+ * not given out fails, and so does a copy without a context.
  */
 #include <stdint.h>
 #include <stdlib.h>

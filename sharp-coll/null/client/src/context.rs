@@ -1,4 +1,4 @@
-//! A job that nobody has to grant.
+//! A job that no manager has to grant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::script::Fate;
 /// The caller's own progress.
 pub type Progress = Arc<dyn Fn() + Send + Sync>;
 
-/// The caller's exchange, which nobody needs here.
+/// The caller's exchange, which is not needed here.
 pub trait OutOfBand {
     /// Brings the bytes of all ranks to rank 0.
     fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32>;
@@ -60,7 +60,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Joins.
+    /// Joins the job.
     pub fn join(params: Params) -> Result<Context, Error> {
         params.objection.map_or(Ok(()), Err)?;
         Ok(Context { rank: params.rank, size: params.size })
@@ -112,7 +112,7 @@ impl Context {
         Ok(Counters::default())
     }
 
-    /// Leaves.
+    /// Leaves the job.
     pub fn finalize(self) -> Result<(), Error> {
         Ok(())
     }

@@ -10,13 +10,13 @@ use crate::script::{self, Fate};
 /// Where the input of an operation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// At this address.
+    /// The input is at this address.
     At(*const u8),
-    /// In the output buffer.
+    /// The input is in the output buffer.
     InPlace,
 }
 
-/// A group of ranks, of which this one is the only one that is there.
+/// A group of ranks, of which only this one exists.
 pub struct Group {
     pub(crate) rank: u32,
     pub(crate) size: u32,

@@ -1,5 +1,5 @@
-//! The interface of `trib-client` without a network: every operation ends at once, moves nothing,
-//! allocates nothing and makes no system call, so that what lies above it can be measured alone. A
+//! The interface of `trib-client` without a network. Every operation ends at once, moves nothing,
+//! allocates nothing and makes no system call, so that the code above it can be measured alone. A
 //! script (see `script`) makes operations fail or stay under way, in orders that a network gives
 //! rarely or never.
 

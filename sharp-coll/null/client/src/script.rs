@@ -1,24 +1,24 @@
-//! What becomes of the next operations, for programs that are linked with the library.
+//! The fates of the next operations, for programs that are linked with the library.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What becomes of an operation.
+/// The fate of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     /// It ends well, at once.
     Ends,
     /// It fails, at once.
     Fails,
-    /// It is under way until all are released, and ends well then.
+    /// It is under way until all operations are released, and ends well then.
     Stays,
 }
 
 struct Script {
     fates: VecDeque<Fate>,
-    /// Where the operations since the script was given take their input from.
+    /// The addresses of the inputs of the operations since the script was given.
     inputs: Vec<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn next(input: *const u8) -> Fate {
     script.fates.pop_front().unwrap_or(Fate::Ends)
 }
 
-/// Whether those that stay are still under way.
+/// Whether the operations that stay are still under way.
 pub(crate) fn are_held() -> bool {
     ARE_HELD.load(Ordering::Acquire)
 }
@@ -64,13 +64,14 @@ pub unsafe extern "C" fn null_script(fates: *const c_char) {
     IS_SCRIPTED.store(true, Ordering::Relaxed);
 }
 
-/// Where the operation number `at` since the script takes its input from; null if there was none.
+/// The address of the input of operation number `at` since the script was given; null if there was
+/// none.
 #[unsafe(no_mangle)]
 pub extern "C" fn null_input(at: usize) -> *const c_void {
     std::ptr::with_exposed_provenance(script().inputs.get(at).copied().unwrap_or(0))
 }
 
-/// Ends those that stayed under way, and the script.
+/// Ends the operations that stayed under way, and the script.
 #[unsafe(no_mangle)]
 pub extern "C" fn null_release() {
     ARE_HELD.store(false, Ordering::Release);
