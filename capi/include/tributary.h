@@ -143,6 +143,11 @@ int trib_group_create_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_
 /* Local. Operations still outstanding fail. NULL is allowed. */
 int trib_group_free(trib_group *group);
 
+/* Leaves the group as trib_group_free does, but the handle stays valid until that is called: operations still outstanding fail,
+ * and so does whatever is posted later. The progress callback may call it, even when it was called by a blocking
+ * operation of this very group, which then returns the error. Local. */
+int trib_group_leave(trib_group *group);
+
 uint32_t trib_group_rank(const trib_group *group);
 uint32_t trib_group_size(const trib_group *group);
 

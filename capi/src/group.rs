@@ -80,6 +80,16 @@ pub unsafe extern "C" fn trib_group_free(group: *mut TribGroup) -> c_int {
     })
 }
 
+/// Leaves the group and keeps the handle.
+///
+/// # Safety
+/// `group` is a live group.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trib_group_leave(group: *const TribGroup) -> c_int {
+    // SAFETY: the caller's contract.
+    guard(|| unsafe { given(group, "group") }?.group.leave())
+}
+
 /// This process's rank in the group, `UINT32_MAX` for NULL.
 ///
 /// # Safety

@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
@@ -22,7 +22,7 @@ use crate::request::{Completion, Request};
 pub struct Group {
     shared: Arc<Shared>,
     state: Arc<GroupState>,
-    left: bool,
+    left: AtomicBool,
 }
 
 /// What the engine tells about a group.
@@ -91,7 +91,7 @@ pub(crate) struct Part {
 
 impl Group {
     pub(crate) fn new(shared: Arc<Shared>, state: Arc<GroupState>) -> Group {
-        Group { shared, state, left: false }
+        Group { shared, state, left: AtomicBool::new(false) }
     }
 
     /// This process's rank in the group.
@@ -110,14 +110,17 @@ impl Group {
     }
 
     /// Leaves the group; as dropping it, with the error.
-    pub fn free(mut self) -> Result<(), Error> {
+    pub fn free(self) -> Result<(), Error> {
         self.leave()
     }
 
-    fn leave(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.left, true) {
+    /// Leaves the group while others may still hold it: operations still outstanding fail, and so does whatever is posted
+    /// later. A progress callback may call it, even within a call that waits for one of the group's operations.
+    pub fn leave(&self) -> Result<(), Error> {
+        if self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
+        self.state.fail(Error::Peer("this rank has left the group".into()));
         self.shared.free_group(&self.state)
     }
 
