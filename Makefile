@@ -7,6 +7,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)/release
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Options of `trib bench compare` for `make bench`: BENCH=--quick takes less than ten minutes.
 BENCH ?=
+# Compilers of the MPIs that programs here may use.
+MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v $$compiler; done)
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
@@ -60,7 +62,9 @@ build: ## binary and libraries, in target/release
 	$(CARGO) build --release --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
 	ln -sf libsharp_coll.so $(TARGET)/libsharp_coll.so.5
-	$(MAKE) -C mpi LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi
+	@# One library for each MPI at hand; the default one first, which may be one of the others under another name.
+	set -e; for compiler in $(MPICCS); do \
+		$(MAKE) -C mpi MPICC=$$compiler LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/mpi; done
 	$(MAKE) -C sharp-coll/tools LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll
 	$(MAKE) -C sharp-coll/coll_test INCLUDE=../include LIBDIR=$(abspath $(TARGET)) BUILD=$(abspath $(TARGET))/sharp-coll \
 		RPATH='$$$$ORIGIN/../lib:$$$$ORIGIN/..'
@@ -75,7 +79,7 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if se
 	install -m 755 $(TARGET)/libtributary.so $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION)
 	ln -sf libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtributary.so
-	install -m 755 $(TARGET)/libtrib_mpi.so $(DESTDIR)$(PREFIX)/lib/libtrib_mpi.so
+	install -m 755 $(TARGET)/libtrib_mpi.so $(TARGET)/libtrib_mpi_*.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 capi/include/tributary.h $(DESTDIR)$(PREFIX)/include/tributary.h
 	install -m 755 $(TARGET)/libsharp_coll.so $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5
 	ln -sf libsharp_coll.so.5 $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collective.h"
 
-static const char *const NAMES[COLLECTIVES + 1] = {"MPI_Allreduce", "MPI_Reduce", "MPI_Barrier", "no collective"};
+#define NAME(name) #name,
+static const char *const NAMES[COLLECTIVES + 1] = {"MPI_Allreduce", "MPI_Reduce", "MPI_Barrier", COUNTED(NAME) "no collective"};
 
 static const struct {
     const char *key, *text;
 } REASON_WORDS[REASONS] = {
     [REASON_TREE] = {"tree", "through the tree"},
+    [REASON_NOT_TAKEN] = {"not_taken", "the tree does not take it"},
     [REASON_NO_JOB] = {"no_job", "this program has no job in the fabric"},
     [REASON_DRY_RUN] = {"dry_run", "TRIB_MPI=report: would have gone through the tree"},
     [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, spawned processes, or refused)"},

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The collectives the tree takes, and the reasons why one of them may stay with the MPI.
+ * The collectives of MPI, and the reasons why one of them may stay with the MPI.
  */
 #ifndef TRIB_MPI_COLLECTIVE_H
 #define TRIB_MPI_COLLECTIVE_H
 
-enum collective { COLLECTIVE_ALLREDUCE, COLLECTIVE_REDUCE, COLLECTIVE_BARRIER, COLLECTIVES, COLLECTIVE_NONE = COLLECTIVES };
+#include "counted.h"
+
+/* Those that the tree takes, then those that are only counted, in the order of calls.toml. */
+enum collective {
+    COLLECTIVE_ALLREDUCE,
+    COLLECTIVE_REDUCE,
+    COLLECTIVE_BARRIER,
+    COLLECTIVE_COUNTED,
+    COLLECTIVES = COLLECTIVE_COUNTED + COUNTED_CALLS,
+    COLLECTIVE_NONE = COLLECTIVES
+};
 
 /* REASON_TREE is the verdict "through the tree"; the others say why not. Every verdict but REASON_ARGUMENT, which means
  * that the program's call is wrong, comes from values that MPI guarantees equal on all ranks of the communicator. */
 enum reason {
     REASON_TREE,
+    REASON_NOT_TAKEN,
     REASON_NO_JOB,
     REASON_DRY_RUN,
     REASON_NO_GROUP,

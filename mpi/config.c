@@ -80,6 +80,13 @@ static uint32_t read_mode(void)
     return MODE_ON;
 }
 
+bool config_is_on(void)
+{
+    uint32_t mode = read_mode();
+
+    return mode != MODE_OFF && mode != MODE_REPORT;
+}
+
 bool config_wants_threads(void)
 {
     const char *text = getenv("TRIB_MPI_THREADS");

@@ -36,6 +36,9 @@ struct config {
  * its default. */
 void config_read(struct config *config);
 
+/* Whether this process's own environment asks for the tree. For programs whose ranks cannot agree. */
+bool config_is_on(void);
+
 /* TRIB_MPI_THREADS=multiple: the MPI is asked for MPI_THREAD_MULTIPLE whatever the program asks for. The only setting of a
  * rank's own, because it is needed before ranks can talk; it changes how fast ranks answer, not what they decide. */
 bool config_wants_threads(void);

@@ -26,7 +26,7 @@ struct kept {
     size_t capacity; /* of data */
 };
 
-/* The registry's lock guards all of it except standing, id, tree, members and rank, which only the thread inside a call on the
+/* The registry's lock guards all of it except standing, id, tree, members, rank and left_to_mpi, which only the thread inside a call on the
  * communicator changes (MPI allows one at a time). */
 struct group {
     enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is set */
@@ -35,6 +35,7 @@ struct group {
     struct members members;
     uint32_t rank;
     uint64_t completed; /* operations through the tree */
+    bool left_to_mpi;   /* an operation was, because the tree failed: known to all members at the same operation */
     bool in_operation;  /* one is running: its outcome is not known yet */
     bool buried;        /* the communicator was freed */
     struct kept kept;

@@ -3,6 +3,7 @@
 
 #include "group.h"
 #include "notice.h"
+#include "once.h"
 #include "placement.h"
 #include "progress.h"
 #include "report.h"
@@ -88,6 +89,8 @@ void job_join(void)
     share_config();
     if (job.config.mode != MODE_OFF)
         placement_read(job.world);
+    if (job.config.report && job.config.mode != MODE_OFF)
+        once_open(job.world);
     job.on_one_host = job.config.mode == MODE_ON && job.config.manager[0] != '\0' && job.size > 1 && placement_is_one_host();
     if (job.config.mode == MODE_OFF)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=off");
@@ -110,7 +113,7 @@ void job_join(void)
 
 void job_leave(void)
 {
-    if (job.world == MPI_COMM_NULL || getpid() != job.pid)
+    if (!job_is_own())
         return;
     if (job.context != NULL) {
         progress_until_all_arrive(job.world); /* a rank that lacks a result may still need ours */
@@ -129,6 +132,7 @@ void job_leave(void)
     PMPI_Comm_free_keyval(&job.keyval);
     PMPI_Comm_free(&job.world);
     placement_forget();
+    once_close();
 }
 
 void job_tell_fallback(const char *format, ...)
@@ -144,6 +148,11 @@ void job_tell_fallback(const char *format, ...)
     trib_fall_back(job.context, why);
 }
 
+bool job_is_own(void)
+{
+    return job.world != MPI_COMM_NULL && getpid() == job.pid;
+}
+
 bool job_usable(void)
 {
     return job.context != NULL && getpid() == job.pid;
@@ -151,5 +160,5 @@ bool job_usable(void)
 
 bool job_is_weighed(void)
 {
-    return job.world != MPI_COMM_NULL && getpid() == job.pid && (job.config.mode == MODE_REPORT || job.on_one_host);
+    return job_is_own() && (job.config.mode == MODE_REPORT || job.on_one_host);
 }

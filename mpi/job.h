@@ -38,6 +38,9 @@ void job_tell_fallback(const char *format, ...) __attribute__((format(printf, 1,
 /* There is no job because none is wanted: each communicator still has its verdict. */
 bool job_is_weighed(void);
 
+/* Between MPI_Init and MPI_Finalize, in the process that called them, not in a child made by fork(). */
+bool job_is_own(void);
+
 /* There is a job, and this process is the one that joined it, not a child made by fork(). */
 bool job_usable(void);
 

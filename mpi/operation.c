@@ -41,10 +41,12 @@ static int through_tree(trib_group *tree, const struct operation *o)
     }
 }
 
-/* Why the tree failed, in the library's words. */
+/* Why the tree failed, in the library's words; empty when this rank stopped because another one asked. */
 static void explain(const struct group *group, int status, char *cause, size_t length)
 {
     cause[0] = '\0';
+    if (recovery_is_asked_for(group))
+        return; /* it is the other rank that knows */
     trib_group_error(group->tree, cause, length);
     if (cause[0] == '\0')
         snprintf(cause, length, "%s", trib_strerror(status));

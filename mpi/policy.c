@@ -12,6 +12,7 @@
 #include "config.h"
 #include "group.h"
 #include "job.h"
+#include "notice.h"
 #include "operation.h"
 #include "progress.h"
 #include "report.h"
@@ -48,7 +49,7 @@ int policy_finalize(void)
 /* The fabric notices that this process is gone when its connections close; an abort should not wait for anything. */
 int policy_abort(MPI_Comm comm, int errorcode)
 {
-    if (job_usable())
+    if (job_is_own())
         report_write_own();
     return PMPI_Abort(comm, errorcode);
 }
@@ -102,29 +103,33 @@ static enum reason judge(MPI_Comm comm, struct operation *operation, int count, 
     return vector != REASON_TREE ? vector : reason;
 }
 
-static bool leave(enum collective collective, enum reason reason)
+/* The MPI does it. Once an operation of the communicator has been left to the MPI because its tree failed, all its members
+ * do as this rank, because they settled at the same operation: they use non-blocking forms, in which a rank still answers
+ * those that ask about other communicators. */
+static enum way leave(const struct group *group, enum collective collective, enum reason reason)
 {
     if (job_usable())
         progress(); /* other ranks may be waiting for a word from this one */
     report_operation(collective, reason, 0);
-    return false;
+    return group != NULL && group->left_to_mpi ? WAY_MPI_ANSWERING : WAY_MPI;
 }
 
-static bool carry_out(struct group *group, const struct operation *operation, MPI_Comm comm, int *result)
+static enum way carry_out(struct group *group, const struct operation *operation, MPI_Comm comm, int *result)
 {
     switch (operation_run(group, operation)) {
     case OUTCOME_DONE:
         report_operation(operation->collective, REASON_TREE, operation_bytes(operation));
         *result = MPI_SUCCESS;
-        return true;
+        return WAY_DONE;
     case OUTCOME_LEFT_TO_MPI:
-        return leave(operation->collective, REASON_BROKEN);
+        group->left_to_mpi = true;
+        return leave(group, operation->collective, REASON_BROKEN);
     case OUTCOME_ERROR:
         break;
     }
     PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
     *result = MPI_ERR_OTHER;
-    return true;
+    return WAY_DONE;
 }
 
 static const void *input_of(const void *sendbuf, const void *recvbuf)
@@ -132,8 +137,8 @@ static const void *input_of(const void *sendbuf, const void *recvbuf)
     return sendbuf == MPI_IN_PLACE || sendbuf == recvbuf ? TRIB_IN_PLACE : sendbuf;
 }
 
-bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                      int *result)
+enum way policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                          int *result)
 {
     struct group *group;
     struct operation operation = {
@@ -148,12 +153,12 @@ bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatyp
     if (reason == REASON_TREE && (operation.input == NULL || recvbuf == NULL))
         reason = REASON_ARGUMENT;
     if (reason != REASON_TREE)
-        return leave(COLLECTIVE_ALLREDUCE, reason);
+        return leave(group, COLLECTIVE_ALLREDUCE, reason);
     return carry_out(group, &operation, comm, result);
 }
 
-bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
-                   MPI_Comm comm, int *result)
+enum way policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
+                       MPI_Comm comm, int *result)
 {
     struct group *group;
     struct operation operation = {.collective = COLLECTIVE_REDUCE, .input = sendbuf, .datatype = datatype, .op = op};
@@ -173,17 +178,37 @@ bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype d
         reason = operation.input == NULL ? REASON_ARGUMENT : reason;
     }
     if (reason != REASON_TREE)
-        return leave(COLLECTIVE_REDUCE, reason);
+        return leave(group, COLLECTIVE_REDUCE, reason);
     return carry_out(group, &operation, comm, result);
 }
 
-bool policy_barrier(MPI_Comm comm, int *result)
+enum way policy_barrier(MPI_Comm comm, int *result)
 {
     struct group *group;
     struct operation operation = {.collective = COLLECTIVE_BARRIER};
     enum reason reason = judge_communicator(comm, &group);
 
     if (reason != REASON_TREE)
-        return leave(COLLECTIVE_BARRIER, reason);
+        return leave(group, COLLECTIVE_BARRIER, reason);
     return carry_out(group, &operation, comm, result);
+}
+
+int policy_await(MPI_Request *request)
+{
+    return progress_until_done(request);
+}
+
+void policy_counted(enum collective collective)
+{
+    leave(NULL, collective, REASON_NOT_TAKEN);
+}
+
+void policy_tell_fortran(void)
+{
+    int rank;
+
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && config_is_on())
+        notice("the collectives of this program stay with the MPI: it initialised MPI in Fortran, and this MPI shows none of "
+               "Fortran's calls to a preloaded library");
 }

@@ -5,6 +5,8 @@
 #ifndef TRIB_MPI_POLICY_H
 #define TRIB_MPI_POLICY_H
 
+#include "collective.h"
+
 #include <mpi.h>
 #include <stdbool.h>
 
@@ -17,11 +19,23 @@ int policy_abort(MPI_Comm comm, int errorcode);
 /* Constructors: what the MPI returned and made; returns result. */
 int policy_constructed(int result, const MPI_Comm *newcomm);
 
-/* Collectives: true when it was done here and *result is what the call returns; false when the MPI is to do it. */
-bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                      int *result);
-bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
-                   MPI_Comm comm, int *result);
-bool policy_barrier(MPI_Comm comm, int *result);
+/* Collectives: how the call is done. */
+enum way {
+    WAY_DONE,          /* it was done here; *result is what it returns */
+    WAY_MPI,           /* by the MPI */
+    WAY_MPI_ANSWERING, /* by the MPI's non-blocking form and policy_await(), which answers other ranks meanwhile */
+};
+enum way policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                          int *result);
+enum way policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
+                       MPI_Comm comm, int *result);
+enum way policy_barrier(MPI_Comm comm, int *result);
+int policy_await(MPI_Request *request);
+
+/* A collective that the tree does not take is about to be done by the MPI. */
+void policy_counted(enum collective collective);
+
+/* The program has initialised MPI through Fortran, and none of its calls comes past us. */
+void policy_tell_fortran(void);
 
 #endif

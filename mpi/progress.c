@@ -152,6 +152,24 @@ void progress_and_rest(void)
     nanosleep(&rest, NULL);
 }
 
+int progress_until_done(MPI_Request *request)
+{
+    uint64_t rest_from_ns = clock_ns(CLOCK_MONOTONIC) + VISIT_NS;
+    int done = 0;
+
+    for (;;) {
+        int result = PMPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (result != MPI_SUCCESS || done)
+            return result;
+        if (clock_ns(CLOCK_MONOTONIC) < rest_from_ns) {
+            progress();
+            sched_yield();
+        } else {
+            progress_and_rest();
+        }
+    }
+}
+
 static bool nothing_left_to_send(void)
 {
     registry_lock();

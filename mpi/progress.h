@@ -35,6 +35,9 @@ void progress_while_waiting(void *ctx);
 /* progress() and a short rest, for loops that wait for other ranks. */
 void progress_and_rest(void);
 
+/* Waits for a request of the MPI's and keeps answering other ranks; an error code of the MPI's. */
+int progress_until_done(MPI_Request *request);
+
 /* A barrier over world that keeps answering other ranks, and sees our messages off. */
 void progress_until_all_arrive(MPI_Comm world);
 

@@ -288,6 +288,8 @@ void recovery_handle(const struct message *message, void *payload)
         return;
     }
     fence(group);
+    if (group->in_operation && group->tree != NULL)
+        trib_group_leave(group->tree); /* the operation ends, and the mark follows; it may wait much longer by itself */
     switch ((enum message_kind)message->kind) {
     case MESSAGE_QUERY:
         break;
@@ -312,6 +314,14 @@ bool recovery_begin(struct group *group)
     bool works = group->in_operation;
     registry_unlock();
     return works;
+}
+
+bool recovery_is_asked_for(const struct group *group)
+{
+    registry_lock();
+    bool asked = group->recovery != NULL;
+    registry_unlock();
+    return asked;
 }
 
 /* The outcome of the operation is known; the mark, if one was asked for meanwhile, can be given. */
@@ -396,7 +406,7 @@ static _Noreturn void give_up_waiting(const struct group *group)
         snprintf(missing, sizeof missing, " %d or another that has what this one lacks",
                  members_world_rank(&group->members, recovery->decision.held % group->members.size));
     recovery_give_up("a node failed (%s), and after %u ms (TRIB_TIMEOUT_MS) there is no word from rank%s about the last "
-                     "operation; a rank answers only inside MPI_Allreduce, MPI_Reduce and MPI_Barrier",
+                     "operation; a rank answers only in the collectives of MPI",
                      recovery->cause[0] != '\0' ? recovery->cause : "seen by another rank", job.config.timeout_ms, missing);
 }
 

@@ -3,8 +3,8 @@
  * When a tree fails half way, ranks may differ in whether the last operation completed. This is how they agree.
  *
  *     fence        whoever notices tells the group's first member, which asks all members; a member that has been asked
- *                  starts no further operation through the tree
- *     marks        each member sends the number of operations it completed, as soon as it is not inside one
+ *                  starts no further operation through the tree, and leaves the one it is in, should it wait for it
+ *     marks        each member sends the number of operations it completed
  *     decision     with all marks the first member knows whether the last operation completed anywhere:
  *                    nowhere            all do it with the MPI, from their own inputs
  *                    somewhere          a barrier is done; the result of an allreduce is sent by one that has it, so that
@@ -29,6 +29,9 @@
 
 /* An operation is about to go through the tree; false: the tree failed, recovery_settle() says how to go on. */
 bool recovery_begin(struct group *group);
+
+/* Another member has asked this one to stop. */
+bool recovery_is_asked_for(const struct group *group);
 
 /* How it ended; exactly one of these after each recovery_begin() that answered true. */
 void recovery_end_completed(struct group *group, const struct operation *operation);

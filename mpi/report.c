@@ -3,11 +3,13 @@
 
 #include "job.h"
 #include "notice.h"
+#include "once.h"
 #include "tributary.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,15 +85,44 @@ static uint64_t left_to_mpi(const struct figures *figures, int collective)
     return sum;
 }
 
-static void print_counters(const struct figures *figures)
+static uint64_t counter(const struct figures *figures, const char *name)
 {
-    char line[512] = "";
-    size_t used = 0;
+    size_t kind = 0;
 
-    for (size_t kind = 0; kind < COUNTER_KINDS && used < sizeof line; kind++)
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %" PRIu64, kind == 0 ? "" : ", ",
-                                 COUNTERS[kind].name, figures->counters[kind]);
-    notice("  library: %s", line);
+    while (strcmp(COUNTERS[kind].name, name) != 0)
+        kind++;
+    return figures->counters[kind];
+}
+
+/* What a person can make something of; the JSON has all. */
+static void print_traffic(const struct figures *figures)
+{
+    notice("  in the tree: %" PRIu64 " short operations by datagrams, %" PRIu64 " long ones by streams",
+           counter(figures, "operations_llt"), counter(figures, "operations_sat"));
+    notice("  datagrams: %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " of them sent again; streams: %" PRIu64
+           " bytes sent, %" PRIu64 " received",
+           counter(figures, "datagrams_sent"), counter(figures, "datagrams_received"), counter(figures, "retransmissions"),
+           counter(figures, "stream_bytes_sent"), counter(figures, "stream_bytes_received"));
+}
+
+static bool was_called(const struct figures *figures, int collective)
+{
+    return figures->calls[collective][REASON_TREE] + left_to_mpi(figures, collective) > 0;
+}
+
+static void print_collective(const struct figures *figures, int collective)
+{
+    if (collective >= COLLECTIVE_COUNTED) {
+        notice("  %-26s %12s %16s %12" PRIu64 "  (%s)", collective_name((enum collective)collective), "-", "-",
+               left_to_mpi(figures, collective), reason_text(REASON_NOT_TAKEN));
+        return;
+    }
+    notice("  %-26s %12" PRIu64 " %16" PRIu64 " %12" PRIu64, collective_name((enum collective)collective),
+           figures->calls[collective][REASON_TREE], figures->tree_bytes[collective], left_to_mpi(figures, collective));
+    for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
+        if (figures->calls[collective][reason] > 0)
+            notice("    %" PRIu64 " by the MPI because %s", figures->calls[collective][reason],
+                   reason_text((enum reason)reason));
 }
 
 static void print(const struct figures *figures, const char *whose)
@@ -99,20 +130,15 @@ static void print(const struct figures *figures, const char *whose)
     notice("report: %s", whose);
     if (job.context == NULL)
         notice("  no job: %s", job.refusal);
-    notice("  %-14s %12s %16s %12s", "collective", "in the tree", "bytes", "by the MPI");
-    for (int collective = 0; collective < COLLECTIVES; collective++) {
-        notice("  %-14s %12" PRIu64 " %16" PRIu64 " %12" PRIu64, collective_name((enum collective)collective),
-               figures->calls[collective][REASON_TREE], figures->tree_bytes[collective], left_to_mpi(figures, collective));
-        for (int reason = REASON_TREE + 1; reason < REASONS; reason++)
-            if (figures->calls[collective][reason] > 0)
-                notice("    %" PRIu64 " by the MPI because %s", figures->calls[collective][reason],
-                       reason_text((enum reason)reason));
-    }
-    notice("  groups: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed, %" PRIu64 " broken",
+    notice("  %-26s %12s %16s %12s", "collective", "in the tree", "bytes", "by the MPI");
+    for (int collective = 0; collective < COLLECTIVES; collective++)
+        if (was_called(figures, collective))
+            print_collective(figures, collective);
+    notice("  trees of communicators: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed, %" PRIu64 " failed",
            figures->groups[GROUP_MADE], figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED],
            figures->groups[GROUP_BROKEN]);
     if (job.context != NULL)
-        print_counters(figures);
+        print_traffic(figures);
 }
 
 static void write_string(FILE *file, const char *text)
@@ -151,6 +177,8 @@ static void write_json(FILE *file, const struct figures *figures)
     write_string(file, job.refusal);
     fputs(",\n \"collectives\": {", file);
     for (int collective = 0; collective < COLLECTIVES; collective++) {
+        if (collective >= COLLECTIVE_COUNTED && !was_called(figures, collective))
+            continue;
         fputs(collective > 0 ? ",\n  " : "\n  ", file);
         write_collective(file, figures, collective);
     }
@@ -182,9 +210,10 @@ static const char *setting(const char *name)
 
 void report_write(void)
 {
-    struct figures own = own_figures(), all;
+    static struct figures own, all;
     char whose[96];
 
+    own = own_figures();
     PMPI_Reduce(&own, &all, sizeof own / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0, job.world);
     if (job.rank != 0)
         return;
@@ -198,10 +227,10 @@ void report_write(void)
 void report_write_own(void)
 {
     struct figures own = own_figures();
-    char whose[96];
+    char whose[128];
 
-    if (setting("TRIB_MPI_REPORT") == NULL)
+    if (setting("TRIB_MPI_REPORT") == NULL || !once_is_first())
         return;
-    snprintf(whose, sizeof whose, "MPI_Abort on rank %d of %d; the figures are its own", job.rank, job.size);
+    snprintf(whose, sizeof whose, "MPI_Abort on rank %d of %d, here and maybe elsewhere; the figures are this rank's own", job.rank, job.size);
     print(&own, whose);
 }

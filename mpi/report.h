@@ -19,7 +19,8 @@ void report_group(enum group_event event);
  * Collective over the job's private communicator. */
 void report_write(void);
 
-/* This rank's figures alone, on its stderr, when TRIB_MPI_REPORT is set: for MPI_Abort. */
+/* This rank's figures alone, on its stderr, when TRIB_MPI_REPORT is set: for MPI_Abort. Only the first rank of a host
+ * that comes here prints. */
 void report_write_own(void);
 
 #endif

@@ -1,0 +1,146 @@
+"""One libtrib_mpi.so for every MPI: it loads what fits the program's, or says what is missing and steps aside."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import test_mpi
+from harness import BUILD, ROOT, Fabric, wait_until
+
+setUpModule, tearDownModule = test_mpi.setUpModule, test_mpi.tearDownModule
+
+MPICH = shutil.which("mpicc.mpich") and shutil.which("mpirun.mpich")
+
+
+def make(folder, name, **variables):
+    words = [f"{key}={value}" for key, value in variables.items()]
+    subprocess.run(["make", "-s", "-C", ROOT / folder, *words, *([name] if name else [])], check=True, timeout=240)
+
+
+def libraries(folder, *names):
+    """A folder with copies of these libraries alone, and what they need."""
+    folder = pathlib.Path(folder)
+    folder.mkdir()
+    for name in names:
+        shutil.copy(BUILD / name, folder)
+    for needed in BUILD.glob("libtributary.so*"):
+        (folder / needed.name).symlink_to(needed.resolve())
+    return folder
+
+
+class Libraries(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="trib-test-")))
+
+    def openmpi(self, fabric, program, *arguments, library, ranks=2, env=None):
+        """(exit code, stdout, stderr, report or None) of a program under Open MPI."""
+        mpi = test_mpi.Mpi(fabric, ranks, program, *arguments, interposed=False,
+                           env={"LD_PRELOAD": library, "TRIB_MPI_REPORT": "1", **(env or {})})
+        return mpi.end(60)
+
+    def mpich(self, fabric, program, library, ranks=2):
+        """(stderr, report) of a program under MPICH, whose MPI_Finalize may hang; everything is said by then."""
+        report = self.folder / "report.json"
+        env = {**os.environ, "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT": "1",
+               "TRIB_MPI_REPORT_FILE": str(report)}
+        with open(self.folder / "said", "w+") as said:
+            command = ["mpirun.mpich", "-np", str(ranks), "-genv", "LD_PRELOAD", str(library), str(program)]
+            process = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
+            text = lambda: (self.folder / "said").read_text()
+            try:
+                wait_until(lambda: process.poll() is not None or "tributary:   trees" in text(), 60, "a word about itself")
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        if process.returncode != -signal.SIGKILL:
+            self.assertEqual(process.returncode, 0, text())
+        return text(), json.loads(report.read_text()) if report.exists() else None
+
+    def build_mpich(self):
+        """The library for MPICH, and a program that uses it."""
+        if not MPICH:
+            self.skipTest("MPICH is not installed (Debian: mpich, libmpich-dev)")
+        both = libraries(self.folder / "both", "libtrib_mpi.so", "libtrib_mpi_openmpi.so")
+        before = (both / "libtrib_mpi_openmpi.so").read_bytes()
+        make("mpi", "", MPICC="mpicc.mpich", LIBDIR=both, BUILD=self.folder / "objects")
+        make("tests/mpi", self.folder / "programs/two_hosts", MPICC="mpicc.mpich", BUILD=self.folder / "programs")
+        self.assertEqual((both / "libtrib_mpi_openmpi.so").read_bytes(), before, "Open MPI's library stays")
+        return both, self.folder / "programs/two_hosts"
+
+    def test_both_mpis_with_one_library(self):
+        both, program = self.build_mpich()
+        with Fabric() as fabric:
+            said, report = self.mpich(fabric, program, both / "libtrib_mpi.so")
+            self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 80, said)
+            self.assertIn("tributary: report: MPI_COMM_WORLD of 2 ranks", said)
+            code, _, err, report = self.openmpi(fabric, test_mpi.PROGRAMS / "two_hosts", library=both / "libtrib_mpi.so")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 80, err)
+
+    def test_the_other_mpis_library_alone_steps_aside(self):
+        both, program = self.build_mpich()
+        with Fabric() as fabric:
+            (both / "libtrib_mpi_openmpi.so").rename(both / "kept")
+            code, _, err, report = self.openmpi(fabric, test_mpi.PROGRAMS / "two_hosts", library=both / "libtrib_mpi.so")
+            self.assertEqual((code, report), (0, None), err)
+            self.assertEqual(err.count("tributary:"), 1, err)
+            self.assertIn("Open MPI", err)
+            self.assertIn(f"needs {both}/libtrib_mpi_openmpi.so", err)
+            # The file of that name is for another MPI.
+            (both / "libtrib_mpi_mpich.so").rename(both / "libtrib_mpi_openmpi.so")
+            code, _, err, report = self.openmpi(fabric, test_mpi.PROGRAMS / "two_hosts", library=both / "libtrib_mpi.so")
+            self.assertEqual((code, report), (0, None), err)
+            self.assertEqual(err.count("tributary:"), 1, err)
+            self.assertIn("was built for another library of the MPI", err)
+            said, report = self.mpich(fabric, program, both / "libtrib_mpi.so")
+        self.assertIsNone(report)
+        self.assertEqual(said.count("tributary:"), 1, said)
+        self.assertIn(f"needs {both}/libtrib_mpi_mpich.so", said)
+
+    def test_without_a_library_for_its_mpi_a_program_runs_as_before(self):
+        alone = libraries(self.folder / "alone", "libtrib_mpi.so")
+        with Fabric() as fabric:
+            for mode, lines in (("on", 1), ("off", 0)):
+                code, _, err, report = self.openmpi(
+                    fabric, test_mpi.PROGRAMS / "constructors", library=alone / "libtrib_mpi.so", ranks=4, env={"TRIB_MPI": mode})
+                self.assertEqual((code, report), (0, None), err)
+                self.assertEqual(err.count("tributary:"), lines, err)
+
+    def test_a_fortran_program_is_told(self):
+        program = test_mpi.PROGRAMS / "fortran_init"
+        with Fabric() as fabric:
+            for how in ("init", "init_thread"):
+                code, _, err, _ = self.openmpi(fabric, program, how, library=BUILD / "libtrib_mpi.so")
+                self.assertEqual(code, 0, err)
+                self.assertEqual(err.count("tributary:"), 1, err)
+                self.assertIn("initialised MPI in Fortran", err)
+
+    def test_every_collective_is_counted_and_an_abort_reports_once(self):
+        with Fabric() as fabric:
+            code, out, err, report = self.openmpi(
+                fabric, test_mpi.PROGRAMS / "every_collective", "end", library=BUILD / "libtrib_mpi.so", ranks=4)
+            self.assertEqual(code, 0, err)
+            counted = {name: figures["mpi"] for name, figures in report["collectives"].items() if "not_taken" in figures["mpi"]}
+            names = json.loads(next(line for line in out.splitlines() if line.startswith("[")))
+            self.assertEqual(len(names), 41)
+            self.assertEqual(counted, {name: {"not_taken": 4} for name in names})
+            self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 4)
+            self.assertIn("4 short operations by datagrams", err)
+            self.assertNotIn("operations_", err)
+            code, _, err, _ = self.openmpi(
+                fabric, test_mpi.PROGRAMS / "every_collective", "abort", library=BUILD / "libtrib_mpi.so", ranks=8)
+            self.assertNotEqual(code, 0)
+            self.assertEqual(err.count("tributary: report:"), 1, err)
+
+
+if __name__ == "__main__":
+    unittest.main()
