@@ -19,16 +19,17 @@ static struct group *treeless(enum reason reason)
     return &all[reason];
 }
 
-/* The first member names the group. Its count is its own, so the pair of rank and count is unique in the job. */
+/* The first member numbers the group. Its count is its own, so the pair of rank and count is unique in the job. People read the
+ * number, as the group's tag: MPI_COMM_WORLD's is 1. */
 static uint64_t agree_on_id(MPI_Comm comm, int rank)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint32_t made;
+    static uint64_t made;
     uint64_t id = 0;
 
     if (rank == 0) {
         pthread_mutex_lock(&lock);
-        id = (uint64_t)(job.rank + 1) << 32 | ++made;
+        id = made++ * (uint64_t)job.size + (uint64_t)job.rank + 1;
         pthread_mutex_unlock(&lock);
     }
     PMPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
@@ -36,10 +37,11 @@ static uint64_t agree_on_id(MPI_Comm comm, int rank)
 }
 
 /* Every wait in here ends: a member that cannot take part must not leave the others standing. */
-static int make_tree(struct group *group, const uint32_t *ranks)
+static int make_tree(struct group *group, const uint32_t *ranks, const char *name)
 {
     trib_request *request = NULL;
-    int status = trib_group_create_nb(job.context, ranks, group->members.size, group->id, &group->tree, &request);
+    int status = trib_group_create_named_nb(job.context, ranks, group->members.size, group->id, name, &group->tree,
+                                            &request);
 
     if (status != TRIB_OK) {
         group->tree = NULL;
@@ -54,7 +56,7 @@ static int make_tree(struct group *group, const uint32_t *ranks)
     return status;
 }
 
-static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, int *status)
+static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, const char *name, int *status)
 {
     struct group *group = calloc(1, sizeof *group);
     uint32_t *ranks = NULL;
@@ -66,7 +68,7 @@ static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, int *status)
     group->rank = (uint32_t)rank;
     group->kept.collective = COLLECTIVE_NONE;
     if (members_read(comm, job.world, &group->members, &ranks)) {
-        *status = make_tree(group, ranks);
+        *status = make_tree(group, ranks, name);
         free(ranks);
     }
     registry_lock();
@@ -95,20 +97,21 @@ static void discard(struct group *group)
 }
 
 /* The first refusal in words; the report counts the rest. status_all is the least, and so the worst, of all members. */
-static void tell_refusal(int rank, int size, int status, int status_all)
+static void tell_refusal(const char *name, int rank, int size, int status, int status_all)
 {
     static atomic_bool told; /* on all members, so that one of them speaks for all */
 
     if (atomic_exchange(&told, true) || rank != 0)
         return;
-    notice("the communicator of %d ranks made on rank %d has no tree and its collectives stay with the MPI: %s%s%s", size,
-           job.rank, trib_strerror(status_all), status != TRIB_OK ? ": " : " on another rank",
+    notice("%s (%d ranks, the first is rank %d) has no tree and its collectives stay with the MPI: %s%s%s",
+           name[0] != '\0' ? name : "a communicator", size, job.rank, trib_strerror(status_all), status != TRIB_OK ? ": " : " on another rank",
            status != TRIB_OK ? trib_last_error() : "");
 }
 
 void group_create(MPI_Comm comm)
 {
-    int inter, size, rank, status, status_all;
+    int inter, size, rank, length, status, status_all;
+    char name[MPI_MAX_OBJECT_NAME] = "";
 
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_size(comm, &size);
@@ -123,7 +126,8 @@ void group_create(MPI_Comm comm)
     }
     PMPI_Comm_rank(comm, &rank);
     uint64_t id = agree_on_id(comm, rank);
-    struct group *group = prepare(comm, id, rank, &status);
+    PMPI_Comm_get_name(comm, name, &length);
+    struct group *group = prepare(comm, id, rank, name, &status);
     PMPI_Allreduce(&status, &status_all, 1, MPI_INT, MPI_MIN, comm);
     if (status_all == TRIB_OK) {
         PMPI_Comm_set_attr(comm, job.keyval, group);
@@ -131,9 +135,9 @@ void group_create(MPI_Comm comm)
         return;
     }
     report_group(GROUP_REFUSED);
-    tell_refusal(rank, size, status, status_all);
-    job_tell_fallback("the collectives of a communicator of %d ranks stay with the MPI: it got no tree (%s)", size,
-                      trib_strerror(status_all));
+    tell_refusal(name, rank, size, status, status_all);
+    job_tell_fallback("the collectives of %s (%d ranks) stay with the MPI: it got no tree (%s)",
+                      name[0] != '\0' ? name : "a communicator", size, trib_strerror(status_all));
     discard(group);
 }
 

@@ -30,7 +30,7 @@ struct kept {
  * communicator changes (MPI allows one at a time). */
 struct group {
     enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is set */
-    uint64_t id; /* (world rank of the first member + 1) << 32 | that rank's count of groups made: never used twice */
+    uint64_t id; /* made of the first member's world rank and its count of groups made: never used twice */
     trib_group *tree; /* NULL once it failed */
     struct members members;
     uint32_t rank;

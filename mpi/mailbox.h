@@ -20,7 +20,7 @@ enum message_kind {
     MESSAGE_DATA,     /* payload: a result (allreduce) or an input (reduce) */
 };
 
-#define MESSAGE_CAUSE 192
+#define MESSAGE_CAUSE 384
 
 struct message {
     uint64_t group;      /* group.id */

@@ -68,7 +68,7 @@ static enum outcome fall_back(struct group *group, const struct operation *opera
 static enum outcome report_mismatch(struct group *group, const struct operation *operation)
 {
     recovery_end_refused(group);
-    notice("rank %d: the ranks of a communicator disagree about %s, which is an error in the program: %s", job.rank,
+    notice("rank %d: ranks disagree about %s, which is an error in the program: %s", job.rank,
            collective_name(operation->collective), trib_last_error());
     return OUTCOME_ERROR;
 }

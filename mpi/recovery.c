@@ -122,9 +122,8 @@ static void tell_failure(const struct group *group, const char *consequence)
 
     if (told)
         return;
-    notice("the tree of a communicator of %u ranks failed; rank %d saw: %s. %s; from here on its collectives are "
-           "done by the MPI",
-           group->members.size, recovery->first_rank, recovery->first_cause, consequence);
+    notice("the tree of a communicator failed; rank %d saw: %s. %s; from here on its collectives are done by the MPI",
+           recovery->first_rank, recovery->first_cause, consequence);
 }
 
 /* Who can give the others the last operation; members.size when nobody can. */

@@ -140,6 +140,11 @@ int trib_group_create(trib_context *ctx, const uint32_t *world_ranks, uint32_t s
 int trib_group_create_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, trib_group **group,
                          trib_request **request);
 
+/* The same, of a group that people know by a name, such as its communicator's: errors and `trib explain` say it. Its first 63
+ * bytes count; it decides nothing, members may give different ones, and NULL is none. */
+int trib_group_create_named_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, const char *name,
+                               trib_group **group, trib_request **request);
+
 /* Local. Operations still outstanding fail. NULL is allowed. */
 int trib_group_free(trib_group *group);
 

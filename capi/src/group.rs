@@ -1,6 +1,6 @@
 //! Section "Groups".
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use trib_client::{Error, Group, RankList};
 
@@ -50,12 +50,36 @@ pub unsafe extern "C" fn trib_group_create_nb(
     group: *mut *mut TribGroup,
     request: *mut *mut TribRequest,
 ) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { trib_group_create_named_nb(ctx, world_ranks, size, tag, core::ptr::null(), group, request) }
+}
+
+/// Starts to make a group that people know by a name.
+///
+/// # Safety
+/// As for `trib_group_create_nb`; `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trib_group_create_named_nb(
+    ctx: *mut TribContext,
+    world_ranks: *const u32,
+    size: u32,
+    tag: u64,
+    name: *const c_char,
+    group: *mut *mut TribGroup,
+    request: *mut *mut TribRequest,
+) -> c_int {
     guard(|| {
         writable(group, "group")?;
         writable(request, "request")?;
         // SAFETY: the caller's contract.
         let (context, members) = unsafe { (given(ctx, "ctx")?, members(world_ranks, size)?) };
-        let (made, ready) = context.context.start_group(members, tag)?;
+        let name = if name.is_null() {
+            String::new()
+        } else {
+            // SAFETY: the caller's contract.
+            unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+        };
+        let (made, ready) = context.context.start_named_group(members, tag, &name)?;
         // SAFETY: checked above.
         unsafe {
             put(group, Box::into_raw(Box::new(TribGroup { group: made })));

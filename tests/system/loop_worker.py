@@ -179,7 +179,7 @@ def until_error(argument):
     """Runs operations until one fails; tells how it failed, and how soon after the test's signal
     file appeared."""
     context = native.Context()
-    group = context.group()
+    group = context.group(name=argument.get("name"))
     signal, iteration = pathlib.Path(argument["signal"]), 0
     while True:
         seen = signal.stat().st_mtime if signal.exists() else None

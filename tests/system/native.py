@@ -64,6 +64,7 @@ lib.trib_strerror.restype = c.c_char_p
 P, SZ, U32, I = c.c_void_p, c.c_size_t, c.c_uint32, c.c_int
 lib.trib_group_create.argtypes = [P, P, U32, c.c_uint64, P]
 lib.trib_group_create_nb.argtypes = [P, P, U32, c.c_uint64, P, P]
+lib.trib_group_create_named_nb.argtypes = [P, P, U32, c.c_uint64, c.c_char_p, P, P]
 lib.trib_allreduce_nb.argtypes = [P, P, P, SZ, I, I, P]
 lib.trib_reduce_nb.argtypes = [P, P, P, SZ, I, I, U32, P]
 lib.trib_bcast_nb.argtypes = [P, P, SZ, U32, P]
@@ -107,8 +108,8 @@ class Context:
         self.handle = c.c_void_p()
         check(lib.trib_init(c.byref(params), c.byref(self.handle)))
 
-    def group(self, ranks=None, tag=0):
-        return Group(self, list(range(self.size)) if ranks is None else list(ranks), tag)
+    def group(self, ranks=None, tag=0, name=None):
+        return Group(self, list(range(self.size)) if ranks is None else list(ranks), tag, name)
 
     def progress(self):
         check(lib.trib_progress(self.handle))
@@ -123,12 +124,19 @@ class Context:
 
 
 class Group:
-    def __init__(self, context, ranks, tag=0):
+    def __init__(self, context, ranks, tag=0, name=None):
         self.ranks, self.size = ranks, len(ranks)
         self.rank = ranks.index(context.rank)
         list_ = (c.c_uint32 * len(ranks))(*ranks)
         self.handle = c.c_void_p()
-        check(lib.trib_group_create(context.handle, list_, len(ranks), tag, c.byref(self.handle)))
+        if name is None:
+            check(lib.trib_group_create(context.handle, list_, len(ranks), tag, c.byref(self.handle)))
+            return
+        ready, place = c.c_void_p(), c.byref(self.handle)
+        check(lib.trib_group_create_named_nb(context.handle, list_, len(ranks), tag, name.encode(), place, c.byref(ready)))
+        made = Request(ready, ())
+        made.wait()
+        made.free()
 
     def post(self, call, *args, keep=()):
         request = c.c_void_p()

@@ -182,7 +182,8 @@ class Interposer(unittest.TestCase):
                 # done.
                 self.assertEqual(past["state"], "ended")
                 self.assertIn("failed", past["fallback"]["text"])
-                self.assertIn("node", err)
+                self.assertIn("MPI_COMM_WORLD (ranks 0-3): ", err)
+                self.assertIn(f"node {victim} of the reduction tree is gone", err)
                 self.assertGreater(self.tree(report), 0, "sums before the kill")
                 by_mpi = sum(report["collectives"]["MPI_Allreduce"]["mpi"].values())
                 self.assertGreater(by_mpi, 0, f"sums after the kill\n{out}\n{err}")

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use trib_proto::Limits;
-use trib_wire::{Rank, RankList};
+use trib_wire::{GroupName, Rank, RankList};
 
 use crate::counters::Counters;
 use crate::engine::Shared;
@@ -74,6 +74,12 @@ impl Context {
 
     /// The same without waiting. Operations may be posted at once: they start when the group is ready, and fail with it.
     pub fn start_group(&self, members: RankList, tag: u64) -> Result<(Group, Request), Error> {
+        self.start_named_group(members, tag, "")
+    }
+
+    /// The same, of a group that errors and `trib explain` call by this name; the first 63 bytes of it are kept. It decides
+    /// nothing, and members may give different ones.
+    pub fn start_named_group(&self, members: RankList, tag: u64, name: &str) -> Result<(Group, Request), Error> {
         if !members.is_valid(self.size) {
             return Err(Error::Invalid(format!(
                 "a group has ranks below {}, each once; this list is not one: {members}",
@@ -83,7 +89,7 @@ impl Context {
         let Some(rank) = members.position(Rank(self.rank)) else {
             return Err(Error::Invalid(format!("rank {} is not in the member list {members}", self.rank)));
         };
-        let state = Arc::new(GroupState::new(rank, members.len(), self.lanes() as usize));
+        let state = Arc::new(GroupState::new(rank, &members, GroupName::new(name), self.lanes() as usize));
         self.shared.create_group(members, tag, &state)?;
         let request = Request::new(self.shared.clone(), state.ready.clone());
         Ok((Group::new(self.shared.clone(), state), request))

@@ -3,6 +3,7 @@
 //! Every variant holds the whole story in words, remedy included, because errors travel: rank 0's verdict on
 //! joining is the verdict of all ranks, word for word.
 
+use trib_wire::Directory;
 use trib_wire::body::{Fault, Reason};
 
 /// A failure of a call or of one operation.
@@ -114,8 +115,8 @@ impl Error {
     }
 
     /// What a fault found by the tree means to a member.
-    pub fn from_fault(fault: &Fault) -> Error {
-        let text = fault.to_string();
+    pub(crate) fn from_fault(fault: &Fault, directory: &dyn Directory) -> Error {
+        let text = fault.told(directory);
         match fault.reason {
             Reason::GroupQuota | Reason::OstQuota => Error::Quota(text),
             Reason::BadMembers => Error::Invalid(text),

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
 use trib_proto::{Path, window};
-use trib_wire::{Collective, DataType, ReduceOp, Signature};
+use trib_wire::directory::group_words;
+use trib_wire::{Collective, DataType, GroupName, RankList, ReduceOp, Signature};
 
 use crate::engine::Shared;
 use crate::error::Error;
@@ -29,6 +30,9 @@ pub struct Group {
 pub(crate) struct GroupState {
     rank: u32,
     size: u32,
+    name: GroupName,
+    /// What people are told that it is.
+    words: String,
     /// What the lanes call it, by lane; known once all have begun to make it.
     ids: OnceLock<Box<[GroupId]>>,
     /// Operations posted so far.
@@ -39,9 +43,27 @@ pub(crate) struct GroupState {
 }
 
 impl GroupState {
-    pub(crate) fn new(rank: u32, size: u32, lanes: usize) -> GroupState {
-        let ready = Arc::new(Completion::of_parts(lanes as u32));
-        GroupState { rank, size, ids: OnceLock::new(), posted: AtomicU64::new(0), ready, error: OnceLock::new() }
+    pub(crate) fn new(rank: u32, members: &RankList, name: GroupName, lanes: usize) -> GroupState {
+        GroupState {
+            rank,
+            size: members.len(),
+            words: group_words(name.as_str(), members),
+            name,
+            ids: OnceLock::new(),
+            posted: AtomicU64::new(0),
+            ready: Arc::new(Completion::of_parts(lanes as u32)),
+            error: OnceLock::new(),
+        }
+    }
+
+    /// What its program calls it.
+    pub(crate) fn name(&self) -> &GroupName {
+        &self.name
+    }
+
+    /// `MPI_COMM_WORLD (ranks 0-3)`.
+    pub(crate) fn words(&self) -> &str {
+        &self.words
     }
 
     /// What the lanes call it; nothing while they do not.
@@ -50,7 +72,7 @@ impl GroupState {
     }
 
     /// All lanes have begun to make it.
-    pub(crate) fn name(&self, ids: Vec<GroupId>) {
+    pub(crate) fn know_ids(&self, ids: Vec<GroupId>) {
         let _ = self.ids.set(ids.into());
     }
 
@@ -79,8 +101,8 @@ impl GroupState {
 pub(crate) enum Posting {
     /// On the lane whose turn it is.
     Whole(Signature, Memory),
-    /// Cut over the lanes, a part for each.
-    Cut(Vec<Part>),
+    /// Cut over the lanes, a part for each, with what it is as a whole.
+    Cut(Signature, Vec<Part>),
 }
 
 /// One lane's part.
@@ -255,7 +277,8 @@ impl Group {
             let memory = checked(unsafe { Memory::part(signature, &part, (size, rank), input, output) })?;
             Ok(Part { signature: Signature { count: part.end - part.start, ..*signature }, memory })
         };
-        lanes.parts(signature.count).map(part).collect::<Result<_, _>>().map(Posting::Cut)
+        let parts: Result<_, Error> = lanes.parts(signature.count).map(part).collect();
+        Ok(Posting::Cut(*signature, parts?))
     }
 }
 

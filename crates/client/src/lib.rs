@@ -3,7 +3,7 @@
 //! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `agreement` (one verdict for all ranks over the
 //! caller's exchange), `group` (collectives), `operation`
 //! (their signatures), `lanes` (which tree an operation takes), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
-//! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `fork`, `counters`, `error`, `boundary` (for C
+//! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `directory` (how people call nodes and ranks), `fork`, `counters`, `error`, `boundary` (for C
 //! interfaces over this one).
 //!
 //! ```no_run
@@ -24,6 +24,7 @@ pub mod agreement;
 pub mod boundary;
 mod context;
 mod counters;
+mod directory;
 mod engine;
 mod error;
 mod fork;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use trib_wire::Signature;
+
 use crate::engine::Shared;
 use crate::error::Error;
 
@@ -47,6 +49,8 @@ pub(crate) struct Completion {
     parts: AtomicU32,
     /// The lane of a request that has one.
     lane: Option<usize>,
+    /// The operation; `None`: a group is made.
+    what: Option<Signature>,
     /// An operation on datagrams: over in less time than a sleeper needs to wake, if nobody is late.
     short: AtomicBool,
     error: OnceLock<Error>,
@@ -54,8 +58,13 @@ pub(crate) struct Completion {
 
 impl Completion {
     /// Of a request on one lane.
-    pub(crate) fn on_lane(lane: usize) -> Completion {
-        Completion { lane: Some(lane), ..Completion::of_parts(1) }
+    pub(crate) fn on_lane(lane: usize, what: Signature) -> Completion {
+        Completion { lane: Some(lane), ..Completion::of_cut(1, what) }
+    }
+
+    /// Of an operation that is cut, with so many parts.
+    pub(crate) fn of_cut(parts: u32, what: Signature) -> Completion {
+        Completion { what: Some(what), ..Completion::of_parts(parts) }
     }
 
     /// Of a request with so many parts, each on a lane of its own: over when all of them are.
@@ -64,6 +73,7 @@ impl Completion {
             done: AtomicBool::new(false),
             parts: AtomicU32::new(parts),
             lane: None,
+            what: None,
             short: AtomicBool::new(false),
             error: OnceLock::new(),
         }
@@ -77,6 +87,11 @@ impl Completion {
         if self.parts.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.done.store(true, Ordering::Release);
         }
+    }
+
+    /// The operation, whole even where it is cut.
+    pub(crate) fn what(&self) -> Option<&Signature> {
+        self.what.as_ref()
     }
 
     /// The lane of a request that has one; else the first.

@@ -10,6 +10,7 @@ use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
 use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
 use trib_wire::control::jobs::JobEnd;
+use trib_wire::control::processes::Processes;
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::control::request::{JobRequest, QuotaAsk};
 use trib_wire::control::tenant::JobCharge;
@@ -131,7 +132,9 @@ fn attempt(
             "the job's tree goes around nodes that are away or silent"
         );
     }
-    fabric.jobs.enter(status, footprint.as_ref())?;
+    let pids = request.pids.iter().copied().take(request.hosts.len()).collect();
+    let processes = Processes::new(&request.hosts, pids);
+    fabric.jobs.enter(status, footprint.as_ref(), processes.clone())?;
     fabric.trees.hold(job, claims);
     fabric.tenancy.hold(job, taken, &nodes);
     // There is no other tree, then, or it would have been taken.
@@ -151,7 +154,7 @@ fn attempt(
     let node =
         |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: stream_of(node, &sessions) };
     let nodes = plan.nodes.iter().map(node).collect();
-    Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold }))
+    Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold, processes }))
 }
 
 /// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.

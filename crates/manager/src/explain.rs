@@ -1,10 +1,11 @@
 //! One job in detail: what its aggregation nodes say about it, or how it ended and why it was refused.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use trib_wire::control::explanation::{Explanation, HostedPart, NodePart};
 use trib_wire::control::reply::{JobStatus, Refusal, Reply, Resource};
-use trib_wire::ids::JobId;
+use trib_wire::ids::{JobId, Rank};
 
 use crate::fabric::Fabric;
 use crate::names::cut;
@@ -63,7 +64,10 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
         }
     }
     parts.sort_by_key(|hosted| hosted.part.node);
-    Explanation { job: status, parts, silent }
+    let groups = parts.iter().flat_map(|hosted: &HostedPart| &hosted.part.groups);
+    let late: BTreeSet<Rank> = groups.flat_map(|group| &group.late).map(|late| late.rank).collect();
+    let processes = fabric.jobs.processes(status.id, &late);
+    Explanation { job: status, parts, silent, processes }
 }
 
 fn has_groups(explanation: &Explanation) -> bool {

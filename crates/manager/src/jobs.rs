@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trib_control::clock::unix_ms;
 use trib_topology::trees::Footprint;
 use trib_wire::control::jobs::Fallback;
+use trib_wire::control::processes::{Process, Processes};
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
-use trib_wire::ids::JobId;
+use trib_wire::ids::{JobId, Rank};
 
 use crate::names::cut;
 use crate::past::{Entry as PastEntry, STORY_MAX};
@@ -48,6 +49,8 @@ struct Table {
 
 struct Entry {
     status: JobStatus,
+    /// Where its ranks run; not kept in the file.
+    processes: Processes,
     /// Of an adopted job: the nodes that may still have it.
     maybe_at: BTreeSet<String>,
 }
@@ -62,7 +65,10 @@ impl Jobs {
         for job in jobs {
             table.order.push(job.id);
             let maybe_at = job.nodes.iter().cloned().collect();
-            table.live.insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, maybe_at });
+            table.live.insert(
+                job.id,
+                Entry { status: JobStatus { adopted: true, ..job }, processes: Processes::default(), maybe_at },
+            );
         }
         table.order.sort_by_key(|id| (table.live[id].status.since, *id));
         Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) }
@@ -73,14 +79,19 @@ impl Jobs {
         self.lock().next()
     }
 
-    /// Keeps a job under its number, with what its tree takes.
-    pub(crate) fn enter(&self, status: JobStatus, footprint: Option<&Footprint>) -> Result<(), Refusal> {
+    /// Keeps a job under its number, with what its tree takes and where its ranks run.
+    pub(crate) fn enter(
+        &self,
+        status: JobStatus,
+        footprint: Option<&Footprint>,
+        processes: Processes,
+    ) -> Result<(), Refusal> {
         let (id, last) = {
             let mut table = self.lock();
             if table.live.len() >= JOBS_MAX {
                 return Err(table.full());
             }
-            table.live.insert(status.id, Entry { status: status.clone(), maybe_at: BTreeSet::new() });
+            table.live.insert(status.id, Entry { status: status.clone(), processes, maybe_at: BTreeSet::new() });
             table.order.push(status.id);
             (status.id, table.last)
         };
@@ -165,6 +176,13 @@ impl Jobs {
     /// The job, if it is admitted and has not ended.
     pub(crate) fn get(&self, id: JobId) -> Option<JobStatus> {
         self.lock().live.get(&id).map(|entry| entry.status.clone())
+    }
+
+    /// Where these ranks of the job run, as far as that is known.
+    pub(crate) fn processes(&self, id: JobId, ranks: &BTreeSet<Rank>) -> Vec<(Rank, Process)> {
+        let table = self.lock();
+        let Some(entry) = table.live.get(&id) else { return Vec::new() };
+        ranks.iter().filter_map(|rank| Some((*rank, entry.processes.of(*rank)?))).collect()
     }
 
     /// All jobs, oldest first.
@@ -265,7 +283,7 @@ mod tests {
 
     fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
         let id = jobs.number();
-        jobs.enter(JobStatus { id, ..job(name) }, None).map(|()| id)
+        jobs.enter(JobStatus { id, ..job(name) }, None, Processes::default()).map(|()| id)
     }
 
     #[test]

@@ -47,6 +47,7 @@ struct State {
 
 struct Rank {
     host: String,
+    pid: u32,
     ask: QuotaAsk,
     name: String,
     user: String,
@@ -120,8 +121,8 @@ impl Rendezvous {
             }
             return Err(refusal);
         }
-        let Attachment { rank: number, host, ask, name, user, wait_ms, .. } = rank.clone();
-        state.present.insert(number, Rank { host, ask, name, user, tenant, wait_ms });
+        let Attachment { rank: number, host, pid, ask, name, user, wait_ms, .. } = rank.clone();
+        state.present.insert(number, Rank { host, pid, ask, name, user, tenant, wait_ms });
         state.end = state.end.max(end);
         drop(state);
         Ok(program)
@@ -192,9 +193,10 @@ impl Program {
         }
         state.admitting = true;
         let hosts = state.present.values().map(|rank| rank.host.clone()).collect();
+        let pids = state.present.values().map(|rank| rank.pid).collect();
         let Rank { ask, name, user, tenant, wait_ms, .. } = state.present.get(&0)?;
         let (ask, name, user) = (ask.clone(), name.clone(), user.clone());
-        Some((JobRequest { hosts, ask, name, user, wait_ms: *wait_ms }, tenant.clone()))
+        Some((JobRequest { hosts, pids, ask, name, user, wait_ms: *wait_ms }, tenant.clone()))
     }
 }
 

@@ -6,7 +6,7 @@
 //! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32
 //!             | 2 x signature
 //! signature   collective u8, datatype u8, operator u8, 0 u8 | root u32 | count u64
-//! Join        fault | key | nodes as ranks
+//! Join        fault | key | nodes as ranks | name length u16, name
 //! Ready       key
 //! Refused     fault | key
 //! Held        node u16, reserved u16, reserved u32 | missing u64 | have u64 | have_base u64
@@ -16,12 +16,15 @@
 //! Lost        ranks
 //! ```
 
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use smallvec::SmallVec;
 
 use crate::bytes::{Reader, Writer};
 use crate::datatype::DataType;
+use crate::directory::{Directory, GroupName, Numbers};
 use crate::error::ParseError;
 use crate::header::Kind;
 use crate::ids::{NodeId, Rank};
@@ -101,34 +104,41 @@ pub struct Fault {
     pub signatures: Option<(Signature, Signature)>,
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { node, rank_a, rank_b, .. } = self;
+impl Fault {
+    /// In words, with the names by which people know nodes and ranks.
+    pub fn told(&self, by: &dyn Directory) -> String {
+        let (node, a, b) = (by.node(self.node), by.rank(self.rank_a), by.rank(self.rank_b));
         match self.reason {
             Reason::GroupQuota => {
-                write!(f, "the job's quota of groups is used up at node {node}: free a group or ask for more")
+                format!("the job's quota of groups is used up at node {node}: free a group or ask for more")
             }
-            Reason::OstQuota => write!(
-                f,
+            Reason::OstQuota => format!(
                 "the job's quota of outstanding transactions is used up at node {node}: free a group or ask for more"
             ),
             Reason::BadMembers => {
-                write!(f, "the member list names a rank twice or outside the job (seen at node {node})")
+                format!("the member list names a rank twice or outside the job (seen at node {node})")
             }
-            Reason::MemberDead => write!(f, "rank {} died or lost its connection to node {node}", rank_a.0),
-            Reason::MemberLeft => write!(f, "rank {} left the group while rank {} still uses it", rank_a.0, rank_b.0),
-            Reason::Mismatch => {
-                write!(f, "ranks disagree about the operation: rank {} and rank {}", rank_a.0, rank_b.0)?;
-                match &self.signatures {
-                    Some((a, b)) => write!(f, " called {a} and {b}"),
-                    None => Ok(()),
-                }
-            }
-            Reason::NodeDead => write!(f, "node {node} of the reduction tree is gone"),
-            Reason::JobEnded => write!(f, "the job was ended by the manager"),
-            Reason::Protocol => write!(f, "a frame broke the protocol at node {node} (rank {} or below)", rank_a.0),
-            Reason::Unknown => write!(f, "node {node} does not know this group"),
+            Reason::MemberDead => format!("{a} died or lost its connection to node {node}"),
+            Reason::MemberLeft => format!("{a} left the group while {b} still uses it"),
+            Reason::Mismatch => match &self.signatures {
+                Some((one, other)) => format!(
+                    "ranks disagree about the operation: {a} called {}, {b} called {}",
+                    one.words(),
+                    other.words()
+                ),
+                None => format!("ranks disagree about the operation: {a} and {b}"),
+            },
+            Reason::NodeDead => format!("node {node} of the reduction tree is gone"),
+            Reason::JobEnded => "the job was ended by the manager".to_string(),
+            Reason::Protocol => format!("a frame broke the protocol at node {node} ({a} or below)"),
+            Reason::Unknown => format!("node {node} does not know this group"),
         }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(&Numbers))
     }
 }
 
@@ -159,6 +169,8 @@ pub enum Body {
         /// The numbers of the nodes below that fold for this group, and that of the sender if it is
         /// a node.
         nodes: RankList,
+        /// What the program calls the group.
+        name: GroupName,
     },
     /// `Kind::Ready`.
     Ready(GroupKey),
@@ -193,10 +205,11 @@ impl Body {
         let mut w = Writer::new(&mut bytes);
         match self {
             Body::None => {}
-            Body::Join { key, fault, nodes } => {
+            Body::Join { key, fault, nodes, name } => {
                 emit_fault(&mut w, fault.as_ref());
                 emit_key(&mut w, key);
                 nodes.emit(&mut w);
+                name.emit(&mut w);
             }
             Body::Ready(key) => emit_key(&mut w, key),
             Body::Refused(key, fault) => {
@@ -227,7 +240,7 @@ impl Body {
         let key_len = |key: &GroupKey| 8 + key.members.wire_len();
         match self {
             Body::None => 0,
-            Body::Join { key, nodes, .. } => FAULT_LEN + key_len(key) + nodes.wire_len(),
+            Body::Join { key, nodes, name, .. } => FAULT_LEN + key_len(key) + nodes.wire_len() + name.wire_len(),
             Body::Refused(key, _) => FAULT_LEN + key_len(key),
             Body::Ready(key) => key_len(key),
             Body::Held(_) => 32,
@@ -244,7 +257,8 @@ impl Body {
         let body = match kind {
             Kind::Join => {
                 let fault = parse_fault(&mut r)?;
-                Body::Join { key: parse_key(&mut r)?, fault, nodes: RankList::parse(&mut r)? }
+                let (key, nodes) = (parse_key(&mut r)?, RankList::parse(&mut r)?);
+                Body::Join { key, fault, nodes, name: GroupName::parse(&mut r)? }
             }
             Kind::Ready => Body::Ready(parse_key(&mut r)?),
             Kind::Refused => {

@@ -4,7 +4,8 @@
 //! `combination` (which operators are defined on which types), `ranks` (lists of ranks), `header`
 //! (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads
 //! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection), `control`
-//! (messages between manager, nodes and clients over TLS).
+//! (messages between manager, nodes and clients over TLS), `directory` (how people call nodes, ranks
+//! and groups).
 //!
 //! Invariants: parsing is total, bounds come before allocation, and nothing here reads a socket or
 //! a clock.
@@ -21,6 +22,7 @@ mod code;
 pub mod combination;
 pub mod control;
 pub mod datatype;
+pub mod directory;
 pub mod error;
 pub mod header;
 pub mod hello;
@@ -32,6 +34,7 @@ pub mod short;
 pub use body::Body;
 pub use body::{Fault, GroupKey, Reason};
 pub use datatype::{DataType, Scalar};
+pub use directory::{Directory, GroupName};
 pub use error::ParseError;
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};

@@ -1,5 +1,7 @@
 //! What an operation is: a collective, an operator, and the signature that all ranks must share.
 
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use crate::datatype::DataType;
@@ -69,6 +71,25 @@ pub struct Signature {
     pub root: u32,
     /// How many elements the whole vector has, or one block of a reduce-scatter or an allgather.
     pub count: u64,
+}
+
+impl Signature {
+    /// In words: `allreduce of 1024 float64 (sum)`.
+    pub fn words(&self) -> String {
+        let Signature { collective, dtype, op, root, count } = self;
+        match collective {
+            Collective::Barrier => collective.to_string(),
+            Collective::Allreduce => format!("{collective} of {count} {dtype} ({op})"),
+            Collective::Reduce => {
+                format!("{collective} of {count} {dtype} ({op}) to rank {root} of the group")
+            }
+            Collective::Bcast => format!("{collective} of {count} bytes from rank {root} of the group"),
+            Collective::ReduceScatter => {
+                format!("{collective} of blocks of {count} {dtype} ({op})")
+            }
+            Collective::Allgather => format!("{collective} of blocks of {count} bytes"),
+        }
+    }
 }
 
 impl fmt::Display for Signature {

@@ -18,6 +18,7 @@ use trib_wire::body::{BodyBytes, Fault};
 
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
+use crate::directory::JobDirectory;
 use crate::error::Error;
 use crate::group::GroupState;
 use crate::tail::Tails;
@@ -27,6 +28,7 @@ pub(crate) struct Driver {
     pub(crate) datagrams: DatagramSocket,
     node: [SocketAddr; 1],
     keys: EdgeKeys,
+    pub(super) directory: Arc<JobDirectory>,
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
     /// The operation being posted, until the core has named it.
@@ -75,8 +77,15 @@ unsafe impl Send for Driver {}
 
 impl Driver {
     /// `alone`: there are no other lanes.
-    pub(crate) fn new(datagrams: DatagramSocket, node: SocketAddr, keys: EdgeKeys, alone: bool) -> Driver {
+    pub(crate) fn new(
+        datagrams: DatagramSocket,
+        node: SocketAddr,
+        keys: EdgeKeys,
+        alone: bool,
+        directory: Arc<JobDirectory>,
+    ) -> Driver {
         Driver {
+            directory,
             datagrams,
             node: [node],
             writer: StreamWriter::new(keys.up, CONTROL_MAX),
@@ -200,6 +209,14 @@ impl Driver {
         operation.memory.input(slice).expect("the core sends what this rank gives")
     }
 
+    /// A fault in the words of the program: its communicator, and its operation if it is about one.
+    fn failure(&self, fault: &Fault, state: Option<&Arc<GroupState>>, operation: Option<&Operation>) -> Error {
+        let error = Error::from_fault(fault, &*self.directory);
+        let group = state.map(|state| state.words().to_owned());
+        let words: Vec<String> = group.into_iter().chain(operation.and_then(Operation::words)).collect();
+        if words.is_empty() { error } else { error.with_text(format!("{}: {error}", words.join(": "))) }
+    }
+
     /// Before a failed operation gives its memory back: no frame refers to it any more.
     fn sever(&mut self, operation: &Operation) {
         self.severed = true;
@@ -287,8 +304,9 @@ impl LeafOutput for Driver {
             Err(fault) => {
                 self.sever(&operation);
                 // What a group has failed of on another lane says more than that we have left it here.
-                let known = self.groups.get(&operation.group).and_then(|joined| joined.state.error().cloned());
-                Err(known.unwrap_or_else(|| Error::from_fault(&fault)))
+                let state = self.groups.get(&operation.group).map(|joined| &joined.state);
+                let known = state.and_then(|state| state.error().cloned());
+                Err(known.unwrap_or_else(|| self.failure(&fault, state, Some(&operation))))
             }
         };
         operation.completion.finish(outcome);
@@ -307,7 +325,8 @@ impl LeafOutput for Driver {
 
     fn group_failed(&mut self, group: GroupId, fault: Fault) {
         if let Some(joined) = self.group(group) {
-            let (state, error) = (joined.state.clone(), Error::from_fault(&fault));
+            let state = joined.state.clone();
+            let error = self.failure(&fault, Some(&state), None);
             state.fail(error.clone());
             if !self.alone {
                 self.failed.push(state);

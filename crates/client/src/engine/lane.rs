@@ -18,6 +18,7 @@ use super::driver::{Arriving, Driver};
 use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use crate::counters::Counters;
+use crate::directory::JobDirectory;
 use crate::error::Error;
 use crate::group::GroupState;
 use crate::memory::Memory;
@@ -30,6 +31,7 @@ pub(crate) struct Sources {
     pub(crate) datagrams: DatagramSocket,
     pub(crate) node: SocketAddr,
     pub(crate) keys: EdgeKeys,
+    pub(crate) directory: Arc<JobDirectory>,
 }
 
 /// Everything of one lane, behind the engine's lock.
@@ -61,11 +63,11 @@ impl Lane {
 
     /// `alone`: there are no other lanes.
     pub(super) fn new(sources: Sources, alone: bool) -> Lane {
-        let Sources { config, stream, datagrams, node, keys } = sources;
+        let Sources { config, stream, datagrams, node, keys, directory } = sources;
         let reader = StreamReader::new(keys.down);
         let mut lane = Lane {
             core: LeafCore::new(config.clone()),
-            driver: Driver::new(datagrams, node, keys, alone),
+            driver: Driver::new(datagrams, node, keys, alone, directory),
             link: Some(Link { socket: stream, reader, low_water: LowWater::new(), blocked: false }),
             batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
             singles: Vec::new(),
@@ -157,7 +159,7 @@ impl Lane {
         }
         self.driver.posting = None;
         self.settle(now);
-        posted.map(|_| ()).map_err(|error| refusal(&error))
+        posted.map(|_| ()).map_err(|error| self.refusal(&error))
     }
 
     pub(super) fn create_group(
@@ -167,14 +169,22 @@ impl Lane {
         tag: u64,
         state: Arc<GroupState>,
     ) -> Result<GroupId, Error> {
+        let name = state.name().clone();
         self.driver.creating = Some(state);
-        let created = self.core.create_group(now, members, tag, &mut self.driver);
+        let created = self.core.create_named_group(now, members, tag, name, &mut self.driver);
         if let Ok(group) = created {
             self.driver.adopt_group(group);
         }
         self.driver.creating = None;
         self.settle(now);
-        created.map_err(|error| refusal(&error))
+        created.map_err(|error| self.refusal(&error))
+    }
+
+    fn refusal(&self, error: &LeafError) -> Error {
+        match error {
+            LeafError::Failed(fault) => Error::from_fault(fault, &*self.driver.directory),
+            other => Error::Invalid(wrong(other).into()),
+        }
     }
 
     pub(super) fn free_group(&mut self, now: Nanos, group: GroupId) {
@@ -407,8 +417,8 @@ fn datagram_max(config: &LeafConfig) -> usize {
     (config.limits.payload as usize).max(BODY_MAX)
 }
 
-fn refusal(error: &LeafError) -> Error {
-    let text = match error {
+fn wrong(error: &LeafError) -> &'static str {
+    match error {
         LeafError::BadMembers => {
             "this rank is not in the member list, or the list names a rank twice or outside the job"
         }
@@ -417,9 +427,8 @@ fn refusal(error: &LeafError) -> Error {
         LeafError::BadRoot => "the root is not a rank of the group",
         LeafError::Unsupported => "the operator is not defined for the type",
         LeafError::TooLong => "a vector has fewer than 2^63 bytes",
-        LeafError::Failed(fault) => return Error::from_fault(fault),
-    };
-    Error::Invalid(text.into())
+        LeafError::Failed(_) => "the group has failed",
+    }
 }
 
 /// Datagrams taken with one system call.

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use trib_proto::Nanos;
-use trib_wire::RankList;
 use trib_wire::control::job::LANES_MAX;
+use trib_wire::{RankList, Signature};
 
 use super::poll::{Ready, Sockets};
 use super::{Engine, Nap, unnamed};
@@ -37,11 +37,11 @@ impl Engine {
         let completion = match posting {
             Posting::Whole(signature, memory) => {
                 let at = lanes.turn(number);
-                let completion = Arc::new(Completion::on_lane(at));
+                let completion = Arc::new(Completion::on_lane(at, signature));
                 self.lanes[at].post(now, ids[at], Some((number + 1, 0)), signature, memory, completion.clone())?;
                 completion
             }
-            Posting::Cut(parts) => self.post_parts(now, group, number + 1, parts)?,
+            Posting::Cut(whole, parts) => self.post_parts(now, group, (number + 1, whole), parts)?,
         };
         group.count();
         self.spread_failures();
@@ -52,10 +52,10 @@ impl Engine {
         &mut self,
         now: Nanos,
         group: &GroupState,
-        number: u64,
+        (number, whole): (u64, Signature),
         parts: Vec<Part>,
     ) -> Result<Arc<Completion>, Error> {
-        let completion = Arc::new(Completion::of_parts(parts.len() as u32));
+        let completion = Arc::new(Completion::of_cut(parts.len() as u32, whole));
         for (at, Part { signature, memory }) in parts.into_iter().enumerate() {
             let (id, number) = (group.ids()[at], Some((number, at as u16 + 1)));
             if let Err(error) = self.lanes[at].post(now, id, number, signature, memory, completion.clone()) {
@@ -85,7 +85,7 @@ impl Engine {
                 }
             }
         }
-        state.name(ids);
+        state.know_ids(ids);
         self.spread_failures();
         Ok(())
     }

@@ -255,7 +255,7 @@ impl Engine {
         let now = self.now();
         match (&mut self.lanes[..], posting) {
             ([lane], Posting::Whole(signature, memory)) => {
-                let completion = Arc::new(Completion::on_lane(0));
+                let completion = Arc::new(Completion::on_lane(0, signature));
                 let [id] = group.ids() else { return Err(unnamed()) };
                 lane.post(now, *id, None, signature, memory, completion.clone())?;
                 Ok(completion)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trib_proto::Path;
 use trib_proto::leaf::{GroupId, Slice};
 use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
+use trib_wire::directory::ordinal;
 use trib_wire::{Generation, GroupIndex, Header};
 
 use crate::memory::Memory;
@@ -31,6 +32,13 @@ pub(crate) struct Trace {
 }
 
 impl Operation {
+    /// What it is and which of its group's: `allreduce of 1024 float64 (sum), the 3rd operation`.
+    pub(crate) fn words(&self) -> Option<String> {
+        let what = self.completion.what()?.words();
+        let which = self.trace.map(|trace| format!(", the {} operation", ordinal(trace.op_seq)));
+        Some(what + &which.unwrap_or_default())
+    }
+
     /// Notes a frame of the operation.
     pub(crate) fn saw(&mut self, path: Path, header: &Header) {
         let end_seq = self.trace.map_or(0, |trace| trace.end_seq).max(header.seq + 1);

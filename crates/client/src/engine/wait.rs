@@ -44,8 +44,10 @@ impl Shared {
         self.leave(engine);
         completion.outcome().unwrap_or_else(|| {
             let ms = timeout.unwrap_or_default().as_millis();
+            let what = completion.what().map_or_else(|| "the group".to_owned(), |what| what.words());
             Err(Error::Timeout(format!(
-                "the operation is not done after {ms} ms; it goes on, wait again or end the job"
+                "{what} is not done after {ms} ms: ranks are late, which `trib explain` names; it goes on, wait again \
+                 or end the job"
             )))
         })
     }

@@ -25,15 +25,15 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, 
         if params.rank == 0 {
             manager::url(params).and(params.quota())?;
         }
-        params.host_name()
+        params.host_name().map(introduction)
     });
     let wait = wait.unwrap_or_default();
 
     let mut held = None;
-    let hosts = agreement.gather(own.as_ref().map(String::as_bytes).map_err(Clone::clone))?;
-    let granted = hosts.and_then(names).and_then(|hosts| {
+    let introductions = agreement.gather(own.as_ref().map(String::as_bytes).map_err(Clone::clone))?;
+    let granted = introductions.and_then(introduced).and_then(|(hosts, pids)| {
         let (name, user) = (manager::program_name(), manager::user_name());
-        let request = JobRequest { hosts, ask: params.quota()?, name, user, wait_ms: manager::wait_ms(wait) };
+        let request = JobRequest { hosts, pids, ask: params.quota()?, name, user, wait_ms: manager::wait_ms(wait) };
         let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline, wait)?;
         held = Some(hold);
         serde_json::to_vec(&ticket).map_err(|cause| Error::broken(&format!("a ticket cannot be written: {cause}")))
@@ -76,9 +76,23 @@ fn read(ticket: &[u8]) -> Result<JobTicket, Error> {
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
 }
 
-fn names(values: Vec<Vec<u8>>) -> Result<Vec<String>, Error> {
-    let unreadable = |_| Error::OutOfBand("the out-of-band gather brought a host name that is not UTF-8".into());
-    values.into_iter().map(|value| String::from_utf8(value).map_err(unreadable)).collect()
+/// What a rank says of itself: its process number, and its host's name.
+fn introduction(host: String) -> String {
+    format!("{} {host}", std::process::id())
 }
 
-const _: () = assert!(HOST_MAX <= CONTENT_MAX);
+/// By rank, the hosts and process numbers.
+fn introduced(values: Vec<Vec<u8>>) -> Result<(Vec<String>, Vec<u32>), Error> {
+    let unreadable =
+        || Error::OutOfBand("the out-of-band gather brought what is no process number and host name".into());
+    let (mut hosts, mut pids) = (Vec::new(), Vec::new());
+    for value in values {
+        let text = String::from_utf8(value).map_err(|_| unreadable())?;
+        let (pid, host) = text.split_once(' ').ok_or_else(unreadable)?;
+        pids.push(pid.parse().map_err(|_| unreadable())?);
+        hosts.push(host.to_owned());
+    }
+    Ok((hosts, pids))
+}
+
+const _: () = assert!(HOST_MAX + "4294967295 ".len() <= CONTENT_MAX);

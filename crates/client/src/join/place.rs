@@ -1,6 +1,7 @@
 //! Taking the own place in the tree of every lane: the connections to the nodes above.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use trib_proto::{LeafConfig, Limits};
 use trib_transport::edge_keys;
@@ -13,6 +14,7 @@ use trib_wire::hello::Status;
 
 use super::Deadline;
 use crate::context::{Context, Ties};
+use crate::directory::JobDirectory;
 use crate::engine::{Shared, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
@@ -24,14 +26,21 @@ pub(super) fn take(params: &Params, ticket: &JobTicket, deadline: Deadline) -> R
     if !(1..=LANES_MAX).contains(&ticket.lanes.len()) || weights().any(|weight| weight == 0) {
         return Err(wrong(ticket, "it has no lanes, too many, or one without weight"));
     }
-    let sources: Result<Vec<Sources>, Error> =
-        ticket.lanes.iter().map(|lane| connect_lane(params, ticket, lane, deadline)).collect();
+    let directory = Arc::new(JobDirectory::of(ticket));
+    let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
+    let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
     let (shared, helper) = Shared::start(lanes, sources?, params.progress.clone())?;
     Ok(Context::new(shared, params.rank, params.size, Ties { helper, manager: None }))
 }
 
-fn connect_lane(params: &Params, ticket: &JobTicket, lane: &LaneTicket, deadline: Deadline) -> Result<Sources, Error> {
+fn connect_lane(
+    params: &Params,
+    ticket: &JobTicket,
+    lane: &LaneTicket,
+    deadline: Deadline,
+    directory: Arc<JobDirectory>,
+) -> Result<Sources, Error> {
     let place = lane.leaves.get(params.rank as usize);
     let place = place.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
     let above = ticket.nodes.iter().find(|node| node.node == place.node);
@@ -66,7 +75,7 @@ fn connect_lane(params: &Params, ticket: &JobTicket, lane: &LaneTicket, deadline
         child: place.child,
         limits,
     };
-    Ok(Sources { config, stream: connected.socket, datagrams, node: connected.datagrams, keys })
+    Ok(Sources { config, stream: connected.socket, datagrams, node: connected.datagrams, keys, directory })
 }
 
 fn wrong(ticket: &JobTicket, what: &str) -> Error {

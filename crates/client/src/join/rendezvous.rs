@@ -23,6 +23,7 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
         rank: params.rank,
         size: params.size,
         host: params.host_name()?,
+        pid: std::process::id(),
         ask: params.quota()?,
         name: manager::program_name(),
         user: manager::user_name(),

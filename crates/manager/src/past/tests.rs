@@ -7,7 +7,14 @@ use crate::refuse::{lasting, refuse};
 
 fn request(name: &str, hosts: usize) -> JobRequest {
     let hosts = (0..hosts).map(|n| format!("h{n}")).collect();
-    JobRequest { hosts, ask: QuotaAsk::default(), name: name.into(), user: "ann".into(), wait_ms: None }
+    JobRequest {
+        hosts,
+        pids: Vec::new(),
+        ask: QuotaAsk::default(),
+        name: name.into(),
+        user: "ann".into(),
+        wait_ms: None,
+    }
 }
 
 fn status(id: u32, name: &str) -> JobStatus {
@@ -69,7 +76,7 @@ fn the_longest_answer_fits_a_message() {
         let hosts = hosts.into_iter().chain([text.clone()]).collect();
         past.refused(
             JobId(n),
-            &JobRequest { hosts, ask, name: text.clone(), user: text.clone(), wait_ms: None },
+            &JobRequest { hosts, pids: Vec::new(), ask, name: text.clone(), user: text.clone(), wait_ms: None },
             &refusal,
         );
         let fallback = Some(trib_wire::control::jobs::Fallback { text: cut(&text, STORY_MAX), since_ms: 1 });

@@ -153,6 +153,7 @@ fn hostile_requests_take_bounded_room() {
         let name = format!("{n}{}", "\u{1b}[2J\"".repeat(150));
         let request = JobRequest {
             hosts: vec!["y".repeat(9_000); 2],
+            pids: Vec::new(),
             ask: QuotaAsk::default(),
             name,
             user: "u".repeat(900),
@@ -233,6 +234,7 @@ fn part_with_group(tag: u64) -> NodePart {
     let group = GroupPart {
         index: 3,
         tag,
+        name: String::new(),
         members: RankList::world(1),
         lease: LeaseState::None,
         relayed: false,

@@ -38,7 +38,7 @@ fn streams(streams: u32) -> QuotaAsk {
 fn patient(user: &User, hosts: &[&str], ask: QuotaAsk, wait: Duration) -> Result<JobTicket, Refusal> {
     let hosts = hosts.iter().map(|host| host.to_string()).collect();
     let wait_ms = Some(wait.as_millis() as u32);
-    let request = JobRequest { hosts, ask, name: "prog".into(), user: "ann".into(), wait_ms };
+    let request = JobRequest { hosts, pids: Vec::new(), ask, name: "prog".into(), user: "ann".into(), wait_ms };
     verdict(user.ask(&Request::RequestJob(request)))
 }
 
@@ -127,8 +127,14 @@ fn patience_ends_with_a_reason_and_with_the_client() {
     assert!(refusal.text.contains("number 1 of 1") && refusal.text.contains("100 ms"), "{refusal}");
     let impatient = fabric.user();
     let hosts = vec!["x".into()];
-    let request =
-        JobRequest { hosts, ask: streams(2), name: "prog".into(), user: "ann".into(), wait_ms: Some(3_600_000) };
+    let request = JobRequest {
+        hosts,
+        pids: Vec::new(),
+        ask: streams(2),
+        name: "prog".into(),
+        user: "ann".into(),
+        wait_ms: Some(3_600_000),
+    };
     impatient.0.send(&Request::RequestJob(request)).unwrap();
     eventually("it waits", || fabric.user().status().queue.len() == 1);
     drop(impatient);

@@ -21,7 +21,7 @@ pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 
 use std::collections::{BTreeMap, VecDeque};
 
-use trib_wire::{Body, Fault, GroupIndex, GroupKey, Header, Kind, RankList, Reason, Signature};
+use trib_wire::{Body, Fault, GroupIndex, GroupKey, GroupName, Header, Kind, RankList, Reason, Signature};
 
 use crate::liveness::{Liveness, Need};
 use crate::window;
@@ -100,9 +100,21 @@ impl LeafCore {
     /// matched over the ranks in call order. Operations may be posted at once.
     pub fn create_group(
         &mut self,
+        now: Nanos,
+        members: RankList,
+        tag: u64,
+        out: &mut impl LeafOutput,
+    ) -> Result<GroupId, LeafError> {
+        self.create_named_group(now, members, tag, GroupName::default(), out)
+    }
+
+    /// The same, of a group that people know by a name.
+    pub fn create_named_group(
+        &mut self,
         _now: Nanos,
         members: RankList,
         tag: u64,
+        name: GroupName,
         out: &mut impl LeafOutput,
     ) -> Result<GroupId, LeafError> {
         if !members.is_valid(self.edge.config.world_size) {
@@ -118,7 +130,7 @@ impl LeafCore {
         let id = GroupId(self.next_group);
         self.next_group += 1;
         let key = GroupKey { tag, members };
-        let body = Body::Join { key: key.clone(), fault: None, nodes: RankList::EMPTY };
+        let body = Body::Join { key: key.clone(), fault: None, nodes: RankList::EMPTY, name };
         out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
         self.groups.insert(id, Group::new(id, key.clone(), me, &self.edge));
         self.joining.entry(key).or_default().push_back(id);

@@ -1,6 +1,6 @@
 //! Groups come into being: joins gather upward, the verdict travels down, the quota is asked in between.
 
-use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Rank, RankList, Reason};
+use trib_wire::{Body, ChildIndex, Fault, GroupKey, GroupName, Header, Kind, Rank, RankList, Reason};
 
 use super::group::{Duty, Group, GroupInfo, about};
 use super::join::Pending;
@@ -15,6 +15,7 @@ impl NodeCore {
         key: GroupKey,
         fault: Option<Fault>,
         nodes: &RankList,
+        name: GroupName,
         out: &mut impl NodeOutput,
     ) {
         let credible = if self.place.is_node(child) {
@@ -41,7 +42,7 @@ impl NodeCore {
             return;
         };
         let fault = fault.or((!credible).then(|| about(&self.place, Reason::Protocol, Rank(0))));
-        pending.join(child, fault, if credible { nodes } else { &EMPTY });
+        pending.join(child, fault, if credible { nodes } else { &EMPTY }, name);
         self.advance_pending(&key, out);
     }
 
@@ -90,7 +91,8 @@ impl NodeCore {
                 pending.reserves = pending.fault.is_none();
                 self.reserved += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(&self.place);
-                let body = Body::Join { key: key.clone(), fault: pending.fault, nodes };
+                let name = pending.name.clone();
+                let body = Body::Join { key: key.clone(), fault: pending.fault, nodes, name };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
             }
             None => match pending.fault {
@@ -131,6 +133,7 @@ impl NodeCore {
             generation,
             size: key.members.len(),
             key: pending.key,
+            name: pending.name,
             up: ready.map(|h| (h.group, h.generation)),
             duty: pending.duty,
             members: pending.members,

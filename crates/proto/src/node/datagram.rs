@@ -106,6 +106,13 @@ impl Datagrams {
         self.records.iter().find(|r| r.state == State::Filling && r.contributed & bit == 0).map(|r| &r.head)
     }
 
+    /// Since when somebody waits for this child to contribute to a fragment.
+    pub(super) fn waits_since(&self, child: ChildIndex) -> Option<Nanos> {
+        let bit = 1u64 << child.0;
+        let waits = |r: &&Record| r.state == State::Filling && r.contributed & bit == 0;
+        self.records.iter().filter(waits).map(|r| r.since).min()
+    }
+
     /// Returns whether the contribution opened a new fragment.
     pub(super) fn on_contribution(
         &mut self,

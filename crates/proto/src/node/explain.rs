@@ -1,7 +1,7 @@
 //! What a node's groups do and whom they wait for, for who asks why nothing goes on.
 
 use trib_wire::control::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
-use trib_wire::{ChildIndex, GroupIndex};
+use trib_wire::{ChildIndex, GroupIndex, Signature};
 
 use super::group::{Duty, Group};
 use super::report::Folded;
@@ -47,7 +47,7 @@ impl NodeCore {
             buffers_held: 0,
             payload_bytes_folded: 0,
             contexts,
-            groups: busy.into_iter().chain(idle).take(most).map(Group::explain).collect(),
+            groups: busy.into_iter().chain(idle).take(most).map(|group| group.explain(now)).collect(),
         }
     }
 }
@@ -60,15 +60,18 @@ impl Group {
             || self.info.members.iter().any(|m| self.missing(m.child).is_some())
     }
 
-    fn explain(&self) -> GroupPart {
+    fn explain(&self, now: Nanos) -> GroupPart {
         let late = |member: &super::group::Member| {
-            let (operation, streamed) = self.missing(member.child)?;
+            let Missing { operation, signature, streamed, since } = self.missing(member.child)?;
             let (child, rank, ranks) = (member.child, member.first, member.ranks.len());
-            Some(LatePart { child, rank, ranks, operation, streamed })
+            let what = signature.words();
+            let waited_ms = since.map(|since| now.since(since).0 / 1_000_000);
+            Some(LatePart { child, rank, ranks, operation, streamed, what, waited_ms })
         };
         GroupPart {
             index: self.info.index.0,
             tag: self.info.key.tag,
+            name: self.info.name.as_str().into(),
             members: self.info.key.members.clone(),
             lease: self.lease_state(),
             relayed: self.info.duty == Duty::Relay,
@@ -88,19 +91,37 @@ impl Group {
         }
     }
 
-    /// The operation to which others have contributed and this child has not, and whether it is streamed.
-    fn missing(&self, child: ChildIndex) -> Option<(u64, bool)> {
-        if let Some(head) = self.datagrams.as_ref().and_then(|datagrams| datagrams.waits_for(child)) {
-            return Some((head.op_seq, false));
+    /// The operation to which others have contributed and this child has not.
+    fn missing(&self, child: ChildIndex) -> Option<Missing> {
+        if let Some(datagrams) = &self.datagrams
+            && let Some(head) = datagrams.waits_for(child)
+        {
+            let (operation, signature) = (head.op_seq, head.signature);
+            let since = datagrams.waits_since(child);
+            return Some(Missing { operation, signature, streamed: false, since });
         }
         let position = self.info.position(child)?;
-        if let Some(head) = self.streams.as_ref().and_then(|streams| streams.waits_for(position)) {
-            return Some((head.op_seq, true));
+        if let Some(streams) = &self.streams
+            && let Some(head) = streams.waits_for(position)
+        {
+            let (operation, signature) = (head.op_seq, head.signature);
+            let since = streams.waits_since(position);
+            return Some(Missing { operation, signature, streamed: true, since });
         }
         let asks = self.lease.waiting();
         let others_ask = self.lease.phase == Phase::Idle && asks != 0 && asks & (1 << child.0) == 0;
-        others_ask.then(|| Some((self.announced()?, true))).flatten()
+        let posted = self.announced().filter(|_| others_ask)?;
+        let (operation, signature) = (posted.op_seq, posted.signature);
+        Some(Missing { operation, signature, streamed: true, since: None })
     }
+}
+
+/// What others have contributed to and one child has not.
+struct Missing {
+    operation: u64,
+    signature: Signature,
+    streamed: bool,
+    since: Option<Nanos>,
 }
 
 impl Folded {

@@ -3,7 +3,8 @@
 use core::ops::Range;
 
 use trib_wire::{
-    Body, ChildIndex, Fault, Generation, GroupIndex, GroupKey, Header, Kind, Rank, RankList, Reason, Signature,
+    Body, ChildIndex, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Reason,
+    Signature,
 };
 
 use super::Link;
@@ -40,6 +41,8 @@ pub(super) struct GroupInfo {
     pub(super) index: GroupIndex,
     pub(super) generation: Generation,
     pub(super) key: GroupKey,
+    /// What the program calls it, for people.
+    pub(super) name: GroupName,
     pub(super) size: u32,
     /// Name of the group at the parent; `None` at the root of the tree.
     pub(super) up: Option<(GroupIndex, Generation)>,
@@ -163,8 +166,8 @@ impl Group {
     }
 
     /// The newest streaming operation that a member has announced.
-    pub(super) fn announced(&self) -> Option<u64> {
-        self.posted.iter().flatten().map(|posted| posted.op_seq).max()
+    pub(super) fn announced(&self) -> Option<Posted> {
+        self.posted.iter().flatten().max_by_key(|posted| posted.op_seq).copied()
     }
 
     /// One operation on two protocols means that ranks disagree about its length: neither would ever finish.

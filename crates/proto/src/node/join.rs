@@ -1,6 +1,6 @@
 //! Making a group in band: joins gather upward like a barrier, one verdict travels down.
 
-use trib_wire::{ChildIndex, Fault, GroupKey, Rank, RankList, Reason};
+use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason};
 
 use super::group::{Duty, Member, about};
 use super::place::Place;
@@ -8,6 +8,8 @@ use super::place::Place;
 /// A group that some of the members below have asked for.
 pub(super) struct Pending {
     pub(super) key: GroupKey,
+    /// The first name that came with a join.
+    pub(super) name: GroupName,
     pub(super) members: Vec<Member>,
     pub(super) all: u64,
     pub(super) inner: u64,
@@ -61,6 +63,7 @@ impl Pending {
         };
         Ok(Pending {
             key,
+            name: GroupName::default(),
             members,
             all,
             inner,
@@ -75,7 +78,10 @@ impl Pending {
     }
 
     /// A child has joined.
-    pub(super) fn join(&mut self, child: ChildIndex, fault: Option<Fault>, nodes: &RankList) {
+    pub(super) fn join(&mut self, child: ChildIndex, fault: Option<Fault>, nodes: &RankList, name: GroupName) {
+        if self.name.as_str().is_empty() {
+            self.name = name;
+        }
         self.joined |= 1 << child.0;
         self.fault = self.fault.or(fault);
         self.nodes.extend(nodes.iter().map(|n| n.0));

@@ -148,8 +148,8 @@ impl NodeCore {
         }
         match (link, header.kind, body) {
             (_, Kind::Heartbeat, _) => {}
-            (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes }) => {
-                self.on_join(child, key, fault, &nodes, out);
+            (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes, name }) => {
+                self.on_join(child, key, fault, &nodes, name, out);
             }
             (Link::Child(child), Kind::Lost, Body::Lost(ranks)) => self.on_lost(child, &ranks, out),
             (Link::Parent, Kind::Ready, Body::Ready(key)) => self.on_ready(header, &key, out),

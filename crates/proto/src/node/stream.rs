@@ -109,6 +109,12 @@ impl Streams {
         (0..self.staged.len()).find_map(|other| self.staged_head(other))
     }
 
+    /// Since when a segment of another member's waits for this member's next.
+    pub(super) fn waits_since(&self, position: usize) -> Option<Nanos> {
+        self.waits_for(position)?;
+        self.staged.iter().filter_map(|staged| staged.front()).map(|first| first.came).min()
+    }
+
     /// Everything below segment `end` has come, gone and been handed on.
     pub(super) fn drained(&self, end: u64) -> bool {
         self.next_fold >= end && self.accumulators.iter().all(Option::is_none)

@@ -1,10 +1,12 @@
 //! `trib explain`: what a job does and what it waits for, how it ended, or why it was refused.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
 use trib_control::clock::{span, unix_ms};
+use trib_wire::Directory as _;
 use trib_wire::control::explanation::{
     ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart,
 };
@@ -22,7 +24,11 @@ use crate::log;
 use crate::table::Table;
 
 mod group;
+mod naming;
+mod node;
 mod past;
+
+use naming::{Naming, listed, name, operation};
 
 /// Show a job's tree, groups and locks and what it waits for, one group of it, or why it was refused
 ///
@@ -36,8 +42,9 @@ mod past;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The job's number, as any command shows it (`17`, `job 17`), or the name of its program: of the one that runs, or else the
-    /// last that did not. With `/TAG` only the groups that were made with this tag
-    #[arg(value_name = "JOB[/TAG]", required = true, num_args = 1..)]
+    /// last that did not. With `/TAG` only the groups that were made with this tag, with `/NAME` only the communicator of this
+    /// name. Or an aggregation node's name: then its jobs
+    #[arg(value_name = "JOB[/GROUP]", required = true, num_args = 1..)]
     job: Vec<String>,
     #[command(flatten)]
     query: Query,
@@ -47,13 +54,25 @@ impl Arguments {
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let question = question(&self.job.join(" "));
-        let group = match question {
-            Request::Explain { group, .. } | Request::ExplainProgram { group, .. } => group,
-            _ => None,
+        let which = self.job.join(" ");
+        let asked = Asked::of(&which);
+        match self.answer(&asked) {
+            Err(unknown) => match asked.as_group_of_program() {
+                Some(group) => self.answer(&group).map_err(|_| unknown),
+                None => self.answer_of_node(&asked, unknown),
+            },
+            answered => answered,
+        }
+    }
+
+    fn answer(&self, asked: &Asked<'_>) -> Result<ExitCode, Failure> {
+        let group = match asked.group {
+            Some(Which::Tag(tag)) => Some(tag),
+            Some(Which::Name(name)) => Some(self.tag_of(asked, name)?),
+            None => None,
         };
         let now_ms = unix_ms();
-        match self.query.ask(&question)? {
+        match self.query.ask(&asked.question(group))? {
             Reply::Explanation(explanation) => self.query.print(&explanation, || match group {
                 Some(tag) => group::text(&explanation, tag, now_ms),
                 None => text(&explanation, now_ms),
@@ -62,31 +81,92 @@ impl Arguments {
             other => Err(unexpected(other)),
         }
     }
-}
 
-/// What is asked for, in every form in which a job is named anywhere.
-fn question(which: &str) -> Request {
-    let (job, group) = names(which.trim());
-    match number(job) {
-        Some(number) => Request::Explain { job: JobId(number), group },
-        None => Request::ExplainProgram { name: job.to_owned(), group },
+    /// The tag of the job's groups with this name.
+    fn tag_of(&self, asked: &Asked<'_>, name: &str) -> Result<u64, Failure> {
+        let explanation = match self.query.ask(&asked.question(None))? {
+            Reply::Explanation(explanation) => explanation,
+            Reply::Past(job) => return Err(Failure::Operation(format!("{} is over, and its groups with it", job.id))),
+            other => return Err(unexpected(other)),
+        };
+        let groups = || explanation.parts.iter().flat_map(|hosted| &hosted.part.groups);
+        let tags: BTreeSet<u64> = groups().filter(|group| group.name == name).map(|group| group.tag).collect();
+        let id = explanation.job.id;
+        match tags.iter().collect::<Vec<_>>()[..] {
+            [tag] => Ok(*tag),
+            [] => {
+                let text = format!(
+                    "{id} has no group `{name}` among those that its nodes name: `trib explain {}` lists them",
+                    id.0
+                );
+                Err(Failure::Operation(text))
+            }
+            _ => {
+                let tags: Vec<String> = tags.iter().map(|tag| format!("{}/{tag}", id.0)).collect();
+                Err(Failure::Operation(format!("{id} has several groups `{name}`: name one as {}", tags.join(" or "))))
+            }
+        }
+    }
+
+    /// Of an aggregation node, if that is what is named; else what the manager said.
+    fn answer_of_node(&self, asked: &Asked<'_>, unknown: Failure) -> Result<ExitCode, Failure> {
+        let Asked { job: name, group: None } = asked else { return Err(unknown) };
+        let Ok(Reply::Status(report)) = self.query.ask(&Request::Status) else { return Err(unknown) };
+        let Some((node, jobs)) = node::find(&report, name) else { return Err(unknown) };
+        self.query.print(node, || node::text(node, &jobs))
     }
 }
 
+/// What is asked for.
+struct Asked<'a> {
+    job: &'a str,
+    group: Option<Which<'a>>,
+}
+
+/// A group of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Which<'a> {
+    Tag(u64),
+    Name(&'a str),
+}
+
+impl<'a> Asked<'a> {
+    /// In every form in which anything names a job or a group of one. A program's name may have a slash.
+    fn of(which: &'a str) -> Asked<'a> {
+        let which = which.trim();
+        if let Some((job, group)) = which.rsplit_once('/').filter(|(job, _)| !job.is_empty())
+            && let Ok(tag) = group.parse()
+        {
+            return Asked { job, group: Some(Which::Tag(tag)) };
+        }
+        match which.split_once('/') {
+            Some((job, group)) if number(job).is_some() => Asked { job, group: Some(Which::Name(group)) },
+            _ => Asked { job: which, group: None },
+        }
+    }
+
+    /// The same, where what follows the last slash is not part of the program's name.
+    fn as_group_of_program(&self) -> Option<Asked<'a>> {
+        let (job, group) = self.job.rsplit_once('/').filter(|(job, _)| self.group.is_none() && !job.is_empty())?;
+        Some(Asked { job, group: Some(Which::Name(group)) })
+    }
+
+    fn question(&self, group: Option<u64>) -> Request {
+        match number(self.job) {
+            Some(number) => Request::Explain { job: JobId(number), group },
+            None => Request::ExplainProgram { name: self.job.to_owned(), group },
+        }
+    }
+}
 /// `17`, `job 17`, as sentences say it, or `job17` and `job=17`, as logs do.
 fn number(job: &str) -> Option<u32> {
     let digits = job.strip_prefix("job").map_or(job, |rest| rest.trim_start_matches([' ', '=']));
     digits.parse().ok()
 }
 
-/// The job's number or its program's name, and the tag of a group of it.
-fn names(which: &str) -> (&str, Option<u64>) {
-    let group = which.rsplit_once('/').and_then(|(job, tag)| Some((job, tag.parse().ok()?)));
-    group.filter(|(job, _)| !job.is_empty()).map_or((which, None), |(job, tag)| (job, Some(tag)))
-}
-
 fn text(explanation: &Explanation, now_ms: u64) -> String {
-    let Explanation { job, parts, silent } = explanation;
+    let Explanation { job, parts, silent, .. } = explanation;
+    let naming = Naming::of(explanation);
     let mut text = head(job, now_ms);
     let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
     let lanes = if job.lanes.len() > 1 { job.lanes.len() } else { 1 };
@@ -96,8 +176,8 @@ fn text(explanation: &Explanation, now_ms: u64) -> String {
             line(format_args!("\n{}", lanes::heading(lane, &job.lanes)));
         }
         if own().next().is_some() {
-            line(format_args!("\n{}", tree(own())));
-            line(format_args!("{}", groups(own())));
+            line(format_args!("\n{}", tree(own(), &naming)));
+            line(format_args!("{}", groups(own(), &naming)));
         }
     }
     for name in silent {
@@ -105,7 +185,7 @@ fn text(explanation: &Explanation, now_ms: u64) -> String {
     }
     let waits = |hosted: &HostedPart| -> Vec<String> {
         let HostedPart { at, part, .. } = hosted;
-        [lates(at, part, parts), lines(at, part), endings(at, part)].concat()
+        [lates(at, part, parts, &naming), lines(at, part), endings(at, part)].concat()
     };
     let causes: Vec<String> = parts.iter().flat_map(waits).collect();
     for cause in &causes {
@@ -145,59 +225,47 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     text
 }
 
-fn tree<'a>(parts: impl Iterator<Item = &'a HostedPart>) -> Table {
-    let mut table = Table::new(["NODE", "AT", "PARENT", "CHILD", "RANKS", "LINK", "BYTES IN", "BYTES OUT", "QUEUED"]);
-    for HostedPart { at, part, .. } in parts {
-        let parent = part.parent.map_or_else(|| "-".to_owned(), |parent| parent.to_string());
+fn tree<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> Table {
+    let mut table = Table::new(["NODE", "PARENT", "CHILD", "RANKS", "LINK", "BYTES IN", "BYTES OUT", "QUEUED"]);
+    for HostedPart { part, .. } in parts {
+        let parent = part.parent.map_or_else(|| "-".to_owned(), |parent| naming.node(parent));
         for child in &part.children {
             let kind = match child.kind {
                 ChildKind::Rank(rank) => format!("rank {}", rank.0),
-                ChildKind::Node(node) => node.to_string(),
+                ChildKind::Node(node) => naming.node(node),
             };
             let link = if child.connected { "open" } else { "closed" };
             let numbers = [child.bytes_in, child.bytes_out, child.queued_bytes].map(|number| number.to_string());
             let [bytes_in, bytes_out, queued] = numbers;
-            let (node, ranks) = (part.node.to_string(), child.ranks.to_string());
-            table.row([node, at.clone(), parent.clone(), kind, ranks, link.to_owned(), bytes_in, bytes_out, queued]);
+            let (node, ranks) = (naming.node(part.node), child.ranks.to_string());
+            table.row([node, parent.clone(), kind, ranks, link.to_owned(), bytes_in, bytes_out, queued]);
         }
     }
     table
 }
 
-fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>) -> Table {
+fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> Table {
     let mut table = Table::new(["NODE", "GROUP", "TAG", "MEMBERS", "STREAM", "LATE"]);
     for HostedPart { part, .. } in parts {
         for group in &part.groups {
-            let late: Vec<String> = group.late.iter().map(|late| late.rank.0.to_string()).collect();
-            let late = if late.is_empty() { "-".to_owned() } else { late.join(",") };
             table.row([
-                part.node.to_string(),
-                group.index.to_string(),
+                naming.node(part.node),
+                if group.name.is_empty() { "-".to_owned() } else { group.name.clone() },
                 group.tag.to_string(),
                 group.members.to_string(),
                 group.lease.word().to_owned(),
-                late,
+                naming.late_cell(group),
             ]);
         }
     }
     table
 }
 
-/// How people are told of a group.
-fn name(group: &GroupPart) -> String {
-    format!("group of ranks {} (tag {})", group.members, group.tag)
-}
-
 /// Whom the groups at one node wait for, a sentence each.
-fn lates(at: &str, part: &NodePart, parts: &[HostedPart]) -> Vec<String> {
+fn lates(at: &str, part: &NodePart, parts: &[HostedPart], naming: &Naming) -> Vec<String> {
     let late = |group: &GroupPart| -> Vec<String> {
-        let sentence = |LatePart { rank, ranks, operation, streamed, .. }: &LatePart| {
-            let who = match ranks {
-                1 => format!("rank {}", rank.0),
-                _ => format!("some of the {ranks} ranks from {} on", rank.0),
-            };
-            let how = if *streamed { "streamed " } else { "" };
-            format!("{at}: the {} waits for {who} to come to its {how}operation {operation}", name(group))
+        let sentence = |late: &LatePart| {
+            format!("{at}: {} waits for {} to come to {}", name(group), naming.late(late), operation(late))
         };
         group.late.iter().filter(|late| !is_told_below(part, group, late, parts)).map(sentence).collect()
     };
@@ -211,27 +279,17 @@ fn lines(at: &str, part: &NodePart) -> Vec<String> {
         format!(
             "{at}: in line for one of {} stream contexts: {}; they are held by {} (more at once: TRIB_QUOTA=streams=N)",
             contexts.capacity,
-            listed(&contexts.line, &contexts.line_tags, &contexts.line_ms),
-            listed(&contexts.held, &contexts.held_tags, &contexts.held_ms)
+            listed(part, &contexts.line, &contexts.line_tags, &contexts.line_ms),
+            listed(part, &contexts.held, &contexts.held_tags, &contexts.held_ms)
         )
     };
     contexts.map(sentence).collect()
 }
 
-/// Groups by their indices at a node, with their tags, and for how long already, where that is known.
-fn listed(indices: &[u32], tags: &[u64], ages: &[u64]) -> String {
-    let entry = |(at, index): (usize, &u32)| {
-        let tag = tags.get(at).map_or_else(String::new, |tag| format!(" (tag {tag})"));
-        let age = ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
-        format!("group {index}{tag}{age}")
-    };
-    indices.iter().enumerate().map(entry).collect::<Vec<_>>().join(", ")
-}
-
 /// Which groups at one node are about to give their right to stream back.
 fn endings(at: &str, part: &NodePart) -> Vec<String> {
     let ending = part.groups.iter().filter(|group| group.lease == LeaseState::Ending);
-    ending.map(|group| format!("{at}: the {} finishes, then gives its stream context back", name(group))).collect()
+    ending.map(|group| format!("{at}: {} finishes, then gives its stream context back", name(group))).collect()
 }
 
 /// Whether the late child is a node that itself says whom it waits for in this group, and so says more.
@@ -249,22 +307,34 @@ Examples:
   trib explain 17
   trib explain train.py
   trib explain train.py/42
+  trib explain 17/MPI_COMM_WORLD
+  trib explain leaf1
   trib explain 17 --json | jq '.parts[].part.groups[] | select(.late != [])'";
 
 #[cfg(test)]
 mod tests {
     use trib_wire::RankList;
     use trib_wire::control::explanation::FoldsPart;
+    use trib_wire::control::processes::Process;
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
     use super::*;
 
     #[test]
     fn who_is_waited_for_and_who_is_in_line_is_said_in_words() {
-        let late = LatePart { child: ChildIndex(1), rank: Rank(3), ranks: 1, operation: 57, streamed: false };
+        let late = LatePart {
+            child: ChildIndex(1),
+            rank: Rank(3),
+            ranks: 1,
+            operation: 57,
+            streamed: false,
+            what: "allreduce of 1024 float64 (sum)".into(),
+            waited_ms: Some(12_000),
+        };
         let group = |index, lease, late| GroupPart {
             index,
             tag: 7,
+            name: if index == 0 { "MPI_COMM_WORLD".into() } else { String::new() },
             members: RankList::world(4),
             lease,
             relayed: false,
@@ -290,34 +360,60 @@ mod tests {
             }),
             groups: vec![group(0, LeaseState::Streams, vec![late]), group(1, LeaseState::Waiting, Vec::new())],
         };
-        let said = [lates("leaf0", &part, &[]), lines("leaf0", &part), endings("leaf0", &part)].concat();
+        let job = serde_json::json!({ "id": 7, "name": "p", "user": "u", "ranks": 4, "nodes": [], "since": 0 });
+        let explanation = Explanation {
+            job: serde_json::from_value(job).unwrap(),
+            parts: vec![HostedPart { at: "leaf0".into(), lane: 0, part: part.clone() }],
+            silent: Vec::new(),
+            processes: vec![(Rank(3), Process { host: "h3".into(), pid: 4242 })],
+        };
+        let naming = Naming::of(&explanation);
+        let said = [lates("leaf0", &part, &[], &naming), lines("leaf0", &part), endings("leaf0", &part)].concat();
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].ends_with("(tag 7) waits for rank 3 to come to its operation 57"), "{said:?}");
+        assert_eq!(
+            said[0],
+            "leaf0: MPI_COMM_WORLD (ranks 0-3) waits for rank 3 on h3 (PID 4242) to come to its 57th operation, allreduce of 1024 \
+             float64 (sum), for 12 s"
+        );
+        let table = groups(explanation.parts.iter(), &naming).to_string();
+        assert!(table.contains("rank 3 on h3") && !table.contains("n0"), "{table}");
         assert!(
             said[1].contains(
-                "of 1 stream contexts: group 1 (tag 7) for 1 min 5 s, group 9 (tag 12) for 300 ms; they are held by group 0 (tag 7) for 7 s"
+                "of 1 stream contexts: the group of ranks 0-3 (tag 7) for 1 min 5 s, a group with the tag 12 for 300 ms; they are held by \
+                 MPI_COMM_WORLD (ranks 0-3) for 7 s"
             ),
             "{said:?}"
         );
     }
 
+    fn asked(which: &str) -> (&str, Option<Which<'_>>) {
+        let Asked { job, group } = Asked::of(which);
+        (job, group)
+    }
+
     #[test]
     fn a_number_is_taken_in_every_form_that_a_command_prints() {
         for form in ["17", "job 17", "job17", "job=17", " job 17 "] {
-            assert_eq!(question(form), Request::Explain { job: JobId(17), group: None }, "{form}");
+            let question = Asked::of(form).question(None);
+            assert_eq!(question, Request::Explain { job: JobId(17), group: None }, "{form}");
         }
-        assert_eq!(question("job 17/42"), Request::Explain { job: JobId(17), group: Some(42) });
         for program in ["job", "job seventeen", "jobber", "17.py", "my program"] {
-            assert_eq!(question(program), Request::ExplainProgram { name: program.to_owned(), group: None });
+            let question = Asked::of(program).question(None);
+            assert_eq!(question, Request::ExplainProgram { name: program.to_owned(), group: None });
         }
     }
 
     #[test]
-    fn a_job_is_named_alone_or_with_a_tag_of_its_groups() {
-        assert_eq!(names("17"), ("17", None));
-        assert_eq!(names("17/42"), ("17", Some(42)));
-        assert_eq!(names("bin/train.py/42"), ("bin/train.py", Some(42)));
-        assert_eq!(names("bin/train.py"), ("bin/train.py", None));
-        assert_eq!(names("/42"), ("/42", None));
+    fn a_job_is_named_alone_or_with_a_group_of_it() {
+        assert_eq!(asked("17"), ("17", None));
+        assert_eq!(asked("17/42"), ("17", Some(Which::Tag(42))));
+        assert_eq!(asked("job 17/42"), ("job 17", Some(Which::Tag(42))));
+        assert_eq!(asked("17/MPI_COMM_WORLD"), ("17", Some(Which::Name("MPI_COMM_WORLD"))));
+        assert_eq!(asked("bin/train.py/42"), ("bin/train.py", Some(Which::Tag(42))));
+        assert_eq!(asked("bin/train.py"), ("bin/train.py", None));
+        let group = Asked::of("train.py/MPI_COMM_WORLD").as_group_of_program().unwrap();
+        assert_eq!((group.job, group.group), ("train.py", Some(Which::Name("MPI_COMM_WORLD"))));
+        assert_eq!(asked("/42"), ("/42", None));
+        assert!(Asked::of("/42").as_group_of_program().is_none());
     }
 }

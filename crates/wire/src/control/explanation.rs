@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::job::ChildKind;
+use super::processes::Process;
 use super::reply::JobStatus;
 use crate::ids::{ChildIndex, NodeId, Rank};
 use crate::ranks::RankList;
@@ -20,6 +21,9 @@ pub struct Explanation {
     pub parts: Vec<HostedPart>,
     /// Aggregation nodes of the job that did not answer.
     pub silent: Vec<String>,
+    /// Where the ranks run that are late, as far as that is known.
+    #[serde(default)]
+    pub processes: Vec<(Rank, Process)>,
 }
 
 /// A logical node, and the aggregation node that told about it.
@@ -105,6 +109,9 @@ pub struct GroupPart {
     /// The tag with which it was made: the tag and the members together are its name for the
     /// program.
     pub tag: u64,
+    /// What the program calls it; empty if it has no name.
+    #[serde(default)]
+    pub name: String,
     /// Its members, in their order.
     pub members: RankList,
     /// Its right to stream.
@@ -164,7 +171,7 @@ impl LeaseState {
 }
 
 /// A child that has not contributed to an operation to which other children have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct LatePart {
     /// The child.
     pub child: ChildIndex,
@@ -172,10 +179,16 @@ pub struct LatePart {
     pub rank: Rank,
     /// How many ranks of the group are at or below it.
     pub ranks: u32,
-    /// The operation, counted from the group's first, 0.
+    /// The operation, counted from the group's first, 1.
     pub operation: u64,
     /// Whether the operation is streamed.
     pub streamed: bool,
+    /// What the others have called: `allreduce of 1024 float64 (sum)`; empty where it is not known.
+    #[serde(default)]
+    pub what: String,
+    /// How long the first of them has waited for this child, milliseconds, as far as it is known.
+    #[serde(default)]
+    pub waited_ms: Option<u64>,
 }
 
 /// How many groups a report has at most: a program may have thousands, and nobody reads a report of

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
+use super::processes::Processes;
 use crate::ids::{ChildIndex, Epoch, JobId, NodeId, Rank};
 use crate::ranks::RankList;
 
@@ -98,6 +99,9 @@ pub struct JobTicket {
     pub lanes: Vec<LaneTicket>,
     /// With several lanes, operations whose vector has at least this many bytes are cut over them.
     pub stripe_threshold: u64,
+    /// Where its ranks run.
+    #[serde(default)]
+    pub processes: Processes,
 }
 
 /// The largest number of lanes of a job.

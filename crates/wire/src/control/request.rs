@@ -52,6 +52,9 @@ pub struct QuotaAsk {
 pub struct JobRequest {
     /// Host name of each rank, by rank.
     pub hosts: Vec<String>,
+    /// Process number of each rank on its host, by rank, as far as it is known: for people.
+    #[serde(default)]
+    pub pids: Vec<u32>,
     /// The quota it would like.
     pub ask: QuotaAsk,
     /// The program's name, shown by the status.
@@ -76,6 +79,9 @@ pub struct Attachment {
     pub size: u32,
     /// This rank's host name.
     pub host: String,
+    /// This rank's process number there: for people.
+    #[serde(default)]
+    pub pid: u32,
     /// The quota; rank 0's counts.
     pub ask: QuotaAsk,
     /// The program's name; rank 0's counts.

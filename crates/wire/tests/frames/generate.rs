@@ -5,7 +5,7 @@ use proptest::sample::select;
 use trib_wire::body::Held;
 use trib_wire::header::PAYLOAD_MAX;
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, Header, JobId, Kind,
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
     NodeId, Rank, RankList, Reason, ReduceOp, Signature,
 };
 
@@ -83,8 +83,9 @@ pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
     let bare: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| !has_body(*kind)).collect();
     prop_oneof![
         select(bare).prop_map(|kind| (kind, Body::None)),
-        (key(), prop::option::of(fault()), ranks())
-            .prop_map(|(key, fault, nodes)| (Kind::Join, Body::Join { key, fault, nodes })),
+        (key(), prop::option::of(fault()), ranks(), any::<String>()).prop_map(|(key, fault, nodes, name)| {
+            (Kind::Join, Body::Join { key, fault, nodes, name: GroupName::new(&name) })
+        }),
         key().prop_map(|key| (Kind::Ready, Body::Ready(key))),
         (key(), fault()).prop_map(|(key, fault)| (Kind::Refused, Body::Refused(key, fault))),
         any::<(u16, u64, u64, u64)>().prop_map(|(node, missing, have, have_base)| {

@@ -11,7 +11,7 @@ use trib_wire::body::Held;
 use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, Header, JobId, Kind,
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
     NodeId, Rank, RankList, Reason, ReduceOp, Signature,
 };
 
@@ -54,7 +54,8 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         mark: 9,
         ..base
     };
-    let fault_free = Body::Join { key: key(), fault: None, nodes: RankList::from_ranks([1, 2]) };
+    let (nodes, name) = (RankList::from_ranks([1, 2]), GroupName::new("MPI_COMM_WORLD"));
+    let fault_free = Body::Join { key: key(), fault: None, nodes, name };
     let held = Held { node: NodeId(0), missing: 0b100, have: 0b1, have_base: 10 };
     match kind {
         Kind::Contribution => (data, Body::None, &[1, 2, 3, 4, 5, 6, 7, 8]),

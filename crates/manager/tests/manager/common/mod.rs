@@ -278,6 +278,7 @@ impl User {
         let hosts = hosts.iter().map(|host| host.to_string()).collect();
         verdict(self.ask(&Request::RequestJob(JobRequest {
             hosts,
+            pids: Vec::new(),
             ask,
             name: "prog".into(),
             user: "ann".into(),
@@ -310,6 +311,7 @@ pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> A
         rank,
         size,
         host: "x".into(),
+        pid: 0,
         ask: QuotaAsk::default(),
         name: "prog".into(),
         user: "ann".into(),

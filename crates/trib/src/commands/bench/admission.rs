@@ -43,6 +43,7 @@ impl Arguments {
         let ranks = self.ranks as usize;
         let request = Request::RequestJob(JobRequest {
             hosts: self.hosts.iter().cycle().take(ranks).cloned().collect(),
+            pids: Vec::new(),
             ask: QuotaAsk::default(),
             name: "trib bench admission".into(),
             user: String::new(),

@@ -3,15 +3,19 @@
 use std::fmt::Write as _;
 
 use trib_control::clock::span;
+use trib_wire::Directory as _;
 use trib_wire::RankList;
-use trib_wire::control::explanation::{ContextsPart, Explanation, FoldsPart, GroupPart, HostedPart};
+use trib_wire::control::explanation::{ContextsPart, Explanation, FoldsPart, GroupPart, HostedPart, NodePart};
+use trib_wire::directory::group_words;
 
-use super::{endings, head, lates, listed, name};
+use super::naming::{Naming, listed, name};
+use super::{endings, head, lates};
 use crate::table::Table;
 
 /// All groups of the job with this tag, one after the other: ranks may have made several with the same.
 pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
-    let Explanation { job, parts, silent } = explanation;
+    let Explanation { job, parts, silent, .. } = explanation;
+    let naming = Naming::of(explanation);
     let mut text = head(job, now_ms);
     let mut groups: Vec<&RankList> = Vec::new();
     for group in parts.iter().flat_map(|hosted| &hosted.part.groups) {
@@ -21,10 +25,12 @@ pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
     }
     let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
     for members in groups {
-        line(format_args!("\nGroup of ranks {members} (tag {tag})\n"));
         let own = of_group(parts, members);
-        line(format_args!("{}", table(&own, job.lanes.len() > 1)));
-        let causes = causes(&own);
+        let called = own.iter().flat_map(|hosted| &hosted.part.groups).map(|group| group.name.as_str());
+        let called = called.max().unwrap_or_default();
+        line(format_args!("\n{}, tag {tag}\n", capital(&group_words(called, members))));
+        line(format_args!("{}", table(&own, &naming, job.lanes.len() > 1)));
+        let causes = causes(&own, &naming);
         for cause in &causes {
             line(format_args!("{cause}"));
         }
@@ -38,6 +44,10 @@ pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
     text
 }
 
+fn capital(words: &str) -> String {
+    words.strip_prefix("group of ").map_or_else(|| words.to_owned(), |rest| format!("Group of {rest}"))
+}
+
 /// The nodes where the group of these members is, and there only this one.
 fn of_group(parts: &[HostedPart], members: &RankList) -> Vec<HostedPart> {
     let mut own = parts.to_vec();
@@ -46,31 +56,28 @@ fn of_group(parts: &[HostedPart], members: &RankList) -> Vec<HostedPart> {
     own
 }
 
-fn table(parts: &[HostedPart], has_lanes: bool) -> Table {
-    let mut heads = vec!["NODE", "AT", "PARENT", "GROUP", "DOES", "STREAM", "FOLDS", "BYTES", "APART", "LATE"];
+fn table(parts: &[HostedPart], naming: &Naming, has_lanes: bool) -> Table {
+    let mut heads = vec!["NODE", "PARENT", "DOES", "STREAM", "FOLDS", "BYTES", "APART", "LATE"];
     if has_lanes {
-        heads.insert(2, "LANE");
+        heads.insert(1, "LANE");
     }
     let mut table = Table::new(heads);
-    for HostedPart { at, lane, part } in parts {
+    for HostedPart { lane, part, .. } in parts {
         for group in &part.groups {
-            let late: Vec<String> = group.late.iter().map(|late| late.rank.0.to_string()).collect();
             let FoldsPart { count, bytes, gathering_us } = folds(group);
             let apart = gathering_us.checked_div(count).map_or_else(|| "-".to_owned(), |us| format!("{us} us"));
             let mut row = vec![
-                part.node.to_string(),
-                at.clone(),
-                part.parent.map_or_else(|| "-".to_owned(), |parent| parent.to_string()),
-                group.index.to_string(),
+                naming.node(part.node),
+                part.parent.map_or_else(|| "-".to_owned(), |parent| naming.node(parent)),
                 if group.relayed { "passes on" } else { "folds" }.to_owned(),
                 group.lease.word().to_owned(),
                 count.to_string(),
                 bytes.to_string(),
                 apart,
-                if late.is_empty() { "-".to_owned() } else { late.join(",") },
+                naming.late_cell(group),
             ];
             if has_lanes {
-                row.insert(2, lane.to_string());
+                row.insert(1, lane.to_string());
             }
             table.row(row);
         }
@@ -89,40 +96,38 @@ fn folds(group: &GroupPart) -> FoldsPart {
 }
 
 /// What the group has or waits for, a sentence each.
-fn causes(parts: &[HostedPart]) -> Vec<String> {
+fn causes(parts: &[HostedPart], naming: &Naming) -> Vec<String> {
     let of_node = |hosted: &HostedPart| {
         let HostedPart { at, part, .. } = hosted;
-        let locks = part.contexts.iter().flat_map(|contexts| part.groups.iter().filter_map(|g| lock(at, g, contexts)));
-        [lates(at, part, parts), locks.collect(), endings(at, part)].concat()
+        let locks =
+            part.contexts.iter().flat_map(|contexts| part.groups.iter().filter_map(|g| lock(at, part, g, contexts)));
+        [lates(at, part, parts, naming), locks.collect(), endings(at, part)].concat()
     };
     parts.iter().flat_map(of_node).collect()
 }
 
 /// Whether the group holds a stream context or stands in line for one, at the node that decides.
-fn lock(at: &str, group: &GroupPart, contexts: &ContextsPart) -> Option<String> {
+fn lock(at: &str, part: &NodePart, group: &GroupPart, contexts: &ContextsPart) -> Option<String> {
     let ContextsPart { capacity, held, line, held_ms, line_ms, held_tags, .. } = contexts;
     let age = |ages: &[u64], at: usize| ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
     if let Some(place) = held.iter().position(|index| *index == group.index) {
         let age = age(held_ms, place);
         let waiting = line.len();
-        return Some(format!(
-            "{at}: the {} holds one of {capacity} stream contexts{age}; {waiting} in line",
-            name(group)
-        ));
+        return Some(format!("{at}: {} holds one of {capacity} stream contexts{age}; {waiting} in line", name(group)));
     }
     let place = line.iter().position(|index| *index == group.index)?;
     Some(format!(
-        "{at}: the {} is number {} in line{} for one of {capacity} stream contexts, held by {} (more at once: TRIB_QUOTA=streams=N)",
+        "{at}: {} is number {} in line{} for one of {capacity} stream contexts, held by {} (more at once: TRIB_QUOTA=streams=N)",
         name(group),
         place + 1,
         age(line_ms, place),
-        listed(held, held_tags, held_ms)
+        listed(part, held, held_tags, held_ms)
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::explanation::{LatePart, LeaseState, NodePart};
+    use trib_wire::control::explanation::{LatePart, LeaseState};
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
     use super::*;
@@ -131,6 +136,7 @@ mod tests {
         GroupPart {
             index,
             tag: 42,
+            name: String::new(),
             members: RankList::world(ranks),
             lease: LeaseState::None,
             relayed,
@@ -157,7 +163,7 @@ mod tests {
     fn explained(parts: Vec<HostedPart>) -> String {
         let job = serde_json::json!({ "id": 7, "name": "p", "user": "u", "ranks": 4, "nodes": [], "since": 0 });
         let job = serde_json::from_value(job).unwrap();
-        text(&Explanation { job, parts, silent: Vec::new() }, 42, 1_000)
+        text(&Explanation { job, parts, silent: Vec::new(), processes: Vec::new() }, 42, 1_000)
     }
 
     #[test]
@@ -167,8 +173,8 @@ mod tests {
         let told = explained(vec![spine, leaf]);
         let sections: Vec<&str> = told.split("\nGroup of ranks ").skip(1).collect();
         assert_eq!(sections.len(), 2, "{told}");
-        assert!(sections[0].starts_with("0-3 (tag 42)\n") && !sections[0].contains("passes on"), "{told}");
-        assert!(sections[1].starts_with("0-1 (tag 42)\n") && sections[1].contains("passes on"), "{told}");
+        assert!(sections[0].starts_with("0-3, tag 42\n") && !sections[0].contains("passes on"), "{told}");
+        assert!(sections[1].starts_with("0-1, tag 42\n") && sections[1].contains("passes on"), "{told}");
         for word in [" 4 ", " 100 ", "30 us", "It waits for nothing"] {
             assert!(sections.iter().all(|section| section.contains(word)), "{word} is missing in {told}");
         }
@@ -193,10 +199,18 @@ mod tests {
             "{holds}"
         );
         spine.part.contexts = Some(contexts(1, 5));
-        spine.part.groups[0].late =
-            vec![LatePart { child: ChildIndex(1), rank: Rank(3), ranks: 1, operation: 57, streamed: false }];
+        spine.part.groups[0].late = vec![LatePart {
+            child: ChildIndex(1),
+            rank: Rank(3),
+            ranks: 1,
+            operation: 57,
+            streamed: false,
+            what: String::new(),
+            waited_ms: None,
+        }];
         let waits = explained(vec![spine]);
-        let line = "is number 2 in line for 300 ms for one of 1 stream contexts, held by group 1 (tag 11) for 7 s";
-        assert!(waits.contains(line) && waits.contains("waits for rank 3 to come to its operation 57"), "{waits}");
+        let line =
+            "is number 2 in line for 300 ms for one of 1 stream contexts, held by a group with the tag 11 for 7 s";
+        assert!(waits.contains(line) && waits.contains("waits for rank 3 to come to its 57th operation"), "{waits}");
     }
 }

@@ -1,0 +1,89 @@
+//! How an explanation calls nodes, ranks and groups.
+
+use std::collections::BTreeMap;
+
+use trib_control::clock::span;
+use trib_wire::control::explanation::{Explanation, GroupPart, LatePart, NodePart};
+use trib_wire::control::processes::Process;
+use trib_wire::directory::{Directory, group_words, ordinal};
+use trib_wire::ids::{NodeId, Rank};
+
+/// The names of one job.
+pub(super) struct Naming {
+    nodes: BTreeMap<NodeId, String>,
+    processes: BTreeMap<Rank, Process>,
+}
+
+impl Naming {
+    pub(super) fn of(explanation: &Explanation) -> Naming {
+        let mut nodes = BTreeMap::new();
+        // A process may host several logical nodes of one tree, where a node has too many children.
+        let mut hosted: BTreeMap<(u32, &str), u32> = BTreeMap::new();
+        for part in &explanation.parts {
+            let count = hosted.entry((part.lane, &part.at)).or_default();
+            *count += 1;
+            let name = if *count == 1 { part.at.clone() } else { format!("{}#{count}", part.at) };
+            nodes.insert(part.part.node, name);
+        }
+        Naming { nodes, processes: explanation.processes.iter().cloned().collect() }
+    }
+
+    /// Whom a group waits for at one node.
+    pub(super) fn late(&self, late: &LatePart) -> String {
+        match late.ranks {
+            1 => self.rank(late.rank),
+            ranks => format!("some of the {ranks} ranks from {} on", late.rank.0),
+        }
+    }
+
+    /// The same, short enough for a column.
+    pub(super) fn late_cell(&self, group: &GroupPart) -> String {
+        let cell = |late: &LatePart| match self.processes.get(&late.rank) {
+            _ if late.ranks > 1 => format!("some of {} ranks from {}", late.ranks, late.rank.0),
+            Some(process) => format!("rank {} on {}", late.rank.0, process.host),
+            None => format!("rank {}", late.rank.0),
+        };
+        let cells: Vec<String> = group.late.iter().map(cell).collect();
+        if cells.is_empty() { "-".to_owned() } else { cells.join(", ") }
+    }
+}
+
+impl Directory for Naming {
+    fn node(&self, node: NodeId) -> String {
+        self.nodes.get(&node).cloned().unwrap_or_else(|| "(does not answer)".to_owned())
+    }
+
+    fn rank(&self, rank: Rank) -> String {
+        match self.processes.get(&rank) {
+            Some(process) => format!("rank {} {process}", rank.0),
+            None => format!("rank {}", rank.0),
+        }
+    }
+}
+
+/// How people are told of a group; one without a name has its tag.
+pub(super) fn name(group: &GroupPart) -> String {
+    let words = group_words(&group.name, &group.members);
+    if group.name.is_empty() { format!("the {words} (tag {})", group.tag) } else { words }
+}
+
+/// The operation that a late child has not come to, and for how long others have waited.
+pub(super) fn operation(late: &LatePart) -> String {
+    let LatePart { operation, streamed, what, waited_ms, .. } = late;
+    let what = if what.is_empty() { String::new() } else { format!(", {what}") };
+    let how = if *streamed { ", streamed" } else { "" };
+    let age = waited_ms.map_or_else(String::new, |ms| format!(", for {}", span(ms)));
+    format!("its {} operation{what}{how}{age}", ordinal(*operation))
+}
+
+/// Groups by their indices at a node, with their tags, and for how long already, where that is known.
+pub(super) fn listed(part: &NodePart, indices: &[u32], tags: &[u64], ages: &[u64]) -> String {
+    let entry = |(at, index): (usize, &u32)| {
+        let known = part.groups.iter().find(|group| group.index == *index);
+        let tag = tags.get(at).map_or_else(String::new, |tag| format!(" with the tag {tag}"));
+        let group = known.map_or_else(|| format!("a group{tag}"), name);
+        let age = ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
+        format!("{group}{age}")
+    };
+    indices.iter().enumerate().map(entry).collect::<Vec<_>>().join(", ")
+}

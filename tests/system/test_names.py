@@ -1,0 +1,84 @@
+"""One name for a thing everywhere: what programs and commands say of a job with a late rank and a killed node."""
+
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import TRIB, Fabric, Ranks, send, wait_until
+
+#: What only the inside of the system knows a thing by.
+INSIDE = [r"\bn\d+\b", r"tag 42949", r"\b\d{10}\b", r"\bjob\d"]
+NAME = "MPI_COMM_WORLD"
+
+
+def trib(fabric, *words, check=True):
+    command = [TRIB, *words, "--manager", fabric.manager]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=check)
+
+
+class Names(unittest.TestCase):
+    def plain(self, text):
+        for word in INSIDE:
+            self.assertNotRegex(text, word)
+
+    def explained(self, fabric, text):
+        """Every form in which the text names a job is one that `trib explain` takes."""
+        forms = set(re.findall(r"\bjob \d+\b", text))
+        rows = [line.split() for line in text.splitlines()]
+        heads = [at for at, row in enumerate(rows) if row[:1] == ["JOB"]]
+        forms |= {rows[at + 1][0] for at in heads}
+        for form in forms:
+            self.assertEqual(trib(fabric, "explain", *form.split(), check=False).returncode, 0, form)
+        return forms
+
+    def test_a_late_rank_and_a_killed_node(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            gone = pathlib.Path(folder) / "gone"
+            argument = {"counts": [5], "signal": str(gone), "name": NAME}
+            with Ranks(fabric, 4, "loop_worker", "until_error", argument) as ranks:
+                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                pids = ranks.pids()
+                send(pids[3], signal.SIGSTOP)
+                wait_until(lambda: "waits for rank 3" in trib(fabric, "explain", "1").stdout, 30, "the node says who is late")
+                commands = [["status"], ["jobs"], ["jobs", "--all"], ["explain", "1"], ["explain", "1/0"]]
+                said = {" ".join(words): trib(fabric, *words).stdout for words in commands}
+                for text in said.values():
+                    self.plain(text)
+                forms = set().union(*(self.explained(fabric, text) for text in said.values()))
+                self.assertEqual(forms, {"1", "job 1"})
+                who = rf"{NAME} \(ranks 0-3\) waits for rank 3 on \S+ \(PID {pids[3]}\) to come to its \d+(st|nd|rd|th) operation"
+                for command in ("explain 1", "explain 1/0"):
+                    self.assertRegex(said[command], who + r", allreduce of 5 int64 \(sum\), for \d")
+                    self.assertRegex(said[command], r"(?m)^(root|leaf\d) .* rank 3 on \S+$", "the column LATE")
+                (program,) = {job["name"] for job in json.loads(trib(fabric, "jobs", "--json").stdout)["live"]}
+                for other in (f"1/{NAME}", f"job 1/{NAME}", program, f"{program}/0", f"{program}/{NAME}"):
+                    self.assertRegex(trib(fabric, "explain", other).stdout, who, other)
+                leaf = trib(fabric, "explain", "leaf1").stdout
+                self.assertIn("aggregation node leaf1: connected to the manager", leaf)
+                self.assertEqual(self.explained(fabric, leaf), {"1"})
+                send(pids[3], signal.SIGCONT)
+                gone.touch()
+                send(fabric.processes()["leaf1"], signal.SIGKILL)
+                errors = [result["text"] for result in ranks.results(60)]
+            for text in errors:
+                self.plain(text)
+                self.assertRegex(text, rf"^{NAME} \(ranks 0-3\): (allreduce of 5 int64 \(sum\), the \d+\w\w operation: )?")
+                self.assertRegex(text, r"node leaf1 of the reduction tree is gone|rank \d on \S+ \(PID \d+\) died .* node")
+            ended = trib(fabric, "jobs", "--all").stdout
+            self.plain(ended)
+            self.explained(fabric, ended)
+
+    def test_a_name_that_nothing_has(self):
+        with Fabric() as fabric:
+            for which in ("7", "job 7", "train.py", "train.py/MPI_COMM_WORLD", "leaf7"):
+                done = trib(fabric, "explain", which, check=False)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), which)
+                self.assertIn("the manager knows no", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
