@@ -5,8 +5,8 @@ use proptest::sample::select;
 use trib_wire::body::Held;
 use trib_wire::header::PAYLOAD_MAX;
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
-    NodeId, Rank, RankList, Reason, ReduceOp, Signature,
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
+    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature,
 };
 
 pub(crate) fn signature() -> impl Strategy<Value = Signature> {

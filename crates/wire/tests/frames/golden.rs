@@ -11,8 +11,8 @@ use trib_wire::body::Held;
 use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
-    NodeId, Rank, RankList, Reason, ReduceOp, Signature,
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
+    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature,
 };
 
 fn key() -> GroupKey {
