@@ -35,7 +35,7 @@ fn run(shared: &Shared) {
             return;
         }
         let now = engine.now();
-        let mut nap = None;
+        let mut sleeping = None;
         let until = if engine.waiters > 0 {
             // A program that posts, computes and waits in turn would wake a long sleeper at every post.
             now + if now.since(engine.left_busy) < LATELY { NEGLECT } else { engine.heartbeat_half() }
@@ -50,15 +50,15 @@ fn run(shared: &Shared) {
         } else {
             engine.progress(Ready::ALL);
             shared.announce(&mut engine);
-            nap.insert(engine.lie_down(Nanos::NEVER)).until
+            sleeping.insert(engine.begin_sleep(Nanos::NEVER)).until
         };
         engine.helper_until = until;
         let span = until.since(engine.now()).max(SLEEP_MIN);
         drop(engine);
-        let sockets = nap.as_ref().map_or(&Sockets::NONE, |nap| &nap.sockets);
+        let sockets = sleeping.as_ref().map_or(&Sockets::NONE, |sleeping| &sleeping.sockets);
         let ready = sleep(&shared.helper_waker, sockets, span);
-        if let (Some(nap), Ok(mut engine)) = (&nap, shared.lock()) {
-            engine.get_up(nap, ready);
+        if let (Some(sleeping), Ok(mut engine)) = (&sleeping, shared.lock()) {
+            engine.end_sleep(sleeping, ready);
         }
     }
 }

@@ -10,7 +10,7 @@ use trib_wire::control::job::LANES_MAX;
 use trib_wire::{RankList, Signature};
 
 use super::poll::{Ready, Sockets};
-use super::{Engine, Nap, unnamed};
+use super::{Engine, Sleep, unnamed};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::group::{GroupState, Part, Posting};
@@ -148,24 +148,24 @@ impl Engine {
         self.lanes.iter().any(|lane| lane.is_busy())
     }
 
-    /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `get_up`.
+    /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `end_sleep`.
     #[inline]
-    pub(super) fn lie_down(&mut self, until: Nanos) -> Nap {
+    pub(super) fn begin_sleep(&mut self, until: Nanos) -> Sleep {
         let (sockets, until) = (self.sockets(), until.min(self.next_deadline()));
-        let mut nap = Nap { sockets, until, marked: [Nanos::NEVER; LANES_MAX] };
+        let mut sleeping = Sleep { sockets, until, marked: [Nanos::NEVER; LANES_MAX] };
         let now = self.now();
-        for (lane, marked) in self.lanes.iter_mut().zip(&mut nap.marked) {
+        for (lane, marked) in self.lanes.iter_mut().zip(&mut sleeping.marked) {
             *marked = lane.arm(now).unwrap_or(Nanos::NEVER);
-            nap.until = nap.until.min(*marked);
+            sleeping.until = sleeping.until.min(*marked);
         }
-        nap
+        sleeping
     }
 
     /// The sleep is over.
     #[inline]
-    pub(super) fn get_up(&mut self, nap: &Nap, ready: Ready) {
+    pub(super) fn end_sleep(&mut self, sleeping: &Sleep, ready: Ready) {
         let now = self.now();
-        for (at, (lane, marked)) in self.lanes.iter_mut().zip(nap.marked).enumerate() {
+        for (at, (lane, marked)) in self.lanes.iter_mut().zip(sleeping.marked).enumerate() {
             if marked != Nanos::NEVER {
                 lane.disarm(now, marked, ready.stream(at));
             }

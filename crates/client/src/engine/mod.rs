@@ -66,7 +66,7 @@ struct Watch {
 
 /// A sleep on the sockets.
 #[derive(Clone, Copy, Debug)]
-struct Nap {
+struct Sleep {
     sockets: Sockets,
     until: Nanos,
     /// By lane, when the stream is no longer trusted to bring what its low-water mark waits for; never, where it has none.

@@ -141,13 +141,13 @@ impl Shared {
         until: Nanos,
         now: Nanos,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
-        let nap = engine.lie_down(until);
-        engine.poller = Some(super::Watch { write: engine.blocked(), until: nap.until });
+        let sleeping = engine.begin_sleep(until);
+        engine.poller = Some(super::Watch { write: engine.blocked(), until: sleeping.until });
         drop(engine);
-        let ready = sleep(&self.waker, &nap.sockets, nap.until.since(now));
+        let ready = sleep(&self.waker, &sleeping.sockets, sleeping.until.since(now));
         let mut engine = self.lock()?;
         engine.poller = None;
-        engine.get_up(&nap, ready);
+        engine.end_sleep(&sleeping, ready);
         engine.progress(ready);
         self.announce(&mut engine);
         Ok(engine)
