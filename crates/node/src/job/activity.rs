@@ -11,21 +11,21 @@ use super::{Job, JobIo};
 
 /// When the counts last moved.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct FoldWatch {
     /// Children that are ranks, by their positions.
     ranks: u64,
     folds: u64,
     moved: Nanos,
 }
 
-impl Pulse {
-    pub(crate) fn new(grant: &NodeGrant, now: Nanos) -> Pulse {
+impl FoldWatch {
+    pub(crate) fn new(grant: &NodeGrant, now: Nanos) -> FoldWatch {
         let is_rank = |child: &trib_wire::control::job::GrantChild| matches!(child.kind, ChildKind::Rank(_));
         let bits = grant.children.iter().enumerate().filter(|(_, child)| is_rank(child));
-        Pulse { ranks: bits.fold(0, |bits, (position, _)| bits | 1 << position), folds: 0, moved: now }
+        FoldWatch { ranks: bits.fold(0, |bits, (position, _)| bits | 1 << position), folds: 0, moved: now }
     }
 
-    fn feel(&mut self, folds: u64, now: Nanos) {
+    fn look(&mut self, folds: u64, now: Nanos) {
         if self.folds != folds {
             (self.folds, self.moved) = (folds, now);
         }
@@ -34,15 +34,15 @@ impl Pulse {
 
 impl Job {
     /// To be called now and then.
-    pub(crate) fn feel_pulse(&mut self, now: Nanos) {
-        self.pulse.feel(folds(&self.io), now);
+    pub(crate) fn watch_folds(&mut self, now: Nanos) {
+        self.watch.look(folds(&self.io), now);
     }
 
     /// What the job does here.
     pub(crate) fn activity(&self, now: Nanos) -> Activity {
-        let Job { core, io, pulse, .. } = self;
-        let idle = if folds(io) == pulse.folds { now.since(pulse.moved) } else { Nanos(0) };
-        let connected = io.links.open_links().filter(|link| *link < 64 && pulse.ranks & (1 << link) != 0);
+        let Job { core, io, watch, .. } = self;
+        let idle = if folds(io) == watch.folds { now.since(watch.moved) } else { Nanos(0) };
+        let connected = io.links.open_links().filter(|link| *link < 64 && watch.ranks & (1 << link) != 0);
         Activity { groups: core.groups() as u64, ranks: connected.count() as u32, idle_ms: idle.0 / 1_000_000 }
     }
 }
@@ -92,12 +92,12 @@ mod tests {
                 child(ChildKind::Rank(Rank(2))),
             ],
         };
-        let mut pulse = Pulse::new(&grant, Nanos(5));
-        assert_eq!((pulse.ranks, pulse.moved), (0b110, Nanos(5)));
-        pulse.feel(0, Nanos(7));
-        assert_eq!(pulse.moved, Nanos(5), "nothing was folded");
-        pulse.feel(3, Nanos(9));
-        pulse.feel(3, Nanos(11));
-        assert_eq!(pulse.moved, Nanos(9));
+        let mut watch = FoldWatch::new(&grant, Nanos(5));
+        assert_eq!((watch.ranks, watch.moved), (0b110, Nanos(5)));
+        watch.look(0, Nanos(7));
+        assert_eq!(watch.moved, Nanos(5), "nothing was folded");
+        watch.look(3, Nanos(9));
+        watch.look(3, Nanos(11));
+        assert_eq!(watch.moved, Nanos(9));
     }
 }

@@ -14,7 +14,7 @@ mod links;
 mod output;
 mod sink;
 
-pub(crate) use activity::Pulse;
+pub(crate) use activity::FoldWatch;
 pub(crate) use buffers::{Buffers, memory_for};
 pub use latencies::{Latencies, Stages};
 use lifetime::Lifetime;
@@ -33,7 +33,7 @@ pub(crate) struct Job {
     pub core: NodeCore,
     pub io: JobIo,
     pub lifetime: Lifetime,
-    pub pulse: Pulse,
+    pub watch: FoldWatch,
 }
 
 /// Everything of a logical node but its core, so that the core can be called with it.
@@ -79,7 +79,7 @@ impl Job {
             core: NodeCore::new(NodeConfig::from(grant)),
             io: JobIo { place, links, buffers, down: own.down, up: above.up, bytes_folded: 0, latencies, broken: None },
             lifetime: Lifetime::new(now),
-            pulse: Pulse::new(grant, now),
+            watch: FoldWatch::new(grant, now),
         }
     }
 }

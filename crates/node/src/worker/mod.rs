@@ -279,7 +279,7 @@ impl Worker {
             self.next_housekeeping = now + HOUSEKEEPING;
             for slot in self.hosted.slots() {
                 let Some(job) = self.hosted.get_mut(slot) else { continue };
-                job.feel_pulse(now);
+                job.watch_folds(now);
                 if job.lifetime.is_over(now) {
                     self.remove(slot);
                 }
