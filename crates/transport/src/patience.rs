@@ -30,8 +30,8 @@ pub struct Patience {
     /// How many waits failed since the last that succeeded.
     failures: u32,
     /// How often another thread kept the core, less what successful waits have made up for.
-    robberies: u32,
-    /// Successful waits since the last change of `robberies`.
+    preemptions: u32,
+    /// Successful waits since the last change of `preemptions`.
     successes: u32,
 }
 
@@ -41,13 +41,13 @@ pub struct Turns {
     end: Reading,
     left: u32,
     before: Reading,
-    robbed: bool,
+    preempted: bool,
 }
 
 impl Patience {
     /// Lets a wait last at most `span` and `yields` yields.
     pub fn new(span: Duration, yields: u32) -> Patience {
-        Patience { span, yields, rest: 0, failures: 0, robberies: 0, successes: 0 }
+        Patience { span, yields, rest: 0, failures: 0, preemptions: 0, successes: 0 }
     }
 
     /// Begins a wait at `now`: the yields that it may do, or `None` if the thread should sleep at
@@ -57,23 +57,23 @@ impl Patience {
             self.rest -= 1;
             return None;
         }
-        Some(Turns { end: now.after(self.span.as_nanos() as u64), left: self.yields, before: now, robbed: false })
+        Some(Turns { end: now.after(self.span.as_nanos() as u64), left: self.yields, before: now, preempted: false })
     }
 
     /// Ends a wait; `found` says whether that for which it waited had come when the thread last
     /// looked.
     pub fn end(&mut self, turns: &Turns, found: bool) {
-        if turns.robbed {
+        if turns.preempted {
             // Once may be chance: a daemon ran, or a compiler of low priority. After four times,
             // every yield is taken to cost milliseconds.
-            self.rest = 4u32.pow(self.robberies) - 1;
-            self.robberies = (self.robberies + 1).min(ROBBERIES_MAX);
+            self.rest = 4u32.pow(self.preemptions) - 1;
+            self.preemptions = (self.preemptions + 1).min(PREEMPTIONS_MAX);
             self.successes = 0;
         } else if found {
             self.failures = 0;
             self.successes += 1;
             if self.successes >= FORGIVEN {
-                self.robberies = self.robberies.saturating_sub(1);
+                self.preemptions = self.preemptions.saturating_sub(1);
                 self.successes = 0;
             }
         } else {
@@ -87,7 +87,7 @@ impl Patience {
 impl Turns {
     /// Whether there is a turn left.
     pub fn goes_on(&self) -> bool {
-        self.left > 0 && !self.robbed && self.before < self.end
+        self.left > 0 && !self.preempted && self.before < self.end
     }
 
     /// When the thread last looked, or began to wait.
@@ -117,7 +117,7 @@ impl Turns {
     }
 
     fn note(&mut self, after: Reading, count: u32) {
-        self.robbed = after.since(self.before) > ROBBED;
+        self.preempted = after.since(self.before) > ROBBED;
         self.before = after;
         self.left -= count;
     }
@@ -130,7 +130,7 @@ const LOOKS: u32 = 4;
 const ROBBED: u64 = 1_000_000;
 /// At this count one wait in 256 still tries, whatever happened: programs that have only just been
 /// started keep each other from the core, and that must not count against them for long.
-const ROBBERIES_MAX: u32 = 4;
+const PREEMPTIONS_MAX: u32 = 4;
 /// So many successful waits make up for one time that the core was kept.
 const FORGIVEN: u32 = 32;
 const FAILURES_MAX: u32 = 5;
@@ -156,7 +156,7 @@ mod tests {
             turns.look(|| false);
             count += 4;
         }
-        assert!(count == 32 && turns.left == 0 || turns.robbed);
+        assert!(count == 32 && turns.left == 0 || turns.preempted);
     }
 
     #[test]
@@ -198,9 +198,9 @@ mod tests {
             assert_eq!(patience.rest, rest);
             patience.rest = 0;
         }
-        for _ in 0..FORGIVEN * ROBBERIES_MAX {
+        for _ in 0..FORGIVEN * PREEMPTIONS_MAX {
             wait(&mut patience, true);
         }
-        assert_eq!(patience.robberies, 0);
+        assert_eq!(patience.preemptions, 0);
     }
 }
