@@ -33,11 +33,11 @@ pub struct DatagramSocket {
     peer: Option<SocketAddr>,
     recv_buffer: usize,
     counters: UdpCounters,
-    faults: Option<Box<Shaken>>,
+    faults: Option<Box<InjectedFaults>>,
 }
 
 /// Faults of both directions, and a datagram that waits to be overtaken.
-struct Shaken {
+struct InjectedFaults {
     sending: Faults,
     receiving: Faults,
     held: Option<(Vec<u8>, SocketAddr)>,
@@ -72,7 +72,11 @@ impl DatagramSocket {
             recv_buffer,
             counters: UdpCounters::default(),
             faults: plan.map(|plan| {
-                Box::new(Shaken { sending: plan.start(2 * salt), receiving: plan.start(2 * salt + 1), held: None })
+                Box::new(InjectedFaults {
+                    sending: plan.start(2 * salt),
+                    receiving: plan.start(2 * salt + 1),
+                    held: None,
+                })
             }),
         })
     }
@@ -140,7 +144,7 @@ impl DatagramSocket {
         let mut sealed = [0; HEADER_LEN];
         key.seal(&header, &mut sealed);
         if self.faults.is_some() {
-            self.send_shaken(&sealed, payload, to);
+            self.send_with_faults(&sealed, payload, to);
         } else {
             self.send_all(&sealed, payload, to);
         }
@@ -172,7 +176,7 @@ impl DatagramSocket {
     pub fn account(&mut self, batch: &mut RecvBatch) -> usize {
         self.counters.received += batch.len() as u64;
         self.counters.received_bytes += batch.lengths().sum::<usize>() as u64;
-        let receiving = self.faults.as_mut().map(|shaken| &mut shaken.receiving);
+        let receiving = self.faults.as_mut().map(|injected| &mut injected.receiving);
         batch.arrange(receiving, &mut self.counters);
         batch.len()
     }
@@ -270,17 +274,17 @@ impl DatagramSocket {
         }
     }
 
-    fn send_shaken(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) {
+    fn send_with_faults(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) {
         for target in to {
-            let Some(shaken) = &mut self.faults else {
+            let Some(injected) = &mut self.faults else {
                 return;
             };
-            let fate = shaken.sending.next_fate();
-            let overtaken = shaken.held.take();
+            let fate = injected.sending.next_fate();
+            let overtaken = injected.held.take();
             match fate {
                 Fate::Lose => self.counters.fault_lost += 1,
                 Fate::Hold => {
-                    shaken.held = Some(([sealed, payload].concat(), *target));
+                    injected.held = Some(([sealed, payload].concat(), *target));
                 }
                 Fate::Pass => self.send_all(sealed, payload, &[*target]),
                 Fate::Double => {
