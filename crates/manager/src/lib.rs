@@ -20,7 +20,7 @@
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
 //!   past        the newest of those that ended, and of the requests that were refused; in the file, too
-//!     names     names that strangers give, made fit to be kept
+//!     names     names that programs give, made fit to be kept
 //!   ledger      how many requests were granted and refused, and how long that took
 //!   report      figures for who watches over the manager
 //! ```

@@ -1,4 +1,4 @@
-//! What strangers call things, made fit to be kept and shown: short, on one line, nothing that moves a cursor.
+//! What programs call things, made fit to be kept and shown: short, on one line, nothing that moves a cursor.
 
 use std::collections::HashSet;
 

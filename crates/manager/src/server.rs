@@ -27,18 +27,18 @@ pub(crate) struct Server {
 pub(crate) struct Shared {
     listener: Listener,
     pub fabric: Arc<Fabric>,
-    door: Mutex<Door>,
+    connections: Mutex<Connections>,
     moved: Condvar,
 }
 
 #[derive(Default)]
-struct Door {
+struct Connections {
     stopping: bool,
     last: u64,
     // Connections in their handshake.
-    strangers: usize,
+    handshakes: usize,
     // Connections that are established; the threads hold the channels.
-    guests: BTreeMap<u64, Weak<Channel>>,
+    established: BTreeMap<u64, Weak<Channel>>,
     // When the last of them came, milliseconds since 1970-01-01 UTC: since then they are as many.
     last_came_ms: u64,
 }
@@ -46,7 +46,7 @@ struct Door {
 impl Server {
     /// Serves from now on.
     pub(crate) fn start(listener: Listener, fabric: Arc<Fabric>) -> Result<Self, Error> {
-        let shared = Arc::new(Shared { listener, fabric, door: Mutex::default(), moved: Condvar::new() });
+        let shared = Arc::new(Shared { listener, fabric, connections: Mutex::default(), moved: Condvar::new() });
         let accepting = {
             let shared = shared.clone();
             spawn("accept", move || accept(&shared)).map_err(Error::Thread)?
@@ -76,9 +76,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         {
-            let mut door = self.shared.lock();
-            door.stopping = true;
-            door.guests.values().filter_map(Weak::upgrade).for_each(|channel| channel.close());
+            let mut connections = self.shared.lock();
+            connections.stopping = true;
+            connections.established.values().filter_map(Weak::upgrade).for_each(|channel| channel.close());
         }
         self.shared.moved.notify_all();
         self.shared.listener.close();
@@ -86,7 +86,7 @@ impl Drop for Server {
             // A panic there has been reported already.
             let _ = accepting.join();
         }
-        let busy = |door: &mut Door| door.strangers > 0 || !door.guests.is_empty();
+        let busy = |connections: &mut Connections| connections.handshakes > 0 || !connections.established.is_empty();
         // Nobody waits longer for anything than this, but for a status of stuck nodes.
         let waited = self.shared.moved.wait_timeout_while(self.shared.lock(), HANDSHAKE, busy);
         drop(waited);
@@ -99,42 +99,42 @@ impl Drop for Server {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // Waits until there is room for one more stranger. `false`: the manager stops.
-    fn admit_stranger(&self) -> bool {
-        let full = |door: &mut Door| door.strangers >= STRANGERS_MAX && !door.stopping;
-        let mut door = self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
-        door.strangers += 1;
-        !door.stopping
+    // Waits until there is room for one more handshake. `false`: the manager stops.
+    fn admit_handshake(&self) -> bool {
+        let full = |connections: &mut Connections| connections.handshakes >= HANDSHAKES_MAX && !connections.stopping;
+        let mut connections = self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        connections.handshakes += 1;
+        !connections.stopping
     }
 
-    fn forget_stranger(&self) {
-        self.lock().strangers -= 1;
+    fn end_handshake(&self) {
+        self.lock().handshakes -= 1;
         self.moved.notify_all();
     }
 
-    // Moves a connection from strangers to guests. `None`: it is one too many, or the manager stops.
-    fn welcome(&self, channel: &Arc<Channel>) -> Option<Guest<'_>> {
-        let mut door = self.lock();
-        door.strangers -= 1;
+    // Moves a connection from handshakes to established. `None`: it is one too many, or the manager stops.
+    fn establish(&self, channel: &Arc<Channel>) -> Option<Established<'_>> {
+        let mut connections = self.lock();
+        connections.handshakes -= 1;
         self.moved.notify_all();
-        if door.stopping || door.guests.len() >= GUESTS_MAX {
+        if connections.stopping || connections.established.len() >= ESTABLISHED_MAX {
             return None;
         }
-        door.last += 1;
-        let number = door.last;
-        door.guests.insert(number, Arc::downgrade(channel));
-        door.last_came_ms = unix_ms();
-        Some(Guest { shared: self, number })
+        connections.last += 1;
+        let number = connections.last;
+        connections.established.insert(number, Arc::downgrade(channel));
+        connections.last_came_ms = unix_ms();
+        Some(Established { shared: self, number })
     }
 
     /// Connections that are established, and those in their handshake.
     pub(crate) fn connections(&self) -> (usize, usize) {
-        let door = self.lock();
-        (door.guests.len(), door.strangers)
+        let connections = self.lock();
+        (connections.established.len(), connections.handshakes)
     }
 
     fn is_stopping(&self) -> bool {
@@ -145,14 +145,14 @@ impl Shared {
 fn accept(shared: &Arc<Shared>) {
     while !shared.is_stopping() {
         match shared.listener.accept() {
-            Ok(pending) if shared.admit_stranger() => {
+            Ok(pending) if shared.admit_handshake() => {
                 let inner = shared.clone();
                 if let Err(cause) = spawn("connection", move || receive(&inner, pending)) {
                     tracing::error!(%cause, "cannot start a thread for a connection");
-                    shared.forget_stranger();
+                    shared.end_handshake();
                 }
             }
-            Ok(_) => shared.forget_stranger(),
+            Ok(_) => shared.end_handshake(),
             Err(_) if shared.is_stopping() => {}
             Err(error) => {
                 // Out of file descriptors, most likely: some will be free again.
@@ -168,19 +168,19 @@ fn receive(shared: &Shared, pending: Pending) {
     let channel = match pending.establish(HANDSHAKE) {
         Ok(channel) => Arc::new(channel),
         Err(error) => {
-            shared.forget_stranger();
+            shared.end_handshake();
             tracing::warn!(%peer, %error, "connection not let in");
             return;
         }
     };
-    let Some(guest) = shared.welcome(&channel) else {
+    let Some(connection) = shared.establish(&channel) else {
         turn_away(shared, &channel);
         return;
     };
     if let Err(error) = serve(shared, &channel) {
         tracing::info!(%peer, %error, "connection ended");
     }
-    drop(guest);
+    drop(connection);
 }
 
 fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
@@ -193,14 +193,14 @@ fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
 
 // What a connection owns goes back when its thread ends, however it ends: a manager that lost a thread
 // to a bug must not lose jobs and room with it.
-struct Guest<'a> {
+struct Established<'a> {
     shared: &'a Shared,
     number: u64,
 }
 
-impl Drop for Guest<'_> {
+impl Drop for Established<'_> {
     fn drop(&mut self) {
-        self.shared.lock().guests.remove(&self.number);
+        self.shared.lock().established.remove(&self.number);
         self.shared.moved.notify_all();
     }
 }
@@ -220,9 +220,10 @@ impl Drop for Held<'_> {
 }
 
 fn turn_away(shared: &Shared, channel: &Channel) {
-    let text =
-        format!("the manager serves {GUESTS_MAX} connections, the most it takes, or it is stopping: try again later");
-    let refusal = too_much(Resource::Connections, GUESTS_MAX as u64 + 1, GUESTS_MAX as u64, text);
+    let text = format!(
+        "the manager serves {ESTABLISHED_MAX} connections, the most it takes, or it is stopping: try again later"
+    );
+    let refusal = too_much(Resource::Connections, ESTABLISHED_MAX as u64 + 1, ESTABLISHED_MAX as u64, text);
     let refusal = lasting(refusal, shared.lock().last_came_ms);
     shared.fabric.ledger.refuse(&refusal);
     // `Refused` reads the same in both conversations. Whoever does not read it finds a closed channel.
@@ -238,7 +239,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
 const HANDSHAKE: Duration = Duration::from_secs(5);
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// Connections that have proven nothing yet; more wait in the kernel's queue.
-const STRANGERS_MAX: usize = 256;
+const HANDSHAKES_MAX: usize = 256;
 /// Established connections.
-const GUESTS_MAX: usize = 8192;
+const ESTABLISHED_MAX: usize = 8192;
 const STACK: usize = 512 << 10;
