@@ -10,7 +10,9 @@ use trib_proto::leaf::{GroupId, LeafError, OpId, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
-use trib_transport::tcp::{Arrived, Due, FrameSink, LowWater, Place, ReadEnd, StreamError, StreamReader, StreamSocket};
+use trib_transport::tcp::{
+    Arrived, Destination, Due, FrameSink, LowWater, ReadEnd, StreamError, StreamReader, StreamSocket,
+};
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
@@ -340,12 +342,12 @@ struct Sink<'a> {
 impl FrameSink for Sink<'_> {
     type Buffer = Incoming;
 
-    fn place(&mut self, header: &Header) -> Place<Incoming> {
+    fn place(&mut self, header: &Header) -> Destination<Incoming> {
         if !is_for(self.config, header) {
-            return Place::Refuse("a frame for another child");
+            return Destination::Refuse("a frame for another child");
         }
         let placed = self.core.place(header).and_then(|slice| self.landing(slice, header));
-        Place::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
+        Destination::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
     }
 
     /// Only while nothing of ours waits to be written: what is read into a result that lies over its input, and turns out
@@ -356,10 +358,10 @@ impl FrameSink for Sink<'_> {
     }
 
     /// The operation may have failed, and its memory may be gone, since the frame was foreseen.
-    fn confirm(&mut self, header: &Header, buffer: Incoming) -> Place<Incoming> {
+    fn confirm(&mut self, header: &Header, buffer: Incoming) -> Destination<Incoming> {
         match (&buffer, self.core.place(header)) {
-            (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Place::Into(buffer),
-            _ => Place::Discard,
+            (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Destination::Into(buffer),
+            _ => Destination::Discard,
         }
     }
 

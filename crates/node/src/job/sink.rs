@@ -3,7 +3,7 @@
 use trib_proto::node::Link;
 use trib_proto::{Nanos, NodeCore, Path};
 use trib_transport::pool::PoolBuffer;
-use trib_transport::tcp::{Arrived, FrameSink, Place as Landing, StreamError};
+use trib_transport::tcp::{Arrived, Destination, FrameSink, StreamError};
 use trib_wire::{Body, ChildIndex, Header, Kind};
 
 use super::{Output, Place};
@@ -19,19 +19,19 @@ pub(crate) struct Sink<'a> {
 impl FrameSink for Sink<'_> {
     type Buffer = PoolBuffer;
 
-    fn place(&mut self, header: &Header) -> Landing<PoolBuffer> {
+    fn place(&mut self, header: &Header) -> Destination<PoolBuffer> {
         if !belongs(&self.out.io.place, self.link, header) {
-            return Landing::Refuse("a frame of another edge");
+            return Destination::Refuse("a frame of another edge");
         }
         let data_kind = if self.link == Link::Parent { Kind::Result } else { Kind::Contribution };
         if header.kind != data_kind {
-            return Landing::Refuse("vector data in the wrong direction");
+            return Destination::Refuse("vector data in the wrong direction");
         }
         match self.out.io.buffers.take(Path::Stream, header.payload_len as usize) {
-            Some(buffer) => Landing::Into(buffer),
+            Some(buffer) => Destination::Into(buffer),
             None => {
                 self.out.tally.pool_exhausted += 1;
-                Landing::Refuse("more vector data than the grant allows")
+                Destination::Refuse("more vector data than the grant allows")
             }
         }
     }

@@ -11,7 +11,7 @@ pub use handshake::{
     Admission, Admitted, Caller, Connected, HandshakeError, Identity, Progress, connect, connect_from,
 };
 pub use low_water::{Due, LowWater};
-pub use reader::{Arrived, FORESEEN_MAX, FrameSink, Place, ReadEnd, StreamError, StreamReader};
+pub use reader::{Arrived, Destination, FORESEEN_MAX, FrameSink, ReadEnd, StreamError, StreamReader};
 pub use socket::StreamSocket;
 pub use writer::{FlushEnd, QueueFull, StreamWriter, Written};
 

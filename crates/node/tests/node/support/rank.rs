@@ -10,7 +10,7 @@ use trib_proto::leaf::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::landing::{Landing, Source};
 use trib_transport::tcp::{
-    Arrived, FrameSink, Identity, Place, ReadEnd, StreamError, StreamReader, StreamSocket, StreamWriter, connect,
+    Arrived, Destination, FrameSink, Identity, ReadEnd, StreamError, StreamReader, StreamSocket, StreamWriter, connect,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_transport::{EdgeKeys, edge_keys};
@@ -107,8 +107,8 @@ struct Sink<'a> {
 impl FrameSink for Sink<'_> {
     type Buffer = Bytes;
 
-    fn place(&mut self, header: &Header) -> Place<Bytes> {
-        Place::Into(Bytes(vec![0; header.payload_len as usize]))
+    fn place(&mut self, header: &Header) -> Destination<Bytes> {
+        Destination::Into(Bytes(vec![0; header.payload_len as usize]))
     }
 
     fn frame(&mut self, header: &Header, payload: Arrived<'_, Bytes>) -> Result<(), StreamError> {

@@ -6,7 +6,7 @@ use std::io::{self, IoSliceMut, Read};
 use trib_wire::short::SHORT_LEN;
 use trib_wire::{Header, ParseError, ShortHeader};
 
-use super::{AHEAD, Fill, FrameSink, Place, State, StreamError, StreamReader};
+use super::{AHEAD, Destination, Fill, FrameSink, State, StreamError, StreamReader};
 use crate::landing::Landing;
 
 /// Memory for frames that have not come yet.
@@ -123,9 +123,9 @@ impl<B: Landing> StreamReader<B> {
             got -= filled;
             self.last = Some(header);
             let buffer = match sink.confirm(&header, buffer) {
-                Place::Into(buffer) => Some(buffer),
-                Place::Discard => None,
-                Place::Refuse(why) => return Err(StreamError::Refused(why)),
+                Destination::Into(buffer) => Some(buffer),
+                Destination::Discard => None,
+                Destination::Refuse(why) => return Err(StreamError::Refused(why)),
             };
             self.state = State::Data { header, buffer, filled };
             if filled == header.payload_len as usize {

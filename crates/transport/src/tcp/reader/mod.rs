@@ -27,7 +27,7 @@ use foreseen::Foreseen;
 
 /// Where the payload of a frame that carries vector data goes.
 #[derive(Debug)]
-pub enum Place<B> {
+pub enum Destination<B> {
     /// Into this memory.
     Into(B),
     /// Nowhere; the frame is still handed over.
@@ -56,7 +56,7 @@ pub trait FrameSink {
 
     /// The header of a frame with vector data has come, and its tag is right: where does the
     /// payload go?
-    fn place(&mut self, header: &Header) -> Place<Self::Buffer>;
+    fn place(&mut self, header: &Header) -> Destination<Self::Buffer>;
 
     /// Memory for the payload of a frame that has not come yet, but probably is the next or one of
     /// those soon after. What is read into it may turn out to be something else.
@@ -67,8 +67,8 @@ pub trait FrameSink {
     /// The foreseen frame has come: its header is as foreseen except for the mark, and part of its
     /// payload is in `buffer`. This is like `place`, except that the only memory that may be named
     /// is `buffer`.
-    fn confirm(&mut self, _header: &Header, buffer: Self::Buffer) -> Place<Self::Buffer> {
-        Place::Into(buffer)
+    fn confirm(&mut self, _header: &Header, buffer: Self::Buffer) -> Destination<Self::Buffer> {
+        Destination::Into(buffer)
     }
 
     /// A frame is complete. An error ends the connection.
@@ -276,9 +276,9 @@ impl<B: Landing> StreamReader<B> {
             sink.frame(&header, Arrived::None)?;
         } else if header.kind.carries_data() {
             let buffer = match sink.place(&header) {
-                Place::Into(buffer) => Some(buffer),
-                Place::Discard => None,
-                Place::Refuse(why) => return Err(StreamError::Refused(why)),
+                Destination::Into(buffer) => Some(buffer),
+                Destination::Discard => None,
+                Destination::Refuse(why) => return Err(StreamError::Refused(why)),
             };
             self.state = State::Data { header, buffer, filled: 0 };
         } else if header.flags & FLAG_CRC == 0 {

@@ -8,7 +8,7 @@ use trib_wire::auth::FrameKey;
 use trib_wire::{Header, Kind};
 
 use super::{Bytes, header};
-use crate::tcp::{Arrived, FrameSink, Place, ReadEnd, StreamError, StreamReader, StreamWriter};
+use crate::tcp::{Arrived, Destination, FrameSink, ReadEnd, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
 
@@ -54,10 +54,10 @@ struct Seer {
 impl FrameSink for Seer {
     type Buffer = Bytes;
 
-    fn place(&mut self, header: &Header) -> Place<Bytes> {
+    fn place(&mut self, header: &Header) -> Destination<Bytes> {
         match self.unwanted {
-            Some(n) if header.seq.is_multiple_of(n) => Place::Discard,
-            _ => Place::Into(Bytes(vec![0xaa; header.payload_len as usize])),
+            Some(n) if header.seq.is_multiple_of(n) => Destination::Discard,
+            _ => Destination::Into(Bytes(vec![0xaa; header.payload_len as usize])),
         }
     }
 
@@ -65,10 +65,10 @@ impl FrameSink for Seer {
         Some(Bytes(vec![0xbb; header.payload_len as usize]))
     }
 
-    fn confirm(&mut self, header: &Header, buffer: Bytes) -> Place<Bytes> {
+    fn confirm(&mut self, header: &Header, buffer: Bytes) -> Destination<Bytes> {
         self.confirmed += 1;
         match self.place(header) {
-            Place::Into(_) => Place::Into(buffer),
+            Destination::Into(_) => Destination::Into(buffer),
             other => other,
         }
     }

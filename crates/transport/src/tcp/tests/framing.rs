@@ -8,7 +8,7 @@ use trib_wire::header::HEADER_LEN;
 use trib_wire::{Body, Header, Kind, ParseError};
 
 use super::{Bytes, header};
-use crate::tcp::{Arrived, FlushEnd, FrameSink, Place, ReadEnd, StreamError, StreamReader, StreamWriter};
+use crate::tcp::{Arrived, Destination, FlushEnd, FrameSink, ReadEnd, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
 
@@ -87,10 +87,10 @@ struct Collector {
 impl FrameSink for Collector {
     type Buffer = Bytes;
 
-    fn place(&mut self, header: &Header) -> Place<Bytes> {
+    fn place(&mut self, header: &Header) -> Destination<Bytes> {
         match self.discard_every {
-            Some(n) if header.seq.is_multiple_of(n) => Place::Discard,
-            _ => Place::Into(Bytes(vec![0xaa; header.payload_len as usize])),
+            Some(n) if header.seq.is_multiple_of(n) => Destination::Discard,
+            _ => Destination::Into(Bytes(vec![0xaa; header.payload_len as usize])),
         }
     }
 

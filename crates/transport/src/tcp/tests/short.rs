@@ -10,7 +10,7 @@ use trib_wire::short::SHORT_LEN;
 use trib_wire::{Header, Kind, ParseError};
 
 use super::{Bytes, header};
-use crate::tcp::{Arrived, FrameSink, Place, StreamError, StreamReader, StreamWriter};
+use crate::tcp::{Arrived, Destination, FrameSink, StreamError, StreamReader, StreamWriter};
 
 const KEY: FrameKey = FrameKey([5; 16]);
 const PIECE: usize = 40;
@@ -27,8 +27,8 @@ struct Headers(Vec<Header>);
 impl FrameSink for Headers {
     type Buffer = Bytes;
 
-    fn place(&mut self, header: &Header) -> Place<Bytes> {
-        Place::Into(Bytes(vec![0; header.payload_len as usize]))
+    fn place(&mut self, header: &Header) -> Destination<Bytes> {
+        Destination::Into(Bytes(vec![0; header.payload_len as usize]))
     }
 
     fn frame(&mut self, header: &Header, _: Arrived<'_, Bytes>) -> Result<(), StreamError> {
