@@ -8,7 +8,7 @@ use trib_wire::control::job::JobTicket;
 use trib_wire::control::request::{JobRequest, Request};
 use trib_wire::ranks::WORLD_MAX;
 
-use super::{Deadline, manager, place};
+use super::{Deadline, connect, manager};
 use crate::agreement::{Agreement, CONTENT_MAX};
 use crate::context::Context;
 use crate::error::Error;
@@ -64,7 +64,7 @@ fn share(
     let ticket = agreement.bcast(granted)??;
     let deadline = deadline.after_waiting(wait);
     // An objection that was lost on the way is said once more.
-    let taken = own.and_then(|_| read(&ticket)).and_then(|ticket| place::take(params, &ticket, deadline));
+    let taken = own.and_then(|_| read(&ticket)).and_then(|ticket| connect::to_nodes(params, &ticket, deadline));
     let outcome = taken.as_ref().map(|_| &[][..]).map_err(Clone::clone);
     let verdict = agreement.gather(outcome)?.map(|_| Vec::new());
     agreement.bcast(verdict)??;

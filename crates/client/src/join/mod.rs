@@ -9,10 +9,10 @@
 //!  gather  outcomes, bcast verdict                  a group of all ranks is made: only if everybody is there
 //! ```
 
+mod connect;
 mod exchange;
 mod hold;
 mod manager;
-mod place;
 mod rendezvous;
 
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use trib_wire::RankList;
 use trib_wire::control::request::{Attachment, Request};
 
-use super::{Deadline, manager, place};
+use super::{Deadline, connect, manager};
 use crate::context::Context;
 use crate::error::Error;
 use crate::params::{Params, RENDEZVOUS_ENV, setting};
@@ -32,7 +32,7 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
     });
     let (hold, ticket) = manager::ask(params, &request, deadline, wait)?;
     let deadline = deadline.after_waiting(wait);
-    let joined = place::take(params, &ticket, deadline).and_then(|context| {
+    let joined = connect::to_nodes(params, &ticket, deadline).and_then(|context| {
         await_all(&context, deadline)?;
         Ok(context)
     });

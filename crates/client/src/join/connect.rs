@@ -1,4 +1,4 @@
-//! Taking the own place in the tree of every lane: the connections to the nodes above.
+//! The connections of this rank to its nodes, one for each lane.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::lanes::Lanes;
 use crate::params::Params;
 
 /// Connects this rank to its node on every lane and starts the engine.
-pub(super) fn take(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Context, Error> {
+pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Context, Error> {
     let weights = || ticket.lanes.iter().map(|lane| lane.weight);
     if !(1..=LANES_MAX).contains(&ticket.lanes.len()) || weights().any(|weight| weight == 0) {
         return Err(wrong(ticket, "it has no lanes, too many, or one without weight"));
@@ -41,38 +41,38 @@ fn connect_lane(
     deadline: Deadline,
     directory: Arc<JobDirectory>,
 ) -> Result<Sources, Error> {
-    let place = lane.leaves.get(params.rank as usize);
-    let place = place.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
-    let above = ticket.nodes.iter().find(|node| node.node == place.node);
+    let placement = lane.leaves.get(params.rank as usize);
+    let placement = placement.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
+    let above = ticket.nodes.iter().find(|node| node.node == placement.node);
     let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?;
     let limits = Limits::from(&ticket.limits);
     if !limits.are_valid() {
         return Err(wrong(ticket, "its quota is outside what the protocol allows"));
     }
-    let keys = edge_keys(&ticket.key, ticket.job, ticket.epoch, place.node, place.child);
+    let keys = edge_keys(&ticket.key, ticket.job, ticket.epoch, placement.node, placement.child);
     let any: IpAddr = match above.stream {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let datagrams = DatagramSocket::bind(SocketAddr::new(place.address.unwrap_or(any), 0), RECV_BUFFER)
-        .map_err(|cause| no_socket(&cause, place.address))?;
+    let datagrams = DatagramSocket::bind(SocketAddr::new(placement.address.unwrap_or(any), 0), RECV_BUFFER)
+        .map_err(|cause| no_socket(&cause, placement.address))?;
     let identity = Identity {
         job: ticket.job,
         epoch: ticket.epoch,
-        node: place.node,
-        child: place.child,
+        node: placement.node,
+        child: placement.child,
         channel: 0,
         udp_port: datagrams.local_addr().port(),
     };
-    let connected = connect_from(place.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
+    let connected = connect_from(placement.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
         .map_err(|cause| unreachable_node(&cause, &above.name, above.stream))?;
     let config = LeafConfig {
         job: ticket.job,
         epoch: ticket.epoch,
         rank: Rank(params.rank),
         world_size: params.size,
-        node: place.node,
-        child: place.child,
+        node: placement.node,
+        child: placement.child,
         limits,
     };
     Ok(Sources { config, stream: connected.socket, datagrams, node: connected.datagrams, keys, directory })
