@@ -36,11 +36,13 @@ pub struct LimitTable {
     pub streams: Bound,
     /// Bytes of a stream segment.
     pub segment: Bound,
-    /// Segments ahead of the fold, per child: by default no fewer than the flight, or the one group of a job would be
-    /// held by its credit where the groups of another, each with a part of the flight, never are.
+    /// Segments that a child may be ahead of the fold. The default is at least that of `flight`:
+    /// with less, the credit would hold up a job with a single group, which has all of `flight` in
+    /// use, but not a job with several groups, each of which has only a part of it.
     pub staging: Bound,
-    /// Segments in flight, per group. By default what a link of some Gbit/s carries in a millisecond or two, the way through a tree: what
-    /// is more a rank writes all at once when an operation begins, and others on its core wait for that.
+    /// Segments in flight, per group. The default is what a link of some Gbit/s carries in the
+    /// millisecond or two that the way through a tree takes. A rank writes all of them at once when
+    /// an operation begins, and other processes on its core wait for that: so it is not more.
     pub flight: Bound,
     /// Vector bytes from which operations are streamed.
     pub stream_threshold: Bound,

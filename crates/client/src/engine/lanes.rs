@@ -1,7 +1,9 @@
-//! What concerns several lanes: operations that are cut over them, groups that exist on all, sleeping on all sockets.
+//! What concerns several lanes: operations that are cut over them, groups that exist on all of
+//! them, and sleeping on the sockets of all.
 //!
-//! Lanes complete on their own, and fail together: who has an error on one lane leaves the group on the others, so that its members
-//! there do not wait for him.
+//! Each lane completes its part of an operation on its own, but a group fails on all lanes
+//! together: when it fails on one lane, this rank leaves it on the others too, so that the other
+//! members do not wait there for parts that never come.
 
 use std::sync::Arc;
 

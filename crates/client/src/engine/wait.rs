@@ -208,11 +208,13 @@ pub(crate) fn poisoned() -> Error {
 
 /// How long a waiter drives progress itself before it sleeps: a small operation over two or three levels.
 pub(super) const SPIN: Duration = Duration::from_micros(300);
-/// How often the caller's own progress runs while a call blocks,
+/// The shortest pause between two calls of the caller's own progress while a call blocks.
 const TICK_MIN: Nanos = Nanos::from_millis(1);
-/// and while it has blocked for seconds: a thousand wake-ups a second cost 2 to 3 % of a core, over minutes too much.
+/// The longest pause, after seconds of blocking. A thousand wake-ups a second cost 2 to 3 % of a
+/// core, which is too much over minutes.
 const TICK_MAX: Nanos = Nanos::from_millis(20);
-/// What the pauses between add to a wait is at most this part of it.
+/// A pause is at most the time waited so far divided by this, so that it delays the end of a wait by
+/// no more than that share.
 const TICK_PART: u64 = 200;
 /// A follower looks around this often even if nobody tells it anything.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);

@@ -251,5 +251,7 @@ impl Streams {
     }
 }
 
-/// Segments that a group may have in flight however many others stream: as many groups as use it up, and no more, have more than a job of one.
+/// Segments that a group may have in flight, however many other groups stream. A rank's groups
+/// share its `flight` segments. Where there are so many groups that each share would be smaller
+/// than this, each has this many, and together they exceed `flight`.
 const SHARE_MIN: u64 = 2;
