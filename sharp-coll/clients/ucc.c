@@ -167,7 +167,8 @@ static void allreduces(struct team *team)
     }
 }
 
-/* MAXLOC of numbers, with the type of the tag as the stack was: whatever that means, the buffers end where the numbers do. */
+/* MAXLOC of numbers, with the type of the tag as the stack was: whatever that means, the buffers
+   end where the numbers do. */
 static void largest(struct team *team)
 {
     enum { COUNT = 100 };

@@ -138,7 +138,8 @@ static void fail_to_join(void)
     CHECK_CODE(sharp_coll_init(&spec, &context), SHARP_COLL_EOOB);
 }
 
-/* A library may tell of the first failure nevertheless, because the client's user has no other way to learn of its cause. */
+/* A library may tell of the first failure nevertheless, because the client's user has no other way
+   to learn of its cause. */
 static void c75_hidden_errors(void)
 {
     flags_of_init = 0;

@@ -55,8 +55,8 @@ pub enum NodeMessage {
         datagram_buffer_bytes: u64,
         /// Worker threads.
         workers: u32,
-        /// The jobs that have logical nodes here, so that their numbers are known before the node is given others. It is
-        /// `Hosts` that says later what is still here.
+        /// The jobs that have logical nodes here, so that their numbers are known before the node
+        /// is given others. It is `Hosts` that says later what is still here.
         #[serde(default)]
         jobs: Vec<JobId>,
     },
