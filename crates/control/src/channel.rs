@@ -21,14 +21,14 @@ pub struct Peer {
     pub tenant: Option<String>,
     /// Its software version, as it says.
     pub software: String,
-    /// Where it speaks from.
+    /// The address from which it connects.
     pub address: SocketAddr,
 }
 
 /// Messages over mutual TLS.
 ///
-/// Shared between threads as it is (behind an `Arc`): one may wait in `recv` while others send. Two
-/// threads in `recv` at once take turns.
+/// A channel can be shared between threads as it is (behind an `Arc`): one thread may wait in
+/// `recv` while others send. Two threads in `recv` at once take turns.
 pub struct Channel {
     secure: Secure,
     peer: Peer,
@@ -36,19 +36,20 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Connects to the manager as `role`; all of it, handshake included, within `timeout`.
+    /// Connects to the manager as `role`. All of it, handshake included, happens within `timeout`.
     pub fn connect(url: &ManagerUrl, role: Role, timeout: Duration) -> Result<Self, Error> {
         Self::connect_as(url, &Credentials::load(url.credentials(), role)?, handshake::ours(role), timeout)
     }
 
-    /// The same with any credentials and introduction: for gateways, and for tests of what a manager
-    /// does with a stranger.
+    /// The same with any credentials and introduction, for gateways, and for tests of what a
+    /// manager does with a client that it does not know.
     pub fn connect_as(url: &ManagerUrl, own: &Credentials, hello: Hello, timeout: Duration) -> Result<Self, Error> {
         let limit = Limit::after(timeout);
         let name = url.address();
         let config = own.client_config()?;
         let (stream, address) = dial(url, limit)?;
-        // The name is that of the role, so another role's certificate does not pass for the manager's.
+        // The name is that of the role, so the certificate of another role is not accepted as the
+        // manager's.
         let tls = ClientConnection::new(config, credentials::role_name(Role::Manager))
             .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
         let secure = Secure::new(stream, Connection::Client(tls), name.clone())?;
@@ -74,15 +75,16 @@ impl Channel {
         address.map_err(|cause| Error::Socket { what: "read a connection's own address".into(), cause })
     }
 
-    /// Sends one message. Blocks at most ten seconds, which only a peer that has stopped reading
-    /// brings about; then, and after any other failure but `TooLong`, the channel is closed.
+    /// Sends one message. It blocks for at most ten seconds, and only if the peer has stopped
+    /// reading. After that, and after any other failure but `TooLong`, the channel is closed.
     pub fn send<M: Serialize>(&self, message: &M) -> Result<(), Error> {
         self.secure.send(&frame::encode(message)?, Limit::after(SEND))
     }
 
-    /// Waits for the next message, at most `timeout`; without one until the channel closes.
+    /// Waits for the next message, at most `timeout`; without a limit it waits until the channel
+    /// closes.
     ///
-    /// `Timeout` loses nothing: the next call goes on where this one stopped.
+    /// Nothing is lost at a `Timeout`: the next call goes on where this one stopped.
     pub fn recv<M: DeserializeOwned>(&self, timeout: Option<Duration>) -> Result<M, Error> {
         let json = self.secure.recv(timeout.map(Limit::after))?;
         frame::decode(&json).map_err(|cause| {
@@ -97,17 +99,19 @@ impl Channel {
         self.recv(Some(timeout))
     }
 
-    /// Whether the other side has closed and nothing is left to read; asks the kernel, does not wait.
+    /// Whether the other side has closed and nothing is left to read. This asks the kernel and does
+    /// not wait.
     pub fn is_closed(&self) -> bool {
         self.secure.is_closed()
     }
 
-    /// Closes both directions at once. A thread waiting in `recv` wakes with `Closed`.
+    /// Closes both directions at once. A thread that waits in `recv` wakes with `Closed`.
     pub fn close(&self) {
         self.secure.close();
     }
 
-    /// Closes once the other side has read what was sent, after at most `timeout`. For a last word.
+    /// Closes once the other side has read what was sent, after at most `timeout`. This is for a
+    /// last message.
     pub fn finish(&self, timeout: Duration) {
         self.secure.linger(Limit::after(timeout));
     }

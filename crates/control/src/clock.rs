@@ -1,4 +1,4 @@
-//! The time of day, for what people and other machines are told; and spans in words.
+//! The time of day, for people and other machines; and spans of time in words.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

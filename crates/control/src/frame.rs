@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Most bytes of JSON in one message; a longer one is refused before memory is taken for it.
+/// The largest number of bytes of JSON in one message; a longer message is refused before memory is
+/// taken for it.
 pub const MESSAGE_MAX: usize = 16 << 20;
 
 const LENGTH_BYTES: usize = 4;

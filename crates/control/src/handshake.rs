@@ -1,4 +1,4 @@
-//! The first messages of both sides: who speaks which version, in which role.
+//! The first messages of both sides: which version each speaks, and in which role.
 
 use trib_wire::control::hello::{Hello, Role};
 use trib_wire::control::reply::{Refusal, Reply, Resource};
@@ -17,7 +17,7 @@ pub(crate) fn ours(role: Role) -> Hello {
     Hello { version: trib_wire::VERSION, software: software_version().into(), role }
 }
 
-/// The connecting side: hears the manager, then introduces itself.
+/// The connecting side: reads the manager's hello, then introduces itself.
 pub(crate) fn introduce(secure: &Secure, name: &str, hello: &Hello, limit: Limit) -> Result<Hello, Error> {
     secure.handshake(limit)?;
     let theirs = hear(secure, name, limit)?;
@@ -25,7 +25,7 @@ pub(crate) fn introduce(secure: &Secure, name: &str, hello: &Hello, limit: Limit
     agree(hello, theirs)
 }
 
-/// The accepting side: speaks first, which it does only once the other's certificate is accepted.
+/// The accepting side: it sends first, but only once the other side's certificate is accepted.
 pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) -> Result<Hello, Error> {
     secure.handshake(limit)?;
     let role = certified(secure)?;

@@ -1,7 +1,8 @@
-//! How long something took, by upper bounds.
+//! Counts how long something took, by upper bounds.
 //!
-//! The bounds are powers of two, from 16 us to 17 s: which one holds a duration is seen from the place of its highest bit. A
-//! worker counts its folds, and what it spends on that is spent by every operation.
+//! The bounds are powers of two, from 16 us to 17 s: the position of a duration's highest bit tells
+//! which bound holds it. This has to be quick: a worker counts its folds, and the time that it
+//! spends on counting is added to every operation.
 
 use std::time::Duration;
 
@@ -12,14 +13,14 @@ pub struct Histogram {
     total_ns: u64,
 }
 
-/// How many bounds there are; what lies above the last is counted too.
+/// How many bounds there are; durations above the last one are counted too.
 const BOUNDS: usize = 21;
-/// The first bound, as a power of two of nanoseconds: two datagrams that meet at a node. The last is an admission that waits
-/// for nodes that do not answer.
+/// The first bound, as a power of two of nanoseconds: it is the distance of two datagrams that meet
+/// at a node. The last bound is an admission that waits for nodes that do not answer.
 const FIRST: u32 = 14;
 
 impl Histogram {
-    /// Counts one duration, in nanoseconds: the unit of those who measure while data waits.
+    /// Counts one duration, in nanoseconds: the unit of code that measures while data waits.
     #[inline]
     pub fn observe_ns(&mut self, duration: u64) {
         let above_first = duration.saturating_sub(1) >> FIRST;
@@ -33,7 +34,7 @@ impl Histogram {
         self.observe_ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Adds what another one has counted.
+    /// Adds what another histogram has counted.
     pub fn add(&mut self, other: &Histogram) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
@@ -41,7 +42,8 @@ impl Histogram {
         self.total_ns = self.total_ns.wrapping_add(other.total_ns);
     }
 
-    /// Upper bounds with how many durations lie below each and above the one before; `None` bounds the last.
+    /// Upper bounds with how many durations lie below each and above the one before; `None` bounds
+    /// the last.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> + '_ {
         let bounds = (FIRST..).take(BOUNDS).map(|power| Some(Duration::from_nanos(1 << power)));
         bounds.chain([None]).zip(self.counts)
@@ -79,7 +81,7 @@ mod tests {
     }
 
     proptest! {
-        // The plain reference: count what is not above each bound.
+        // This is the plain reference: it counts what is not above each bound.
         #[test]
         fn two_histograms_count_together_what_one_would(durations in proptest::collection::vec(0u64..40_000_000_000, 0..50), cut in 0usize..50) {
             let (mut first, mut second) = (Histogram::default(), Histogram::default());

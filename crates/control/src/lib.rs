@@ -1,9 +1,10 @@
 //! The authenticated channel between the manager, aggregation nodes and users.
 //!
-//! Map: `url` (where the manager is), `credentials` (who may speak), `tenant` (and for whom), `channel` (messages over mutual
-//! TLS 1.3), `listener` (the manager's end), `notify` (telling a supervisor that a daemon is ready),
-//! `watchdog` (and that it is still well), `histogram` (and how long its work takes), `clock` (the time of day), `error` (what
-//! went wrong, and whose fault it is).
+//! Map: `url` (the manager's address), `credentials` (which roles may speak), `tenant` (and for
+//! which tenant), `channel` (messages over mutual TLS 1.3), `listener` (the manager's end),
+//! `notify` (telling a supervisor that a daemon is ready), `watchdog` (and that it is still well),
+//! `histogram` (and how long its work takes), `clock` (the time of day), `error` (what went wrong,
+//! and whose fault it is).
 //!
 //! ```text
 //!   user, node                                      manager
@@ -13,8 +14,9 @@
 //!   channel.recv::<Reply>(timeout)                  channel.peer().role: from the certificate
 //! ```
 //!
-//! Invariants: a role and a tenant come from the certificate, never from what a peer says; a message's length is
-//! checked before memory is taken for it; nothing waits without a limit unless the caller says so.
+//! Invariants: a role and a tenant come from the certificate, never from what a peer says; a
+//! message's length is checked before memory is taken for it; nothing waits without a limit unless
+//! the caller says so.
 #![forbid(unsafe_code)]
 
 mod channel;

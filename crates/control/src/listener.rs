@@ -34,16 +34,17 @@ impl Listener {
         self.address
     }
 
-    /// The next connection. It has proven nothing yet: give it a thread of its own and a time limit.
+    /// The next connection. It has proven nothing yet, so it needs a thread of its own and a time
+    /// limit.
     pub fn accept(&self) -> Result<Pending, Error> {
         let (stream, address) =
             self.socket.accept().map_err(|cause| Error::Socket { what: "accept a connection".into(), cause })?;
         Ok(Pending { stream, address, config: self.config.clone() })
     }
 
-    /// Stops listening and wakes whoever waits in `accept`, with an error.
+    /// Stops listening and wakes any thread that waits in `accept`, with an error.
     pub fn close(&self) {
-        // It fails only where it is closed already.
+        // This fails only if it is closed already.
         let _ = SockRef::from(&self.socket).shutdown(Shutdown::Both);
     }
 }
@@ -61,12 +62,13 @@ impl Pending {
         self.address
     }
 
-    /// The handshake as the manager, within `timeout`.
+    /// Does the handshake as the manager, within `timeout`.
     pub fn establish(self, timeout: Duration) -> Result<Channel, Error> {
         self.establish_as(&handshake::ours(Role::Manager), timeout)
     }
 
-    /// The same with any introduction, for tests of what the others do with a strange manager.
+    /// The same with any introduction, for tests of what others do with a manager that is not
+    /// theirs.
     pub fn establish_as(self, hello: &Hello, timeout: Duration) -> Result<Channel, Error> {
         let limit = Limit::after(timeout);
         let tls = ServerConnection::new(self.config).map_err(|cause| Error::BadCertificate(cause.to_string()))?;
@@ -82,5 +84,5 @@ impl Pending {
     }
 }
 
-/// How long a rejected side has to read why.
+/// How much time a rejected side has to read why it is rejected.
 const LAST_WORD: Duration = Duration::from_secs(1);

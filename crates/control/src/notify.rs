@@ -1,8 +1,10 @@
-//! Tells the supervisor that started a daemon how it is: the `sd_notify` protocol of systemd.
+//! Tells the supervisor that started a daemon about its state, by the `sd_notify` protocol of
+//! systemd.
 //!
-//! One datagram of `NAME=VALUE` lines to the socket named by `$NOTIFY_SOCKET`; without that variable
-//! nobody wants to know and nothing is sent. The extra line `X_TRIB_ADDRESS` carries the address a
-//! daemon really got, for supervisors that let it choose its port; `X_TRIB_METRICS` that of its metrics.
+//! It sends one datagram of `NAME=VALUE` lines to the socket that `$NOTIFY_SOCKET` names; without
+//! that variable no supervisor listens, and nothing is sent. The extra line `X_TRIB_ADDRESS` has
+//! the address that a daemon really got, for supervisors that let it choose its port;
+//! `X_TRIB_METRICS` has that of its metrics.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,7 +14,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 
-/// The daemon serves, at `address` if it listens. `Ok(false)`: nobody asked.
+/// The daemon serves, at `address` if it listens. `Ok(false)`: no supervisor asked.
 pub fn ready(address: Option<SocketAddr>) -> io::Result<bool> {
     match address {
         Some(address) => send(&format!("READY=1\nX_TRIB_ADDRESS={address}")),
@@ -20,17 +22,18 @@ pub fn ready(address: Option<SocketAddr>) -> io::Result<bool> {
     }
 }
 
-/// The daemon ends. `Ok(false)`: nobody asked.
+/// The daemon ends. `Ok(false)`: no supervisor asked.
 pub fn stopping() -> io::Result<bool> {
     send("STOPPING=1")
 }
 
-/// The daemon serves metrics at `address`. `Ok(false)`: nobody asked.
+/// The daemon serves metrics at `address`. `Ok(false)`: no supervisor asked.
 pub fn metrics(address: SocketAddr) -> io::Result<bool> {
     send(&format!("X_TRIB_METRICS={address}"))
 }
 
-/// The daemon is well, which a supervisor with a watchdog wants to hear again and again. `Ok(false)`: nobody asked.
+/// The daemon is well, which a supervisor with a watchdog wants to be told again and again.
+/// `Ok(false)`: no supervisor asked.
 pub fn alive() -> io::Result<bool> {
     send("WATCHDOG=1")
 }
@@ -54,7 +57,7 @@ fn send_to(socket: &OsStr, lines: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    // The variable belongs to the whole process, so these test below it.
+    // The variable belongs to the whole process, so these functions are tested without it.
     #[test]
     fn the_supervisor_gets_the_lines_by_path_and_by_abstract_name() {
         let unique = format!("trib-notify-{}", std::process::id());

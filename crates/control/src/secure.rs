@@ -19,21 +19,22 @@ pub(crate) struct Secure {
     stream: TcpStream,
     name: String,
     tls: Mutex<Connection>,
-    // Taken before `tls`, and held until the records are in the socket.
+    // This lock is taken before `tls`, and held until the records are in the socket.
     sending: Mutex<()>,
     inbox: Mutex<Inbox>,
 }
 
 struct Inbox {
-    // As they come from the socket.
+    // Records as they come from the socket.
     records: Box<[u8; READ_BYTES]>,
-    // Decrypted, not yet taken.
+    // Bytes that are decrypted and not yet taken.
     plain: Vec<u8>,
     closed: bool,
 }
 
 impl Secure {
-    /// Prepares `stream` (connected, blocking) for `tls`; `name` stands for the other side in errors.
+    /// Prepares `stream` (connected, blocking) for `tls`; `name` stands for the other side in
+    /// errors.
     pub(crate) fn new(stream: TcpStream, mut tls: Connection, name: String) -> Result<Self, Error> {
         let alive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
         let socket = SockRef::from(&stream);
@@ -52,7 +53,7 @@ impl Secure {
         lock(&self.tls)
     }
 
-    /// The TLS handshake.
+    /// Does the TLS handshake.
     pub(crate) fn handshake(&self, limit: Limit) -> Result<(), Error> {
         let mut inbox = lock(&self.inbox);
         loop {
@@ -67,14 +68,16 @@ impl Secure {
         }
     }
 
-    /// Sends bytes; on failure the connection is closed, since half a record may have left.
+    /// Sends bytes. After a failure the connection is closed, because half a record may have been
+    /// sent.
     pub(crate) fn send(&self, bytes: &[u8], limit: Limit) -> Result<(), Error> {
         let turn = lock(&self.sending);
         self.tls().writer().write_all(bytes).map_err(|cause| self.failed("encrypt", cause, limit))?;
         self.write_records(turn, limit)
     }
 
-    /// The next frame; `None` waits until it comes or the connection ends. Nothing is lost at a time-out.
+    /// The next frame; `None` waits until it comes or the connection ends. Nothing is lost at a
+    /// time-out.
     pub(crate) fn recv(&self, limit: Option<Limit>) -> Result<Vec<u8>, Error> {
         let mut inbox = lock(&self.inbox);
         loop {
@@ -90,14 +93,15 @@ impl Secure {
         }
     }
 
-    /// Ends the connection in both directions and wakes whoever waits in it.
+    /// Ends the connection in both directions and wakes any thread that waits in it.
     pub(crate) fn close(&self) {
         // It may be closed already; then there is nothing to do.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Says goodbye and waits, at most `limit`, until the other side has read everything and closed;
-    /// closing with its bytes unread would discard ours.
+    /// Announces the end and waits, at most `limit`, until the other side has read everything and
+    /// closed. If this side closed with bytes of the other side unread, the kernel would discard
+    /// our own.
     pub(crate) fn linger(&self, limit: Limit) {
         self.tls().send_close_notify();
         let said = self.flush(limit).is_ok() && self.stream.shutdown(Shutdown::Write).is_ok();
@@ -191,7 +195,8 @@ impl Secure {
                 }
             }
         }
-        // An answer to what came (an alert, most likely); the other side may be past caring.
+        // This is an answer to what came (an alert, most likely); the other side may not read it
+        // any more.
         let answered = self.flush(Limit::after(ANSWER));
         match verdict {
             Ok(()) => answered,
@@ -253,13 +258,13 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// From now on; at most a day.
+    /// A limit from now on, of a day at most.
     pub(crate) fn after(whole: Duration) -> Self {
         let whole = whole.min(Duration::from_secs(86_400));
         Limit { whole, end: Instant::now() + whole }
     }
 
-    /// What is left, never zero, which sockets take for "no limit".
+    /// The time that is left. It is never zero, because sockets take zero for "no limit".
     pub(crate) fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
     }
@@ -283,7 +288,8 @@ fn is_reset(cause: &io::Error) -> bool {
     )
 }
 
-// A thread that panicked with a lock held leaves a connection whose next use fails cleanly, at worst.
+// If a thread has panicked with a lock held, the worst that can follow is that the connection's
+// next use fails cleanly.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Where the manager is and which credentials open its door.
+//! The manager's address, and the credentials for it.
 
 use std::env;
 use std::fmt;
@@ -15,8 +15,8 @@ pub const CREDENTIALS_ENV: &str = "TRIB_CREDENTIALS";
 /// `tls://HOST:PORT?credentials=DIR`, or `HOST:PORT` with the default credentials folder.
 ///
 /// The default folder is `$TRIB_CREDENTIALS`, else `/etc/tributary` if there is one, else
-/// `$XDG_CONFIG_HOME/tributary` (`~/.config/tributary`). DIR stands as it is, without escapes, up to
-/// the end of the text.
+/// `$XDG_CONFIG_HOME/tributary` (`~/.config/tributary`). DIR is taken as it is, without escapes, up
+/// to the end of the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagerUrl {
     host: String,

@@ -1,8 +1,8 @@
 //! A supervisor's watchdog: it restarts a daemon that has not said for a while that it is well.
 //!
-//! systemd sets `$WATCHDOG_USEC` for units with `WatchdogSec=`, and `$WATCHDOG_PID` to the process that is meant. The daemon's
-//! own loop says `WATCHDOG=1` to `$NOTIFY_SOCKET` whenever it has found its threads alive; a timer that says so by itself
-//! would keep a stuck daemon.
+//! systemd sets `$WATCHDOG_USEC` for units with `WatchdogSec=`, and sets `$WATCHDOG_PID` to the
+//! process that is meant. The daemon's own loop sends `WATCHDOG=1` to `$NOTIFY_SOCKET` whenever it
+//! has found its threads alive; a timer that sent it by itself would keep a stuck daemon running.
 
 use std::env;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::notify;
 
-/// When the next word is due.
+/// A watchdog, and when its next message is due.
 #[derive(Debug)]
 pub struct Watchdog {
     pause: Duration,
@@ -18,7 +18,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// The watchdog that the environment speaks of, if it means this process. The first word is due at once.
+    /// The watchdog that the environment names, if it means this process. The first message is due
+    /// at once.
     pub fn from_env(now: Instant) -> Option<Self> {
         let variable = |name| env::var(name).ok();
         Self::from(variable("WATCHDOG_USEC")?, variable("WATCHDOG_PID"), std::process::id(), now)
@@ -27,16 +28,16 @@ impl Watchdog {
     fn from(usec: String, pid: Option<String>, own: u32, now: Instant) -> Option<Self> {
         let limit = Duration::from_micros(usec.parse().ok().filter(|usec| *usec > 0)?);
         let meant = pid.is_none_or(|pid| pid.parse() == Ok(own));
-        // Two words may be lost or late before the supervisor loses its patience.
+        // Two messages may be lost or late before the supervisor restarts the daemon.
         meant.then_some(Watchdog { pause: limit / 3, next: now })
     }
 
-    /// How long until the next word is due.
+    /// How long until the next message is due.
     pub fn due_in(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }
 
-    /// Says that the daemon is well.
+    /// Tells the supervisor that the daemon is well.
     pub fn feed(&mut self, now: Instant) -> io::Result<()> {
         self.next = now + self.pause;
         notify::alive().map(drop)
@@ -57,7 +58,7 @@ mod tests {
         assert!(watchdog("3000000", None).is_some());
         let mut watchdog = watchdog("3000000", Some("7")).unwrap();
         assert_eq!(watchdog.due_in(now), Duration::ZERO);
-        // Nobody listens in a test; the next word is due all the same.
+        // No supervisor listens in a test; the next message is due all the same.
         let _ = watchdog.feed(now);
         assert_eq!(watchdog.due_in(now), Duration::from_secs(1));
         assert_eq!(watchdog.due_in(now + Duration::from_secs(2)), Duration::ZERO);

@@ -1,4 +1,5 @@
-//! Real TLS on loopback: who may speak, what is carried, and what each failure is called.
+//! Tests with real TLS on loopback: which sides may speak, what is carried, and what each failure
+//! is called.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -146,7 +147,8 @@ fn another_fabrics_credentials_do_not_open_the_door() {
     assert!(matches!(client, Err(Error::BadCertificate(_))));
     assert!(server.is_err());
 
-    // The right authority, so that the manager is believed, but another authority's certificate.
+    // The authority is the right one, so that the manager is believed, but the certificate is
+    // another authority's.
     let mixed = Folder::new();
     std::fs::create_dir_all(&mixed.0).unwrap();
     for (from, file) in [(&ours, "ca.pem"), (&theirs, "user.pem"), (&theirs, "user.key")] {
@@ -172,7 +174,7 @@ fn a_tenant_is_known_by_its_certificate_once_the_manager_has_read_its_authority(
     let (server, client) = meet(&fabric, |at| connect(at, &fabric.0));
     assert_eq!(server.unwrap().peer().tenant, None);
     assert_eq!(client.unwrap().peer().tenant, None);
-    // One that started before knows nothing of it.
+    // A manager that started before knows nothing of the tenant.
     let (server, client) = thread::scope(|scope| {
         let server = scope.spawn(|| before.accept().unwrap().establish(LIMIT));
         let client = connect(before.address(), &astro);
@@ -239,7 +241,7 @@ fn strangers_without_tls_or_words_cost_only_their_time_limit() {
     assert!(listener.accept().unwrap().establish(LIMIT).is_err());
     babbler.set_read_timeout(Some(LIMIT)).unwrap();
     let mut rest = Vec::new();
-    // An alert or a reset; either way the connection is over.
+    // This gives an alert or a reset; either way the connection is over.
     let _ = babbler.read_to_end(&mut rest);
 
     let _silent = TcpStream::connect(listener.address()).unwrap();

@@ -18,7 +18,7 @@ pub(super) struct LogFile {
 pub(super) struct Entry<'a>(MutexGuard<'a, File>);
 
 impl LogFile {
-    /// Opens it to be appended to; a new one may be read by its owner's group.
+    /// Opens the file for appending. The group of a new file's owner may read it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(LogFile { path: path.to_owned(), file: Mutex::new(open(path)?) })
     }
@@ -27,7 +27,8 @@ impl LogFile {
 impl<'a> MakeWriter<'a> for LogFile {
     type Writer = Entry<'a>;
 
-    // Entries are rare, so that every one may look whether the path still leads to the file: nobody has to send a signal.
+    // Entries are rare, so each of them can check whether the path still leads to the file: no
+    // signal is needed.
     fn make_writer(&'a self) -> Entry<'a> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if !leads_to(&self.path, &file)
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&moved).unwrap(), "one\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "two\nthree\n");
         fs::remove_dir_all(&folder).unwrap();
-        // Nowhere to open it again: the old one still takes entries.
+        // The file cannot be opened again, so the old one still takes entries.
         log.make_writer().write_all(b"four\n").unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! Lines for the journal: `<N>` with the level in front, by which it sorts and colours them.
+//! Lines for the journal: each begins with `<N>`, its level, by which the journal sorts and colours
+//! lines.
 
 use std::fmt;
 use std::io;
@@ -8,8 +9,8 @@ use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Whether stderr is the journal: `$JOURNAL_STREAM` names the device and inode of what systemd connected, and a stderr that
-/// was redirected since is another one.
+/// Whether stderr is the journal: `$JOURNAL_STREAM` names the device and inode of what systemd
+/// connected, and a stderr that was redirected since is another one.
 pub(super) fn is_wanted() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(io::stderr()).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
@@ -35,7 +36,7 @@ where
         let mut text = String::new();
         self.line.format_event(context, Writer::new(&mut text), event)?;
         let priority = priority(event.metadata().level());
-        // A line break begins another entry there, which has its own prefix.
+        // A line break begins another entry in the journal, and that needs a prefix of its own.
         text.lines().try_for_each(|line| writeln!(out, "<{priority}>{}", line.trim_start()))
     }
 }

@@ -6,7 +6,8 @@
 //!   a file                            as the first, without colours
 //! ```
 //!
-//! Map: `journal` (the prefixes, and whether they are wanted), `file` (a file that may be rotated under us).
+//! Map: `journal` (the prefixes, and whether they are wanted), `file` (a file that may be rotated
+//! under us).
 
 mod file;
 mod journal;

@@ -1,4 +1,4 @@
-//! The socket that scrapers ask at.
+//! The socket at which scrapers ask.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::request::{Fault, HEAD_MAX, Request, parse};
 
-/// A listening exporter. It is bound before the daemon starts, so that a wrong address is an error of the start.
+/// A listening exporter. It is bound before the daemon starts, so that a wrong address is an error
+/// of the start.
 #[derive(Debug)]
 pub struct Exporter {
     listener: TcpListener,
@@ -41,10 +42,12 @@ impl Exporter {
         self.address
     }
 
-    /// Answers from now on with what `page` gives, until the process ends; `None` means that a thread of the daemon did not
-    /// answer in time, which is better said than counters that seem to go backwards.
+    /// Answers from now on with what `page` gives, until the process ends. `None` means that a
+    /// thread of the daemon did not answer in time; the scraper is told so, because counters
+    /// without that thread would seem to go backwards.
     ///
-    /// One scraper is served at a time: who is slow lets others wait for at most three seconds, and costs no memory.
+    /// One scraper is served at a time: a slow one lets others wait for at most three seconds, and
+    /// costs no memory.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -59,7 +62,7 @@ impl Exporter {
                         }
                     }
                     Err(error) => {
-                        // Out of descriptors, most likely: some will be free again.
+                        // Most likely there are no descriptors; some will be free again.
                         tracing::warn!(%error, "cannot accept a scrape");
                         thread::sleep(PAUSE);
                     }
@@ -90,7 +93,8 @@ fn answer(mut stream: TcpStream, page: &impl Fn() -> Option<String>) -> io::Resu
         stream.write_all(body.as_bytes())?;
     }
     stream.shutdown(Shutdown::Write)?;
-    // Closing while something is unread would take the answer away from a peer that has not read it.
+    // If the socket were closed while something is unread, a peer that has not read the answer
+    // would lose it.
     let mut rest = [0; 1024];
     let end = Instant::now() + LAST_WORD;
     while read_until(&mut stream, &mut rest, end)? > 0 {}

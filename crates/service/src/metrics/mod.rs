@@ -6,12 +6,12 @@
 //!   /proc/self -----------------> process --+
 //! ```
 //!
-//! Map: `table` (every metric: the one place for its name, type, labels and meaning), `manager`, `node`, `process` (from what a
-//! daemon reports to samples), `page` (the format), `request` (the HTTP that is understood), `exporter` (the socket),
-//! `document` (the table in words).
+//! Map: `table` (every metric, with its name, type, labels and meaning), `manager`, `node`,
+//! `process` (from what a daemon reports to samples), `page` (the format), `request` (the HTTP that
+//! is understood), `exporter` (the socket), `document` (the table in words).
 //!
-//! Invariant: a scrape asks threads as `trib status` does, between two rounds of their work; nothing on the way of a vector waits
-//! for it or reads a clock for it.
+//! Invariant: a scrape asks threads as `trib status` does, between two rounds of their work;
+//! nothing on the way of a vector waits for it or reads a clock for it.
 
 #[cfg(test)]
 mod document;

@@ -15,7 +15,7 @@ pub(super) fn add_to(page: &mut Page, daemon: Daemon, began: SystemTime) {
     page.metric("process_cpu_seconds_total").sample(&[], cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9);
     page.metric("process_resident_memory_bytes").sample(&[], resident_bytes().unwrap_or(0));
     let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count());
-    // Without the one that counting opened.
+    // The descriptor that counting itself opened is left out.
     page.metric("process_open_fds").sample(&[], open.saturating_sub(1));
     let began = began.duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64());
     page.metric("process_start_time_seconds").sample(&[], began);

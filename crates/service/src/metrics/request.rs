@@ -5,20 +5,20 @@
 pub(super) struct Request {
     /// Whether only the head of the answer is wanted.
     pub head_only: bool,
-    /// The path, without what stands behind a question mark.
+    /// The path, without the part behind a question mark.
     pub path: String,
 }
 
 /// Why a request is not answered as it wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
-    /// It is no HTTP.
+    /// It is not HTTP.
     Malformed,
     /// It is longer than any scraper's.
     TooLong,
-    /// Neither GET nor HEAD.
+    /// Its method is neither GET nor HEAD.
     Method,
-    /// Neither HTTP/1.0 nor HTTP/1.1.
+    /// Its version is neither HTTP/1.0 nor HTTP/1.1.
     Version,
 }
 
@@ -34,8 +34,8 @@ impl Fault {
     }
 }
 
-/// Reads what has come so far. `Ok(None)`: the head is not complete yet. Total: whatever the bytes are, and however they were
-/// cut, the answer is the same.
+/// Reads what has come so far. `Ok(None)`: the head is not complete yet. The function is total:
+/// whatever the bytes are, and however they were cut, the answer is the same.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, Fault> {
     let window = &bytes[..bytes.len().min(HEAD_MAX)];
     let Some(end) = window.windows(4).position(|four| four == b"\r\n\r\n") else {
@@ -118,7 +118,7 @@ mod tests {
             let _ = parse(&bytes);
         }
 
-        // A prefix either waits for more or says what the whole says.
+        // A prefix of a request either waits for more or gives the same answer as the whole.
         #[test]
         fn a_request_may_come_in_any_pieces(
             method in "(GET|HEAD|POST|[A-Z]{1,5})",

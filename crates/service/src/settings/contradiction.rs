@@ -1,7 +1,8 @@
-//! Values that are right one by one and cannot hold together.
+//! Finds values that are right one by one and cannot hold together.
 //!
-//! What can clash follows from the kinds of settings, so a new row of a table is covered without a rule of its own: no two
-//! sockets at one address, no two files at one path, and no node at its manager's address.
+//! Which values can clash follows from the kinds of settings, so a new row of a table is covered
+//! without a rule of its own. No two sockets have one address, no two files have one path, and no
+//! node has its manager's address.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +17,8 @@ pub(super) fn check(daemon: Daemon, values: &Named) -> Result<(), SettingsError>
         for second in names().skip(at + 1) {
             let (Some(one), Some(other)) = (values.get(first), values.get(second)) else { continue };
             let Some(remedy) = clash(&one.value, &other.value) else { continue };
-            // The place to change is named first: the one that somebody wrote, if the other is a default.
+            // The value to change is named first: if one of the two is a default, it is the other,
+            // which a person wrote.
             let mut pair = [(second, other), (first, one)];
             pair.sort_by_key(|(_, given)| given.origin == Origin::Default);
             let [(name, given), (against, holds)] = pair;
@@ -53,7 +55,8 @@ fn sockets(value: &Value) -> &[SocketAddr] {
     }
 }
 
-/// Whether two sockets cannot listen at these addresses. The kernel gives a free port where none is named.
+/// Whether two sockets cannot listen at these addresses. The kernel gives a free port where none is
+/// named.
 fn meet(one: SocketAddr, other: SocketAddr) -> bool {
     let same = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() != 0 && same

@@ -1,4 +1,4 @@
-//! The tables of settings in words: as a file to begin with, and in docs/configuration.md.
+//! The tables of settings in words: as a file to start from, and in docs/configuration.md.
 
 use std::fmt::Write as _;
 

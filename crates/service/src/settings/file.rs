@@ -1,4 +1,4 @@
-//! A daemon's configuration file: `setting = value` lines of TOML, no tables.
+//! A daemon's configuration file: `setting = value` lines of TOML, without tables.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use super::origin::{Given, Origin};
 use super::values::Named;
 use super::{Daemon, Kind, Setting, SettingsError, Value};
 
-/// Reads a file; relative paths in it start at its own folder.
+/// Reads a file; relative paths in it are relative to its own folder.
 pub(super) fn read(daemon: Daemon, path: &Path) -> Result<Named, SettingsError> {
     let unreadable = |cause| SettingsError::Unreadable { file: path.to_owned(), cause };
     let mut text = String::new();
@@ -70,7 +70,7 @@ fn value_of(setting: &Setting, value: &Spanned<DeValue<'_>>) -> Result<Value, St
     }
 }
 
-/// A configuration of this length is none of ours.
+/// A file longer than this is not a configuration.
 const LENGTH_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

@@ -113,7 +113,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is no IP address with a port"))
 }
 
-/// Addresses that differ; an unspecified one stands for all of a host's, so it stands alone.
+/// Addresses that differ. An unspecified one stands for all of a host's addresses, so there can be
+/// no other beside it.
 fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let mut all: Vec<SocketAddr> = Vec::new();
     for part in text.split(',') {

@@ -1,14 +1,15 @@
-//! The daemons' settings: one table each, from which the option parser, the reader of files, `--print-config` and
-//! `docs/configuration.md` are made.
+//! The daemons' settings: one table each, from which the option parser, the reader of files,
+//! `--print-config` and `docs/configuration.md` are made.
 //!
 //! ```text
 //!   --listen ADDR          TRIB_AM_LISTEN=ADDR       listen = "ADDR"        0.0.0.0:7070
 //!   the command line  over the environment      over the file         over the default
 //! ```
 //!
-//! Map: `am`, `an` (the tables and what they become), `common` (rows of both), `kind` (what a value may be), `file` (TOML to values), `values` (which
-//! source wins), `origin` (where a value came from), `contradiction` (values that cannot hold together), `document` (the tables
-//! in words), `error`.
+//! Map: `am`, `an` (the tables and what they become), `common` (rows of both), `kind` (what a value
+//! may be), `file` (TOML to values), `values` (which source wins), `origin` (where a value came
+//! from), `contradiction` (values that cannot hold together), `document` (the tables in words),
+//! `error`.
 
 mod am;
 mod an;
@@ -46,18 +47,18 @@ pub struct Setting {
     pub unit: &'static str,
     /// What it means, in a sentence without its full stop.
     pub meaning: &'static str,
-    /// A value as somebody might choose it.
+    /// A value as an administrator might choose it.
     pub example: &'static str,
 }
 
 /// What holds where nobody says anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Default {
-    /// Nothing: the daemon does not start.
+    /// There is no default: the daemon does not start.
     Required,
     /// The setting is off.
     Off,
-    /// This value.
+    /// The default is this value.
     Is(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Where a value came from, for who has to change it.
+//! Where a value came from, for the person who has to change it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub(super) struct Given {
     pub origin: Origin,
 }
 
-/// The place that says a value.
+/// The source of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
     /// An option of the command line.
@@ -21,7 +21,7 @@ pub(super) enum Origin {
     Variable(&'static str),
     /// A line of the file, counted from 1.
     File(PathBuf, usize),
-    /// The table: nobody else said anything.
+    /// The table of defaults: no other source gave a value.
     Default,
 }
 

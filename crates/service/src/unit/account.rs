@@ -1,4 +1,4 @@
-//! The system user that the daemons run as.
+//! The system user as which the daemons run.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,8 @@ fn entry(root: &Path) -> Option<Option<String>> {
     Some(text.lines().find(|line| line.split(':').next() == Some(USER)).map(str::to_owned))
 }
 
-/// Makes the user where it is missing. `Ok(false)`: it is there, or there is no user database below `root`.
+/// Makes the user where it is missing. `Ok(false)`: it is there, or there is no user database below
+/// `root`.
 pub(super) fn make(root: &Path) -> io::Result<bool> {
     if entry(root) != Some(None) {
         return Ok(false);
@@ -41,5 +42,5 @@ pub(super) fn remove(root: &Path) -> io::Result<bool> {
     run(words).map(|()| true)
 }
 
-/// Tells the user that was made for the daemons from a person who has its name.
+/// Distinguishes the user that was made for the daemons from a person with that name.
 const COMMENT: &str = "Tributary daemons";

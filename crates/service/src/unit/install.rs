@@ -1,4 +1,4 @@
-//! Putting a service in place, and taking it away without a trace.
+//! Installs a service, and removes it without a trace.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,9 +11,10 @@ use super::{Service, account, supervisor};
 /// Where services are installed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Below which folder all paths lie: `/`, or that of an image.
+    /// The folder below which all paths lie: `/`, or that of an image.
     pub root: PathBuf,
-    /// Where the package lies that the units belong to; without one they are the administrator's.
+    /// The folder of the package to which the units belong; without one they are the
+    /// administrator's.
     pub prefix: Option<PathBuf>,
     /// The program that units run.
     pub program: PathBuf,
@@ -54,7 +55,7 @@ impl Place {
         Path::new(CONFIGURATION).join(service.configuration())
     }
 
-    /// Where a path of that machine lies for us.
+    /// Where a path of that machine is for this process.
     fn here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
@@ -98,8 +99,9 @@ impl Place {
         }
     }
 
-    /// Stops the services and removes what [`Place::install`] made. A configuration that was edited, keys, jobs and logs stay,
-    /// unless `purge` is given; what other services need stays too.
+    /// Stops the services and removes what [`Place::install`] made. A configuration that was
+    /// edited, keys, jobs and logs stay, unless `purge` is given; what other services need stays,
+    /// too.
     pub fn remove(&self, services: &[Service], purge: bool) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
         for service in services {

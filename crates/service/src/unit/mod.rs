@@ -7,8 +7,8 @@
 //!   make install, the package    PREFIX/lib/systemd/system/tributary-an.service
 //! ```
 //!
-//! Map: `text` (what a unit says), `install` (putting files in place and taking them away), `account` (the system user),
-//! `supervisor` (calling systemctl).
+//! Map: `text` (what a unit says), `install` (putting files in place and taking them away),
+//! `account` (the system user), `supervisor` (calling systemctl).
 
 mod account;
 mod install;

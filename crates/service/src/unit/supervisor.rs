@@ -1,4 +1,5 @@
-//! Calls of other programs: of systemctl, where systemd runs this machine, and of the tools for users.
+//! Calls of other programs: of systemctl, where systemd runs this machine, and of the tools for
+//! users.
 
 use std::io;
 use std::path::Path;
@@ -14,12 +15,12 @@ pub(super) fn reload() -> io::Result<()> {
     run(&["systemctl", "daemon-reload"])
 }
 
-/// Stops a service and lets it start no more.
+/// Stops a service and prevents it from being started again.
 pub(super) fn disable(unit: &str) -> io::Result<()> {
     run(&["systemctl", "disable", "--now", "--quiet", unit])
 }
 
-/// Runs a program; the error has its last words.
+/// Runs a program; the error has the last lines that the program printed.
 pub(super) fn run(words: &[&str]) -> io::Result<()> {
     let (program, arguments) = words.split_first().expect("a command has a first word");
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
