@@ -35,8 +35,7 @@ pub trait Admission {
     /// 0 if the node does not know the job.
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)>;
 
-    /// The child has proven that it holds the key. From now on no other connection may take its
-    /// number.
+    /// The child has proven that it holds the key. From now on its seat is taken.
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status>;
 }
 
