@@ -162,8 +162,8 @@ pub fn number(name: &str) -> Option<u64> {
 }
 
 /// The value as a number above zero: zero means the default throughout.
-pub fn wish(name: &str) -> Option<u32> {
-    number(name).filter(|number| *number > 0).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+pub fn wish(name: &str) -> Option<u64> {
+    number(name).filter(|number| *number > 0)
 }
 
 #[cfg(test)]

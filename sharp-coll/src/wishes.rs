@@ -6,22 +6,32 @@ use trib_client::Params;
 
 use crate::settings::{number, wish};
 
-/// Fills in what the environment asks for; the rest is the fabric's to choose.
+/// Fills in what the environment asks for; the rest is the fabric's to choose. What cannot be is an objection.
 pub fn ask(params: &mut Params, has_streams: bool) {
-    let ask = &mut params.ask;
-    ask.osts = wish("SHARP_COLL_JOB_QUOTA_OSTS");
-    ask.window = wish("SHARP_COLL_OSTS_PER_GROUP");
-    ask.payload = wish("SHARP_COLL_JOB_QUOTA_PAYLOAD_PER_OST").or_else(|| wish("SHARP_COLL_MAX_PAYLOAD_SIZE"));
-    ask.groups = wish("SHARP_COLL_JOB_QUOTA_MAX_GROUPS");
-    ask.lease_operations = wish("SHARP_COLL_SAT_LOCK_BATCH_SIZE");
+    let names = [
+        ("osts", "SHARP_COLL_JOB_QUOTA_OSTS"),
+        ("window", "SHARP_COLL_OSTS_PER_GROUP"),
+        ("payload", "SHARP_COLL_JOB_QUOTA_PAYLOAD_PER_OST"),
+        ("payload", "SHARP_COLL_MAX_PAYLOAD_SIZE"),
+        ("groups", "SHARP_COLL_JOB_QUOTA_MAX_GROUPS"),
+        ("lease_operations", "SHARP_COLL_SAT_LOCK_BATCH_SIZE"),
+    ];
+    let wishes = names.map(|(field, variable)| (field, variable, wish(variable)));
+    // Elsewhere a group of each tree works for a communicator; here a lane does.
+    let lanes = ["SHARP_COLL_JOB_NUM_TREES", "SHARP_COLL_GROUPS_PER_COMM"].map(|name| ("lanes", name, wish(name)));
+    let lanes = lanes.into_iter().max_by_key(|(.., number)| *number);
+    for (field, variable, number) in wishes.into_iter().chain(lanes) {
+        let asked = number.map_or(Ok(()), |number| params.ask_for(&format!("{field}={number}"), variable));
+        if let Err(objection) = asked {
+            params.object(objection);
+        }
+    }
     // The setting names the shortest message of a stream, the quota the longest without.
-    ask.stream_threshold = match has_streams {
+    params.ask.stream_threshold = match has_streams {
         true => number("SHARP_COLL_SAT_THRESHOLD").map(|shortest| shortest.saturating_sub(1)),
         false => Some(NEVER),
     };
-    // Elsewhere a group of each tree works for a communicator; here a lane does.
-    ask.lanes = wish("SHARP_COLL_JOB_NUM_TREES").max(wish("SHARP_COLL_GROUPS_PER_COMM"));
-    params.timeout = wish("SHARP_COLL_JOB_CREATE_TIMEOUT").map(|ms| Duration::from_millis(ms.into()));
+    params.timeout = wish("SHARP_COLL_JOB_CREATE_TIMEOUT").map(Duration::from_millis);
 }
 
 /// What was asked for, in words; empty if nothing was.

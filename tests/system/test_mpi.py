@@ -154,13 +154,13 @@ class Interposer(unittest.TestCase):
 
     def test_over_quota_the_mpi_does_it_all(self):
         with Fabric() as fabric:
-            mpi = Mpi(fabric, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_QUOTA": "streams=100000"})
+            mpi = Mpi(fabric, 4, PROGRAMS / "comm_churn", "50", env={"TRIB_QUOTA": "streams=60000"})
             _, _, report = self.good(mpi, 60)
             command = [TRIB, "explain", "comm_churn", "--manager", fabric.manager]
             told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
         self.assertFalse(report["job"])
         self.assertIn("streams", report["reason"])
-        self.assertIn("resource streams: asked 100000, available", told)
+        self.assertIn("resource streams: asked 60000, available", told)
 
     def test_a_killed_node_leaves_the_mpi_to_go_on(self):
         for victim in ("leaf0", "root"):

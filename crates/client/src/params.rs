@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trib_wire::control::quota::QuotaField;
 use trib_wire::control::request::QuotaAsk;
 
 use crate::error::Error;
@@ -148,39 +149,17 @@ fn read_wishes(ask: &mut QuotaAsk, text: &str, source: &str) -> Result<(), Error
 
 fn read_wish(ask: &mut QuotaAsk, wish: &str, source: &str) -> Result<(), Error> {
     let wrong = || {
-        Error::Invalid(format!(
-            "{source}: `{wish}` is not NAME=NUMBER; names: groups window osts payload streams segment staging \
-             flight stream_threshold lease_operations heartbeat_ms dead_after_ms lanes trees stripe_threshold"
-        ))
+        let names = QuotaField::all().filter(|field| field.may_be_asked()).map(QuotaField::name);
+        let names = names.collect::<Vec<_>>().join(" ");
+        Error::Invalid(format!("{source}: `{wish}` is not NAME=NUMBER; names: {names}"))
     };
     let (name, value) = wish.split_once('=').ok_or_else(wrong)?;
-    let long: u64 = value.trim().parse().map_err(|_| wrong())?;
-    let field = match name.trim() {
-        "stream_threshold" => {
-            ask.stream_threshold.get_or_insert(long);
-            return Ok(());
-        }
-        "stripe_threshold" => {
-            ask.stripe_threshold.get_or_insert(long);
-            return Ok(());
-        }
-        "groups" => &mut ask.groups,
-        "window" => &mut ask.window,
-        "osts" => &mut ask.osts,
-        "payload" => &mut ask.payload,
-        "streams" => &mut ask.streams,
-        "segment" => &mut ask.segment,
-        "staging" => &mut ask.staging,
-        "flight" => &mut ask.flight,
-        "lease_operations" => &mut ask.lease_operations,
-        "heartbeat_ms" => &mut ask.heartbeat_ms,
-        "dead_after_ms" => &mut ask.dead_after_ms,
-        "lanes" => &mut ask.lanes,
-        "trees" => &mut ask.trees,
-        _ => return Err(wrong()),
-    };
-    field.get_or_insert(u32::try_from(long).map_err(|_| wrong())?);
-    Ok(())
+    let field = QuotaField::from_name(name.trim()).filter(|field| field.may_be_asked()).ok_or_else(wrong)?;
+    let value: u64 = value.trim().parse().map_err(|_| wrong())?;
+    // What is there already stands, but nonsense is told nevertheless.
+    let mut unused = QuotaAsk::default();
+    let ask = if ask.get(field).is_some() { &mut unused } else { ask };
+    ask.ask(field, value).map_err(|cause| Error::Invalid(format!("{source}: {cause}")))
 }
 
 /// A variable of the environment; empty counts as not set.
@@ -238,9 +217,18 @@ mod tests {
         params.ask_for("lanes=2,trees=1,stripe_threshold=4294967296", "here").unwrap();
         let QuotaAsk { lanes, trees, stripe_threshold, .. } = params.ask;
         assert_eq!((lanes, trees, stripe_threshold), (Some(2), Some(1), Some(1 << 32)));
-        for wish in ["groups", "groups=x", "groups=-1", "groups=4294967296", "size=1"] {
+        for wish in ["groups", "groups=x", "groups=-1", "size=1", "node_memory=1"] {
             let text = read_wishes(&mut ask, wish, "here").unwrap_err().to_string();
             assert!(text.contains(&format!("here: `{wish}`")) && text.contains("stream_threshold"), "{text}");
+        }
+        // Where it is first read, and also if it would not be used.
+        for (wish, told) in [
+            ("groups=4294967296", "groups = 4294967296 is out of range: it is 1 to 4294967295 groups"),
+            ("window=65", "window = 65 is out of range: it is 1 to 64 fragments"),
+            ("staging=65536", "staging = 65536 is out of range: it is 1 to 1024 segments"),
+            ("payload=100", "payload = 100 is out of range: it is 16 to 65400 bytes, a multiple of 8"),
+        ] {
+            assert_eq!(read_wishes(&mut ask, wish, "here"), Err(Error::Invalid(format!("here: {told}"))), "{wish}");
         }
     }
 

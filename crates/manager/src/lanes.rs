@@ -14,7 +14,8 @@ use std::collections::HashMap;
 
 use trib_topology::trees::Tree;
 use trib_topology::{Plan, Topology};
-use trib_wire::control::job::{LANES_MAX, LaneTicket};
+use trib_wire::control::job::LaneTicket;
+use trib_wire::control::quota::QuotaField;
 use trib_wire::control::reply::{LaneStatus, Refusal, Resource};
 use trib_wire::control::request::QuotaAsk;
 use trib_wire::ids::NodeId;
@@ -48,8 +49,8 @@ impl Wish {
     /// Checks what is asked for against the fabric's limits.
     pub(crate) fn of(ask: &QuotaAsk, topology: &Topology, ranks: usize) -> Result<Wish, Refusal> {
         let table = topology.limits();
-        let asked = ask.lanes.map(u64::from);
-        let lanes = choose(Resource::Lanes, "lanes", asked, table.lanes, 1..=LANES_MAX as u64, 1)? as usize;
+        let get = |field: QuotaField| choose(field, ask, table[field]);
+        let lanes = get(QuotaField::Lanes)? as usize;
         let trees = ask.trees.map(|trees| trees as usize);
         if let Some(trees) = trees.filter(|trees| !(1..=lanes).contains(trees)) {
             let text =
@@ -63,15 +64,7 @@ impl Wish {
             );
             return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));
         }
-        let threshold = choose(
-            Resource::StripeThreshold,
-            "stripe_threshold",
-            ask.stripe_threshold,
-            table.stripe_threshold,
-            0..=u64::MAX,
-            1,
-        );
-        Ok(Wish { lanes, trees, stripe_threshold: threshold? })
+        Ok(Wish { lanes, trees, stripe_threshold: get(QuotaField::StripeThreshold)? })
     }
 
     /// Lanes, at least one.

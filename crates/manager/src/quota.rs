@@ -4,9 +4,9 @@
 
 use trib_topology::{Bound, LimitTable};
 use trib_wire::control::job::Limits;
+use trib_wire::control::quota::QuotaField;
 use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::control::request::QuotaAsk;
-use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::HEADER_LEN;
 
 use crate::refuse::too_much;
@@ -39,41 +39,22 @@ pub(crate) struct Site {
 /// The job's limits, or what it wants too much of.
 pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refusal> {
     let table = ground.table;
-    let payload_bound = payload_bound(ground);
-    let piece = |resource, name, ask: Option<u32>, bound| {
-        choose(resource, name, ask.map(u64::from), bound, ELEMENT_MAX as u64..=u64::MAX, 8)
-    };
-    let payload = piece(Resource::Payload, "payload", ask.payload, payload_bound)?;
-    let number = |resource, name, ask: Option<u32>, bound, step| {
-        choose(resource, name, ask.map(u64::from), bound, step..=u64::MAX, step).map(|value| value as u32)
-    };
+    let get = |field: QuotaField| choose(field, ask, table[field]);
+    let number = |field: QuotaField| get(field).map(|value| value as u32);
+    let payload = choose(QuotaField::Payload, ask, payload_bound(ground))?;
     let limits = Limits {
-        groups: number(Resource::Groups, "groups", ask.groups, table.groups, 1)?,
-        window: window(ask.window, payload, ground)?,
-        osts: number(Resource::Osts, "osts", ask.osts, table.osts, 1)?,
+        groups: number(QuotaField::Groups)?,
+        window: window(ask, payload, ground)?,
+        osts: number(QuotaField::Osts)?,
         payload: payload as u32,
-        streams: number(Resource::Streams, "streams", ask.streams, table.streams, 1)?,
-        segment: piece(Resource::Segment, "segment", ask.segment, table.segment)? as u32,
-        staging: number(Resource::Staging, "staging", ask.staging, table.staging, 1)?,
-        flight: number(Resource::Flight, "flight", ask.flight, table.flight, 1)?,
-        stream_threshold: choose(
-            Resource::StreamThreshold,
-            "stream_threshold",
-            ask.stream_threshold,
-            table.stream_threshold,
-            0..=u64::MAX,
-            1,
-        )?,
-        lease_operations: choose(
-            Resource::LeaseOperations,
-            "lease_operations",
-            ask.lease_operations.map(u64::from),
-            table.lease_operations,
-            0..=u64::MAX,
-            1,
-        )? as u32,
-        heartbeat_ms: number(Resource::Heartbeat, "heartbeat_ms", ask.heartbeat_ms, table.heartbeat_ms, 1)?,
-        dead_after_ms: number(Resource::DeadAfter, "dead_after_ms", ask.dead_after_ms, table.dead_after_ms, 1)?,
+        streams: number(QuotaField::Streams)?,
+        segment: number(QuotaField::Segment)?,
+        staging: number(QuotaField::Staging)?,
+        flight: number(QuotaField::Flight)?,
+        stream_threshold: get(QuotaField::StreamThreshold)?,
+        lease_operations: number(QuotaField::LeaseOperations)?,
+        heartbeat_ms: number(QuotaField::HeartbeatMs)?,
+        dead_after_ms: number(QuotaField::DeadAfterMs)?,
     };
     check_pairs(&limits)?;
     memory::fit(ask, limits, ground)
@@ -89,7 +70,7 @@ pub(crate) fn truesize(payload: u64) -> u64 {
 fn payload_bound(ground: &Ground<'_>) -> Bound {
     let headers = if ground.ipv6 { IPV6_UDP } else { IPV4_UDP };
     let fits = (u64::from(ground.mtu) - headers - HEADER_LEN as u64) / 8 * 8;
-    let Bound { default, maximum } = ground.table.payload;
+    let Bound { default, maximum } = ground.table[QuotaField::Payload];
     let mut default = default.min(fits);
     // Small fragments in a window keep a tree busy, large ones that the kernel drops do not: the payload
     // nobody asked for gives way until two fit everywhere.
@@ -110,12 +91,12 @@ fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Site)> {
 
 // Where not even one fragment from every child fits, the window is one: frames that the kernel drops
 // come again, only later.
-fn window(ask: Option<u32>, payload: u64, ground: &Ground<'_>) -> Result<u32, Refusal> {
+fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refusal> {
     let tightest = room(payload, ground);
     let room = tightest.map_or(u64::MAX, |(window, _)| window.max(1));
-    let Bound { default, maximum } = ground.table.window;
+    let Bound { default, maximum } = ground.table[QuotaField::Window];
     let bound = Bound { default: default.min(room), maximum };
-    let window = choose(Resource::Window, "window", ask.map(u64::from), bound, 1..=u64::MAX, 1)?;
+    let window = choose(QuotaField::Window, ask, bound)?;
     match tightest {
         Some((_, site)) if window > room => {
             let children: u64 = site.children.iter().sum();
@@ -129,27 +110,18 @@ fn window(ask: Option<u32>, payload: u64, ground: &Ground<'_>) -> Result<u32, Re
     }
 }
 
-/// What was asked for, or the default; refused beyond the maximum and outside what is allowed.
-pub(crate) fn choose(
-    resource: Resource,
-    name: &str,
-    ask: Option<u64>,
-    bound: Bound,
-    allowed: std::ops::RangeInclusive<u64>,
-    step: u64,
-) -> Result<u64, Refusal> {
-    let Some(asked) = ask else { return Ok(bound.default) };
-    let refuse = |text| Err(too_much(resource, asked, bound.maximum, text));
+/// What was asked for, or the default; refused beyond the maximum and outside the field's range.
+pub(crate) fn choose(field: QuotaField, ask: &QuotaAsk, bound: Bound) -> Result<u64, Refusal> {
+    let Some(asked) = ask.get(field) else { return Ok(bound.default) };
+    let (name, unit) = (field.name(), field.row().unit);
+    let refuse = |text| Err(too_much(field.into(), asked, bound.maximum, text));
+    if let Err(cause) = field.check(asked) {
+        return refuse(format!("the job asks for {cause}"));
+    }
     if asked > bound.maximum {
         return refuse(format!(
-            "the job asks for {name} = {asked}, this fabric gives at most {}: ask for less",
+            "the job asks for {name} = {asked}, this fabric gives at most {} {unit}: ask for less",
             bound.maximum
-        ));
-    }
-    if !allowed.contains(&asked) || asked % step != 0 {
-        return refuse(format!(
-            "the job asks for {name} = {asked}; it must be a multiple of {step} and at least {}",
-            allowed.start()
         ));
     }
     Ok(asked)

@@ -1,6 +1,6 @@
 //! The quota of a job as the core uses it.
 
-use trib_wire::datatype::ELEMENT_MAX;
+use trib_wire::control::quota::QuotaField;
 
 use crate::time::Nanos;
 
@@ -33,10 +33,6 @@ pub struct Limits {
     pub dead_after: Nanos,
 }
 
-/// Largest LLT window: acknowledgement maps are 64 bits wide.
-pub const WINDOW_MAX: u32 = 64;
-/// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of 8.
-pub const DATAGRAM_MAX: u32 = (65_507 - trib_wire::header::HEADER_LEN as u32) / 8 * 8;
 /// Smallest SAT segment that short vectors are cut into, bytes.
 pub const SEGMENT_MIN: u32 = 16 * 1024;
 /// A vector has at least so many segments, unless they would be smaller than `SEGMENT_MIN`: what a segment takes on a
@@ -44,23 +40,20 @@ pub const SEGMENT_MIN: u32 = 16 * 1024;
 pub const SEGMENTS_MIN: u64 = 128;
 
 impl Limits {
-    /// Whether every field is in its range; a grant with others is refused.
+    /// Whether every field is in its range and they go together; a grant with others is refused.
     pub fn are_valid(&self) -> bool {
-        let max = trib_wire::header::PAYLOAD_MAX as u32;
-        (1..=WINDOW_MAX).contains(&self.window)
-            && self.groups >= 1
+        let values = [
+            (QuotaField::Groups, self.groups),
+            (QuotaField::Window, self.window),
+            (QuotaField::Osts, self.osts),
+            (QuotaField::Payload, self.payload),
+            (QuotaField::Streams, self.streams),
+            (QuotaField::Segment, self.segment),
+            (QuotaField::Staging, self.staging),
+            (QuotaField::Flight, self.flight),
+        ];
+        values.into_iter().all(|(field, value)| field.check(u64::from(value)).is_ok())
             && self.osts >= self.window
-            && self.payload >= ELEMENT_MAX as u32
-            && self.payload <= DATAGRAM_MAX
-            && self.payload.is_multiple_of(8)
-            && self.segment >= ELEMENT_MAX as u32
-            && self.segment <= max
-            && self.segment.is_multiple_of(8)
-            && self.staging >= 1
-            && self.staging <= 1024
-            && self.flight >= 1
-            && self.flight <= 1024
-            && self.streams >= 1
             && self.heartbeat > Nanos(0)
             && self.dead_after > self.heartbeat
     }
@@ -99,6 +92,57 @@ impl From<&trib_wire::control::job::Limits> for Limits {
             lease_operations: l.lease_operations,
             heartbeat: Nanos::from_millis(u64::from(l.heartbeat_ms)),
             dead_after: Nanos::from_millis(u64::from(l.dead_after_ms)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::control::quota::QuotaRow;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        groups: 1,
+        window: 1,
+        osts: 64,
+        payload: 16,
+        streams: 1,
+        segment: 16,
+        staging: 1,
+        flight: 1,
+        stream_threshold: 0,
+        lease_operations: 0,
+        heartbeat: Nanos(1),
+        dead_after: Nanos(3),
+    };
+
+    /// The limits with this value in a field.
+    fn with(field: QuotaField, value: u32) -> Option<Limits> {
+        Some(match field {
+            QuotaField::Groups => Limits { groups: value, ..LIMITS },
+            QuotaField::Window => Limits { window: value, ..LIMITS },
+            QuotaField::Osts => Limits { osts: value, ..LIMITS },
+            QuotaField::Payload => Limits { payload: value, ..LIMITS },
+            QuotaField::Streams => Limits { streams: value, ..LIMITS },
+            QuotaField::Segment => Limits { segment: value, ..LIMITS },
+            QuotaField::Staging => Limits { staging: value, ..LIMITS },
+            QuotaField::Flight => Limits { flight: value, ..LIMITS },
+            _ => return None,
+        })
+    }
+
+    #[test]
+    fn every_value_that_may_be_granted_is_valid_and_none_beyond() {
+        for field in QuotaField::all() {
+            let QuotaRow { least, most, step, name, .. } = *field.row();
+            let is_valid = |value: u64| Some(with(field, u32::try_from(value).ok()?)?.are_valid());
+            // No fewer fragments of all groups than of one.
+            let least = if field == QuotaField::Osts { LIMITS.window.into() } else { least };
+            assert_ne!(is_valid(least), Some(false), "{name} = {least}");
+            assert_ne!(is_valid(most), Some(false), "{name} = {most}");
+            assert_ne!(is_valid(least.saturating_sub(1)), Some(true), "{name} = {least} - 1");
+            assert_ne!(is_valid(most.saturating_add(step)), Some(true), "{name} = {most} + {step}");
         }
     }
 }

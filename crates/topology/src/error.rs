@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use trib_wire::control::quota::OutOfRange;
+
 use crate::addresses::AddressFault;
 use crate::graph::GraphFault;
 
@@ -92,20 +94,9 @@ pub enum Fault {
     /// An MTU outside 576..=65536.
     #[error("the mtu {0} lies outside 576..=65536")]
     Mtu(u32),
-    /// A limit outside what the protocol allows.
-    #[error("limit `{name}` = {value} lies outside {least}..={most}{}", if *.step > 1 { format!(" or is no multiple of {}", .step) } else { String::new() })]
-    Limit {
-        /// Its name.
-        name: &'static str,
-        /// Its value.
-        value: u64,
-        /// The least allowed.
-        least: u64,
-        /// The most allowed.
-        most: u64,
-        /// What it must be a multiple of.
-        step: u64,
-    },
+    /// A limit outside its range.
+    #[error("limit `{}` = {} is out of range: it is {}", .0.field.name(), .0.value, .0.field.row().range())]
+    Limit(OutOfRange),
     /// A default above its maximum.
     #[error("limit `{name}`: the default {default} is above the maximum {maximum}")]
     DefaultAboveMaximum {
@@ -152,7 +143,7 @@ impl Fault {
             Fault::WildAddress => "remove the address, or name the host",
             Fault::EmptyName(_) => "give it a name",
             Fault::Mtu(_) => "write the path MTU of the fabric's network in bytes, for example 1500 or 9000",
-            Fault::Limit { .. } => "choose a value inside",
+            Fault::Limit(_) => "choose a value inside",
             Fault::DefaultAboveMaximum { .. } => "lower the default or raise the maximum",
             Fault::Heartbeat { .. } => "raise dead_after_ms or lower heartbeat_ms",
             Fault::Addresses(fault) => fault.remedy(),

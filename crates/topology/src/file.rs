@@ -22,10 +22,12 @@
 //! streams = { default = 4, maximum = 16 }     # each on its own
 //! ```
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Deserialize;
 use toml::Spanned;
+use trib_wire::control::quota::QuotaField;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -70,25 +72,31 @@ pub(crate) struct Host {
     pub addresses: Option<Vec<IpAddr>>,
 }
 
-/// `[limits]`
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Limits {
-    pub groups: Option<Spanned<Bound>>,
-    pub window: Option<Spanned<Bound>>,
-    pub osts: Option<Spanned<Bound>>,
-    pub payload: Option<Spanned<Bound>>,
-    pub streams: Option<Spanned<Bound>>,
-    pub segment: Option<Spanned<Bound>>,
-    pub staging: Option<Spanned<Bound>>,
-    pub flight: Option<Spanned<Bound>>,
-    pub stream_threshold: Option<Spanned<Bound>>,
-    pub lease_operations: Option<Spanned<Bound>>,
-    pub heartbeat_ms: Option<Spanned<Bound>>,
-    pub dead_after_ms: Option<Spanned<Bound>>,
-    pub node_memory: Option<Spanned<Bound>>,
-    pub lanes: Option<Spanned<Bound>>,
-    pub stripe_threshold: Option<Spanned<Bound>>,
+/// `[limits]`: what the file says of each of them.
+#[derive(Default)]
+pub(crate) struct Limits(pub BTreeMap<QuotaField, Spanned<Bound>>);
+
+impl<'de> Deserialize<'de> for Limits {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let named = BTreeMap::<LimitName, Spanned<Bound>>::deserialize(from)?;
+        Ok(Limits(named.into_iter().map(|(name, bound)| (name.0, bound)).collect()))
+    }
+}
+
+/// The name of a limit.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LimitName(QuotaField);
+
+impl<'de> Deserialize<'de> for LimitName {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        let field = QuotaField::from_name(&name).filter(|field| field.may_be_bounded());
+        field.map(LimitName).ok_or_else(|| {
+            let names = QuotaField::all().filter(|field| field.may_be_bounded()).map(QuotaField::name);
+            let names = names.collect::<Vec<_>>().join(", ");
+            serde::de::Error::custom(format!("unknown limit `{name}`, expected one of {names}"))
+        })
+    }
 }
 
 /// One limit: a number, or a table of default and maximum.

@@ -2,6 +2,7 @@
 
 use trib_wire::control::job::Limits;
 use trib_wire::control::memory::Reservation;
+use trib_wire::control::quota::QuotaField;
 use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::control::request::QuotaAsk;
 
@@ -11,7 +12,7 @@ use crate::refuse::too_much;
 /// Lowers what nobody asked for until the job's buffers are within the fabric's default at every aggregation node. Where
 /// what was asked for leaves no room for that, they may take the maximum, and the rest is lowered no further than for it.
 pub(super) fn fit(ask: &QuotaAsk, limits: Limits, ground: &Ground<'_>) -> Result<Limits, Refusal> {
-    let memory = ground.table.node_memory;
+    let memory = ground.table[QuotaField::NodeMemory];
     let slots = slots(&limits, memory.default, ground.sites);
     let mut least = None;
     for bound in [memory.default, memory.maximum] {
@@ -88,17 +89,8 @@ fn largest<'a>(limits: &Limits, sites: &'a [Site]) -> Option<(u64, &'a Site)> {
 }
 
 fn refusal(ask: &QuotaAsk, bytes: u64, maximum: u64, site: &Site) -> Refusal {
-    let wishes = [
-        ("groups", ask.groups),
-        ("window", ask.window),
-        ("osts", ask.osts),
-        ("payload", ask.payload),
-        ("streams", ask.streams),
-        ("segment", ask.segment),
-        ("staging", ask.staging),
-        ("flight", ask.flight),
-    ];
-    let asked = wishes.iter().filter_map(|(name, wish)| wish.map(|wish| format!("{name} = {wish}")));
+    let sizes = QuotaField::all().take_while(|field| *field < QuotaField::StreamThreshold);
+    let asked = sizes.filter_map(|field| ask.get(field).map(|wish| format!("{} = {wish}", field.name())));
     let asked = match asked.collect::<Vec<_>>() {
         none if none.is_empty() => "even the least quota".to_owned(),
         some => some.join(", "),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use trib_topology::{Bound, LimitTable};
+use trib_wire::control::quota::{QuotaField, WINDOW_MAX};
 
 use super::amounts::{Amounts, Caps, Kind, Share};
 use super::book::Place;
@@ -95,25 +96,22 @@ impl Policy {
         let mut table = table.clone();
         let anywhere = [Place::Node(String::new()), Place::Root(String::new())];
         let rows = [
-            (Kind::Groups, &mut table.groups, 1),
+            (Kind::Groups, QuotaField::Groups, 1),
             // One group's slots, whatever its window: a job that cannot have those is refused for what it lacks.
-            (Kind::Osts, &mut table.osts, WINDOW_MAX),
-            (Kind::Streams, &mut table.streams, 1),
-            (Kind::Memory, &mut table.node_memory, 1),
+            (Kind::Osts, QuotaField::Osts, u64::from(WINDOW_MAX)),
+            (Kind::Streams, QuotaField::Streams, 1),
+            (Kind::Memory, QuotaField::NodeMemory, 1),
         ];
-        for (kind, bound, least) in rows {
-            let Bound { default, maximum } = *bound;
+        for (kind, field, least) in rows {
+            let Bound { default, maximum } = table[field];
             let share = self.share.and_then(|share| Some(share.of(self.node.get(kind)?)));
             let most = anywhere.iter().filter_map(|place| self.entitlement(tenant, place, kind)).min();
             let default = share.unwrap_or(default).min(most.unwrap_or(u64::MAX)).max(least);
-            *bound = Bound { default: default.min(maximum), maximum };
+            table[field] = Bound { default: default.min(maximum), maximum };
         }
         table
     }
 }
-
-/// The largest window of a group.
-const WINDOW_MAX: u64 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -135,14 +133,18 @@ mod tests {
         let policy = policy();
         let table = LimitTable::default();
         let others = policy.lower(OTHERS, &table);
-        assert_eq!((others.streams.default, others.streams.maximum), (16, 64));
-        assert_eq!(others.node_memory, Bound { default: 16 << 30, maximum: 16 << 30 });
-        assert_eq!((others.groups, others.osts), (table.groups, table.osts), "a node has no such capacity");
-        assert_eq!(policy.lower("astro", &table).groups.default, 100);
+        assert_eq!((others[QuotaField::Streams].default, others[QuotaField::Streams].maximum), (16, 64));
+        assert_eq!(others[QuotaField::NodeMemory], Bound { default: 16 << 30, maximum: 16 << 30 });
+        assert_eq!(
+            (others[QuotaField::Groups], others[QuotaField::Osts]),
+            (table[QuotaField::Groups], table[QuotaField::Osts]),
+            "a node has no such capacity"
+        );
+        assert_eq!(policy.lower("astro", &table)[QuotaField::Groups].default, 100);
         // Half of the node is kept for another: three quarters cannot be a default.
         let greedy = Policy { share: "3/4".parse().ok(), ..policy };
-        assert_eq!(greedy.lower(OTHERS, &table).streams.default, 32);
-        assert_eq!(greedy.lower("astro", &table).streams.default, 48);
+        assert_eq!(greedy.lower(OTHERS, &table)[QuotaField::Streams].default, 32);
+        assert_eq!(greedy.lower("astro", &table)[QuotaField::Streams].default, 48);
         assert_eq!(Policy::default().lower(OTHERS, &table), table);
     }
 

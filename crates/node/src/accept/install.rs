@@ -27,6 +27,10 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
         let text = format!("{} has {children} children here, a node takes 1 to {CHILDREN_MAX}", grant.job);
         return Err(refusal(Resource::Ranks, children as u64, CHILDREN_MAX as u64, text));
     }
+    if let Err(cause) = grant.limits.check() {
+        let text = format!("the quota of {} cannot be: {cause}", grant.job);
+        return Err(refusal(Resource::from(cause.field), cause.value, cause.field.row().most, text));
+    }
     if !Limits::from(&grant.limits).are_valid() {
         let text = format!("the limits of {} are outside their ranges", grant.job);
         return Err(refusal(Resource::Request, 0, 0, text));

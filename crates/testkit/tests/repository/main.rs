@@ -4,4 +4,5 @@
 mod comments;
 mod decisions;
 mod layering;
+mod quota;
 mod specification;

@@ -9,6 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
 use super::jobs::{Fallback, JobsReport, Names, PastJob};
+use super::quota::QuotaField;
 use super::tenant::{JobCharge, QueuedJob, TenantStatus};
 use crate::ids::{JobId, NodeId};
 
@@ -68,6 +69,29 @@ pub enum Resource {
     Role,
     /// The request itself makes no sense.
     Request,
+}
+
+impl From<QuotaField> for Resource {
+    fn from(field: QuotaField) -> Resource {
+        match field {
+            QuotaField::Groups => Resource::Groups,
+            QuotaField::Window => Resource::Window,
+            QuotaField::Osts => Resource::Osts,
+            QuotaField::Payload => Resource::Payload,
+            QuotaField::Streams => Resource::Streams,
+            QuotaField::Segment => Resource::Segment,
+            QuotaField::Staging => Resource::Staging,
+            QuotaField::Flight => Resource::Flight,
+            QuotaField::StreamThreshold => Resource::StreamThreshold,
+            QuotaField::LeaseOperations => Resource::LeaseOperations,
+            QuotaField::HeartbeatMs => Resource::Heartbeat,
+            QuotaField::DeadAfterMs => Resource::DeadAfter,
+            QuotaField::NodeMemory => Resource::Memory,
+            QuotaField::Lanes => Resource::Lanes,
+            QuotaField::Trees => Resource::Trees,
+            QuotaField::StripeThreshold => Resource::StripeThreshold,
+        }
+    }
 }
 
 /// Why something was not granted.

@@ -34,7 +34,7 @@ fn a_small_job_on_an_ordinary_network_gets_the_defaults() {
     let (table, site) = (LimitTable::default(), site(&[1]));
     let ground = Ground { table: &table, mtu: 1280, ipv6: false, sites: &[site] };
     let limits = settle(&QuotaAsk::default(), &ground).unwrap();
-    assert_eq!((u64::from(limits.osts), limits.staging), (table.osts.default, 12));
+    assert_eq!((u64::from(limits.osts), limits.staging), (table[QuotaField::Osts].default, 12));
 }
 
 #[test]
