@@ -181,6 +181,19 @@ mod tests {
         }
     }
 
+    /// A page that names a variable which nobody reads sends its readers looking for an effect.
+    #[test]
+    fn the_documentation_names_nothing_else() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let page = std::fs::read_to_string(format!("{folder}/docs/sharp-coll.md")).unwrap();
+        let header = std::fs::read_to_string(format!("{folder}/sharp-coll/include/sharp/api/sharp_coll.h")).unwrap();
+        let words = page.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        for word in words.filter(|word| word.starts_with("SHARP_COLL_") || word.starts_with("SHARP_SMX_")) {
+            let is_setting = SETTINGS.iter().any(|setting| setting.name == word);
+            assert!(is_setting || header.contains(word), "docs/sharp-coll.md names {word}, which nobody reads");
+        }
+    }
+
     #[test]
     fn every_setting_is_there_once() {
         let names: std::collections::BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
