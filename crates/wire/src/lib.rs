@@ -4,8 +4,8 @@
 //! `combination` (which operators are defined on which types), `ranks` (lists of ranks), `header`
 //! (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads
 //! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection), `control`
-//! (messages between manager, nodes and clients over TLS), `directory` (how people call nodes, ranks
-//! and groups).
+//! (messages between manager, nodes and clients over TLS), `directory` (how people call nodes,
+//! ranks and groups).
 //!
 //! Invariants: parsing is total, bounds come before allocation, and nothing here reads a socket or
 //! a clock.

@@ -1,7 +1,8 @@
 //! The fields of a job's quota: their names, units, ranges, defaults and meanings, in one table.
 //!
-//! Everything else about a field is made from its row: what `TRIB_QUOTA` and the topology file take, what the manager grants, what
-//! a node and a rank accept, and the table in `docs/topology.md`. So a value that one of them takes is never refused by the next.
+//! Everything else about a field is made from its row: what `TRIB_QUOTA` and the topology file
+//! take, what the manager grants, what a node and a rank accept, and the table in
+//! `docs/topology.md`. So a value that one of them takes is never refused by the next.
 
 use core::fmt;
 
@@ -240,7 +241,8 @@ impl Limits {
 
 /// Largest window of datagrams: acknowledgement maps are 64 bits wide.
 pub const WINDOW_MAX: u32 = 64;
-/// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of 8.
+/// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of
+/// 8.
 pub const DATAGRAM_MAX: u32 = (65_507 - HEADER_LEN as u32) / 8 * 8;
 
 const MANY: u64 = u32::MAX as u64;
@@ -266,12 +268,14 @@ impl QuotaRow {
     }
 }
 
-/// The table. Each row has a name and a unit; least, most and step; default and maximum of a fabric.
+/// The table. Each row has a name and a unit; least, most and step; default and maximum of a
+/// fabric.
 ///
-/// The default of `staging` is at least that of `flight`: with less, the credit would hold up a job with a single group, which has
-/// all of `flight` in use, but not a job with several groups, each of which has only a part of it. The default of `flight` is what a
-/// link of some Gbit/s carries in the millisecond or two that the way through a tree takes. A rank writes all of them at once when an
-/// operation begins, and other processes on its core wait for that: so it is not more.
+/// The default of `staging` is at least that of `flight`: with less, the credit would hold up a job
+/// with a single group, which has all of `flight` in use, but not a job with several groups, each
+/// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
+/// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
+/// an operation begins, and other processes on its core wait for that: so it is not more.
 pub const QUOTA: [QuotaRow; 16] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups alive at once at one node"),
