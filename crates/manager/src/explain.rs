@@ -20,7 +20,7 @@ pub(crate) fn explain(fabric: &Fabric, job: JobId, group: Option<u64>) -> Result
         let explanation = at_its_nodes(fabric, status, group);
         return match group {
             Some(tag) if !has_groups(&explanation) => Err(no_group(job, tag, &explanation.silent)),
-            _ => Ok(Reply::Explanation(explanation)),
+            _ => Ok(Reply::Explanation(Box::new(explanation))),
         };
     }
     fabric.past.get(job).map(Reply::Past).ok_or_else(|| unknown(fabric, &job.to_string()))

@@ -1,5 +1,6 @@
 //! What the manager answers to applications and tools.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -252,7 +253,7 @@ pub enum Reply {
     /// The fabric's state.
     Status(StatusReport),
     /// One job in detail.
-    Explanation(Explanation),
+    Explanation(Box<Explanation>),
     /// The job in question has ended, or was never admitted.
     Past(PastJob),
     /// All jobs.
