@@ -127,6 +127,18 @@ class Interposer(unittest.TestCase):
                 _, _, report = self.good(Mpi(fabric, ranks, PROGRAMS / "irecv_rendezvous"), 60)
                 self.assertGreater(self.tree(report), 0)
 
+    def test_a_stopped_node_leaves_the_mpi_to_go_on(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            mpi = Mpi(fabric, 8, PROGRAMS / "grid", stop)
+            wait_until(lambda: fabric.node_counters()["leaf0"].get("fragments_folded", 0) > 50, 60, "first sums")
+            send(fabric.processes()["leaf0"], signal.SIGSTOP)
+            stop.touch()
+            out, err, report = self.good(mpi, 240)
+        self.assertIn("all sums were right", out)
+        self.assertGreater(report["collectives"]["MPI_Allreduce"]["mpi"]["broken"], 0, err)
+        self.assertGreater(self.tree(report), 0, "sums before the stop")
+
     def test_5000_communicators(self):
         with Fabric() as fabric:
             out, _, report = self.good(Mpi(fabric, 2, PROGRAMS / "comm_churn", "5000"), 240)
