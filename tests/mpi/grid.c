@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks in a grid of two rows: sums over all, over rows and over columns in turn, each checked, until a file appears.
+ * Ranks in a grid of two rows: sums over all, over rows and over columns in turn, each checked, until a file appears. All
+ * that ranks wait in is what the tree takes.
  *
  *   grid FILE
  */
@@ -36,8 +37,8 @@ int main(int argc, char **argv)
         sum(MPI_COMM_WORLD, round);
         sum(row, round);
         sum(column, round);
-        stop = access(argv[1], F_OK) == 0;
-        MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        int seen = access(argv[1], F_OK) == 0;
+        MPI_Allreduce(&seen, &stop, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     }
     MPI_Comm_free(&row);
     MPI_Comm_free(&column);
