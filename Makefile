@@ -12,7 +12,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # The soname carries the major version: programs built against another one must not load this library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants test-aarch64 bench build lint install deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants test-aarch64 bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -72,8 +72,13 @@ build: ## binary and libraries, in target/release
 dependencies: ## install the Debian packages that are missing (root or sudo)
 	@scripts/install-dependencies
 
-install: build ## install under PREFIX (default /usr/local), below DESTDIR if set
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary \
+# Debug lines are four fifths of what is built. SPLIT_DEBUG=1 puts them beside what is installed, into folders .debug.
+INSTALLED_BINARIES = $(addprefix $(DESTDIR)$(PREFIX)/bin/,trib sharp_hello sharp_coll_dump_config sharp_coll_test) \
+	$(wildcard $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5 \
+	$(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so)
+
+install: build ## install under PREFIX (default /usr/local), below DESTDIR if set; SPLIT_DEBUG=1 keeps debug lines beside
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/sharp/api share/tributary/bench/peers \
 		share/modulefiles/tributary share/sharp/examples/mpi/coll)
 	install -m 755 $(TARGET)/trib $(DESTDIR)$(PREFIX)/bin/trib
 	install -m 755 $(TARGET)/libtributary.so $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION)
@@ -91,9 +96,15 @@ install: build ## install under PREFIX (default /usr/local), below DESTDIR if se
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' capi/tributary.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/tributary.pc
 	cp -R examples $(DESTDIR)$(PREFIX)/share/tributary/
+	install -m 644 bench/peers/*.[ch] bench/peers/gloo.py bench/peers/Makefile $(DESTDIR)$(PREFIX)/share/tributary/bench/peers/
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(VERSION)|' deploy/modulefiles/tributary.in \
 		> $(DESTDIR)$(PREFIX)/share/modulefiles/tributary/$(VERSION)
+	@$(MAKE) --no-print-directory strip-installed
 	$(TARGET)/trib service install --units-only --prefix $(abspath $(PREFIX)) --root $(or $(DESTDIR),/)
+
+# A make of its own: the files are looked for when they are there.
+strip-installed:
+	scripts/strip-installed $(if $(SPLIT_DEBUG),--split) $(INSTALLED_BINARIES)
 
 deb: ## build the Debian package, in target/deb
 	@scripts/make-deb

@@ -67,7 +67,7 @@ impl Service {
         format!(
             "[Unit]\n\
              Description=Tributary {title}{name}\n\
-             Documentation=https://github.com/tributary-hpc/tributary\n\
+             Documentation=man:trib(1)\n\
              Wants=network-online.target\n\
              After=network-online.target\n\
              StartLimitIntervalSec=0\n\
