@@ -5,12 +5,13 @@
 //!                     a certificate later: a new authority is a new folder
 //!   DIR/ROLE.pem      certificate for ROLE.tributary, ROLE one of manager, node, user
 //!   DIR/ROLE.key      its private key, readable by its owner only
+//!   DIR/users/        ca.pem, user.pem and user.key once more: what a cluster gives to its users
 //! ```
-//! A host needs `ca.pem` and the two files of its own role, nothing else.
+//! A host needs `ca.pem` and the two files of its own role, nothing else; `users` is that folder for the role that people have.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,20 +37,59 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Makes a new authority with one certificate per role in `folder`, which is made if missing.
+    /// Makes a new authority with one certificate per role in `folder`, which is made if missing, and the folder for users.
     ///
     /// Refuses to replace files that are there: a running fabric may depend on them.
     pub fn create(folder: &Path) -> Result<(), Error> {
+        let files = Role::ALL.into_iter().flat_map(|role| [certificate_file(folder, role), key_file(folder, role)]);
+        if files.chain([folder.join(AUTHORITY)]).any(|file| file.exists()) {
+            return Err(Error::Exists { folder: folder.into() });
+        }
         let cannot = |cause: rcgen::Error| Error::BadCredentials { path: folder.into(), cause: cause.to_string() };
         fs::create_dir_all(folder).map_err(|cause| Error::CannotWrite { path: folder.into(), cause })?;
         let authority = authority("Tributary fabric authority").map_err(cannot)?;
-        write_new(&folder.join("ca.pem"), &authority.as_ref().pem(), 0o644)?;
+        write_new(&folder.join(AUTHORITY), &authority.as_ref().pem(), 0o644)?;
         for role in Role::ALL {
             let (certificate, key) = issue(&authority, role, vec![role_text(role)]).map_err(cannot)?;
             write_new(&certificate_file(folder, role), &certificate, 0o644)?;
             write_new(&key_file(folder, role), &key, 0o600)?;
         }
+        Self::make_users_folder(folder)?;
         Ok(())
+    }
+
+    /// Makes the folder for users below `folder`, which holds the fabric's credentials, unless it is there; gives its path.
+    ///
+    /// It holds what a user needs and nothing else, so that it can be given away as it is: no key of a daemon is in it.
+    pub fn make_users_folder(folder: &Path) -> Result<PathBuf, Error> {
+        let users = folder.join(USERS);
+        let read = |path: PathBuf| {
+            fs::read_to_string(&path).map_err(|cause| Error::NoCredentials { role: Role::User, path, cause })
+        };
+        let authority = first_certificate(&folder.join(AUTHORITY))?;
+        let (certificate, key) = (read(certificate_file(folder, Role::User))?, read(key_file(folder, Role::User))?);
+        match DirBuilder::new().mode(0o755).create(&users) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(users),
+            made => made.map_err(|cause| Error::CannotWrite { path: users.clone(), cause })?,
+        }
+        write_new(&users.join(AUTHORITY), &authority, 0o644)?;
+        write_new(&certificate_file(&users, Role::User), &certificate, 0o644)?;
+        write_new(&key_file(&users, Role::User), &key, 0o600)?;
+        Ok(users)
+    }
+
+    /// Lets the members of a group, and nobody else but the owner, use the user's credentials in `folder`.
+    pub fn give_to_group(folder: &Path, group: u32) -> Result<(), Error> {
+        let give = |path: PathBuf, mode: u32| {
+            let given = std::os::unix::fs::chown(&path, None, Some(group))
+                .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)));
+            given.map_err(|cause| Error::CannotWrite { path, cause })
+        };
+        // The key first: until the folder is open nobody gets at it.
+        give(key_file(folder, Role::User), 0o640)?;
+        give(certificate_file(folder, Role::User), 0o644)?;
+        give(folder.join(AUTHORITY), 0o644)?;
+        give(folder.to_owned(), 0o750)
     }
 
     /// Reads the credentials of `role` from `folder`.
@@ -65,7 +105,7 @@ impl Credentials {
                 Err(cause) => Err(bad(path, cause.to_string())),
             }
         };
-        let authority = folder.join("ca.pem");
+        let authority = folder.join(AUTHORITY);
         let mut roots = RootCertStore::empty();
         for certificate in certificates(&authority)? {
             roots.add(certificate).map_err(|cause| bad(&authority, cause.to_string()))?;
@@ -99,7 +139,7 @@ impl Credentials {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone())
             .build()
-            .map_err(|cause| Error::BadCredentials { path: self.folder.join("ca.pem"), cause: cause.to_string() })?;
+            .map_err(|cause| Error::BadCredentials { path: self.folder.join(AUTHORITY), cause: cause.to_string() })?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .and_then(|builder| {
@@ -115,6 +155,24 @@ impl Credentials {
         Error::BadCredentials { path: certificate_file(&self.folder, self.role), cause: cause.to_string() }
     }
 }
+
+/// The fabric's own authority stands first in the file of those that are believed.
+pub(crate) fn first_certificate(roots: &Path) -> Result<String, Error> {
+    let read = fs::read_to_string(roots);
+    let text = read.map_err(|cause| Error::NoCredentials { role: Role::Manager, path: roots.into(), cause })?;
+    let bad = |cause: String| Error::BadCredentials { path: roots.into(), cause };
+    let block = text.split_inclusive(END).next().filter(|block| block.ends_with(END));
+    let block = block.ok_or_else(|| bad("there is no certificate in it".into()))?.trim_start();
+    CertificateDer::from_pem_slice(block.as_bytes()).map_err(|cause| bad(cause.to_string()))?;
+    Ok(format!("{block}\n"))
+}
+
+/// The authorities' certificates in a credentials folder.
+pub(crate) const AUTHORITY: &str = "ca.pem";
+/// The folder for users, in the fabric's.
+pub(crate) const USERS: &str = "users";
+/// Where a certificate ends.
+pub(crate) const END: &str = "-----END CERTIFICATE-----";
 
 /// The name in a certificate that stands for `role`.
 pub(crate) fn role_name(role: Role) -> ServerName<'static> {

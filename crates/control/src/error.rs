@@ -1,11 +1,13 @@
 //! What went wrong on the way to the other side, and whose fault it is.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use trib_wire::control::hello::Role;
 use trib_wire::control::reply::Refusal;
+
+use crate::credentials;
 
 /// A failure of the control channel.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +32,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// This side's configuration: a credentials file cannot be read.
-    #[error(
-        "no credentials of role {role} at {}: {cause}; copy the fabric's credentials folder here or name it with TRIB_CREDENTIALS",
-        path.display()
-    )]
+    #[error("{}", no_credentials(*role, path, cause))]
     NoCredentials {
         /// The role wanted.
         role: Role,
@@ -57,6 +56,29 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         cause: io::Error,
+    },
+    /// This side's caller: there are credentials already.
+    #[error(
+        "{folder} holds the credentials of a fabric already, and nothing was changed: its daemons and programs depend on them. \
+         `trib credentials {folder} --users` makes the folder for its users, and `--tenant NAME` adds a tenant. For another fabric \
+         choose another folder; to replace these, stop the fabric and remove *.pem, *.key and the folders users and tenants there",
+        folder = folder.display()
+    )]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// This side's caller: the tenant is there already.
+    #[error(
+        "tenant {name} has its credentials already, in {folder}, and nothing was changed: give that folder to its hosts, or choose \
+         another name; to give it new ones, remove the folder first",
+        folder = folder.display()
+    )]
+    TenantExists {
+        /// The tenant.
+        name: String,
+        /// Its folder.
+        folder: PathBuf,
     },
     /// This side's caller: no name for a tenant.
     #[error(
@@ -117,4 +139,51 @@ pub enum Error {
         /// Why it failed.
         cause: io::Error,
     },
+}
+
+/// Says which files are wanted, and who has them. People who use a fabric get a folder of their own, never a daemon's key.
+fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {
+    let folder = path.parent().unwrap_or(path);
+    let (shown, users) = (path.display(), folder.join(credentials::USERS));
+    let below = users.display();
+    match role {
+        Role::User if cause.kind() == io::ErrorKind::PermissionDenied && folder.ends_with(credentials::USERS) => {
+            format!(
+                "this user may not read {shown}: {cause}; who runs the fabric gives that folder to a group of users with \
+             `trib credentials DIR --users --group GROUP`"
+            )
+        }
+        Role::User if users.exists() || cause.kind() == io::ErrorKind::PermissionDenied => format!(
+            "this user may not read {shown}: {cause}; users of a fabric have a folder of their own, {below}, which `trib \
+             credentials` makes: name it, with TRIB_MANAGER='tls://HOST:PORT?credentials={below}' or TRIB_CREDENTIALS={below}"
+        ),
+        Role::User => format!(
+            "no credentials of a user at {shown}: {cause}; take the fabric's folder for users, the folder `users` that `trib \
+             credentials` makes (ca.pem, user.pem, user.key), and name it with TRIB_CREDENTIALS or in TRIB_MANAGER"
+        ),
+        Role::Node => format!(
+            "no credentials of a node at {shown}: {cause}; copy ca.pem, node.pem and node.key of the fabric's credentials there, \
+             or name the folder that has them, tls://HOST:PORT?credentials=DIR"
+        ),
+        Role::Manager => format!(
+            "no credentials of a manager at {shown}: {cause}; `trib credentials DIR` makes them, --credentials DIR names them"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lacks_a_users_key_is_told_of_the_users_folder_and_of_no_other() {
+        let path = Path::new("/etc/fabric/user.key");
+        let text = no_credentials(Role::User, path, &io::ErrorKind::PermissionDenied.into());
+        assert!(text.contains("TRIB_CREDENTIALS=/etc/fabric/users") && !text.contains("manager.key"), "{text}");
+        let path = Path::new("/etc/fabric/users/user.key");
+        let text = no_credentials(Role::User, path, &io::ErrorKind::PermissionDenied.into());
+        assert!(text.contains("--group GROUP") && !text.contains("users/users"), "{text}");
+        let text = no_credentials(Role::User, Path::new("/nowhere/ca.pem"), &io::ErrorKind::NotFound.into());
+        assert!(text.contains("folder for users"), "{text}");
+    }
 }

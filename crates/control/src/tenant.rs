@@ -15,11 +15,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use trib_wire::control::hello::Role;
 use webpki::EndEntityCert;
 
-use crate::credentials::{Credentials, authority, certificate_file, issue, key_file, write_new};
+use crate::credentials::{
+    AUTHORITY, Credentials, authority, certificate_file, first_certificate, issue, key_file, write_new,
+};
 use crate::{Error, credentials};
 
 impl Credentials {
@@ -31,7 +32,7 @@ impl Credentials {
             return Err(Error::BadTenant(name.into()));
         }
         let cannot = |cause: rcgen::Error| Error::BadCredentials { path: folder.into(), cause: cause.to_string() };
-        let roots = folder.join("ca.pem");
+        let roots = folder.join(AUTHORITY);
         let known = first_certificate(&roots)?;
         let own = folder.join("tenants").join(name);
         let cannot_write = |path: &Path| {
@@ -39,11 +40,16 @@ impl Credentials {
             move |cause| Error::CannotWrite { path, cause }
         };
         fs::create_dir_all(folder.join("tenants")).map_err(cannot_write(&own))?;
-        fs::create_dir(&own).map_err(cannot_write(&own))?;
+        match fs::create_dir(&own) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(Error::TenantExists { name: name.into(), folder: own });
+            }
+            made => made.map_err(cannot_write(&own))?,
+        }
         let authority = authority(&format!("Tributary tenant {name}")).map_err(cannot)?;
         let names = vec![credentials::role_text(Role::User), name.to_owned() + SUFFIX];
         let (certificate, key) = issue(&authority, Role::User, names).map_err(cannot)?;
-        write_new(&own.join("ca.pem"), &known, 0o644)?;
+        write_new(&own.join(AUTHORITY), &known, 0o644)?;
         write_new(&certificate_file(&own, Role::User), &certificate, 0o644)?;
         write_new(&key_file(&own, Role::User), &key, 0o600)?;
         // Last, and in one piece: until then nobody believes the new authority.
@@ -71,23 +77,13 @@ pub(crate) fn tenant_of(certificate: &CertificateDer<'_>) -> Option<String> {
         .map(Into::into)
 }
 
-/// The fabric's own authority stands first.
-fn first_certificate(roots: &Path) -> Result<String, Error> {
-    let read = fs::read_to_string(roots);
-    let text = read.map_err(|cause| Error::NoCredentials { role: Role::Manager, path: roots.into(), cause })?;
-    let bad = |cause: String| Error::BadCredentials { path: roots.into(), cause };
-    let block = text.split_inclusive(END).next().filter(|block| block.ends_with(END));
-    let block = block.ok_or_else(|| bad("there is no certificate in it".into()))?.trim_start();
-    CertificateDer::from_pem_slice(block.as_bytes()).map_err(|cause| bad(cause.to_string()))?;
-    Ok(format!("{block}\n"))
-}
-
 const SUFFIX: &str = ".tenant.tributary";
-const END: &str = "-----END CERTIFICATE-----";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::credentials::END;
+    use rustls::pki_types::pem::PemObject;
 
     #[test]
     fn names_are_labels_in_lower_case() {
@@ -114,7 +110,7 @@ mod tests {
         let count = |path: &Path| fs::read_to_string(path).unwrap().matches(END).count();
         assert_eq!((count(&own.join("ca.pem")), count(&folder.join("ca.pem"))), (1, 2));
         let again = Credentials::add_tenant(&folder, "astro").unwrap_err();
-        assert!(matches!(again, Error::CannotWrite { .. }), "{again}");
+        assert!(matches!(again, Error::TenantExists { .. }), "{again}");
         assert_eq!(count(&folder.join("ca.pem")), 2, "a tenant that is there stays as it is");
         Credentials::add_tenant(&folder, "bio").unwrap();
         assert_eq!(count(&folder.join("tenants/bio/ca.pem")), 1);

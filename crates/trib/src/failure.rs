@@ -1,6 +1,7 @@
 //! What went wrong, and the exit code that tells it to a script.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to.
@@ -35,6 +36,16 @@ impl Failure {
     }
 }
 
+/// Says what went wrong, in one piece: several ranks may speak at once, and their lines must not mix.
+pub fn tell(text: impl fmt::Display) {
+    let line = format!("{PREFIX}{text}\n");
+    // Where stderr is closed nobody can be told.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// What every line of the tool about itself begins with.
+pub const PREFIX: &str = "trib: ";
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Operation(text) | Self::Usage(text) | Self::Environment(text)) = self;
@@ -46,7 +57,9 @@ impl fmt::Display for Failure {
 impl From<trib_control::Error> for Failure {
     fn from(error: trib_control::Error) -> Self {
         match error {
-            trib_control::Error::Refused(_) => Self::operation(error),
+            trib_control::Error::Refused(_)
+            | trib_control::Error::Exists { .. }
+            | trib_control::Error::TenantExists { .. } => Self::operation(error),
             trib_control::Error::NoManager | trib_control::Error::BadUrl { .. } | trib_control::Error::BadTenant(_) => {
                 Self::Usage(error.to_string())
             }

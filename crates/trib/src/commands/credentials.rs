@@ -1,7 +1,7 @@
 //! `trib credentials`: the keys of a fabric and of its tenants.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::Args;
 use trib_control::Credentials;
@@ -9,39 +9,69 @@ use trib_control::Credentials;
 use crate::failure::Failure;
 use crate::stdout;
 
-/// Make the keys and certificates of a new fabric, or of a tenant
+/// Make the keys and certificates of a new fabric, of its users, or of a tenant
 ///
-/// Writes an authority and one certificate with its key for each role: manager, node, user.
+/// Writes an authority and one certificate with its key for each role: manager, node, user. DIR/users has what users need
+/// and nothing else; its path is printed. Programs name it in TRIB_MANAGER, and who may read it may start jobs: the owner
+/// alone, or with --group a group.
 ///
-/// Who holds the file of a role may act in it; give hosts the user's, nodes the node's. A tenant's programs have a user's
+/// Who holds the file of a role may act in it; give nodes the node's, and users DIR/users. A tenant's programs have a user's
 /// certificate of their own, by which the manager counts them; its folder is printed. The manager believes it from its next
 /// start on.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The folder, which must not hold credentials yet; with --tenant: the fabric's
+    /// The folder, which must not hold credentials yet; with --tenant or --users: the fabric's
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Add a tenant to the fabric whose credentials are there: DIR/tenants/NAME for its hosts, its authority in DIR/ca.pem
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
+    /// Make DIR/users of a fabric that has none yet, or give the one that is there to a group
+    #[arg(long, conflicts_with = "tenant")]
+    users: bool,
+    /// The group whose members may use the folder that is printed, by its name or number
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
 }
 
 impl Arguments {
     /// Makes them.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        match &self.tenant {
-            None => Credentials::create(&self.folder)?,
-            Some(name) => {
-                let own = Credentials::add_tenant(&self.folder, name)?;
-                stdout::print(&format!("{}\n", own.display()))?;
+        // Before anything is made: a group that does not exist is a slip of the pen.
+        let group = self.group.as_deref().map(number_of).transpose()?;
+        let own = match &self.tenant {
+            Some(name) => Credentials::add_tenant(&self.folder, name)?,
+            None => {
+                if !self.users {
+                    Credentials::create(&self.folder)?;
+                }
+                Credentials::make_users_folder(&self.folder)?
             }
+        };
+        if let Some(group) = group {
+            Credentials::give_to_group(&own, group)?;
         }
+        stdout::print(&format!("{}\n", own.display()))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// A group's number. `getent` knows all groups that the machine knows, those of a directory service too.
+fn number_of(group: &str) -> Result<u32, Failure> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    let asked = Command::new("getent").args(["group", "--", group]).output();
+    let answer =
+        asked.map_err(|error| Failure::Environment(format!("cannot ask getent for group {group}: {error}")))?;
+    let line = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let number = line.trim_end().split(':').nth(2).and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Failure::Usage(format!("--group: there is no group {group} on this machine")))
+}
+
 const EXAMPLES: &str = "\
 Examples:
-  trib credentials /etc/tributary
-  trib credentials /etc/tributary --tenant astro";
+  trib credentials /etc/tributary --group users       # prints /etc/tributary/users
+  trib credentials /etc/tributary --users --group hpc # later, or for another group
+  trib credentials /etc/tributary --tenant astro --group astro";

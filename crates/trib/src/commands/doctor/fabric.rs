@@ -1,9 +1,10 @@
 //! What can be learnt without running anything: this host's keys, the manager, and what the manager knows of its nodes.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use trib_control::{Channel, ManagerUrl, software_version};
+use trib_control::{Channel, Error, ManagerUrl, software_version};
 use trib_wire::control::hello::Role;
 use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
@@ -13,13 +14,12 @@ use super::check::Report;
 /// Who else could use this host's key. That it works is seen when the manager is asked.
 pub(super) fn keys(url: &ManagerUrl, report: &mut Report) {
     let key = url.credentials().join("user.key");
-    let shown = key.display();
-    match std::fs::metadata(&key) {
-        Err(cause) => report.fail(
-            "keys",
-            format!("{shown}: {cause}"),
-            Some("copy ca.pem, user.pem and user.key of the fabric's credentials folder there".into()),
-        ),
+    let shown = key.display().to_string();
+    match File::open(&key).and_then(|key| key.metadata()) {
+        Err(cause) => {
+            let error = Error::NoCredentials { role: Role::User, path: key, cause };
+            report.fail("keys", error, None);
+        }
         Ok(file) if file.permissions().mode() & 0o007 != 0 => report.warn(
             "keys",
             format!("{shown} is open to every user of this host"),
@@ -53,6 +53,14 @@ pub(super) fn examine(url: &ManagerUrl, limit: Duration, report: &mut Report) ->
             false
         }
     }
+}
+
+/// How many datagrams the nodes have dropped because they did not read them in time; 0 if nobody answers.
+pub(super) fn unread(url: &ManagerUrl, limit: Duration) -> u64 {
+    let asked = Channel::connect(url, Role::User, limit).and_then(|channel| channel.ask(&Request::Status, limit));
+    let Ok(Reply::Status(status)) = asked else { return 0 };
+    let overflows = status.nodes.iter().filter_map(|node| node.counters.get("datagram_socket_overflow"));
+    overflows.sum()
 }
 
 fn manager(url: &ManagerUrl, status: &StatusReport, software: &str, report: &mut Report) {
