@@ -155,7 +155,7 @@ class RanksOnHosts(Ranks):
     h(n / per_host). Without a name, the laboratory is the one that TRIB_LAB names."""
 
     def __init__(self, lab, ranks, worker, function, argument, quota=None, per_host=1):
-        which = f'--lab "{lab}" ' if lab else ""
+        which = f'--name "{lab}" ' if lab else ""
         # The launcher gives every rank its number; the shell turns it into a host.
         through = ["sh", "-c", f'exec "{TRIB}" lab exec {which}"h$((TRIB_RANK / {per_host}))" -- "$@"', "sh"]
         super().__init__(None, ranks, worker, function, argument, quota, through=through)

@@ -33,11 +33,11 @@ class Lab:
         return self
 
     def __exit__(self, *_):
-        subprocess.run([TRIB, "lab", "down", "--lab", self.name], check=True, capture_output=True, timeout=60)
+        subprocess.run([TRIB, "lab", "down", "--name", self.name], check=True, capture_output=True, timeout=60)
 
     def run(self, action, *words, check=True, timeout=60, env=None):
         return subprocess.run(
-            [TRIB, "lab", *action.split(), "--lab", self.name, *words],
+            [TRIB, "lab", *action.split(), "--name", self.name, *words],
             check=check, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})},
         )
 
@@ -69,6 +69,29 @@ class Lab:
                 pathlib.Path(gates["end"]).touch()
                 running.results()
         return {link: tuple(now - then for now, then in zip(after[link], before[link])) for link in after}
+
+
+class FromOutside(unittest.TestCase):
+    def test_a_shell_that_evaluated_what_up_printed_asks_the_manager(self):
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            printed = subprocess.run([TRIB, "lab", "up", "--name", lab.name, *lab.options],
+                                     env={**os.environ, "TRIB_LOG": "warn"}, capture_output=True, text=True, timeout=60, check=True)
+            script = printed.stdout + """
+                "$0" status && "$0" jobs --all && "$0" doctor && "$0" status --json | /usr/bin/python3 -m json.tool > /dev/null
+                "$0" explain 4000; echo "explain $?"
+            """
+            shell = ["bash", "-o", "pipefail", "-c", script, str(TRIB)]
+            done = subprocess.run(shell, capture_output=True, text=True, timeout=120, cwd="/")
+            for word in (f"Fabric {lab.name}", "leaf0", "Nothing stands in the way of a job", "explain 1"):
+                self.assertIn(word, done.stdout, done.stderr)
+            self.assertIn("knows no job 4000", done.stderr)
+            self.assertEqual([line for line in done.stderr.splitlines() if not line.startswith("trib: ")], [])
+            # Once it is down, the shell's environment speaks of nothing any more.
+            lab.__exit__()
+            done = subprocess.run(["bash", "-c", f'{printed.stdout}\n"$0" status', str(TRIB)],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 3)
+            self.assertIn(f'no laboratory "{lab.name}" is running', done.stderr)
 
 
 class Shapes(unittest.TestCase):

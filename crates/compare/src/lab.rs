@@ -69,6 +69,8 @@ impl Network for LabNetwork {
                 Map::ByLeaf => trib_lab::Map::ByLeaf,
                 Map::Interleaved => trib_lab::Map::Interleaved,
             },
+            ranks_per_host: None,
+            placement: trib_lab::Placement::Cyclic,
             env: job.environment.clone(),
             options: job.options.clone(),
             program: job.program.clone(),

@@ -140,6 +140,7 @@ impl Study {
                 continue;
             }
             let missing = system.missing(programs);
+            let is_left_out = missing.is_some();
             let what = match purpose {
                 Purpose::Times => format!("round {}", round + 1),
                 Purpose::Calls => "system calls of".to_owned(),
@@ -148,7 +149,10 @@ impl Study {
             let (outcomes, slowdown) = match missing {
                 // System calls are counted once; that is enough.
                 Some(_) if round > 0 => continue,
-                Some(what) => (vec![Outcome::Failed(what); cells.len()], 1.0),
+                Some(what) => {
+                    progress(&format!("{}: {} is left out: {what}", self.name, system.name));
+                    (vec![Outcome::Failed(what); cells.len()], 1.0)
+                }
                 None if purpose == Purpose::Calls => {
                     (self.launch(system, &cells, (round, purpose), network, programs, limits), 1.0)
                 }
@@ -160,7 +164,9 @@ impl Study {
                 }),
             };
             for (cell, outcome) in cells.into_iter().zip(outcomes) {
-                if let Outcome::Failed(why) = &outcome {
+                if let Outcome::Failed(why) = &outcome
+                    && !is_left_out
+                {
                     progress(&format!("{}: {} {cell} failed: {why}", self.name, system.name));
                 }
                 if let Outcome::Timeout(limit) = &outcome {

@@ -27,6 +27,6 @@ pub mod topology;
 pub mod visit;
 
 pub use lab::{Lab, LabError, LabLaunch, LabName, Lifetime, default_base};
-pub use mpi::{Map, Mpi, MpiLaunch};
+pub use mpi::{Map, Mpi, MpiLaunch, Placement};
 pub use network::{Direction, LinkCounters};
 pub use topology::{BitRate, FatTree, Local, Topology};

@@ -1,13 +1,18 @@
 //! Diagnostics: always on stderr, so that stdout holds nothing but what was asked for.
 
-use std::io::{self, IsTerminal};
+use std::fmt;
+use std::io;
 use std::path::Path;
 
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 use trib_service::log::LogError;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, PREFIX};
 
 /// For daemons: every line with where in the code it comes from, in the form that the terminal, the journal and the file
 /// want it.
@@ -18,23 +23,38 @@ pub fn init_daemon(filter: &str, file: Option<&Path>) -> Result<(), Failure> {
     })
 }
 
-/// For tools: just the words.
+/// For tools: just the words, each line with the tool's name in front.
 pub fn init_tool() {
     tracing_subscriber::fmt()
         .with_env_filter(filter(LevelFilter::INFO))
         .with_writer(io::stderr)
-        .with_ansi(is_terminal())
-        .with_target(false)
-        .without_time()
+        .with_ansi(false)
+        .event_format(Words)
         .init();
+}
+
+/// `trib: WORDS`, a warning with that word in front.
+struct Words;
+
+impl<S, N> FormatEvent<S, N> for Words
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::WARN => "warning: ",
+            Level::DEBUG | Level::TRACE => "debug: ",
+            Level::INFO | Level::ERROR => "",
+        };
+        write!(to, "{PREFIX}{level}")?;
+        context.field_format().format_fields(to.by_ref(), event)?;
+        writeln!(to)
+    }
 }
 
 /// `TRIB_LOG`, or `level` where it is silent. A directive that makes no sense is reported and left out: a tool is not
 /// stopped by it.
 fn filter(level: LevelFilter) -> EnvFilter {
     EnvFilter::builder().with_default_directive(level.into()).with_env_var("TRIB_LOG").from_env_lossy()
-}
-
-fn is_terminal() -> bool {
-    io::stderr().is_terminal()
 }

@@ -7,6 +7,8 @@
 mod commands;
 mod exchange;
 mod failure;
+#[cfg(test)]
+mod grammar;
 mod launch;
 mod log;
 mod stdout;
@@ -27,14 +29,33 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let Arguments { command } = Arguments::parse();
+    let Arguments { command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and version are what was asked for.
+        Err(answer) if !answer.use_stderr() || is_help(&answer) => answer.exit(),
+        Err(mistake) => {
+            failure::tell(words_of(&mistake));
+            return ExitCode::from(u8::try_from(mistake.exit_code()).unwrap_or(2));
+        }
+    };
     match command.run() {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("trib: {failure}");
+            failure::tell(&failure);
             failure.exit_code()
         }
     }
+}
+
+/// Help that is shown because a subcommand is missing: it is no sentence, and gets no prefix.
+fn is_help(answer: &clap::Error) -> bool {
+    answer.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// A mistake on the command line, in clap's words without clap's own prefix.
+fn words_of(mistake: &clap::Error) -> String {
+    let text = mistake.render().to_string();
+    text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned()
 }
 
 const AFTER_HELP: &str = "\
@@ -54,6 +75,14 @@ Exit codes:
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn a_mistake_on_the_command_line_has_no_second_prefix() {
+        for words in [&["trib", "status", "--nonsense"][..], &["trib", "run"], &["trib", "lab", "up", "--rate", "9"]] {
+            let text = words_of(&Arguments::try_parse_from(words).unwrap_err());
+            assert!(!text.starts_with("error") && !text.starts_with("trib") && !text.is_empty(), "{text}");
+        }
+    }
 
     #[test]
     fn every_subcommand_explains_itself_with_an_example() {

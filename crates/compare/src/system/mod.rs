@@ -7,6 +7,7 @@
 mod direct;
 mod mpich;
 mod openmpi;
+mod peers;
 mod pingpong;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +58,8 @@ pub struct Programs {
     pub trib: PathBuf,
     /// Folder of the peers' programs, as bench/peers/Makefile fills it.
     pub peers: PathBuf,
+    /// What they are built from, for an installation.
+    pub sources: Option<PathBuf>,
     /// The interposer.
     pub interposer: PathBuf,
 }
@@ -67,11 +70,16 @@ impl Programs {
         let folder = trib.parent().unwrap_or(Path::new("."));
         let installed = folder.join("../lib/libtrib_mpi.so");
         let built = folder.join("libtrib_mpi.so");
-        Programs {
-            trib: trib.to_owned(),
-            peers: folder.join("bench"),
-            interposer: if built.exists() { built } else { installed },
-        }
+        let (peers, sources) = peers::locate(trib);
+        Programs { trib: trib.to_owned(), peers, sources, interposer: if built.exists() { built } else { installed } }
+    }
+
+    /// Builds the peers' programs where an installation has only their sources.
+    ///
+    /// # Errors
+    /// One line that says why not, and how to.
+    pub fn build_peers(&self) -> Result<(), String> {
+        self.sources.as_ref().map_or(Ok(()), |sources| peers::build(sources, &self.peers))
     }
 
     fn peer(&self, name: &str) -> PathBuf {

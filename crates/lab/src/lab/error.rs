@@ -60,8 +60,20 @@ pub enum LabError {
         cause: Box<LabError>,
     },
     /// Nothing runs under this name.
-    #[error("no laboratory {0:?} is running; `trib lab up` starts one, TRIB_LAB or --lab names it")]
+    #[error("no laboratory {0:?} is running; `trib lab up` starts one, TRIB_LAB or --name names it")]
     Unknown(String),
+    /// A parameter of Open MPI that the laboratory sets itself.
+    #[error(
+        "--mca {name} {value}: the laboratory starts Open MPI's daemons by {name}={needs} and cannot do without; leave it out"
+    )]
+    Parameter {
+        /// The parameter.
+        name: String,
+        /// What the user wants.
+        value: String,
+        /// What it has to be.
+        needs: String,
+    },
     /// It has no such host or switch.
     #[error("no place {place:?} in the laboratory: it has {known}")]
     Place {

@@ -65,7 +65,7 @@ impl Lab {
     /// the program with it when it is killed.
     pub fn command(&self, place: &str, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.record.program);
-        command.args(["lab", "exec", "--lab"]).arg(&self.folder).args([place, "--"]).arg(program);
+        command.args(["lab", "exec", "--name"]).arg(&self.folder).args([place, "--"]).arg(program);
         command
     }
 
@@ -130,7 +130,7 @@ impl Lab {
     }
 
     /// True for a process inside the laboratory, which cannot see its daemons.
-    pub(crate) fn is_around_us(&self) -> bool {
+    pub fn is_around_us(&self) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.inside)
     }
 

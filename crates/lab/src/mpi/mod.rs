@@ -3,6 +3,7 @@
 //! The MPI's own launcher runs on `h0` and reaches the other hosts through `trib lab remote`, which stands in for ssh. Hosts
 //! have names and memory of their own, so that an MPI takes ranks on different hosts for what they are meant to be.
 
+mod mca;
 mod mpich;
 mod open_mpi;
 
@@ -21,13 +22,22 @@ pub enum Mpi {
     Mpich,
 }
 
-/// In which order hosts get ranks; where there are more ranks than hosts, it begins anew.
+/// In which order hosts get ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Map {
     /// h0, h1, h2, ...: neighbours in rank are below the same leaf.
     ByLeaf,
     /// h0, h4, h1, h5, ... where leaves have four ports: neighbours in rank are below different leaves.
     Interleaved,
+}
+
+/// Which host gets which ranks, where a host gets several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// One after the other: host after host gets one, and the first host the next after the last.
+    Cyclic,
+    /// Neighbours in rank share a host: the first host gets the first ranks, all that it is to have.
+    Block,
 }
 
 /// What to start.
@@ -39,6 +49,11 @@ pub struct MpiLaunch {
     pub ranks: u32,
     /// Where they go.
     pub map: Map,
+    /// How many go to one host, which leaves hosts without any if there are more hosts than that takes; `None`: all hosts
+    /// have as many, up to one.
+    pub ranks_per_host: Option<u32>,
+    /// Which they are.
+    pub placement: Placement,
     /// What they find in their environment on top of what the launcher has.
     pub env: Vec<(String, String)>,
     /// More options for the launcher.
@@ -57,13 +72,13 @@ impl Lab {
         let Topology::FatTree(tree) = self.topology() else {
             return Err(LabError::Unavailable("it runs on loopback, without hosts".to_owned()));
         };
-        let hosts = order(tree, launch.map);
+        let (hosts, slots) = launch.hosts(order(tree, launch.map))?;
         let (names, arguments, environment) = match launch.mpi {
             Mpi::OpenMpi => {
-                let arguments = open_mpi::arguments(self.trib(), self.folder(), &hosts, launch);
+                let arguments = open_mpi::arguments(self.trib(), self.folder(), &hosts, slots, launch)?;
                 (open_mpi::LAUNCHERS, arguments, open_mpi::ENVIRONMENT)
             }
-            Mpi::Mpich => (mpich::LAUNCHERS, mpich::arguments(self.trib(), &hosts, launch), mpich::ENVIRONMENT),
+            Mpi::Mpich => (mpich::LAUNCHERS, mpich::arguments(self.trib(), &hosts, slots, launch), mpich::ENVIRONMENT),
         };
         let launcher = names.iter().find(|name| is_installed(name)).ok_or_else(|| {
             LabError::Unavailable(format!(
@@ -81,6 +96,22 @@ impl Lab {
             .args(&launch.program)
             .envs(environment.iter().copied());
         Ok(command)
+    }
+}
+
+impl MpiLaunch {
+    /// The hosts that get ranks, and how many the fullest has.
+    fn hosts(&self, mut hosts: Vec<String>) -> Result<(Vec<String>, u32), LabError> {
+        let there = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+        let slots = self.ranks_per_host.unwrap_or_else(|| self.ranks.div_ceil(there)).max(1);
+        let used = self.ranks.div_ceil(slots);
+        if used > there {
+            let (ranks, most) = (self.ranks.into(), u64::from(there) * u64::from(slots));
+            return Err(LabError::Shape { what: "ranks, at so many a host,", given: ranks, least: 1, most });
+        }
+        let used = if self.ranks_per_host.is_some() || self.placement == Placement::Block { used } else { self.ranks };
+        hosts.truncate(usize::try_from(used).unwrap_or(usize::MAX));
+        Ok((hosts, slots))
     }
 }
 
@@ -128,5 +159,48 @@ mod tests {
         let tree = FatTree { hosts: 7, ..FatTree::default() };
         assert_eq!(order(&tree, Map::Interleaved), ["h0", "h4", "h1", "h5", "h2", "h6", "h3"]);
         assert_eq!(order(&tree, Map::ByLeaf).join(" "), "h0 h1 h2 h3 h4 h5 h6");
+    }
+
+    fn launch(ranks: u32, ranks_per_host: Option<u32>, placement: Placement, options: &[&str]) -> MpiLaunch {
+        MpiLaunch {
+            mpi: Mpi::OpenMpi,
+            ranks,
+            map: Map::ByLeaf,
+            ranks_per_host,
+            placement,
+            env: Vec::new(),
+            options: options.iter().map(|&word| word.to_owned()).collect(),
+            program: vec!["true".into()],
+        }
+    }
+
+    fn hosts(launch: &MpiLaunch) -> Option<(usize, u32)> {
+        let all = (0..4).map(crate::topology::host_name).collect();
+        launch.hosts(all).ok().map(|(hosts, slots)| (hosts.len(), slots))
+    }
+
+    #[test]
+    fn ranks_find_hosts_and_hosts_are_not_asked_for_more_than_they_take() {
+        assert_eq!(hosts(&launch(4, None, Placement::Cyclic, &[])), Some((4, 1)));
+        assert_eq!(hosts(&launch(2, None, Placement::Cyclic, &[])), Some((2, 1)));
+        assert_eq!(hosts(&launch(6, None, Placement::Cyclic, &[])), Some((4, 2)));
+        assert_eq!(hosts(&launch(6, None, Placement::Block, &[])), Some((3, 2)));
+        assert_eq!(hosts(&launch(6, Some(3), Placement::Cyclic, &[])), Some((2, 3)));
+        assert_eq!(hosts(&launch(9, Some(2), Placement::Block, &[])), None);
+    }
+
+    #[test]
+    fn both_launchers_are_told_of_the_placement() {
+        let hosts = ["h0".to_owned(), "h1".to_owned()];
+        let (trib, folder) = (std::path::Path::new("/trib"), std::path::Path::new("/run/lab"));
+        for (placement, open_mpi_says, mpich_says) in
+            [(Placement::Cyclic, "--map-by node", "-ppn 1"), (Placement::Block, "--map-by slot", "-ppn 2")]
+        {
+            let launch = launch(4, Some(2), placement, &[]);
+            let words = open_mpi::arguments(trib, folder, &hosts, 2, &launch).unwrap().join(" ");
+            assert!(words.contains(open_mpi_says) && words.contains("--host h0:2,h1:2"), "{words}");
+            let words = mpich::arguments(trib, &hosts, 2, &launch).join(" ");
+            assert!(words.contains(mpich_says), "{words}");
+        }
     }
 }

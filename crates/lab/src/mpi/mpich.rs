@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::MpiLaunch;
+use super::{MpiLaunch, Placement};
 
 /// Names of its launcher.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.mpich", "mpiexec.hydra"];
@@ -11,14 +11,18 @@ pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("HYDRA_LAUNCHER_EXTRA_ARGS", "lab remote"), ("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "eth0")];
 
 /// What comes before the program.
-pub(super) fn arguments(trib: &Path, hosts: &[String], launch: &MpiLaunch) -> Vec<String> {
+pub(super) fn arguments(trib: &Path, hosts: &[String], slots: u32, launch: &MpiLaunch) -> Vec<String> {
     let MpiLaunch { ranks, env, options, .. } = launch;
     let (ranks, trib) = (ranks.to_string(), trib.display().to_string());
+    let together = match launch.placement {
+        Placement::Cyclic => 1,
+        Placement::Block => slots,
+    };
     let mut arguments: Vec<String> = [
         "-n",
         &ranks,
         "-ppn",
-        "1",
+        &together.to_string(),
         "-hosts",
         &hosts.join(","),
         "-iface",

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::MpiLaunch;
+use super::{MpiLaunch, Placement, mca};
+use crate::lab::LabError;
 
 /// Names of its launcher.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.openmpi", "mpirun"];
@@ -10,15 +11,21 @@ pub(super) const LAUNCHERS: &[&str] = &["mpirun.openmpi", "mpirun"];
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
-/// What comes before the program. `folder` goes with the laboratory, whatever its daemons have left in it when they were killed.
-pub(super) fn arguments(trib: &Path, folder: &Path, hosts: &[String], launch: &MpiLaunch) -> Vec<String> {
+/// What comes before the program. `folder` goes with the laboratory, whatever its daemons have left in it when they were
+/// killed.
+pub(super) fn arguments(
+    trib: &Path,
+    folder: &Path,
+    hosts: &[String],
+    slots: u32,
+    launch: &MpiLaunch,
+) -> Result<Vec<String>, LabError> {
     let MpiLaunch { ranks, env, options, .. } = launch;
-    let slots = ranks.div_ceil(hosts.len().try_into().unwrap_or(u32::MAX));
-    let used = hosts.iter().take(usize::try_from(*ranks).unwrap_or(usize::MAX));
-    let host = used.map(|host| format!("{host}:{slots}")).collect::<Vec<_>>().join(",");
+    let host = hosts.iter().map(|host| format!("{host}:{slots}")).collect::<Vec<_>>().join(",");
     let agent = format!("{} lab remote", trib.display());
     let folder = folder.display().to_string();
-    let settings = [
+    // Without these no daemon would get to its host, or not get away from it.
+    let needed = [
         ("plm", "rsh"),
         ("plm_rsh_agent", agent.as_str()),
         // Every daemon is started from h0: a tree of launchers would save nothing here.
@@ -29,6 +36,8 @@ pub(super) fn arguments(trib: &Path, folder: &Path, hosts: &[String], launch: &M
         // Its sessions are named after the host and the user, who is root in every user namespace: in the machine's folder what
         // one user has left of an `h0` would be in the way of another's.
         ("orte_tmpdir_base", folder.as_str()),
+    ];
+    let usual = [
         ("oob_tcp_if_include", "eth0"),
         ("btl_tcp_if_include", "eth0"),
         ("btl", "self,tcp"),
@@ -37,10 +46,16 @@ pub(super) fn arguments(trib: &Path, folder: &Path, hosts: &[String], launch: &M
         // All hosts share the machine's cores: who waits must let the others work.
         ("mpi_yield_when_idle", "1"),
     ];
+    let (wanted, options) = mca::taken_out(options);
+    let settings = mca::merged(&needed, &usual, &wanted)?;
+    let by = match launch.placement {
+        Placement::Cyclic => "node",
+        Placement::Block => "slot",
+    };
     let mut arguments: Vec<String> = ["-np", &ranks.to_string(), "--host", &host].map(str::to_owned).into();
-    arguments.extend(["--map-by", "node", "--bind-to", "none"].map(str::to_owned));
-    arguments.extend(settings.iter().flat_map(|(name, value)| ["--mca", name, value]).map(str::to_owned));
+    arguments.extend(["--map-by", by, "--bind-to", "none"].map(str::to_owned));
+    arguments.extend(settings.into_iter().flat_map(|(name, value)| ["--mca".to_owned(), name, value]));
     arguments.extend(env.iter().flat_map(|(name, value)| ["-x".to_owned(), format!("{name}={value}")]));
-    arguments.extend(options.iter().cloned());
-    arguments
+    arguments.extend(options);
+    Ok(arguments)
 }

@@ -48,7 +48,7 @@ pub enum SettingsError {
     },
     /// Nobody gave a value that the daemon cannot do without.
     #[error(
-        "nothing says {name} ({meaning}): give --{option}, set {variable}, or write {name} = ... in the file of --config"
+        "no {name} is given: say --{option}, set {variable} in the environment, or write `{name} = ...` in the settings file that --config names. It is: {meaning}"
     )]
     Missing {
         /// The setting.

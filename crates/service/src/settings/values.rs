@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_bad_value_names_where_it_comes_from() {
         let error = resolve(Daemon::Node, &[("workers", "0")], &[], None).unwrap_err();
-        assert!(error.starts_with("nothing says name"), "{error}");
+        assert!(error.starts_with("no name is given: say --name, set TRIB_AN_NAME in the environment"), "{error}");
         let rest = [("name", "a"), ("manager", "am:1"), ("listen", "127.0.0.1:0")];
         let error = resolve(Daemon::Node, &rest, &[("TRIB_AN_WORKERS", "x")], None).unwrap_err();
         assert!(error.contains("TRIB_AN_WORKERS") && error.contains("`x`") && error.contains("1 to 64"), "{error}");

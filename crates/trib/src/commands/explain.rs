@@ -17,7 +17,7 @@ use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
 
 use super::lanes;
-use super::manager_option::unexpected;
+use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
 use crate::failure::Failure;
 use crate::log;
@@ -51,6 +51,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Where it asks.
+    pub(super) fn manager(&self) -> &ManagerOption {
+        &self.query.manager
+    }
+
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();

@@ -9,6 +9,7 @@ use trib_lab::{Lab, LabLaunch, LabName, Lifetime, Local, Topology, default_base}
 
 use super::lab::failure;
 use super::shell::quoted;
+use super::units::some_seconds;
 use crate::failure::Failure;
 use crate::log;
 use crate::stdout;
@@ -54,8 +55,8 @@ struct Up {
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
     /// How long it may take until all is ready, seconds
-    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
-    timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = some_seconds)]
+    timeout: Duration,
 }
 
 /// Stop the fabric and remove everything it left
@@ -102,7 +103,7 @@ impl Up {
             name: &name,
             topology: &Topology::Local(local),
             program: &super::own_program()?,
-            limit: Duration::from_secs(self.timeout),
+            limit: self.timeout,
             lifetime: Lifetime::Detached,
         };
         let lab = Lab::up(&launch).map_err(failure)?;

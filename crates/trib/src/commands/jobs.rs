@@ -10,7 +10,7 @@ use trib_wire::control::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
 use trib_wire::control::reply::{Refusal, Reply, Resource};
 use trib_wire::control::request::Request;
 
-use super::manager_option::unexpected;
+use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
 use crate::failure::Failure;
 use crate::log;
@@ -40,12 +40,17 @@ pub struct Arguments {
     user: Option<String>,
     /// Only jobs of this program
     #[arg(short, long, value_name = "PROGRAM")]
-    name: Option<String>,
+    program: Option<String>,
     #[command(flatten)]
     query: Query,
 }
 
 impl Arguments {
+    /// Where it asks.
+    pub(super) fn manager(&self) -> &ManagerOption {
+        &self.query.manager
+    }
+
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
@@ -60,7 +65,7 @@ impl Arguments {
     /// Keeps what was asked for; gives how many of the past were not, as they are not by default.
     fn select(&self, report: &mut JobsReport) -> usize {
         let is_wanted = |name: &str, user: &str| {
-            self.name.as_deref().is_none_or(|wanted| wanted == name)
+            self.program.as_deref().is_none_or(|wanted| wanted == name)
                 && self.user.as_deref().is_none_or(|wanted| wanted == user)
         };
         report.live.retain(|job| is_wanted(&job.name, &job.user));

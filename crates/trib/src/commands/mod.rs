@@ -24,6 +24,7 @@ mod sim;
 mod status;
 mod tenants;
 mod topology;
+mod units;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::failure::Failure;
+use manager_option::ManagerOption;
 
 /// What `trib` can do; each says so in its own file.
 #[derive(Subcommand, Debug)]
@@ -53,8 +55,13 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Does it, where the manager can be asked.
     pub fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(manager) = self.asks()
+            && let Some(code) = lab::enter(manager)?
+        {
+            return Ok(code);
+        }
         match self {
             Self::Am(arguments) => arguments.run(),
             Self::An(arguments) => arguments.run(),
@@ -71,6 +78,19 @@ impl Command {
             Self::Sim(arguments) => arguments.run(),
             Self::Status(arguments) => arguments.run(),
             Self::Topology(arguments) => arguments.run(),
+        }
+    }
+}
+
+impl Command {
+    /// The manager that it asks about its fabric, of which it says what any host would hear.
+    fn asks(&self) -> Option<&ManagerOption> {
+        match self {
+            Self::Doctor(arguments) => Some(arguments.manager()),
+            Self::Explain(arguments) => Some(arguments.manager()),
+            Self::Jobs(arguments) => Some(arguments.manager()),
+            Self::Status(arguments) => Some(arguments.manager()),
+            _ => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use trib_wire::control::reply::Reply;
 use trib_wire::control::request::Request;
 
 use super::manager_option::ManagerOption;
+use super::units::some_seconds;
 use crate::failure::Failure;
 use crate::stdout;
 
@@ -19,8 +20,8 @@ pub struct Query {
     #[arg(long)]
     pub json: bool,
     /// How long the manager may take, seconds
-    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
+    pub timeout: Duration,
     #[command(flatten)]
     pub manager: ManagerOption,
 }
@@ -28,7 +29,7 @@ pub struct Query {
 impl Query {
     /// The manager's answer.
     pub fn ask(&self, request: &Request) -> Result<Reply, Failure> {
-        self.manager.ask(request, Duration::from_secs(self.timeout))
+        self.manager.ask(request, self.timeout)
     }
 
     /// Prints the answer: as JSON where that was asked for, else as this text.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::manager_option::ManagerOption;
+use super::units::seconds;
 use crate::failure::Failure;
 use crate::launch::{Job, Verdict};
 use crate::log;
@@ -30,11 +31,11 @@ pub struct Arguments {
     #[arg(short, long)]
     label: bool,
     /// Seconds from SIGTERM to SIGKILL, once the job is to end
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
-    grace: f64,
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    grace: Duration,
     /// Seconds that the job may wait for quota that others have, at most 3600; else it is refused at once [default: what
     /// TRIB_WAIT_MS says]
-    #[arg(long, value_name = "SECONDS", value_parser = wait)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait: Option<Duration>,
     #[command(flatten)]
     manager: ManagerOption,
@@ -48,26 +49,11 @@ impl Arguments {
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let Self { ranks, hosts, label, grace, wait, manager, program } = self;
-        let grace = Duration::from_secs_f64(grace);
         let job = Job { ranks, hosts, label, grace, wait, manager: manager.manager, program };
         Ok(match job.run()? {
             Verdict::Succeeded => ExitCode::SUCCESS,
             Verdict::Failed(code) => ExitCode::from(code),
         })
-    }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
-    if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("0 to 86400 seconds".to_owned()) }
-}
-
-fn wait(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
-    if (0.0..=3600.0).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err("0 to 3600 seconds".to_owned())
     }
 }
 

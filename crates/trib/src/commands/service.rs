@@ -1,14 +1,14 @@
 //! `trib service`: the daemons as services of systemd.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trib_service::settings::Daemon;
 use trib_service::unit::{Done, Place, Service};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 use crate::stdout;
 
 /// Install or remove the daemons as services of systemd
@@ -131,8 +131,15 @@ impl Install {
         let mut text = told(&place.install(&services).map_err(Failure::environment)?);
         for service in &services {
             let (configuration, unit) = (place.configuration(service), service.unit());
-            writeln!(text, "next: edit {}, then: systemctl enable --now {unit}", configuration.display())
+            let verb =
+                if systemd_runs() { "systemctl enable --now" } else { "where systemd runs: systemctl enable --now" };
+            writeln!(text, "next: edit {}, then: {verb} {unit}", configuration.display())
                 .expect("writing to memory cannot fail");
+        }
+        if !systemd_runs() {
+            let hint = "systemd does not run on this machine, so that nothing starts the services: start the daemons as its own \
+                 supervisor would, with `trib am --config FILE` and `trib an --config FILE`";
+            tell(hint);
         }
         print(&text)
     }
@@ -143,6 +150,11 @@ impl Remove {
         let done = self.which.place()?.remove(&self.which.services()?, self.purge).map_err(Failure::environment)?;
         print(&told(&done))
     }
+}
+
+/// As sd_booted(3) finds it out.
+fn systemd_runs() -> bool {
+    Path::new("/run/systemd/system").is_dir()
 }
 
 fn told(done: &[Done]) -> String {

@@ -42,6 +42,6 @@ impl Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  trib sim --seeds 500              500 different runs
-  trib sim --seed 42 --trace        one run, every frame and event of it
+  trib sim --seeds 500              # 500 different runs
+  trib sim --seed 42 --trace        # one run, every frame and event of it
   trib sim --seeds 100000 --json --keep-going > verdicts.jsonl";

@@ -8,7 +8,7 @@ use trib_control::clock::span;
 use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
 use trib_wire::control::request::Request;
 
-use super::manager_option::unexpected;
+use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
 use super::{lanes, tenants};
 use crate::failure::Failure;
@@ -29,6 +29,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// Where it asks.
+    pub(super) fn manager(&self) -> &ManagerOption {
+        &self.query.manager
+    }
+
     /// Asks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();

@@ -46,7 +46,7 @@ fn the_commands_exit_code_comes_through_and_the_laboratory_goes_away() {
     let Some(output) = beside("code", SMALL, "echo $TRIB_LAB; exit 7") else { return };
     assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
     let name = text(&output.stdout);
-    let status = Command::new(TRIB).args(["lab", "status", "--lab", name.trim()]).output().unwrap();
+    let status = Command::new(TRIB).args(["lab", "status", "--name", name.trim()]).output().unwrap();
     assert_eq!(status.status.code(), Some(3), "{name} is still there");
 }
 
@@ -69,6 +69,6 @@ fn what_does_not_exist_is_wrong_usage_and_tells_what_does() {
     assert_eq!(output.status.code(), Some(2));
     let Some(output) = beside("usage", SMALL, "$trib lab fault kill --process h0") else { return };
     assert_eq!(output.status.code(), Some(2));
-    let outside = Command::new(TRIB).args(["lab", "counters", "--lab", "no-such-lab"]).output().unwrap();
+    let outside = Command::new(TRIB).args(["lab", "counters", "--name", "no-such-lab"]).output().unwrap();
     assert_eq!(outside.status.code(), Some(3));
 }

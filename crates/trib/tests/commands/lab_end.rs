@@ -102,7 +102,7 @@ fn killing_the_keeper_leaves_nothing_and_the_next_one_sweeps_the_folder() {
         return;
     }
     let mut guest = Command::new(TRIB);
-    let mut guest = guest.args(["lab", "exec", "--lab", &small.name, "h0", "--", "sleep", "60"]).spawn().unwrap();
+    let mut guest = guest.args(["lab", "exec", "--name", &small.name, "h0", "--", "sleep", "60"]).spawn().unwrap();
     let keeper = small.keeper();
     let held = namespaces(keeper);
     wait_until("entering h0", || {
@@ -111,7 +111,7 @@ fn killing_the_keeper_leaves_nothing_and_the_next_one_sweeps_the_folder() {
     kill(keeper.pid);
     wait_until("the end of all processes", || inside(&held).is_empty());
     assert!(!guest.wait().unwrap().success(), "a program inside outlived the keeper");
-    let status = Command::new(TRIB).args(["lab", "status", "--lab", &small.name]).output().unwrap();
+    let status = Command::new(TRIB).args(["lab", "status", "--name", &small.name]).output().unwrap();
     assert_eq!(status.status.code(), Some(3), "{status:?}");
     let other = Small::new("sweeper");
     let beside = other.up().args(["--", "true"]).output().unwrap();

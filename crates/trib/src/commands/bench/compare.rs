@@ -1,5 +1,6 @@
 //! `trib bench compare`: Tributary and its peers, measured on laboratory fabrics.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -11,9 +12,10 @@ use trib_compare::report::{self, Comparison};
 use trib_compare::study::{Limits, Shape};
 use trib_compare::system::{Programs, System};
 use trib_compare::{Wishes, compare, scenario};
+use trib_lab::BitRate;
 
 use super::kernels;
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// Measure Tributary and its peers on laboratory fabrics
 ///
@@ -51,9 +53,9 @@ pub(super) struct Arguments {
     /// With --hosts: hosts on one leaf
     #[arg(long, value_name = "N", default_value_t = 4, requires = "hosts")]
     leaf_ports: u16,
-    /// With --hosts: rate of a host's link, Mbit/s
-    #[arg(long, value_name = "MBIT", default_value_t = 500, requires = "hosts")]
-    rate: u32,
+    /// With --hosts: rate of a host's link, as 500mbit or 1gbit
+    #[arg(long, value_name = "RATE", default_value = "500mbit", requires = "hosts")]
+    rate: BitRate,
     /// With --hosts: rate of a leaf's trunk, in host links [default: as many as it has hosts]
     #[arg(long, value_name = "N", requires = "hosts")]
     uplink: Option<u16>,
@@ -74,8 +76,11 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Write performance.md into this folder, and CSV and plots into a folder `performance` there
-    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = "docs")]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "docs")]
     write_docs: Option<PathBuf>,
+    /// Build the peers' programs where they are missing, print their folder, and measure nothing
+    #[arg(long)]
+    peers_only: bool,
     /// Name the scenarios and do nothing
     #[arg(long)]
     list: bool,
@@ -91,6 +96,14 @@ impl Arguments {
         let start = Instant::now();
         let program = crate::commands::own_program()?;
         let programs = Programs::beside(&program);
+        let built = programs.build_peers();
+        if self.peers_only {
+            built.map_err(Failure::Environment)?;
+            say!("{}", programs.peers.display())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        // What can be measured without them is.
+        built.unwrap_or_else(tell);
         let patience = self.patience.unwrap_or(if self.quick { Duration::ZERO } else { PATIENCE });
         let limits = Limits { start: self.start_limit, cell: self.cell_limit, patience };
         let mut up = |shape| {
@@ -98,7 +111,7 @@ impl Arguments {
             Ok(Box::new(network) as Box<dyn Network>)
         };
         let mut progress = |text: &str| eprintln!("compare: {:>4} s  {text}", start.elapsed().as_secs());
-        let wishes = self.wishes();
+        let wishes = self.wishes()?;
         scenario::wanted(&wishes).map_err(Failure::Usage)?;
         let mut comparison =
             compare(&wishes, &programs, limits, &mut up, &mut progress).map_err(Failure::Environment)?;
@@ -107,10 +120,11 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn wishes(&self) -> Wishes {
-        let Self { leaf_ports, rate: rate_mbit, uplink, pin: pinned, .. } = *self;
+    fn wishes(&self) -> Result<Wishes, Failure> {
+        let Self { leaf_ports, uplink, pin: pinned, rate, .. } = *self;
+        let rate_mbit = mbit(rate)?;
         let shape = |hosts| Shape { hosts, leaf_ports, rate_mbit, rails: 1, uplink, pinned };
-        Wishes {
+        Ok(Wishes {
             quick: self.quick,
             only: self.only.clone(),
             systems: self.systems.clone(),
@@ -119,7 +133,7 @@ impl Arguments {
             peers: self.peers.clone(),
             shape: self.hosts.map(shape),
             budget: self.budget,
-        }
+        })
     }
 
     fn write(&self, mut comparison: Comparison) -> Result<(), Failure> {
@@ -137,11 +151,24 @@ impl Arguments {
                 say!("{verdict} {}: {} (required: {})", target.what, target.measured, target.required)?;
             }
         }
+        // What is wrong with all cells of a system is said once.
+        let mut troubles = BTreeMap::<(&str, &str, &str), Vec<String>>::new();
         for row in comparison.rows.iter().filter(|row| row.status != "ok") {
-            say!("{} {} {} {}: {}", row.scenario, row.system, row.collective, row.bytes, row.status)?;
+            let cells = troubles.entry((&row.scenario, &row.system, &row.status)).or_default();
+            cells.push(format!("{} {}", row.collective, row.bytes));
+        }
+        for ((scenario, system, status), cells) in troubles {
+            let which = if cells.len() > 1 { format!("{} cells", cells.len()) } else { cells.concat() };
+            say!("{scenario} {system} {which}: {status}")?;
         }
         Ok(())
     }
+}
+
+/// Rows and figures give rates in whole Mbit/s.
+fn mbit(rate: BitRate) -> Result<u32, Failure> {
+    let whole = rate.bits().is_multiple_of(MBIT).then_some(rate.bits() / MBIT).and_then(|rate| rate.try_into().ok());
+    whole.ok_or_else(|| Failure::Usage(format!("--rate {rate}: the comparison takes whole Mbit/s")))
 }
 
 /// The command as a reader would type it again.
@@ -150,6 +177,7 @@ fn command_line() -> String {
     format!("trib {}", arguments.join(" "))
 }
 
+const MBIT: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(1200);
 const KERNEL_BUDGET: Duration = Duration::from_secs(8);
 const EXAMPLES: &str = "\
@@ -157,5 +185,6 @@ Examples:
   trib bench compare --quick
   trib bench compare --only small,jobs --json
   trib bench compare --only allreduce --systems tributary,openmpi-ring --sizes 64K,1M --hosts 4 --leaf-ports 2
+  trib bench compare --only small --hosts 8 --rate 500mbit --uplink 1
   trib bench compare --only allreduce --peer mine='./my-collectives --tcp'
   trib bench compare --write-docs docs";

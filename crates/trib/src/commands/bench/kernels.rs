@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     all_paths: bool,
     /// Write the table to this file instead of stdout
     #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -41,7 +41,7 @@ impl Arguments {
             options.types = self.dtype;
         }
         let report = table(&measure(&options));
-        match self.output {
+        match self.out {
             None => print!("{report}"),
             Some(path) => std::fs::write(&path, report)
                 .map_err(|cause| Failure::Environment(format!("cannot write {}: {cause}", path.display())))?,
@@ -82,4 +82,4 @@ const EXAMPLES: &str = "\
 Examples:
   trib bench kernels
   trib bench kernels --dtype float64,float64:int32
-  trib bench kernels --all-paths --budget 30 --output kernels.md";
+  trib bench kernels --all-paths --budget 30 --out kernels.md";

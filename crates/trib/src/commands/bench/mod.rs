@@ -32,6 +32,7 @@ use clap::{Args, Subcommand};
 use trib_client::{Collective, Context, DataType, Params, RankList, ReduceOp, Scalar};
 
 use super::manager_option::ManagerOption;
+use super::units::seconds;
 use crate::failure::Failure;
 use crate::launch::{Job, Verdict};
 use crate::log;
@@ -256,15 +257,6 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "a number of bytes, perhaps with K, M or G".to_owned())?;
     number.checked_mul(factor).filter(|bytes| *bytes <= SIZE_MAX).ok_or_else(|| "at most 64 GiB".to_owned())
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds".to_owned())?;
-    if (0.0..=86_400.0).contains(&seconds) {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err("0 to 86400 seconds".to_owned())
-    }
 }
 
 const SIZE_MAX: u64 = 64 << 30;

@@ -18,10 +18,10 @@ use crate::failure::Failure;
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     /// Be the end that answers, at this address
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "connect", required_unless_present = "connect")]
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "connect", required_unless_present = "connect")]
     listen: Option<String>,
     /// Be the end that measures, and connect to this one
-    #[arg(long, value_name = "ADDRESS:PORT", requires = "cells")]
+    #[arg(long, value_name = "HOST:PORT", requires = "cells")]
     connect: Option<String>,
     /// What to measure: COLLECTIVE:BYTES:MODE[:ITERATIONS]
     #[arg(long, value_name = "CELL,...", value_delimiter = ',')]

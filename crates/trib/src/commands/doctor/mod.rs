@@ -1,10 +1,11 @@
 //! `trib doctor`: whether this host could run a job now, and if not, what to do.
 //!
 //! Map: `check` (one finding and the report), `fabric` (keys, manager, versions, clock, nodes), `trial` (a job of one rank,
-//! through the whole software, over this host's own edge).
+//! through the whole software, over this host's own edge), `strain` (what this host was busy with meanwhile).
 
 mod check;
 mod fabric;
+mod strain;
 mod trial;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use clap::Args;
 
 use self::check::Report;
 use super::manager_option::ManagerOption;
+use super::units::some_seconds;
 use crate::failure::Failure;
 use crate::log;
 use crate::stdout;
@@ -35,20 +37,26 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// How long each step may take, seconds
-    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
+    timeout: Duration,
 }
 
 impl Arguments {
+    /// Where it asks.
+    pub(super) fn manager(&self) -> &ManagerOption {
+        &self.manager
+    }
+
     /// Checks and prints.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let url = self.manager.url()?;
-        let limit = Duration::from_secs(self.timeout);
+        let limit = self.timeout;
         let mut report = Report::default();
         fabric::keys(&url, &mut report);
         if fabric::examine(&url, limit, &mut report) {
-            trial::run(self.manager.manager, self.host, limit, &mut report);
+            let unread = || fabric::unread(&url, limit);
+            trial::run(self.manager.manager, self.host, limit, unread, &mut report);
         }
         let text = if self.json { report.json() } else { report.to_string() };
         stdout::print(&text)?;

@@ -9,10 +9,17 @@ use std::time::{Duration, Instant};
 use trib_client::{Context, DataType, Error, Group, Input, Params, RankList, ReduceOp, operation};
 
 use super::check::Report;
+use super::strain::{Strain, advice};
 use crate::exchange::Exchange;
 
-/// Runs it.
-pub(super) fn run(manager: Option<String>, host: Option<String>, limit: Duration, report: &mut Report) {
+/// Runs it. `unread` asks how many datagrams the fabric's nodes have dropped unread.
+pub(super) fn run(
+    manager: Option<String>,
+    host: Option<String>,
+    limit: Duration,
+    unread: impl Fn() -> u64,
+    report: &mut Report,
+) {
     let patience = Some(limit + VERDICT);
     let oob = Exchange::among(1).pop().map(|alone| Box::new(alone) as _);
     let params = Params { manager, host, oob, timeout: patience, ..Params::new(0, 1) };
@@ -24,24 +31,35 @@ pub(super) fn run(manager: Option<String>, host: Option<String>, limit: Duration
     };
     report.good("trial job", format!("admitted and connected in {} ms", start.elapsed().as_millis()));
     for (name, bytes, remedy) in WAYS {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), Strain::now(unread()));
         let outcome = allreduce(&group, bytes, limit);
         let took = start.elapsed();
-        let resent = context.counters().map_or(0, |counters| counters.retransmissions + counters.probes);
+        let counters = context.counters().unwrap_or_default();
+        let (asked, resent) = (counters.probes, counters.retransmissions);
+        if outcome.is_ok() && asked + resent == 0 {
+            report.good(name, format!("{bytes} bytes there and back in {} us", took.as_micros()));
+            continue;
+        }
+        let strain = Strain::now(unread()).since(&before);
+        let millis = took.as_millis();
         match outcome {
-            Ok(()) if resent == 0 => {
-                report.good(name, format!("{bytes} bytes there and back in {} us", took.as_micros()))
+            // This host asked what had become of its datagrams, and none was missing.
+            Ok(()) if resent == 0 && strain.is_empty() => {
+                report.good(name, format!("{bytes} bytes there and back in {millis} ms, nothing lost, {asked} late"))
             }
-            Ok(()) => report.warn(
-                name,
-                format!("{bytes} bytes took {} ms and {resent} repetitions", took.as_millis()),
-                remedy,
-            ),
+            Ok(()) if resent == 0 => {
+                let found = format!("{bytes} bytes took {millis} ms; {asked} datagrams were late, none was lost");
+                report.warn(name, found, advice(&strain, SLOW));
+            }
+            Ok(()) => {
+                let found = format!("{bytes} bytes took {millis} ms and {resent} repetitions");
+                report.warn(name, found, advice(&strain, remedy));
+            }
             Err(Error::Timeout(_)) => {
                 let found = format!("{bytes} bytes did not come back within {} ms", limit.as_millis());
-                return report.fail(name, found, Some(remedy.into()));
+                return report.fail(name, found, Some(advice(&strain, remedy)));
             }
-            Err(error) => return report.fail(name, error, Some(remedy.into())),
+            Err(error) => return report.fail(name, error, Some(advice(&strain, remedy))),
         }
     }
 }
@@ -72,6 +90,9 @@ fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> 
 
 /// The manager waits five seconds for a node before it refuses the job and says which it was.
 const VERDICT: Duration = Duration::from_secs(6);
+
+/// Where nothing is lost, whoever answers is slow.
+const SLOW: &str = "look at the load of the machine that this host's aggregation node runs on";
 
 /// What each way carries and what to do if it does not. 16 KiB is the longest vector that travels by datagram by default.
 const WAYS: [(&str, usize, &str); 2] = [

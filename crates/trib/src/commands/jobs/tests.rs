@@ -5,8 +5,9 @@ use super::*;
 use crate::commands::manager_option::ManagerOption;
 
 fn arguments(all: bool, ended: bool, refused: bool, user: Option<&str>) -> Arguments {
-    let query = Query { json: false, timeout: 5, manager: ManagerOption { manager: None } };
-    Arguments { all, ended, refused, user: user.map(str::to_owned), name: None, query }
+    let query =
+        Query { json: false, timeout: std::time::Duration::from_secs(5), manager: ManagerOption { manager: None } };
+    Arguments { all, ended, refused, user: user.map(str::to_owned), program: None, query }
 }
 
 fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {

@@ -21,7 +21,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let name = LabName::new(&self.which.lab).map_err(failure)?;
+        let name = LabName::new(&self.which.name).map_err(failure)?;
         let something = Lab::down(&default_base(), &name).map_err(failure)?;
         let word = if something { "is down" } else { "was not up" };
         info!("laboratory {:?} {word}", name.as_str());
@@ -32,4 +32,4 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   trib lab down
-  trib lab down --lab blocking";
+  trib lab down --name blocking";

@@ -1,6 +1,6 @@
 //! `trib lab exec`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use trib_lab::Lab;
 use trib_lab::run::{End, run};
 use trib_lab::visit::visit;
 
-use super::{Which, code_of, failure, seconds, timed_out};
+use super::{Which, code_of, failure, timed_out};
+use crate::commands::units::some_seconds;
 use crate::failure::Failure;
 
 /// Run a command on a host or in a switch
@@ -23,7 +24,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     which: Which,
     /// Kill the command, and everything that it started, after so many seconds; the exit code is 124 then
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     timeout: Option<Duration>,
     /// The host or switch: h0, leaf0, pod0, spine, ...
     #[arg(value_name = "PLACE")]
@@ -50,12 +51,7 @@ impl Arguments {
 }
 
 /// Runs the program in a place and ends in the same way.
-pub(super) fn become_it(
-    lab: &Lab,
-    place: &str,
-    program: &OsString,
-    arguments: &[OsString],
-) -> Result<ExitCode, Failure> {
+pub(super) fn become_it(lab: &Lab, place: &str, program: &OsStr, arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let status = visit(lab, place, Command::new(program).args(arguments)).map_err(failure)?;
     end_as(status);
     Ok(code_of(status))

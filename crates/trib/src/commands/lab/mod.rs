@@ -2,6 +2,7 @@
 
 mod counters;
 mod down;
+mod enter;
 mod exec;
 mod fault;
 mod keep;
@@ -17,8 +18,10 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use trib_lab::{Lab, LabError};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 use crate::log;
+
+pub(super) use enter::enter;
 
 /// A fat tree of hosts, switches and shaped links on this machine, with a fabric in it
 ///
@@ -47,8 +50,8 @@ enum Action {
 #[derive(Args, Debug)]
 struct Which {
     /// Which laboratory: its name
-    #[arg(long, value_name = "NAME", env = "TRIB_LAB", default_value = DEFAULT_NAME)]
-    lab: String,
+    #[arg(long, alias = "lab", value_name = "NAME", env = "TRIB_LAB", default_value = DEFAULT_NAME)]
+    name: String,
 }
 
 impl Arguments {
@@ -71,7 +74,7 @@ impl Arguments {
 
 impl Which {
     fn attach(&self) -> Result<Lab, Failure> {
-        Lab::attach(&self.lab).map_err(failure)
+        Lab::attach(&self.name).map_err(failure)
     }
 }
 
@@ -81,6 +84,7 @@ pub(super) fn failure(error: LabError) -> Failure {
         LabError::Name(_)
         | LabError::Shape { .. }
         | LabError::Limit(_)
+        | LabError::Parameter { .. }
         | LabError::Place { .. }
         | LabError::Link { .. }
         | LabError::Process { .. }
@@ -102,22 +106,9 @@ fn code_of(status: ExitStatus) -> ExitCode {
 
 /// Says that the time was up, in the way of timeout(1).
 fn timed_out(program: &OsString, limit: Option<Duration>) -> ExitCode {
-    eprintln!(
-        "trib: `{}` did not end within {:?}; everything that it started was killed",
-        program.display(),
-        limit.unwrap_or_default()
-    );
+    let (program, limit) = (program.display(), limit.unwrap_or_default());
+    tell(format_args!("`{program}` did not end within {limit:?}; everything that it started was killed"));
     ExitCode::from(TIMED_OUT)
-}
-
-/// For clap.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
-    if seconds > 0.0 && seconds <= 86_400.0 {
-        Ok(Duration::from_secs_f64(seconds))
-    } else {
-        Err("more than 0, at most 86400 seconds".to_owned())
-    }
 }
 
 const DEFAULT_NAME: &str = "lab";

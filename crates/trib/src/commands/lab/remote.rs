@@ -1,6 +1,6 @@
 //! `trib lab remote`: what the launcher of an MPI calls instead of ssh.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -26,7 +26,7 @@ impl Arguments {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let lab = self.which.attach()?;
         let script = self.command.join(&OsString::from(" "));
-        become_it(&lab, &self.host, &OsString::from("/bin/sh"), &["-c".into(), script])
+        become_it(&lab, &self.host, OsStr::new("/bin/sh"), &["-c".into(), script])
     }
 }
 

@@ -9,7 +9,8 @@ use tracing::info;
 use trib_lab::run::{End, supervise};
 use trib_lab::{BitRate, FatTree, Lab, LabLaunch, LabName, Lifetime, Topology, default_base};
 
-use super::{code_of, failure, seconds};
+use super::{code_of, failure};
+use crate::commands::units::some_seconds;
 use crate::commands::{own_program, shell};
 use crate::failure::Failure;
 use crate::stdout;
@@ -62,7 +63,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = super::DEFAULT_NAME)]
     name: String,
     /// How long it may take until all is ready, seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = some_seconds)]
     timeout: Duration,
     /// The command and its arguments; it finds TRIB_LAB and TRIB_MANAGER
     #[arg(last = true, value_name = "COMMAND")]

@@ -28,7 +28,7 @@ enum Kind {
         #[arg(long, value_name = "N", default_value_t = 40)]
         ports: u32,
         /// Levels of switches
-        #[arg(long, value_name = "2|3", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=3))]
+        #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=3))]
         levels: u32,
         #[command(flatten)]
         output: Output,

@@ -93,7 +93,7 @@ impl Arguments {
         let took = start.elapsed();
         say!("{}", if self.json { all.json(took) } else { all.text(took) })?;
         for failure in all.failures() {
-            eprintln!("{failure}");
+            crate::failure::tell(failure);
         }
         Ok(if all.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
