@@ -17,8 +17,9 @@ enum collective {
     COLLECTIVE_NONE = COLLECTIVES
 };
 
-/* REASON_TREE is the verdict "through the tree"; the others say why not. Every verdict but REASON_ARGUMENT, which means
- * that the program's call is wrong, comes from values that MPI guarantees equal on all ranks of the communicator. */
+/* REASON_TREE is the verdict "through the tree"; the others say why not. Every verdict but
+ * REASON_ARGUMENT, which means that the program's call is wrong, comes from values that MPI
+ * guarantees equal on all ranks of the communicator. */
 enum reason {
     REASON_TREE,
     REASON_NOT_TAKEN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The settings of the interposer. Rank 0 reads them from its environment and gives them to all ranks, so that no
- * decision that must be the same everywhere depends on a rank's own environment.
+ * The settings of the interposer. Rank 0 reads them from its environment and gives them to all
+ * ranks, so that no decision that must be the same everywhere depends on a rank's own environment.
  */
 #ifndef TRIB_MPI_CONFIG_H
 #define TRIB_MPI_CONFIG_H
@@ -32,15 +32,17 @@ struct config {
     char manager[CONFIG_TEXT];         /* TRIB_MANAGER; empty: not set */
 };
 
-/* Reads the settings from this process's environment; a value that makes no sense is named on stderr and replaced by
- * its default. */
+/* Reads the settings from this process's environment; a value that makes no sense is named on
+ * stderr and replaced by its default. */
 void config_read(struct config *config);
 
-/* Whether this process's own environment asks for the tree. For programs whose ranks cannot agree. */
+/* Whether this process's own environment asks for the tree. For programs whose ranks cannot
+ * agree. */
 bool config_is_on(void);
 
-/* TRIB_MPI_THREADS=multiple: the MPI is asked for MPI_THREAD_MULTIPLE whatever the program asks for. The only setting of a
- * rank's own, because it is needed before ranks can talk; it changes how fast ranks answer, not what they decide. */
+/* TRIB_MPI_THREADS=multiple: the MPI is asked for MPI_THREAD_MULTIPLE whatever the program asks
+ * for. The only setting of a rank's own, because it is needed before ranks can talk; it changes
+ * how fast ranks answer, not what they decide. */
 bool config_wants_threads(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For the Makefile, which reads what the preprocessor makes of this: whose ABI the compiler at hand is for. Never compiled.
+ * For the Makefile, which reads what the preprocessor makes of this: whose ABI the compiler at hand
+ * is for. Never compiled.
  */
 #include <mpi.h>
 

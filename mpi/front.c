@@ -41,7 +41,8 @@ __attribute__((constructor)) static void find_folder(void)
     memcpy(folder, path, sizeof folder);
 }
 
-/* The ranks cannot talk yet: the launcher's variables tell the first one, and a program without a launcher is its own. */
+/* The ranks cannot talk yet: the launcher's variables tell the first one, and a program without
+ * a launcher is its own. */
 static bool is_first_rank(void)
 {
     static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};

@@ -19,8 +19,8 @@ static struct group *treeless(enum reason reason)
     return &all[reason];
 }
 
-/* The first member numbers the group. Its count is its own, so the pair of rank and count is unique in the job. People read the
- * number, as the group's tag: MPI_COMM_WORLD's is 1. */
+/* The first member numbers the group. Its count is its own, so the pair of rank and count is
+ * unique in the job. People read the number, as the group's tag: MPI_COMM_WORLD's is 1. */
 static uint64_t agree_on_id(MPI_Comm comm, int rank)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -96,7 +96,8 @@ static void discard(struct group *group)
     registry_unlock();
 }
 
-/* The first refusal in words; the report counts the rest. status_all is the least, and so the worst, of all members. */
+/* The first refusal in words; the report counts the rest. status_all is the least, and so the
+ * worst, of all members. */
 static void tell_refusal(const char *name, int rank, int size, int status, int status_all)
 {
     static atomic_bool told; /* on all members, so that one of them speaks for all */
@@ -117,7 +118,8 @@ void group_create(MPI_Comm comm)
     PMPI_Comm_size(comm, &size);
     if (inter || size < 2)
         return;
-    /* Before the first message: members of another MPI_COMM_WORLD do not expect any, for they may not know this library. */
+    /* Before the first message: members of another MPI_COMM_WORLD do not expect any, for they
+     * may not know this library. */
     if (!members_are_in(comm, job.world))
         return;
     if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world)) {

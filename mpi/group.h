@@ -16,7 +16,8 @@
 
 struct recovery;
 
-/* The last operation that completed through the tree, for a member that missed it when a node died. */
+/* The last operation that completed through the tree, for a member that missed it when a node
+ * died. */
 struct kept {
     enum collective collective;
     int root;
@@ -26,8 +27,8 @@ struct kept {
     size_t capacity; /* of data */
 };
 
-/* The registry's lock guards all of it except standing, id, tree, members, rank and left_to_mpi, which only the thread inside a call on the
- * communicator changes (MPI allows one at a time). */
+/* The registry's lock guards all of it except standing, id, tree, members, rank and left_to_mpi,
+ * which only the thread inside a call on the communicator changes (MPI allows one at a time). */
 struct group {
     enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is set */
     uint64_t id; /* made of the first member's world rank and its count of groups made: never used twice */
@@ -43,18 +44,21 @@ struct group {
     struct group *newer, *older;
 };
 
-/* Makes comm's group: collective over comm, which must have no other traffic yet. All members get the same outcome;
- * without a group the communicator's collectives stay with the MPI. A communicator with members of another MPI_COMM_WORLD
- * has none, and not one message is sent on it. */
+/* Makes comm's group: collective over comm, which must have no other traffic yet. All members
+ * get the same outcome; without a group the communicator's collectives stay with the MPI. A
+ * communicator with members of another MPI_COMM_WORLD has none, and not one message is sent on
+ * it. */
 void group_create(MPI_Comm comm);
 
 /* comm's group, or NULL. */
 struct group *group_of(MPI_Comm comm);
 
-/* For a program without a job: REASON_DRY_RUN where group_create() would make a tree, or why it would not. Local. */
+/* For a program without a job: REASON_DRY_RUN where group_create() would make a tree, or why it
+ * would not. Local. */
 enum reason group_dry_run(MPI_Comm comm);
 
-/* Takes the tree away, for trib_group_free(), which may wait: another thread may be looking at it until then. */
+/* Takes the tree away, for trib_group_free(), which may wait: another thread may be looking at
+ * it until then. */
 trib_group *group_take_tree(struct group *group);
 
 /* Frees the groups of communicators the program never freed; for MPI_Finalize. */

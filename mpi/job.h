@@ -25,20 +25,23 @@ struct job {
 
 extern struct job job;
 
-/* Collective over MPI_COMM_WORLD, right after the MPI's own initialisation. Never fails: without a job everything stays
- * with the MPI. */
+/* Collective over MPI_COMM_WORLD, right after the MPI's own initialisation. Never fails: without
+ * a job everything stays with the MPI. */
 void job_join(void);
 
-/* Collective over MPI_COMM_WORLD, right before the MPI's own finalisation: writes the report, frees everything. */
+/* Collective over MPI_COMM_WORLD, right before the MPI's own finalisation: writes the report,
+ * frees everything. */
 void job_leave(void);
 
-/* The manager learns why collectives of this program are left to the MPI; the first call on rank 0 of MPI_COMM_WORLD counts. */
+/* The manager learns why collectives of this program are left to the MPI; the first call on rank
+ * 0 of MPI_COMM_WORLD counts. */
 void job_tell_fallback(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* There is no job because none is wanted: each communicator still has its verdict. */
 bool job_is_weighed(void);
 
-/* Between MPI_Init and MPI_Finalize, in the process that called them, not in a child made by fork(). */
+/* Between MPI_Init and MPI_Finalize, in the process that called them, not in a child made by
+ * fork(). */
 bool job_is_own(void);
 
 /* There is a job, and this process is the one that joined it, not a child made by fork(). */

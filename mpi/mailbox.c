@@ -58,7 +58,8 @@ static void forget_sent(void)
     }
 }
 
-/* Starts to receive the next message, if one is there. Also what makes the MPI progress while a rank waits in the tree. */
+/* Starts to receive the next message, if one is there. Also what makes the MPI progress while a
+ * rank waits in the tree. */
 static void accept_next(void)
 {
     MPI_Message matched;

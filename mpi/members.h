@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The world ranks of a communicator's members. Most communicators are an arithmetic sequence of world ranks (all of
- * them, a block, every second one, reversed), which takes two numbers however many members there are.
+ * The world ranks of a communicator's members. Most communicators are an arithmetic sequence of
+ * world ranks (all of them, a block, every second one, reversed), which takes two numbers however
+ * many members there are.
  */
 #ifndef TRIB_MPI_MEMBERS_H
 #define TRIB_MPI_MEMBERS_H

@@ -5,7 +5,8 @@
 #ifndef TRIB_MPI_NOTICE_H
 #define TRIB_MPI_NOTICE_H
 
-/* One line, "tributary: " in front and the newline added, written in one piece so that lines of ranks do not mix. */
+/* One line, "tributary: " in front and the newline added, written in one piece so that lines of
+ * ranks do not mix. */
 void notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -14,8 +14,9 @@ size_t operation_bytes(const struct operation *operation)
     return operation->count * operation->type.width;
 }
 
-/* A tree that fails half way leaves a mixture in output, so an input that lies there is copied first, at memory speed:
- * little against the network's (README.md has figures). NULL: no copy is needed. */
+/* A tree that fails half way leaves a mixture in output, so an input that lies there is copied
+ * first, at memory speed: little against the network's (README.md has figures). NULL: no copy is
+ * needed. */
 static void *save_input(const struct operation *operation)
 {
     if (operation->input != TRIB_IN_PLACE || operation->count == 0)
@@ -27,8 +28,8 @@ static void *save_input(const struct operation *operation)
     return memcpy(saved, operation->output, operation_bytes(operation));
 }
 
-/* Waits as long as it takes: a rank that is late is no failure. When a member gives up or a node dies, the library hears
- * of it on every other member. */
+/* Waits as long as it takes: a rank that is late is no failure. When a member gives up or a node
+ * dies, the library hears of it on every other member. */
 static int through_tree(trib_group *tree, const struct operation *o)
 {
     switch (o->collective) {
@@ -41,7 +42,8 @@ static int through_tree(trib_group *tree, const struct operation *o)
     }
 }
 
-/* Why the tree failed, in the library's words; empty when this rank stopped because another one asked. */
+/* Why the tree failed, in the library's words; empty when this rank stopped because another one
+ * asked. */
 static void explain(const struct group *group, int status, char *cause, size_t length)
 {
     cause[0] = '\0';

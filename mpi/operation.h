@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One collective through the tree, from the verdict to its end, whatever happens to the tree meanwhile.
+ * One collective through the tree, from the verdict to its end, whatever happens to the tree
+ * meanwhile.
  */
 #ifndef TRIB_MPI_OPERATION_H
 #define TRIB_MPI_OPERATION_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether an operation goes through the tree is a function of values that MPI guarantees equal on all ranks of the
- * communicator (the communicator, count, datatype, operator, root), of the placement that all ranks know, and of rank 0's
- * settings; nothing else may decide it, or ranks would wait for each other in different places for ever.
+ * Whether an operation goes through the tree is a function of values that MPI guarantees equal on
+ * all ranks of the communicator (the communicator, count, datatype, operator, root), of the
+ * placement that all ranks know, and of rank 0's settings; nothing else may decide it, or ranks
+ * would wait for each other in different places for ever.
  *
- * What only this rank knows is absorbed: equal buffers count as MPI_IN_PLACE. A call that is wrong on this rank alone is
- * the MPI's to report.
+ * What only this rank knows is absorbed: equal buffers count as MPI_IN_PLACE. A call that is wrong
+ * on this rank alone is the MPI's to report.
  */
 #include "policy.h"
 
@@ -46,7 +47,8 @@ int policy_finalize(void)
     return PMPI_Finalize();
 }
 
-/* The fabric notices that this process is gone when its connections close; an abort should not wait for anything. */
+/* The fabric notices that this process is gone when its connections close; an abort should not
+ * wait for anything. */
 int policy_abort(MPI_Comm comm, int errorcode)
 {
     if (job_is_own())
@@ -103,9 +105,10 @@ static enum reason judge(MPI_Comm comm, struct operation *operation, int count, 
     return vector != REASON_TREE ? vector : reason;
 }
 
-/* The MPI does it. Once an operation of the communicator has been left to the MPI because its tree failed, all its members
- * do as this rank, because they settled at the same operation: they use non-blocking forms, in which a rank still answers
- * those that ask about other communicators. */
+/* The MPI does it. Once an operation of the communicator has been left to the MPI because its
+ * tree failed, all its members do as this rank, because they settled at the same operation: they
+ * use non-blocking forms, in which a rank still answers those that ask about other
+ * communicators. */
 static enum way leave(const struct group *group, enum collective collective, enum reason reason)
 {
     if (job_usable())

@@ -16,15 +16,17 @@
 /* Short against a network round trip, long against the step itself. */
 #define REST_NS 100000
 
-/* The library calls us about every millisecond. One step is enough when there is nothing to do; when a step moved a piece
- * of a message, the next pieces should not wait a millisecond each. A step tells by its cost: more than BUSY_FACTOR times
- * the cheapest one lately. A wrong guess costs a little speed and nothing else. */
+/* The library calls us about every millisecond. One step is enough when there is nothing to do;
+ * when a step moved a piece of a message, the next pieces should not wait a millisecond each. A
+ * step tells by its cost: more than BUSY_FACTOR times the cheapest one lately. A wrong guess
+ * costs a little speed and nothing else. */
 #define BUSY_FACTOR 3
 #define IDLE_STEPS 4
 #define VISIT_NS 500000
 #define LATELY 256
 
-/* A word about a failed tree may take this long; at 100 looks a second the helper costs nothing that can be measured. */
+/* A word about a failed tree may take this long; at 100 looks a second the helper costs nothing
+ * that can be measured. */
 #define HELPER_REST_NS 10000000
 
 static pthread_t helper;
@@ -43,7 +45,8 @@ void progress(void)
     registry_unlock();
 }
 
-/* Whether another rank can be waiting for a word of ours. Asks our own library only: the MPI is not touched. */
+/* Whether another rank can be waiting for a word of ours. Asks our own library only: the MPI is
+ * not touched. */
 static bool word_may_be_owed(void)
 {
     if (!registry_trylock())
@@ -121,7 +124,8 @@ static bool is_expensive(struct meter *meter, uint64_t cost_ns)
     return cost_ns > BUSY_FACTOR * meter->cheapest_ns;
 }
 
-/* Costs are measured in this thread's own time, so that the time other processes take does not count. */
+/* Costs are measured in this thread's own time, so that the time other processes take does not
+ * count. */
 static bool step_was_busy(struct meter *meter)
 {
     uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -132,7 +136,8 @@ static bool step_was_busy(struct meter *meter)
 
 void progress_while_waiting(void *ctx)
 {
-    /* The first step after a rest finds cold caches and costs several times what the next one does. */
+    /* The first step after a rest finds cold caches and costs several times what the next one
+     * does. */
     static _Thread_local struct meter first, next;
     uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + VISIT_NS;
     int steps_left = step_was_busy(&first) ? IDLE_STEPS : 0;

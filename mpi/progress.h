@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Both sides move while a rank waits: the MPI while we wait in the tree, so that a message another rank sends to this
- * one goes on; and our own messages about failed trees.
+ * Both sides move while a rank waits: the MPI while we wait in the tree, so that a message another
+ * rank sends to this one goes on; and our own messages about failed trees.
  *
- * The MPI is called from threads of the program that are inside a wrapped call, and from no other as long as nothing of ours
- * waits. When a tree has failed, and the level is MPI_THREAD_MULTIPLE, a helper thread looks every 10 ms whether another rank needs a
- * word from this one, whatever the program is doing. Not with Open MPI: its file requests stand in a list without a lock,
- * which every thread walks that makes the MPI progress (mca_common_ompio_progress, seen in 4.1.4), so a thread of ours
- * crashes programs that ran without it.
+ * The MPI is called from threads of the program that are inside a wrapped call, and from no other
+ * as long as nothing of ours waits. When a tree has failed, and the level is MPI_THREAD_MULTIPLE, a
+ * helper thread looks every 10 ms whether another rank needs a word from this one, whatever the
+ * program is doing. Not with Open MPI: its file requests stand in a list without a lock, which
+ * every thread walks that makes the MPI progress (mca_common_ompio_progress, seen in 4.1.4), so a
+ * thread of ours crashes programs that ran without it.
  */
 #ifndef TRIB_MPI_PROGRESS_H
 #define TRIB_MPI_PROGRESS_H

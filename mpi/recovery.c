@@ -81,10 +81,12 @@ static void send_data(struct group *group, uint32_t member, const void *data, si
     send(group, member, &message, data);
 }
 
-/* A failure has been told on some rank's stderr; the report counts the others. Guarded by the registry's lock. */
+/* A failure has been told on some rank's stderr; the report counts the others. Guarded by the
+ * registry's lock. */
 static bool told;
 
-/* The decision is known: whoever has what another member lacks sends it, from whatever call it happens to be in. */
+/* The decision is known: whoever has what another member lacks sends it, from whatever call it
+ * happens to be in. */
 static void send_what_others_lack(struct group *group)
 {
     const struct recovery *recovery = group->recovery;
@@ -252,7 +254,8 @@ static void give_mark(struct group *group)
         send(group, 0, &mark, NULL);
 }
 
-/* From here on this rank starts nothing through the group's tree; its mark follows when no operation is running. */
+/* From here on this rank starts nothing through the group's tree; its mark follows when no
+ * operation is running. */
 static void fence(struct group *group)
 {
     if (group->recovery == NULL) {
@@ -331,7 +334,8 @@ static void end(struct group *group)
         give_mark(group);
 }
 
-/* What a member that misses this operation would need from this rank: the result of an allreduce, the input to a reduce. */
+/* What a member that misses this operation would need from this rank: the result of an
+ * allreduce, the input to a reduce. */
 static const void *needed_by_others(const struct group *group, const struct operation *operation)
 {
     if (operation->collective == COLLECTIVE_ALLREDUCE)
@@ -431,7 +435,8 @@ static void need_bytes(const struct delivery *delivery, size_t bytes)
         recovery_give_up("ranks disagree about the length of a vector: %zu and %zu bytes", delivery->bytes, bytes);
 }
 
-/* The root's part: the left fold in the order of ranks, as the tree would have done it with one node. */
+/* The root's part: the left fold in the order of ranks, as the tree would have done it with one
+ * node. */
 static void fold_inputs(struct group *group, const struct operation *operation, const void *own)
 {
     size_t bytes = operation_bytes(operation);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All groups of this rank, most recently used first: the way from a message to its group, the owner of what is kept of
- * completed operations, and the memory of groups that were freed a moment ago, which another rank may still ask about.
+ * All groups of this rank, most recently used first: the way from a message to its group, the owner
+ * of what is kept of completed operations, and the memory of groups that were freed a moment ago,
+ * which another rank may still ask about.
  *
  * A group is found from a communicator through the communicator's attribute, never here.
  */
@@ -14,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Guards the registry, the mailbox, and all fields of a group but those its comment exempts. Never held while a function
- * of tributary.h waits, because that may call our progress callback. */
+/* Guards the registry, the mailbox, and all fields of a group but those its comment exempts.
+ * Never held while a function of tributary.h waits, because that may call our progress callback. */
 void registry_lock(void);
 bool registry_trylock(void);
 void registry_unlock(void);
@@ -25,9 +26,11 @@ void registry_unlock(void);
 void registry_add(struct group *group);
 struct group *registry_find(uint64_t id);
 void registry_remove_and_free(struct group *group);
-/* The communicator is gone: the group stays findable until REGISTRY_BURIED younger ones have followed it. */
+/* The communicator is gone: the group stays findable until REGISTRY_BURIED younger ones have
+ * followed it. */
 void registry_bury(struct group *group);
-/* Notes the operation that group just completed and copies what another rank might miss; data NULL: nothing to hold. */
+/* Notes the operation that group just completed and copies what another rank might miss; data
+ * NULL: nothing to hold. */
 void registry_keep(struct group *group, enum collective collective, int root, const void *data, size_t bytes, size_t limit);
 /* Gives the memory of the copy back. */
 void registry_drop_kept(struct group *group);

@@ -15,12 +15,12 @@ enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_BROKEN, GROUP_E
 void report_operation(enum collective collective, enum reason reason, uint64_t bytes);
 void report_group(enum group_event event);
 
-/* Sums over all ranks: on rank 0's stderr when TRIB_MPI_REPORT is set there, as JSON in the file TRIB_MPI_REPORT_FILE.
- * Collective over the job's private communicator. */
+/* Sums over all ranks: on rank 0's stderr when TRIB_MPI_REPORT is set there, as JSON in the file
+ * TRIB_MPI_REPORT_FILE. Collective over the job's private communicator. */
 void report_write(void);
 
-/* This rank's figures alone, on its stderr, when TRIB_MPI_REPORT is set: for MPI_Abort. Only the first rank of a host
- * that comes here prints. */
+/* This rank's figures alone, on its stderr, when TRIB_MPI_REPORT is set: for MPI_Abort. Only the
+ * first rank of a host that comes here prints. */
 void report_write_own(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A buffer for the length of one operation. The last one is kept for the next: fresh memory costs several times the copy
- * that goes into it.
+ * A buffer for the length of one operation. The last one is kept for the next: fresh memory costs
+ * several times the copy that goes into it.
  */
 #ifndef TRIB_MPI_SCRATCH_H
 #define TRIB_MPI_SCRATCH_H

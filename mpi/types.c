@@ -17,12 +17,14 @@ enum family {
 #define UNSIGNED(type) \
     (sizeof(type) == 8 ? TRIB_UINT64 : sizeof(type) == 4 ? TRIB_UINT32 : sizeof(type) == 2 ? TRIB_UINT16 : TRIB_UINT8)
 
-/* MPI's pairs are C structs of a value and an int. Where the compiler pads them they are not what the tree calls a pair: width 0. */
+/* MPI's pairs are C structs of a value and an int. Where the compiler pads them they are not
+ * what the tree calls a pair: width 0. */
 #define PAIR_WIDTH(type) (sizeof(struct { type value; int index; }) == sizeof(type) + sizeof(int) ? sizeof(type) + sizeof(int) : 0)
 #define PAIR(handle, type, dtype) {handle, TRIB_PAIR(dtype, SIGNED(int)), PAIR_WIDTH(type), LOCATED}
 
-/* The common ones first: the table is searched from its start. MPI_CHAR is text to MPI and takes no operator.
- * MPI_C_BOOL takes the logical ones: a bool is a byte of 0 or 1. MPI_AINT, MPI_OFFSET and MPI_COUNT take none of them. */
+/* The common ones first: the table is searched from its start. MPI_CHAR is text to MPI and takes
+ * no operator. MPI_C_BOOL takes the logical ones: a bool is a byte of 0 or 1. MPI_AINT,
+ * MPI_OFFSET and MPI_COUNT take none of them. */
 static const struct {
     MPI_Datatype handle;
     uint8_t dtype, width, families;

@@ -18,8 +18,8 @@ struct wire_type {
     size_t width; /* bytes of one element */
 };
 
-/* REASON_TREE and *type, or why the tree does not take it. Only predefined handles are known: what MPI calls the same
- * arguments on all ranks is then the same answer on all ranks. */
+/* REASON_TREE and *type, or why the tree does not take it. Only predefined handles are known:
+ * what MPI calls the same arguments on all ranks is then the same answer on all ranks. */
 enum reason types_map(const struct config *config, MPI_Datatype datatype, MPI_Op op, struct wire_type *type);
 
 #endif

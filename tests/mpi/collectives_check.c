@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random reductions over several communicators: datatypes, operators, counts, roots and MPI_IN_PLACE, every byte checked.
+ * Random reductions over several communicators: datatypes, operators, counts, roots and
+ * MPI_IN_PLACE, every byte checked.
  *
- * What the tree may take is checked against a plain loop over the inputs of all ranks, which every rank can make by itself.
- * Floating-point inputs are small whole numbers, so that every order of summation gives the same bits. The other cases
- * (a pair type with padding, the program's own operator on a derived type) must still work; PMPI_x, called with the same inputs,
- * is the reference there.
+ * What the tree may take is checked against a plain loop over the inputs of all ranks, which every
+ * rank can make by itself. Floating-point inputs are small whole numbers, so that every order of
+ * summation gives the same bits. The other cases (a pair type with padding, the program's own
+ * operator on a derived type) must still work; PMPI_x, called with the same inputs, is the
+ * reference there.
  *
- * Run Open MPI 4.1 with --mca op ^avx where operations may stay with the MPI: its AVX operators saturate sums of 8 and 16
- * bits. It also compares MPI_UNSIGNED_LONG as if it were signed, so MPI_UINT64_T stands for both here.
+ * Run Open MPI 4.1 with --mca op ^avx where operations may stay with the MPI: its AVX operators
+ * saturate sums of 8 and 16 bits. It also compares MPI_UNSIGNED_LONG as if it were signed, so
+ * MPI_UINT64_T stands for both here.
  *
- * usage: collectives_check [cases = 200] [seed = 1] [largest count = 100000]
- * Prints one JSON line.
+ * usage: collectives_check [cases = 200] [seed = 1] [largest count = 100000] Prints one JSON line.
  */
 #include "check.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Communicators made and freed, with collectives on each: nothing may leak, and no new communicator may be taken for one
- * that is gone.
+ * Communicators made and freed, with collectives on each: nothing may leak, and no new communicator
+ * may be taken for one that is gone.
  *
- * Made in turn by MPI_Comm_dup, by MPI_Comm_split into halves, into odd and even, and into reversed order. Up to KEPT
- * of them live at a time, so that they are not freed in the order they were made in.
+ * Made in turn by MPI_Comm_dup, by MPI_Comm_split into halves, into odd and even, and into reversed
+ * order. Up to KEPT of them live at a time, so that they are not freed in the order they were made
+ * in.
  *
- * usage: comm_churn [communicators = 1000]
- * Prints one JSON line; growth is what rank 0's resident memory gained after the first tenth.
+ * usage: comm_churn [communicators = 1000] Prints one JSON line; growth is what rank 0's resident
+ * memory gained after the first tenth.
  */
 #include "check.h"
 

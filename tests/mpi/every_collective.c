@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls every collective of MPI 3 that the tree does not take once, and MPI_Allreduce once. Then it ends, or all ranks
- * abort.
+ * Calls every collective of MPI 3 that the tree does not take once, and MPI_Allreduce once. Then it
+ * ends, or all ranks abort.
  *
  *   every_collective end|abort
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Non-blocking file requests at MPI_THREAD_MULTIPLE, one after the other, as any program with MPI-IO makes them; between them
- * an operation that may go through the tree.
+ * Non-blocking file requests at MPI_THREAD_MULTIPLE, one after the other, as any program with
+ * MPI-IO makes them; between them an operation that may go through the tree.
  *
  *   file_requests FILE ROUNDS
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the object code of a Fortran program does, without a Fortran compiler: it initialises MPI, sums, and ends.
+ * What the object code of a Fortran program does, without a Fortran compiler: it initialises MPI,
+ * sums, and ends.
  *
  *   fortran_init init|init_thread
  */

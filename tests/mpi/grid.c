@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks in a grid of two rows: sums over all, over rows and over columns in turn, each checked, until a file appears. All
- * that ranks wait in is what the tree takes.
+ * Ranks in a grid of two rows: sums over all, over rows and over columns in turn, each checked,
+ * until a file appears. All that ranks wait in is what the tree takes.
  *
  *   grid FILE
  */

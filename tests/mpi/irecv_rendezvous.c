@@ -2,12 +2,12 @@
  *
  * One rank waits in the MPI while the other waits in the tree.
  *
- * An even rank posts MPI_Irecv and goes into MPI_Allreduce; its odd neighbour first has to finish an MPI_Send so long that
- * the MPI moves no byte of it until the receiver takes part. If a rank that waits in the tree does not progress the MPI,
- * the two wait for each other for ever.
+ * An even rank posts MPI_Irecv and goes into MPI_Allreduce; its odd neighbour first has to finish
+ * an MPI_Send so long that the MPI moves no byte of it until the receiver takes part. If a rank
+ * that waits in the tree does not progress the MPI, the two wait for each other for ever.
  *
- * usage: irecv_rendezvous [bytes = 4 MiB] [rounds = 10]
- * Prints one JSON line with the median time of a round on rank 0.
+ * usage: irecv_rendezvous [bytes = 4 MiB] [rounds = 10] Prints one JSON line with the median time
+ * of a round on rank 0.
  */
 #include "check.h"
 

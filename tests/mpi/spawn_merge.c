@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Children that preload nothing, merged with their parents: the communicator's collectives are the MPI's on both sides, and nothing
- * of ours may travel on it.
+ * Children that preload nothing, merged with their parents: the communicator's collectives are the
+ * MPI's on both sides, and nothing of ours may travel on it.
  *
  *   spawn_merge CHILDREN ROUNDS
  */
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What every member of all does, parent or child. A message too many on either side shows as a wrong value or a hang. */
+/* What every member of all does, parent or child. A message too many on either side shows as a
+ * wrong value or a hang. */
 static void use(MPI_Comm all, int rounds)
 {
     int rank, size;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Four ranks, the first and the last two of them on a host each, as the test says with TRIB_HOST: ten rounds of every
- * wrapped collective on communicators within a host, across hosts, and on all.
+ * Four ranks, the first and the last two of them on a host each, as the test says with TRIB_HOST:
+ * ten rounds of every wrapped collective on communicators within a host, across hosts, and on all.
  *
  *   two_hosts
  */
