@@ -208,7 +208,7 @@ fn missing_and_damaged_credentials_are_named_by_file() {
     Credentials::create(&folder.0).unwrap();
     let key = folder.0.join("user.key");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(matches!(Credentials::create(&folder.0), Err(Error::CannotWrite { .. })), "never replaced");
+    assert!(matches!(Credentials::create(&folder.0), Err(Error::Exists { .. })), "never replaced");
     std::fs::copy(folder.0.join("user.pem"), &key).unwrap();
     let error = Channel::connect(&url, Role::User, LIMIT).map(drop).unwrap_err();
     assert!(matches!(&error, Error::BadCredentials { path, .. } if *path == key), "{error}");
