@@ -87,7 +87,8 @@ class Folder(unittest.TestCase):
         served = ask(self.keys / "users", **nobody)
         self.assertEqual(served.returncode, 0, served.stderr)
         self.assertIn("leaf0", served.stdout)
-        # Who names the fabric's own folder is sent to the users' one, and not told to copy anything.
+        # A user who names the fabric's own folder is sent to the users' one, and not told to copy
+        # anything.
         for what in ("status", "doctor"):
             refused = ask(self.keys, what, **nobody)
             self.assertNotEqual(refused.returncode, 0)

@@ -70,8 +70,8 @@ class Readme(unittest.TestCase):
         with Home() as home:
             (home.path / "topology.conf").write_text(TOPOLOGY)
             (home.path / "examples").symlink_to(ROOT / "examples")
-            # Fabrics and laboratories of other names, of whoever runs this test, are in the
-            # machine's /run: this one is not to find them, and what it makes goes with it.
+            # Fabrics and laboratories of other names, made by the user who runs this test, are in
+            # the machine's /run: this one is not to find them, and what it makes goes with it.
             prelude = "mount -t tmpfs -o mode=755 none /run\ntrap 'trib fabric down; trib lab down' EXIT\n"
             script = prelude + "\n".join(lines) + "\n"
             # A file: daemons outlive their commands, and a pipe would wait for them.

@@ -1,12 +1,15 @@
-//! Where the peers' programs are: built beside `trib` in a build folder, or from installed sources into the user's cache.
+//! Where the peers' programs are: built beside `trib` in a build folder, or from installed sources
+//! into the user's cache.
 //!
-//! An installation has their sources only: which MPIs there are, and how they are built, is the matter of the machine that measures.
+//! An installation has their sources only, because which MPIs there are, and how the programs are
+//! built, depends on the machine that measures.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of the programs that belong to this `trib`, and the sources that they have to be built from first, if any.
+/// The folder of the programs that belong to this `trib`, and the sources that they have to be
+/// built from first, if any.
 pub(super) fn locate(trib: &Path) -> (PathBuf, Option<PathBuf>) {
     let folder = trib.parent().unwrap_or(Path::new("."));
     let sources = folder.join("../share/tributary/bench/peers");

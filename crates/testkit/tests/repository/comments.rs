@@ -1,5 +1,5 @@
-//! Comments are no wider than a window in which they are read beside the code, and in them a thread,
-//! a rank or a program is "it".
+//! Comments are no wider than a window in which they are read beside the code, and in them a
+//! thread, a rank or a program is "it".
 
 use std::fs;
 use std::path::{Path, PathBuf};
