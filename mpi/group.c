@@ -68,7 +68,10 @@ static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, const char *n
     group->rank = (uint32_t)rank;
     group->kept.collective = COLLECTIVE_NONE;
     if (members_read(comm, job.world, &group->members, &ranks)) {
-        *status = make_tree(group, ranks, name);
+        group->prediction.struct_size = sizeof group->prediction;
+        *status = trib_predict(job.context, ranks, group->members.size, &group->prediction);
+        if (*status == TRIB_OK)
+            *status = make_tree(group, ranks, name);
         free(ranks);
     }
     registry_lock();

@@ -34,6 +34,7 @@ struct group {
     uint64_t id; /* made of the first member's world rank and its count of groups made: never used twice */
     trib_group *tree; /* NULL once it failed */
     struct members members;
+    trib_prediction prediction; /* for which operations the tree pays; equal on all members */
     uint32_t rank;
     uint64_t completed; /* operations through the tree */
     bool left_to_mpi;   /* an operation was, because the tree failed: known to all members at the same operation */

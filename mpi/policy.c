@@ -2,8 +2,9 @@
  *
  * Whether an operation goes through the tree is a function of values that MPI guarantees equal on
  * all ranks of the communicator (the communicator, count, datatype, operator, root), of the
- * placement that all ranks know, and of rank 0's settings; nothing else may decide it, or ranks
- * would wait for each other in different places for ever.
+ * placement that all ranks know, of what the manager predicted for the job, and of rank 0's
+ * settings; nothing else may decide it, or ranks would wait for each other in different places for
+ * ever.
  *
  * What only this rank knows is absorbed: equal buffers count as MPI_IN_PLACE. A call that is wrong
  * on this rank alone is the MPI's to report.
@@ -93,7 +94,40 @@ static enum reason judge_vector(int count, MPI_Datatype datatype, MPI_Op op, str
     return REASON_TREE;
 }
 
-/* Both verdicts; the communicator's counts first. */
+static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
+{
+    for (uint32_t at = 0; at < count; at++)
+        if (bytes >= ranges[at].from && bytes <= ranges[at].to)
+            return true;
+    return false;
+}
+
+/* The verdict of the manager's prediction, which all members have from the same ticket and look up
+ * by the same members. */
+static enum reason judge_by_prediction(const struct group *group, enum collective collective, uint64_t bytes)
+{
+    const trib_prediction *predicted = &group->prediction;
+    bool pays = true;
+
+    if (job.config.mode == MODE_FORCE || !predicted->known)
+        return REASON_TREE;
+    switch (collective) {
+    case COLLECTIVE_ALLREDUCE:
+        pays = is_in(predicted->allreduce, predicted->allreduces, bytes);
+        break;
+    case COLLECTIVE_REDUCE:
+        pays = is_in(predicted->reduce, predicted->reduces, bytes);
+        break;
+    case COLLECTIVE_BARRIER:
+        pays = predicted->barrier != 0;
+        break;
+    default:
+        break;
+    }
+    return pays ? REASON_TREE : REASON_PREDICTED_SLOWER;
+}
+
+/* All verdicts; the communicator's counts first, and the prediction's last. */
 static enum reason judge(MPI_Comm comm, struct operation *operation, int count, struct group **group)
 {
     enum reason reason = judge_communicator(comm, group);
@@ -102,7 +136,9 @@ static enum reason judge(MPI_Comm comm, struct operation *operation, int count, 
         return reason;
     enum reason vector = judge_vector(count, operation->datatype, operation->op, &operation->type);
     operation->count = (size_t)(count > 0 ? count : 0);
-    return vector != REASON_TREE ? vector : reason;
+    if (vector != REASON_TREE || reason != REASON_TREE)
+        return vector != REASON_TREE ? vector : reason;
+    return judge_by_prediction(*group, operation->collective, (uint64_t)operation->count * operation->type.width);
 }
 
 /* The MPI does it. Once an operation of the communicator has been left to the MPI because its
@@ -191,6 +227,8 @@ enum way policy_barrier(MPI_Comm comm, int *result)
     struct operation operation = {.collective = COLLECTIVE_BARRIER};
     enum reason reason = judge_communicator(comm, &group);
 
+    if (reason == REASON_TREE)
+        reason = judge_by_prediction(group, COLLECTIVE_BARRIER, 0);
     if (reason != REASON_TREE)
         return leave(group, COLLECTIVE_BARRIER, reason);
     return carry_out(group, &operation, comm, result);

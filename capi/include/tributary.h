@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define TRIB_API_MAJOR 0
-#define TRIB_API_MINOR 1
+#define TRIB_API_MINOR 2
 
 /* Results. 0 is success, everything below is an error; codes are never reused. */
 enum trib_status {
@@ -202,6 +202,28 @@ int trib_progress(trib_context *ctx);
 
 /* 1 if the tree can do this combination, else 0. */
 int trib_supports(enum trib_dtype t, enum trib_op op);
+
+/* Vectors from `from` to `to` bytes, both included; UINT64_MAX is no end. */
+typedef struct trib_range {
+    uint64_t from, to;
+} trib_range;
+
+/* For which operations the tree is predicted to be at least as fast as the hosts' own algorithms. */
+typedef struct trib_prediction {
+    size_t struct_size;        /* sizeof(trib_prediction), set by the caller */
+    uint32_t known;            /* 0: nothing is predicted for such a group, and all below is 0 */
+    uint32_t barrier;          /* 1: barriers */
+    uint32_t allreduces;       /* how many ranges follow, ascending: 0 to 2 */
+    uint32_t reduces;
+    trib_range allreduce[2];
+    trib_range reduce[2];
+} trib_prediction;
+
+/* What the manager predicted when it admitted the job, for a group of world_ranks[0 .. size - 1] in this order: from the
+ * hosts of the ranks, the job's trees, the rates of their links and the constants that the manager was given. Local, and a
+ * function of the job and of world_ranks alone, so that all ranks get the same answer and may decide by it. The library itself
+ * heeds it nowhere. Since version 0.2 of this interface. */
+int trib_predict(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, trib_prediction *prediction);
 
 /* Counters of this rank since trib_init, for reports. */
 typedef struct trib_counters {

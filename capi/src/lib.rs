@@ -10,5 +10,6 @@ mod boundary;
 mod collective;
 mod context;
 mod group;
+mod prediction;
 mod request;
 mod status;

@@ -362,6 +362,25 @@ static void check_errors(void)
     CHECK(trib_allreduce(world, &x, &y, 1, TRIB_INT32, TRIB_SUM) == TRIB_OK && y == (int32_t)own_size);
 }
 
+/* All ranks of the test are on one host, for which nothing is predicted; a caller of an earlier header gets what it has. */
+static void check_prediction(void)
+{
+    const uint32_t ranks[] = {0, own_size - 1};
+    trib_prediction prediction;
+    memset(&prediction, 0xff, sizeof prediction);
+    prediction.struct_size = offsetof(trib_prediction, allreduces);
+
+    CHECK(trib_predict(context, ranks, own_size > 1 ? 2 : 1, &prediction) == TRIB_OK);
+    CHECK(prediction.known == 0 && prediction.barrier == 0 && prediction.allreduces == UINT32_MAX);
+    prediction.struct_size = sizeof prediction;
+    CHECK(trib_predict(context, ranks, 1, &prediction) == TRIB_OK && prediction.allreduces == 0);
+    CHECK(trib_predict(context, NULL, 1, &prediction) == TRIB_ERR_INVALID);
+    CHECK(trib_predict(NULL, ranks, 1, &prediction) == TRIB_ERR_INVALID);
+    CHECK(trib_predict(context, ranks, 1, NULL) == TRIB_ERR_INVALID);
+    prediction.struct_size = 0;
+    CHECK(trib_predict(context, ranks, 1, &prediction) == TRIB_ERR_INVALID);
+}
+
 static void check_fork(void)
 {
     int32_t x = 1;
@@ -426,6 +445,8 @@ static void body(void)
     CHECK(trib_fall_back(context, "for the test") == TRIB_OK && trib_fall_back(context, "again") == TRIB_OK);
     CHECK(trib_fall_back(context, NULL) == TRIB_ERR_INVALID && trib_fall_back(NULL, "") == TRIB_ERR_INVALID);
     CHECK(trib_barrier(world) == TRIB_OK);
+
+    check_prediction();
 
     trib_counters counters;
     counters.struct_size = sizeof counters;

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use trib_proto::Limits;
+use trib_wire::control::prediction::{Prediction, ShapePrediction};
 use trib_wire::{GroupName, Rank, RankList};
 
 use crate::counters::Counters;
@@ -21,6 +22,7 @@ pub struct Context {
     shared: Arc<Shared>,
     rank: u32,
     size: u32,
+    prediction: Option<Prediction>,
     /// Taken when the job is left; left alone in a forked child, which owns neither.
     ties: ManuallyDrop<Ties>,
     left: bool,
@@ -40,7 +42,12 @@ impl Context {
     }
 
     pub(crate) fn new(shared: Arc<Shared>, rank: u32, size: u32, ties: Ties) -> Context {
-        Context { shared, rank, size, ties: ManuallyDrop::new(ties), left: false }
+        Context { shared, rank, size, prediction: None, ties: ManuallyDrop::new(ties), left: false }
+    }
+
+    /// Keeps what the manager predicts.
+    pub(crate) fn predict(&mut self, prediction: Option<Prediction>) {
+        self.prediction = prediction;
     }
 
     /// Keeps rank 0's connection to the manager.
@@ -113,6 +120,13 @@ impl Context {
             hold.fall_back(why);
         }
         Ok(())
+    }
+
+    /// For which operations of a group of these ranks, in this order, the tree is predicted to be at
+    /// least as fast as the hosts' own algorithms: the same on all ranks. `None` where nothing is
+    /// predicted for such a group.
+    pub fn prediction(&self, members: &[Rank]) -> Option<&ShapePrediction> {
+        self.prediction.as_ref()?.of(members)
     }
 
     /// What the manager granted, to each lane.

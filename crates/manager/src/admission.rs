@@ -6,10 +6,12 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
+use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
 use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
 use trib_wire::control::jobs::JobEnd;
+use trib_wire::control::prediction::{Prediction, PredictionStatus};
 use trib_wire::control::processes::Processes;
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::control::request::{JobRequest, QuotaAsk};
@@ -24,7 +26,7 @@ use crate::refuse::{lasting, refuse, since_start, too_much};
 use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
 use crate::tenancy::Applicant;
-use crate::trees::{Claim, Planned};
+use crate::trees::{Claim, Planned, PlannedLane};
 
 /// Most ranks of a job: its ticket must fit one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;
@@ -102,10 +104,11 @@ fn attempt(
     applicant: &Applicant<'_>,
     patience: &mut Patience,
 ) -> Result<Option<JobTicket>, Refusal> {
-    let Laid { lanes, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
+    let Laid { lanes, planned, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
     let Lanes { plan, tickets: lanes, status: told } = lanes;
     let mut sessions = find_nodes(fabric, &plan)?;
     let sites = sites(&plan, &sessions);
+    let (prediction, predicted) = predict(fabric, request, &planned, stripe_threshold, &sessions).unzip();
     let limits = make_limits(fabric, &sites, &sessions, &request.ask, applicant.tenant)?;
     let is_root = |node: &&PlanNode| node.parent.is_none();
     let charge = JobCharge {
@@ -124,7 +127,12 @@ fn attempt(
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
     let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
-    let status = JobStatus { around, lanes: told, ..status_of(job, request, &limits, nodes.clone(), charge) };
+    let status = JobStatus {
+        around,
+        lanes: told,
+        prediction: predicted,
+        ..status_of(job, request, &limits, nodes.clone(), charge)
+    };
     if !status.around.is_empty() {
         tracing::warn!(
             job = job.0,
@@ -154,7 +162,7 @@ fn attempt(
     let node =
         |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: stream_of(node, &sessions) };
     let nodes = plan.nodes.iter().map(node).collect();
-    Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold, processes }))
+    Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold, prediction, processes }))
 }
 
 /// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.
@@ -186,6 +194,7 @@ pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
 /// The lanes of a job, and what they take.
 struct Laid {
     lanes: Lanes,
+    planned: Vec<PlannedLane>,
     stripe_threshold: u64,
     claims: Vec<Claim>,
     around: Vec<String>,
@@ -201,15 +210,30 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
     let wish = Wish::of(&request.ask, &fabric.topology, ranks).map_err(as_read)?;
     let here = fabric.registry.all_answering();
     let planned = fabric.trees.plan(&fabric.topology, &request.hosts, &here, &wish);
-    let Planned { lanes, claims, around } = planned.map_err(|error| match &error {
+    let Planned { lanes: planned, claims, around } = planned.map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
         PlanError::NoTree(_) | PlanError::TooDeep(_) => as_read(refuse(Resource::Node, None, error.to_string())),
         PlanError::NoRanks | PlanError::TooManyRanks(_) | PlanError::TooManyNodes(_) => {
             too_much(Resource::Ranks, ranks as u64, RANKS_MAX as u64, error.to_string())
         }
     })?;
-    let lanes = Lanes::over(&lanes, &fabric.topology, &wish).map_err(as_read)?;
-    Ok(Laid { lanes, stripe_threshold: wish.stripe_threshold, claims, around })
+    let lanes = Lanes::over(&planned, &fabric.topology, &wish).map_err(as_read)?;
+    Ok(Laid { lanes, planned, stripe_threshold: wish.stripe_threshold, claims, around })
+}
+
+/// For which operations the job's trees are predicted to be as fast as its hosts alone.
+fn predict(
+    fabric: &Fabric,
+    request: &JobRequest,
+    planned: &[PlannedLane],
+    stripe_threshold: u64,
+    sessions: &Sessions,
+) -> Option<(Prediction, PredictionStatus)> {
+    let lanes: Vec<(usize, &Plan)> = planned.iter().map(|lane| (lane.tree, &lane.plan)).collect();
+    let workers = sessions.values().map(|session| session.workers).min().unwrap_or(1);
+    let ground =
+        JobGround { topology: &fabric.topology, hosts: &request.hosts, lanes: &lanes, stripe_threshold, workers };
+    predict_job(&ground, &fabric.constants)
 }
 
 fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
@@ -308,6 +332,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         adopted: false,
         charge: Some(charge),
         lanes: Vec::new(),
+        prediction: None,
     }
 }
 

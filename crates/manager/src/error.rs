@@ -14,6 +14,9 @@ pub enum Error {
     /// The tenants file.
     #[error(transparent)]
     Tenants(#[from] PolicyError),
+    /// The file with constants of predictions.
+    #[error(transparent)]
+    Constants(#[from] trib_topology::predict::ConstantsError),
     /// Credentials or the listening socket.
     #[error(transparent)]
     Control(#[from] trib_control::Error),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trib_control::clock::unix_ms;
 use trib_topology::Topology;
+use trib_topology::predict::Constants;
 
 use crate::Error;
 use crate::jobs::Jobs;
@@ -19,6 +20,8 @@ use crate::trees::Trees;
 /// The fabric. Each part has its own lock, none is held while another is taken.
 pub(crate) struct Fabric {
     pub topology: Topology,
+    /// What predictions take for granted.
+    pub constants: Constants,
     pub registry: Arc<Registry>,
     pub jobs: Jobs,
     pub tenancy: Tenancy,
@@ -31,9 +34,14 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    pub(crate) fn new(topology: Topology, store: Option<Store>, tenants: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        topology: Topology,
+        store: Option<Store>,
+        tenants: Option<&Path>,
+        constants: Constants,
+    ) -> Result<Self, Error> {
         let kept = store.as_ref().map(Store::load).transpose().map_err(Error::State)?.unwrap_or_default();
-        let trees = Trees::new(&topology);
+        let trees = Trees::new(&topology, constants.model);
         for job in &kept.jobs {
             if let Some(footprint) = kept.footprints.get(&job.id) {
                 trees.adopt(&topology, job.id, footprint);
@@ -49,7 +57,7 @@ impl Fabric {
         let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
         let (registry, rendezvous, ledger) = (Arc::default(), Rendezvous::default(), Ledger::default());
         let started_ms = unix_ms();
-        Ok(Fabric { topology, registry, jobs, tenancy, trees, rendezvous, ledger, past, started_ms })
+        Ok(Fabric { topology, constants, registry, jobs, tenancy, trees, rendezvous, ledger, past, started_ms })
     }
 
     /// Takes every lock once.

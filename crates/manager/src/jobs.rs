@@ -278,6 +278,7 @@ mod tests {
             adopted: false,
             charge: None,
             lanes: Vec::new(),
+            prediction: None,
         }
     }
 

@@ -57,7 +57,7 @@ mod user;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -67,6 +67,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use trib_control::{Credentials, Listener, Watchdog, notify};
 use trib_topology::Topology;
+use trib_topology::predict::Constants;
 use trib_wire::control::hello::Role;
 
 pub use crate::error::Error;
@@ -90,6 +91,19 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// The file that says which tenant may use how much; without one all are alike.
     pub tenants: Option<PathBuf>,
+    /// The file with the constants of predictions; without one [`CONSTANTS_FILE`] if that is there,
+    /// else defaults for servers.
+    pub constants: Option<PathBuf>,
+}
+
+/// Where the constants of predictions are, if nothing else is said.
+pub const CONSTANTS_FILE: &str = "/etc/tributary/constants.toml";
+
+/// Those that are named, else those of this machine, else the defaults.
+fn constants(named: Option<&Path>) -> Result<Constants, Error> {
+    let usual = Path::new(CONSTANTS_FILE);
+    let file = named.or_else(|| usual.exists().then_some(usual));
+    Ok(file.map_or_else(|| Ok(Constants::server()), Constants::load)?)
 }
 
 /// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where. `watch` is called once
@@ -148,7 +162,9 @@ impl Manager {
         let credentials = Credentials::load(&options.credentials, Role::Manager)?;
         let listener = Listener::bind(options.listen, &credentials)?;
         let store = options.state.as_deref().map(Store::open).transpose().map_err(Error::State)?;
-        let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref())?);
+        let constants = constants(options.constants.as_deref())?;
+        tracing::info!(%constants, "predictions");
+        let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
         adoption::watch(&fabric).map_err(Error::Thread)?;
         silence::watch(&fabric.registry).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;

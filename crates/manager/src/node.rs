@@ -69,7 +69,7 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
         return Err(too_much(Resource::Request, further.len() as u64 + 1, PORTS_MAX as u64, text));
     }
     let stream = reachable(stream, channel.peer().address);
-    let (session, messages) = Session::new(name, stream, further, datagram_buffer_bytes, channel.clone());
+    let (session, messages) = Session::new(name, stream, further, datagram_buffer_bytes, workers, channel.clone());
     check_ports(fabric, &session)?;
     fabric.jobs.are_held(&session.name, &jobs);
     // Before anyone can install a job there, so that it is the first message.

@@ -105,6 +105,8 @@ pub(crate) struct Session {
     pub further: Vec<SocketAddr>,
     /// Receive buffer of its datagram sockets.
     pub datagram_buffer_bytes: u64,
+    /// Its worker threads.
+    pub workers: u32,
     /// Its software version.
     pub version: String,
     /// When it registered, milliseconds since 1970-01-01 UTC.
@@ -135,6 +137,7 @@ impl Session {
         stream: SocketAddr,
         further: Vec<SocketAddr>,
         datagram_buffer_bytes: u64,
+        workers: u32,
         channel: Arc<Channel>,
     ) -> (Arc<Self>, Receiver<ManagerMessage>) {
         let (outbox, messages) = mpsc::sync_channel(OUTBOX);
@@ -145,6 +148,7 @@ impl Session {
             stream,
             further,
             datagram_buffer_bytes,
+            workers,
             version,
             since_ms,
             channel,

@@ -204,7 +204,23 @@ mod tests {
             to: None,
         }];
         let (id, ranks) = (JobId(id), 3);
-        JobStatus { id, name, user, ranks, nodes, since, hosts, root, around, limits, fallback, adopted, charge, lanes }
+        JobStatus {
+            id,
+            name,
+            user,
+            ranks,
+            nodes,
+            since,
+            hosts,
+            root,
+            around,
+            limits,
+            fallback,
+            adopted,
+            charge,
+            lanes,
+            prediction: None,
+        }
     }
 
     fn refused() -> JobEnd {

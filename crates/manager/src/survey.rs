@@ -89,6 +89,7 @@ mod tests {
             adopted: false,
             charge: None,
             lanes: Vec::new(),
+            prediction: None,
         };
         let activity = Activity { groups: u64::MAX, ranks: u32::MAX, idle_ms: u64::MAX };
         let line = line(job, &BTreeMap::from([(JobId(u32::MAX), activity)]));

@@ -18,6 +18,7 @@ use crate::lanes::Wish;
 pub(crate) struct Trees {
     loads: Arc<Mutex<Loads>>,
     held: Mutex<BTreeMap<JobId, Vec<Claim>>>,
+    model: Model,
 }
 
 /// What one tree takes, until this is dropped.
@@ -42,8 +43,8 @@ pub(crate) struct Planned {
 }
 
 impl Trees {
-    pub(crate) fn new(topology: &Topology) -> Self {
-        Self { loads: Arc::new(Mutex::new(topology.idle_loads())), held: Mutex::default() }
+    pub(crate) fn new(topology: &Topology, model: Model) -> Self {
+        Self { loads: Arc::new(Mutex::new(topology.idle_loads())), held: Mutex::default(), model }
     }
 
     /// Plans the lanes of one job beside the trees that are there, and claims what they take: over as many trees as it has a use for, no
@@ -60,7 +61,7 @@ impl Trees {
         // Two jobs that are planned at once see each other.
         let mut loads = lock(&self.loads);
         let best = plan(topology, hosts, &loads)?;
-        let (first, around) = go_around(topology, hosts, here, &mut loads, best);
+        let (first, around) = go_around(topology, hosts, here, &mut loads, best, &self.model);
         let mut claims: Vec<Claim> = Vec::new();
         let mut claim = |loads: &mut Loads, plan: &Plan| {
             claims.extend(plan.tree.as_ref().map(|tree| self.claim(loads, tree.copies())));
@@ -167,6 +168,7 @@ fn go_around(
     here: &BTreeSet<String>,
     loads: &mut Loads,
     best: Plan,
+    model: &Model,
 ) -> (Plan, Vec<String>) {
     let away: BTreeSet<&String> =
         best.nodes.iter().map(|node| &node.name).filter(|name| !here.contains(*name)).collect();
@@ -177,7 +179,7 @@ fn go_around(
     closed.for_each(|(node, _)| loads.close(node));
     let other = plan(topology, hosts, loads);
     loads.open();
-    let does = |tree: &Tree| stands_in(graph, tree, better, &Model::default());
+    let does = |tree: &Tree| stands_in(graph, tree, better, model);
     match other {
         Ok(other) if other.tree.as_ref().is_some_and(does) => {
             let away = away.into_iter().cloned().collect();

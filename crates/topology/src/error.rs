@@ -94,6 +94,9 @@ pub enum Fault {
     /// An MTU outside 576..=65536.
     #[error("the mtu {0} lies outside 576..=65536")]
     Mtu(u32),
+    /// A rate of a link that is none.
+    #[error("{0}")]
+    Rate(&'static str),
     /// A limit outside its range.
     #[error("limit `{}` = {} is out of range: it is {}", .0.field.name(), .0.value, .0.field.row().range())]
     Limit(OutOfRange),
@@ -142,6 +145,7 @@ impl Fault {
             Fault::NoLeaf(_) => "write leaf = \"NODE\" or leaves = [\"NODE\", ...]",
             Fault::WildAddress => "remove the address, or name the host",
             Fault::EmptyName(_) => "give it a name",
+            Fault::Rate(_) => "correct the rate",
             Fault::Mtu(_) => "write the path MTU of the fabric's network in bytes, for example 1500 or 9000",
             Fault::Limit(_) => "choose a value inside",
             Fault::DefaultAboveMaximum { .. } => "lower the default or raise the maximum",

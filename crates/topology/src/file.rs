@@ -11,9 +11,11 @@
 //! [[node]]
 //! name = "leaf0"
 //! parent = "spine"
+//! rate = "400gbit"                # optional, for predictions: of the link to the parent
 //!
 //! [[host]]
 //! name = "host0"                  # or "*" for every host that is not named
+//! rate = "100gbit"                # optional, for predictions
 //! leaf = "leaf0"                  # or leaves = ["leaf0", "leaf1"]: ranks in contiguous blocks
 //! address = "10.0.0.1"            # optional: its ranks may connect from here only; addresses = [...] of several ports
 //!
@@ -57,6 +59,7 @@ pub(crate) struct Fabric {
 pub(crate) struct Node {
     pub name: Spanned<String>,
     pub parent: Option<Spanned<String>>,
+    pub rate: Option<Spanned<String>>,
     pub address: Option<IpAddr>,
     pub addresses: Option<Vec<IpAddr>>,
 }
@@ -67,6 +70,7 @@ pub(crate) struct Node {
 pub(crate) struct Host {
     pub name: Spanned<String>,
     pub leaf: Option<Spanned<String>>,
+    pub rate: Option<Spanned<String>>,
     pub leaves: Option<Vec<Spanned<String>>>,
     pub address: Option<IpAddr>,
     pub addresses: Option<Vec<IpAddr>>,

@@ -22,8 +22,8 @@ pub(crate) const DEPTH_MAX: usize = 32;
 /// The path MTU where a file says nothing.
 pub(crate) const MTU_DEFAULT: u32 = 1500;
 
-/// A fabric that a manager serves: one tree of aggregation nodes with hosts that hang on them, or a graph in which each
-/// job gets a tree of its own.
+/// A fabric that a manager serves: one tree of aggregation nodes with hosts that hang on them, or a
+/// graph in which each job gets a tree of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
     name: String,
@@ -44,9 +44,11 @@ pub struct AggregationNode {
     pub parent: Option<usize>,
     /// Levels below the root; 0 in a graph.
     pub depth: usize,
-    /// Where it connects to its parent from, if the file says; several are also where its children reach it, one for each
-    /// port.
+    /// Where it connects to its parent from, if the file says; several are also where its children
+    /// reach it, one for each port.
     pub addresses: Vec<IpAddr>,
+    /// Of the link to its parent, if the file says; a graph knows its links itself.
+    pub rate: Option<LinkRate>,
 }
 
 /// One host, or all that have no entry of their own.
@@ -54,10 +56,14 @@ pub struct AggregationNode {
 pub struct Host {
     /// Its name, or `*`.
     pub name: String,
-    /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one, but for none in a graph.
+    /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one, but for none in
+    /// a graph.
     pub leaves: Vec<usize>,
-    /// Where its ranks connect from, if the file says: one address, or one for each port, in a graph for each link.
+    /// Where its ranks connect from, if the file says: one address, or one for each port, in a
+    /// graph for each link.
     pub addresses: Vec<IpAddr>,
+    /// Of the link to its leaf, if the file says; a graph knows its links itself.
+    pub rate: Option<LinkRate>,
 }
 
 impl Topology {
@@ -192,13 +198,14 @@ fn link_nodes(nodes: &[file::Node], by_name: &BTreeMap<&str, usize>) -> Result<V
         };
         let addresses = addresses(&name, node.address, node.addresses.as_deref());
         let addresses = addresses.or_else(|fault| at(&node.name, Fault::Addresses(fault)))?;
-        linked.push(AggregationNode { name, parent, depth: 0, addresses });
+        let rate = rate(node.rate.as_ref())?;
+        linked.push(AggregationNode { name, parent, depth: 0, addresses, rate });
     }
     Ok(linked)
 }
 
-// Follows every chain of parents to the root. One that takes longer than there are nodes has run into a
-// circle and stands on it; a circle is also what there is when nobody is without a parent.
+// Follows every chain of parents to the root. One that takes longer than there are nodes has run
+// into a circle and stands on it; a circle is also what there is when nobody is without a parent.
 fn measure_depths(file: &[file::Node], nodes: &mut [AggregationNode]) -> Result<(), Complaint> {
     for i in 0..nodes.len() {
         let (mut above, mut depth) = (nodes[i].parent, 0);
@@ -237,9 +244,14 @@ fn check_hosts(hosts: &[file::Host], by_name: &BTreeMap<&str, usize>) -> Result<
         let leaves = check_leaves(host, &name, by_name)?;
         let addresses = addresses(&name, host.address, host.addresses.as_deref());
         let addresses = addresses.or_else(|fault| at(&host.name, Fault::Addresses(fault)))?;
-        checked.push(Host { name, leaves, addresses });
+        checked.push(Host { name, leaves, addresses, rate: rate(host.rate.as_ref())? });
     }
     Ok(checked)
+}
+
+fn rate(text: Option<&Spanned<String>>) -> Result<Option<LinkRate>, Complaint> {
+    let read = |text: &Spanned<String>| text.get_ref().parse().or_else(|expected| at(text, Fault::Rate(expected)));
+    text.map(read).transpose()
 }
 
 fn check_leaves(host: &file::Host, name: &str, by_name: &BTreeMap<&str, usize>) -> Result<Vec<usize>, Complaint> {

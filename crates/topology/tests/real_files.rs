@@ -1,4 +1,5 @@
-//! Files as real tools write them (`tests/files/README.md` tells how): read, drawn, converted and planned.
+//! Files as real tools write them (`tests/files/README.md` tells how): read, drawn, converted and
+//! planned.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,8 @@ fn load(name: &str) -> Graph {
     FabricFile::read(&path(name)).and_then(|file| file.graph(LinkRate::DEFAULT)).unwrap()
 }
 
-/// Reads a file, and checks that all its hosts are spanned, that it can be drawn, and that as TOML it is the same fabric.
+/// Reads a file, and checks that all its hosts are spanned, that it can be drawn, and that as TOML
+/// it is the same fabric.
 fn check(name: &str, hosts: usize, switches: usize, links: usize) -> Graph {
     let graph = load(name);
     assert_eq!(
@@ -26,7 +28,7 @@ fn check(name: &str, hosts: usize, switches: usize, links: usize) -> Graph {
     let all: Vec<usize> = graph.hosts().collect();
     let tree = find_tree(&graph, &all, &Loads::idle(&graph)).unwrap();
     assert_eq!(tree.leaves.len(), hosts, "{name}");
-    assert!(forecast(&graph, &all, 4, &Model::default()).unwrap().choice(1 << 20).time(1 << 20) > 0.0);
+    assert!(forecast(&graph, &all, 4, 1, &Model::server()).unwrap().choice(1 << 20).time(1 << 20) > 0.0);
     assert!(draw::svg(&graph).ends_with("</svg>\n"));
     let text = draw::text(&graph);
     assert!(graph.switches().all(|switch| text.contains(&graph.vertices()[switch].name)), "{text}");
@@ -65,7 +67,7 @@ fn a_slurm_file() {
 fn a_slurm_file_of_a_machines_shape() {
     let graph = check("frontera.conf", 8008, 188, 9100);
     let all: Vec<usize> = graph.hosts().collect();
-    let job = forecast(&graph, &all, 8, &Model::default()).unwrap();
+    let job = forecast(&graph, &all, 8, 1, &Model::server()).unwrap();
     let roots: Vec<&str> = job.trees.iter().map(|tree| graph.vertices()[tree.root()].name.as_str()).collect();
     assert_eq!(roots, ["core1", "core2", "core3", "core4", "core5", "core6"]);
     // Half a rack stays below its leaf.

@@ -4,6 +4,7 @@
 //! `trib run`; `exchange` joins ranks that are threads of this process; `table` prints columns; `failure` maps what went
 //! wrong to an exit code; `log` sends diagnostics to stderr, `stdout` is where answers go.
 
+mod bar;
 mod commands;
 mod exchange;
 mod failure;

@@ -26,12 +26,18 @@ pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) 
     if !(1..=LANES_MAX).contains(&ticket.lanes.len()) || weights().any(|weight| weight == 0) {
         return Err(wrong(ticket, "it has no lanes, too many, or one without weight"));
     }
+    let prediction = ticket.prediction.clone();
+    if prediction.as_ref().is_some_and(|prediction| !prediction.is_valid(params.size as usize)) {
+        return Err(wrong(ticket, "its prediction is none of a job of so many ranks"));
+    }
     let directory = Arc::new(JobDirectory::of(ticket));
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
     let (shared, helper) = Shared::start(lanes, sources?, params.progress.clone())?;
-    Ok(Context::new(shared, params.rank, params.size, Ties { helper, manager: None }))
+    let mut context = Context::new(shared, params.rank, params.size, Ties { helper, manager: None });
+    context.predict(prediction);
+    Ok(context)
 }
 
 fn connect_lane(

@@ -4,6 +4,7 @@
 mod csv;
 mod json;
 mod markdown;
+mod pictures;
 mod plot;
 mod plots;
 
@@ -36,11 +37,16 @@ pub struct Comparison {
     pub kernels: Option<String>,
 }
 
-/// Writes `performance.md` into `folder`, and beside it a folder `performance` with CSV and plots.
+/// Writes `performance.md` into `folder`, and beside it a folder `performance` with CSV, plots and
+/// the pictures of the README.
 pub fn write(comparison: &Comparison, folder: &Path) -> io::Result<()> {
     let figures = folder.join("performance");
     std::fs::create_dir_all(&figures)?;
-    std::fs::write(figures.join("results.csv"), csv::csv(&comparison.rows))?;
+    let results = csv::csv(&comparison.rows);
+    std::fs::write(figures.join("results.csv"), &results)?;
+    for (name, picture) in pictures::pictures(&results) {
+        std::fs::write(figures.join(name), picture)?;
+    }
     let drawn = plots::draw(&comparison.rows);
     for plot in &drawn {
         std::fs::write(figures.join(format!("{}.csv", plot.name)), plot.csv())?;

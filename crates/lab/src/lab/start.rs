@@ -10,6 +10,7 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tracing::{info, warn};
 use trib_control::{Credentials, ManagerUrl};
+use trib_topology::predict::laboratory_file;
 
 use super::daemon::{Setting, Starting};
 use super::error::{Context, LabError};
@@ -180,6 +181,9 @@ impl Daemons<'_> {
         let listen = address.map_or_else(|| any_port(root.listen[0]), |address| address.to_string());
         let mut command = Command::new(self.program);
         command.arg("am").arg("--topology").arg(folder.join(TOPOLOGY));
+        // Hosts and nodes share this machine's cores, as they did where these were measured.
+        self.folder.write(CONSTANTS, laboratory_file().as_bytes())?;
+        command.arg("--constants").arg(folder.join(CONSTANTS));
         command.arg("--credentials").arg(folder.join(CREDENTIALS)).arg("--listen").arg(listen);
         if self.launch.lifetime == Lifetime::Detached {
             // It may have to be started again, and then knows the jobs that run.
@@ -243,4 +247,5 @@ fn any_port(address: IpAddr) -> String {
 
 const TOPOLOGY: &str = "topology.toml";
 const CREDENTIALS: &str = "credentials";
+const CONSTANTS: &str = "constants.toml";
 const JOBS: &str = "jobs";

@@ -175,11 +175,16 @@ impl FatTree {
     fn write_tree(&self, text: &mut String) {
         let Plan { places, links, .. } = self.plan();
         for place in places {
-            let parent = links.iter().find_map(|link| (link.lower == place.name).then_some(link.upper.as_str()));
+            let above = links.iter().find(|link| link.lower == place.name);
+            let parent = above.map(|link| (link.upper.as_str(), link.rate.bits()));
             let name = &place.name;
             let entry = match (place.kind, parent) {
-                (PlaceKind::Host, Some(leaf)) => format!("\n[[host]]\nname = \"{name}\"\nleaf = \"{leaf}\"\n"),
-                (_, Some(parent)) => format!("\n[[node]]\nname = \"{name}\"\nparent = \"{parent}\"\n"),
+                (PlaceKind::Host, Some((leaf, rate))) => {
+                    format!("\n[[host]]\nname = \"{name}\"\nleaf = \"{leaf}\"\nrate = \"{rate}bit\"\n")
+                }
+                (_, Some((parent, rate))) => {
+                    format!("\n[[node]]\nname = \"{name}\"\nparent = \"{parent}\"\nrate = \"{rate}bit\"\n")
+                }
                 (_, None) => format!("\n[[node]]\nname = \"{name}\"\n"),
             };
             text.push_str(&entry);
@@ -329,8 +334,8 @@ mod tests {
     fn the_topology_file_says_it_to_the_manager() {
         let limits = vec![("groups".to_owned(), 7)];
         let tree = FatTree { hosts: 2, leaf_ports: 1, uplink: 1, limits, ..FatTree::default() };
-        let expected = "[fabric]\nname = \"lab\"\nmtu = 9000\n\n[[node]]\nname = \"spine\"\n\n[[node]]\nname = \"leaf0\"\nparent = \"spine\"\n\n\
-            [[node]]\nname = \"leaf1\"\nparent = \"spine\"\n\n[[host]]\nname = \"h0\"\nleaf = \"leaf0\"\n\n[[host]]\nname = \"h1\"\nleaf = \"leaf1\"\n\n\
+        let expected = "[fabric]\nname = \"lab\"\nmtu = 9000\n\n[[node]]\nname = \"spine\"\n\n[[node]]\nname = \"leaf0\"\nparent = \"spine\"\nrate = \"500000000bit\"\n\n\
+            [[node]]\nname = \"leaf1\"\nparent = \"spine\"\nrate = \"500000000bit\"\n\n[[host]]\nname = \"h0\"\nleaf = \"leaf0\"\nrate = \"500000000bit\"\n\n[[host]]\nname = \"h1\"\nleaf = \"leaf1\"\nrate = \"500000000bit\"\n\n\
             [limits]\ngroups = 7\n";
         assert_eq!(tree.file("lab"), expected);
     }

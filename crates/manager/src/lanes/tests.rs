@@ -15,7 +15,7 @@ fn fabric() -> Topology {
 fn planned(fabric: &Topology, wish: &Wish) -> Vec<PlannedLane> {
     let hosts = ["a", "b"].map(String::from);
     let here = fabric.nodes().iter().map(|node| node.name.clone()).collect();
-    Trees::new(fabric).plan(fabric, &hosts, &here, wish).unwrap().lanes
+    Trees::new(fabric, trib_topology::predict::Model::server()).plan(fabric, &hosts, &here, wish).unwrap().lanes
 }
 
 fn ask(lanes: u32, trees: Option<u32>) -> QuotaAsk {

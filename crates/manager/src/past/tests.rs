@@ -33,6 +33,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         adopted: false,
         charge: None,
         lanes: Vec::new(),
+        prediction: None,
     }
 }
 

@@ -117,6 +117,7 @@ mod tests {
                 adopted: true,
                 charge: None,
                 lanes: Vec::new(),
+                prediction: None,
             }],
             tenants: vec![TenantStatus {
                 name: "astro".into(),

@@ -19,6 +19,8 @@ pub struct ManagerSettings {
     pub state: Option<PathBuf>,
     /// Who may use how much.
     pub tenants: Option<PathBuf>,
+    /// What predictions take for granted.
+    pub constants: Option<PathBuf>,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
     /// What is logged.
@@ -35,6 +37,7 @@ impl From<Values> for ManagerSettings {
             listen: values.address("listen"),
             state: values.optional_path("state"),
             tenants: values.optional_path("tenants"),
+            constants: values.optional_path("constants"),
             metrics: values.optional_address("metrics"),
             log: values.text("log"),
             log_file: values.optional_path("log_file"),
@@ -92,6 +95,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         meaning: "Who may use how much: tenants with limits, reservations and priorities, and what nodes have (tenants.md)",
         example: "/etc/tributary/tenants.toml",
+    },
+    Setting {
+        name: "constants",
+        option: "constants",
+        variable: "TRIB_AM_CONSTANTS",
+        kind: Kind::File,
+        default: Default::Off,
+        unit: "",
+        meaning: "Constants of predictions, from `trib plan --calibrate`; off: /etc/tributary/constants.toml if it is there, else defaults for servers",
+        example: "/etc/tributary/constants.toml",
     },
     metrics("TRIB_AM_METRICS", "10.0.0.1:9101"),
     LOG,

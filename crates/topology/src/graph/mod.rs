@@ -7,15 +7,17 @@
 //!          |  |    |  |    |  |
 //!          h0 h1   h2 h3   h4 h5    level 0
 //! ```
-//! Map: `load` (which format a file has), `slurm`, `ibnetdiscover`, `toml_file` and `tree_file` (the readers), `settings` (what
-//! a manager finds in such a file besides), `write` (back to TOML), `make` (fabrics of regular shape), `builder` (checks and
-//! bounds), `levels`, `rate`, `error`.
+//! Map: `load` (which format a file has), `slurm`, `ibnetdiscover`, `toml_file` and `tree_file`
+//! (the readers), `job_graph` (a tree by hand, for one job), `settings` (what a manager finds in
+//! such a file besides), `write` (back to TOML), `make` (fabrics of regular shape), `builder`
+//! (checks and bounds), `levels`, `rate`, `error`.
 //!
 //! Every cable is a link of its own, parallel ones too: a connection travels over one of them.
 
 mod builder;
 mod error;
 mod ibnetdiscover;
+mod job_graph;
 mod levels;
 mod load;
 mod make;
@@ -29,6 +31,7 @@ mod write;
 use std::collections::{HashMap, HashSet};
 
 pub use error::GraphFault;
+pub(crate) use job_graph::job_graph;
 pub(crate) use load::read_graph;
 pub use load::{FabricFile, Format};
 pub use make::{Shape, ShapeError};

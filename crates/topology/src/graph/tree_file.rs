@@ -1,10 +1,12 @@
-//! A topology file in which the tree is given by hand, seen as a graph: each node is a switch with a node in it.
+//! A topology file in which the tree is given by hand, seen as a graph: each node is a switch with
+//! a node in it.
 
 use super::builder::Builder;
 use super::{Graph, GraphFault, LinkRate};
 use crate::topology::Topology;
 
-/// All links get `rate`. The host `*` has no name to plan for and is left out.
+/// Links whose rate the file does not tell get `rate`. The host `*` has no name to plan for and is
+/// left out.
 pub(super) fn read(topology: &Topology, rate: LinkRate) -> Result<Graph, GraphFault> {
     let deepest = topology.nodes().iter().map(|node| node.depth).max().unwrap_or(0);
     let mut builder = Builder::new(topology.name());
@@ -14,13 +16,13 @@ pub(super) fn read(topology: &Topology, rate: LinkRate) -> Result<Graph, GraphFa
     }
     for (node, switch) in topology.nodes().iter().zip(&switches) {
         if let Some(parent) = node.parent {
-            builder.link([*switch, switches[parent]], rate, 1)?;
+            builder.link([*switch, switches[parent]], node.rate.unwrap_or(rate), 1)?;
         }
     }
     for host in topology.hosts().iter().filter(|host| host.name != "*") {
         let vertex = builder.host(&host.name)?;
         for leaf in &host.leaves {
-            builder.link([vertex, switches[*leaf]], rate, 1)?;
+            builder.link([vertex, switches[*leaf]], host.rate.unwrap_or(rate), 1)?;
         }
     }
     builder.finish()

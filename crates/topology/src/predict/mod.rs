@@ -1,73 +1,83 @@
-//! How long an allreduce takes over each candidate plan, and which plan is the best.
+//! How long an allreduce takes over each candidate plan, which plan is the best, and from which
+//! vector on and up to which one the tree is.
 //!
-//! The model is Hockney's: a time is a latency and a number of seconds per byte, `T(n) = a + n x b`. (R. W. Hockney, "The
-//! communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20, 1994.)
+//! The model is Hockney's: a time is a latency and a number of seconds per byte, `T(n) = a + n x
+//! b`. (R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2",
+//! Parallel Computing 20, 1994.)
 //!
-//! - *Trees.* `a` is a constant per level of nodes. `b` is that of the slowest part, because segments overlap: on a link, 8
-//!   over its rate for each stream of the plan on it; on a server's NIC the same for all its children's streams and its own;
-//!   at a node or host processor time per byte moved. Stripes carry equal parts of the vector.
-//! - *Host-based.* A ring takes `2(p-1)` steps and moves `2(p-1)/p` of the vector through each host; recursive doubling takes `log2 p`
-//!   steps and moves the vector in each (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication
-//!   operations in MPICH", 2005). Where ring neighbours or partners hang on different switches they share what goes up from their
-//!   switch; beyond that every link is taken as free, in favour of these plans.
+//! - *Trees.* `a` is a hop up and one down for each level of nodes, and what nodes spend on the
+//!   messages of their children. `b` is that of the slowest part, because segments overlap: on a
+//!   link, 8 over its rate for each stream of the plan on it, one for each rank of a host; on a
+//!   server's NIC the same for all its children's streams and its own; at a node or host processor
+//!   time per byte moved. Stripes carry equal parts of the vector; lanes over one tree spread over
+//!   the workers of its nodes.
+//! - *Host-based.* A ring takes `2(p-1)` steps and moves `2(p-1)/p` of the vector through each
+//!   rank; recursive doubling takes `log2 p` steps and moves the vector in each; halving and
+//!   doubling twice as many, with `2(p-1)/p` of it (R. Thakur, R. Rabenseifner, W. Gropp,
+//!   "Optimization of collective communication operations in MPICH", 2005). Where hosts have
+//!   several ranks there are those that sum within a host first. Where neighbours or partners hang
+//!   on different switches they share what goes up from their switch; beyond that every link is
+//!   taken as free, in favour of these plans.
 //!
-//! The constants are from one run of the comparison that docs/performance.md shows, on a virtual machine of two cores; a test
-//! holds the model against that run's times. On other machines give your own.
+//! Map: `constants` (what it takes for granted), `tree_cost`, `host_based`, `table` (what a job is
+//! told), `job` (its fabric as a graph, whatever the topology file was), `fit`, `stand_in`,
+//! `report`.
 
+mod constants;
 mod fit;
 mod host_based;
+mod job;
 mod report;
 mod stand_in;
+mod table;
 mod tree_cost;
 
 use serde::Serialize;
+use trib_wire::control::prediction::Range;
 
 use crate::graph::Graph;
 use crate::trees::{Loads, Tree, TreeError, find_stripes};
 
+use host_based::Members;
+use tree_cost::TreeCost;
+
+pub use constants::{About, CONSTANTS, Constant, Constants, ConstantsError, Measured, Model, laboratory_file, written};
 pub use fit::{Fit, Stop, fit};
+pub use job::{JobGround, predict_job};
 pub use report::{BranchReport, TreeReport};
 pub use stand_in::stands_in;
-
-/// The constants.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Model {
-    /// Seconds that one level of nodes adds, up and down: half of the 82 us of 8 bytes over two levels.
-    pub level_latency: f64,
-    /// Seconds of one step between hosts: a third of the 101 us of 8 bytes among 8 hosts (MPICH).
-    pub step_latency: f64,
-    /// Share of a link's rate that vectors get on a tree.
-    pub tree_efficiency: f64,
-    /// Share of a link's rate that vectors get between hosts: Open MPI's ring has 0.99 on idle and 0.85 on blocking trunks.
-    pub host_efficiency: f64,
-    /// Processor seconds of a node per byte received from a child or sent to one.
-    pub node_byte: f64,
-    /// Processor seconds of a host per byte sent and received.
-    pub host_byte: f64,
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            level_latency: 41e-6,
-            step_latency: 34e-6,
-            tree_efficiency: 0.98,
-            host_efficiency: 0.93,
-            node_byte: 0.27e-9,
-            host_byte: 0.46e-9,
-        }
-    }
-}
 
 /// How to do it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// So many trees that share the vector equally; 1 is a tree for all of it.
     Trees(usize),
-    /// A ring of the hosts.
+    /// One tree with so many lanes, over which the vector is cut.
+    Lanes(usize),
+    /// A ring of the ranks.
     Ring,
-    /// Recursive doubling among the hosts.
+    /// Recursive doubling among the ranks; of a reduce, a tree of ranks.
     Doubling,
+    /// Recursive halving and doubling among the ranks (Rabenseifner).
+    Halving,
+    /// A tree of the ranks, for a reduce.
+    HostTree,
+    /// Within each host first, then recursive doubling among leaders, or segment by segment up and
+    /// down a tree of them (Open MPI's `han`), whose root sends and receives as many vectors.
+    LeadersDoubling,
+    /// Within each host first, then recursive halving and doubling among leaders.
+    LeadersHalving,
+    /// Within each host first, then a tree of leaders, for a reduce.
+    LeadersTree,
+    /// Shared memory: all ranks are on one host.
+    Memory,
+}
+
+impl Way {
+    /// Whether it takes a tree of ours.
+    pub fn is_tree(self) -> bool {
+        matches!(self, Way::Trees(_) | Way::Lanes(_))
+    }
 }
 
 impl std::fmt::Display for Way {
@@ -75,8 +85,15 @@ impl std::fmt::Display for Way {
         match self {
             Way::Trees(1) => f.write_str("one tree"),
             Way::Trees(count) => write!(f, "{count} trees"),
+            Way::Lanes(count) => write!(f, "{count} lanes"),
             Way::Ring => f.write_str("host ring"),
             Way::Doubling => f.write_str("host doubling"),
+            Way::Halving => f.write_str("host halving"),
+            Way::HostTree => f.write_str("host tree"),
+            Way::LeadersDoubling => f.write_str("leaders doubling"),
+            Way::LeadersHalving => f.write_str("leaders halving"),
+            Way::LeadersTree => f.write_str("leaders tree"),
+            Way::Memory => f.write_str("shared memory"),
         }
     }
 }
@@ -117,12 +134,13 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// What to do with a vector: what is fastest, but no more trees than it takes to come within a twentieth of the
-    /// fastest number of them, as the model is not better than that. Never what is predicted to be slower than the hosts alone.
+    /// What to do with a vector: what is fastest, but no more trees than it takes to come within a
+    /// twentieth of the fastest number of them, as the model is not better than that. Never what is
+    /// predicted to be slower than the hosts alone.
     pub fn choice(&self, bytes: u64) -> &Candidate {
         let by_time = |a: &&Candidate, b: &&Candidate| a.time(bytes).total_cmp(&b.time(bytes));
         let (trees, hosts): (Vec<&Candidate>, Vec<&Candidate>) =
-            self.candidates.iter().partition(|candidate| matches!(candidate.way, Way::Trees(_)));
+            self.candidates.iter().partition(|candidate| candidate.way.is_tree());
         let fastest = trees.iter().copied().min_by(by_time).expect("one tree is always a candidate");
         let hosts = hosts.into_iter().min_by(by_time);
         let bound = hosts.map_or(f64::INFINITY, |hosts| hosts.time(bytes));
@@ -136,15 +154,34 @@ impl Forecast {
     }
 }
 
-/// Plans a job on `hosts`, alone on the fabric, with up to `stripes` trees.
-pub fn forecast(graph: &Graph, hosts: &[usize], stripes: usize, model: &Model) -> Result<Forecast, TreeError> {
-    let trees = find_stripes(graph, hosts, stripes.min(STRIPES_MAX), &mut Loads::idle(graph))?;
-    let mut candidates: Vec<Candidate> =
-        (1..=trees.len()).map(|count| tree_cost::candidate(graph, &trees[..count], model)).collect();
-    if hosts.len() > 1 {
-        candidates.push(host_based::ring(graph, hosts, model));
-        candidates.push(host_based::doubling(graph, hosts, model));
+impl Forecast {
+    /// The vectors for which a tree is predicted to be at least as fast as all of the hosts' own
+    /// ways.
+    pub fn pays(&self, tree: &Candidate) -> Option<Range> {
+        let hosts = self.candidates.iter().filter(|candidate| !candidate.way.is_tree());
+        let lines: Vec<(f64, f64)> = hosts.map(|candidate| (candidate.latency, candidate.byte)).collect();
+        table::range((tree.latency, tree.byte), &lines, 0, u64::MAX)
     }
+}
+
+/// Plans a job whose ranks are on these hosts (by rank), alone on the fabric, with up to `stripes`
+/// trees, or so many lanes over one.
+pub fn forecast(
+    graph: &Graph,
+    ranks: &[usize],
+    stripes: usize,
+    lanes: usize,
+    model: &Model,
+) -> Result<Forecast, TreeError> {
+    let members = Members::new(graph, ranks, model);
+    let trees = find_stripes(graph, members.hosts(), stripes.min(STRIPES_MAX), &mut Loads::idle(graph))?;
+    let cost = |count: usize, lanes: usize| TreeCost::of(graph, &trees[..count], lanes, ranks, model);
+    let mut candidates: Vec<Candidate> =
+        (1..=trees.len()).map(|count| cost(count, 1).candidate(Way::Trees(count))).collect();
+    if lanes > 1 {
+        candidates.push(cost(1, lanes).candidate(Way::Lanes(lanes)));
+    }
+    candidates.extend(members.allreduces());
     Ok(Forecast { trees, candidates })
 }
 

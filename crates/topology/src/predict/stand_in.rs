@@ -1,21 +1,25 @@
 //! Whether another tree will do where nodes of the best one are away.
 
-use super::{Model, host_based, tree_cost};
+use super::host_based::Members;
+use super::tree_cost::TreeCost;
+use super::{Model, Way};
 use crate::graph::Graph;
 use crate::trees::Tree;
 
-/// A tree may stand in for a better one over the same hosts if a byte takes at most twice as long on it, or no longer than the hosts
-/// take alone. Around a missing leaf, every stream of its hosts crosses the trunk on its own: where that is slow, a job is better
-/// off without a tree than with such a one.
+/// A tree may stand in for a better one over the same hosts if a byte takes at most twice as long
+/// on it, or no longer than the hosts take alone. Around a missing leaf, every stream of its hosts
+/// crosses the trunk on its own: where that is slow, a job is better off without a tree than with
+/// such a one.
 pub fn stands_in(graph: &Graph, tree: &Tree, better: &Tree, model: &Model) -> bool {
-    let byte = |tree: &Tree| tree_cost::candidate(graph, std::slice::from_ref(tree), model).byte;
+    let hosts: Vec<usize> = tree.leaves.iter().map(|leaf| leaf.host).collect();
+    let byte = |tree: &Tree| TreeCost::of(graph, std::slice::from_ref(tree), 1, &hosts, model).byte;
     let (this, best) = (byte(tree), byte(better));
     if this <= SLOWER_MAX * best {
         return true;
     }
-    let hosts: Vec<usize> = tree.leaves.iter().map(|leaf| leaf.host).collect();
-    let alone = [host_based::ring(graph, &hosts, model), host_based::doubling(graph, &hosts, model)];
-    alone.iter().all(|candidate| this <= candidate.byte)
+    let alone = Members::new(graph, &hosts, model).allreduces();
+    let is_way = |way: &Way| matches!(way, Way::Ring | Way::Doubling | Way::Halving);
+    alone.iter().filter(|candidate| is_way(&candidate.way)).all(|candidate| this <= candidate.byte)
 }
 
 const SLOWER_MAX: f64 = 2.0;
@@ -34,7 +38,7 @@ mod tests {
             SwitchName=spine0 Switches=leaf[0-1] LinkSpeed=1\nSwitchName=spine1 Switches=leaf[0-1] LinkSpeed=1\n";
         let graph = Graph::parse(text, Path::new("topology.conf"), "1gbit".parse::<LinkRate>().unwrap()).unwrap();
         let hosts: Vec<usize> = graph.hosts().collect();
-        let model = Model::default();
+        let model = Model::laboratory();
         let without = |name: Option<&str>, hosts: &[usize]| {
             let mut loads = Loads::idle(&graph);
             let away = graph.nodes().iter().position(|node| Some(node.name.as_str()) == name);

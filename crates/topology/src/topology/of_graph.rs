@@ -12,8 +12,9 @@ pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fau
         _ => {}
     }
     let of = |name: &str| addresses.get(name).cloned().unwrap_or_default();
-    let node = |name: &String| AggregationNode { name: name.clone(), parent: None, depth: 0, addresses: of(name) };
-    let host = |name: &String| Host { name: name.clone(), leaves: Vec::new(), addresses: of(name) };
+    let node =
+        |name: &String| AggregationNode { name: name.clone(), parent: None, depth: 0, addresses: of(name), rate: None };
+    let host = |name: &String| Host { name: name.clone(), leaves: Vec::new(), addresses: of(name), rate: None };
     let nodes = graph.nodes().iter().map(|known| node(&known.name)).collect();
     let hosts: Vec<Host> = graph.hosts().map(|vertex| host(&graph.vertices()[vertex].name)).collect();
     let (name, by_host) = (graph.name().to_owned(), index_hosts(&hosts));

@@ -6,19 +6,23 @@
 //!             l0   l1   l2                                    l0     l2      links of the tree
 //!            h0 h1 h2 h3 h4 h5                               h0 h1   h4      its leaves
 //! ```
-//! A tree spans exactly the hosts asked for and is a tree of the graph: no link stands in it twice. Its root is
+//! A tree spans exactly the hosts asked for and is a tree of the graph: no link stands in it twice.
+//! Its root is
 //!
-//! - the *lowest common node*: a switch with a node from which all hosts are reached going down, of the lowest level;
-//! - in a graph without one (torus, hypercube, between groups of a dragonfly) the node with the least depth, that is with the
-//!   fewest links to the farthest host.
+//! - the *lowest common node*: a switch with a node from which all hosts are reached going down, of
+//!   the lowest level;
+//! - in a graph without one (torus, hypercube, between groups of a dragonfly) the node with the
+//!   least depth, that is with the fewest links to the farthest host.
 //!
-//! Among equals the one wins whose slowest link leaves the tree the most, counting what other trees take of it; then the
-//! one whose node, and then whose links, are in the fewest trees; then the first in the file. So stripes of one job, and trees of
-//! concurrent jobs, spread over spines without a rule of their own.
+//! Among equals the one wins whose slowest link leaves the tree the most, counting what other trees
+//! take of it; then the one whose node, and then whose links, are in the fewest trees; then the
+//! first in the file. So stripes of one job, and trees of concurrent jobs, spread over spines
+//! without a rule of their own.
 //!
-//! A switch without a node passes data through. Where several children of a node meet in such a switch, each of their
-//! streams takes the link above on its own: [`Tree::copies`] counts them, and the search avoids it where it can. A node that is
-//! closed ([`Loads::close`]) is as if its switch had none.
+//! A switch without a node passes data through. Where several children of a node meet in such a
+//! switch, each of their streams takes the link above on its own: [`Tree::copies`] counts them, and
+//! the search avoids it where it can. A node that is closed ([`Loads::close`]) is as if its switch
+//! had none.
 
 mod footprint;
 mod loads;
@@ -97,14 +101,21 @@ impl Tree {
         self.leaves.iter().map(|leaf| depths[leaf.parent.0]).max().unwrap_or(0)
     }
 
-    /// What it carries: one stream on a link whose lower end folds, and all that come from below where it does not.
+    /// What it carries: one stream on a link whose lower end folds, and all that come from below
+    /// where it does not.
     pub fn copies(&self) -> Copies {
+        self.copies_of(|_| 1)
+    }
+
+    /// The same where a host gives so many streams.
+    pub fn copies_of(&self, streams: impl Fn(usize) -> u32) -> Copies {
         let mut below = vec![0u32; self.branches.len()];
         let mut links = Vec::with_capacity(self.leaves.len() + self.branches.len());
         let mut nodes = Vec::new();
         for leaf in &self.leaves {
-            below[leaf.parent.0] += 1;
-            links.push((leaf.parent.1, 1));
+            let streams = streams(leaf.host);
+            below[leaf.parent.0] += streams;
+            links.push((leaf.parent.1, streams));
         }
         for (at, branch) in self.branches.iter().enumerate().rev() {
             let above = if branch.node.is_some() { 1 } else { below[at] };
@@ -119,7 +130,8 @@ impl Tree {
         Copies { links, nodes }
     }
 
-    /// For each branch with a node the nearest one above with a node: the logical tree. The root's is `None`.
+    /// For each branch with a node the nearest one above with a node: the logical tree. The root's
+    /// is `None`.
     pub fn parent_node(&self, branch: usize) -> Option<usize> {
         let mut above = self.branches[branch].parent;
         while let Some((parent, _)) = above.filter(|(parent, _)| self.branches[*parent].node.is_none()) {
@@ -129,7 +141,8 @@ impl Tree {
     }
 }
 
-/// Trees over the same hosts for one job, each over another root's node: at most `count`, at least one.
+/// Trees over the same hosts for one job, each over another root's node: at most `count`, at least
+/// one.
 ///
 /// What they carry is added to `loads`.
 pub fn find_stripes(graph: &Graph, hosts: &[usize], count: usize, loads: &mut Loads) -> Result<Vec<Tree>, TreeError> {

@@ -40,12 +40,12 @@ impl Arguments {
         };
         log::init_daemon(&settings.log, settings.log_file.as_deref())?;
         let exporter = metrics::exporter(settings.metrics)?;
-        let ManagerSettings { topology, credentials, listen, state, tenants, .. } = settings;
+        let ManagerSettings { topology, credentials, listen, state, tenants, constants, .. } = settings;
         let began = SystemTime::now();
         let watch = |observer: trib_manager::Observer| {
             metrics::serve(exporter, move || Some(manager_page(&observer.report()?, began)))
         };
-        let options = trib_manager::Options { listen, topology, credentials, state, tenants };
+        let options = trib_manager::Options { listen, topology, credentials, state, tenants, constants };
         trib_manager::run(&options, watch).map_err(Failure::environment)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -27,6 +27,7 @@ mod group;
 mod naming;
 mod node;
 mod past;
+pub(in crate::commands) mod prediction;
 
 use naming::{Naming, listed, name, operation};
 
@@ -203,7 +204,7 @@ fn text(explanation: &Explanation, now_ms: u64) -> String {
 }
 
 fn head(job: &JobStatus, now_ms: u64) -> String {
-    let JobStatus { id, name, user, ranks, since, hosts, around, limits, fallback, adopted, .. } = job;
+    let JobStatus { id, name, user, ranks, since, hosts, around, limits, fallback, adopted, prediction, .. } = job;
     let age = span(now_ms.saturating_sub(*since * 1000));
     let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
     let adopted = if *adopted { ", by an earlier manager" } else { "" };
@@ -226,6 +227,9 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
              staging {staging}, flight {flight}; streamed above {stream_threshold} bytes"
         )
         .expect("writing to memory cannot fail");
+    }
+    if let Some(prediction) = prediction {
+        text += &prediction::text(prediction);
     }
     text
 }

@@ -25,7 +25,8 @@ impl Fabric {
         let topology = folder.join("topology.toml");
         fs::write(&topology, topology_text).unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let options = Options { listen, topology, credentials: folder.clone(), state: None, tenants: None };
+        let options =
+            Options { listen, topology, credentials: folder.clone(), state: None, tenants: None, constants: None };
         let manager = Manager::bind(&options).unwrap();
         let url = ManagerUrl::new("127.0.0.1", manager.address().port(), &folder);
         let start = |name: &&str| {

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
+use super::prediction::Prediction;
 use super::processes::Processes;
 use crate::ids::{ChildIndex, Epoch, JobId, NodeId, Rank};
 use crate::ranks::RankList;
@@ -99,6 +100,10 @@ pub struct JobTicket {
     pub lanes: Vec<LaneTicket>,
     /// With several lanes, operations whose vector has at least this many bytes are cut over them.
     pub stripe_threshold: u64,
+    /// For which operations the tree is predicted to be as fast as the hosts alone; `None` where
+    /// nothing is predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
     /// Where its ranks run.
     #[serde(default)]
     pub processes: Processes,

@@ -3,9 +3,10 @@
 //!
 //! `hello` opens every channel. `request` and `reply` are the conversation of applications and
 //! tools with the manager, and `node` is that of aggregation nodes. `job` is what a granted job is
-//! made of, `quota` the table of its limits, `memory` what they reserve, `explanation` what a job
-//! is doing, `jobs` a line about each job that runs or ended, `tenant` for which tenant a job
-//! counts and which jobs wait, and `processes` where the ranks run.
+//! made of, `quota` the table of its limits, `memory` what they reserve, `prediction` for which
+//! operations its tree is predicted to pay, `explanation` what a job is doing, `jobs` a line about
+//! each job that runs or ended, `tenant` for which tenant a job counts and which jobs wait, and
+//! `processes` where the ranks run.
 //!
 //! Both ends speak the same protocol version. Within one version, a field that a message gains has
 //! a default, so that the releases before and after it understand each other in everything that
@@ -17,6 +18,7 @@ pub mod job;
 pub mod jobs;
 pub mod memory;
 pub mod node;
+pub mod prediction;
 pub mod processes;
 pub mod quota;
 pub mod reply;

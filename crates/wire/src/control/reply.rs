@@ -10,6 +10,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
 use super::jobs::{Fallback, JobsReport, Names, PastJob};
+use super::prediction::PredictionStatus;
 use super::quota::QuotaField;
 use super::tenant::{JobCharge, QueuedJob, TenantStatus};
 use crate::ids::{JobId, NodeId};
@@ -187,6 +188,9 @@ pub struct JobStatus {
     /// Its lanes.
     #[serde(default)]
     pub lanes: Vec<LaneStatus>,
+    /// What was predicted for it when it was admitted.
+    #[serde(default)]
+    pub prediction: Option<PredictionStatus>,
 }
 
 /// One lane of a job: a tree of logical nodes of its own.

@@ -88,7 +88,7 @@ impl Fabric {
         let state = Some(folder.join("jobs"));
         let listen = "127.0.0.1:0".parse().unwrap();
         let tenants = tenants(&folder);
-        let mut options = Options { listen, topology, credentials: folder.clone(), state, tenants };
+        let mut options = Options { listen, topology, credentials: folder.clone(), state, tenants, constants: None };
         let manager = Manager::bind(&options).unwrap();
         let address = manager.address();
         options.listen = address;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use trib_client::{Collective, Context, DataType, ReduceOp};
 
 use super::measure::Row;
+use crate::bar;
 use crate::failure::Failure;
 
 /// The report of one run.
@@ -12,13 +13,22 @@ pub(super) struct Report {
     ranks: u32,
     dtype: DataType,
     op: ReduceOp,
+    /// Whether a bar stands beside the figures.
+    bars: bool,
     /// The rows so far, if they are for a program.
     json: Option<Vec<Value>>,
 }
 
 impl Report {
     pub(super) fn new(context: &Context, dtype: DataType, op: ReduceOp, json: bool) -> Report {
-        Report { writes: context.rank() == 0, ranks: context.size(), dtype, op, json: json.then(Vec::new) }
+        Report {
+            writes: context.rank() == 0,
+            ranks: context.size(),
+            dtype,
+            op,
+            bars: bar::are_drawn(),
+            json: json.then(Vec::new),
+        }
     }
 
     /// The head of a table.
@@ -33,7 +43,7 @@ impl Report {
         };
         say!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks)?;
         say!(
-            "{:>10} {:>12} {:>12} {:>12} {:>12} {:>10} {:>5} {:>10}",
+            "{:>10} {:>12} {:>12} {:>12} {:>12} {:>10} {:>5} {:>10}{}",
             "size [B]",
             "avg [us]",
             "median [us]",
@@ -41,7 +51,8 @@ impl Report {
             "max [us]",
             "MB/s",
             "path",
-            "iterations"
+            "iterations",
+            if self.bars { "  0.01 MB/s to 100 GB/s, 3 cells a decade" } else { "" }
         )
     }
 
@@ -65,14 +76,15 @@ impl Report {
                 "checked": "every element of every iteration",
             })),
             None => say!(
-                "{:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>10.1} {path:>5} {:>10}",
+                "{:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>10.1} {path:>5} {:>10}{}",
                 row.bytes,
                 row.average,
                 row.median,
                 row.min,
                 row.max,
                 row.bandwidth(),
-                row.iterations
+                row.iterations,
+                if self.bars { beside(row.bandwidth()) } else { String::new() }
             )?,
         }
         Ok(())
@@ -80,12 +92,38 @@ impl Report {
 
     /// The end.
     pub(super) fn end(self) -> Result<(), Failure> {
-        let Report { writes, ranks, dtype, op, json } = self;
+        let Report { writes, ranks, dtype, op, json, .. } = self;
         if let Some(rows) = json
             && writes
         {
             say!("{:#}", json!({ "ranks": ranks, "dtype": dtype.to_string(), "op": op.name(), "rows": rows }))?;
         }
         Ok(())
+    }
+}
+
+/// A bar for a bandwidth in MB/s. Sizes differ by factors, and so do bandwidths: the scale is
+/// logarithmic, and a row need not know what comes after it.
+fn beside(mb_per_s: f64) -> String {
+    if mb_per_s <= 0.0 {
+        return String::new();
+    }
+    let share = (mb_per_s.log10() - LEAST.log10()) / DECADES;
+    format!("  {}", bar::bar(share, CELLS)).trim_end().to_owned()
+}
+
+const LEAST: f64 = 0.01;
+const DECADES: f64 = 7.0;
+const CELLS: usize = 21;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_times_the_bandwidth_is_three_cells_more() {
+        let cells = |mb_per_s| beside(mb_per_s).chars().count() - 2;
+        assert_eq!([0.1, 1.0, 10.0, 1e5, 1e9].map(cells), [3, 6, 9, 21, 21]);
+        assert_eq!(beside(0.0), "", "a barrier has none");
     }
 }

@@ -2,19 +2,24 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
 use trib_lab::fault::Fault;
 use trib_lab::topology::Plan;
-use trib_lab::{Lab, Topology};
+use trib_lab::{Direction, Lab, LinkCounters, Topology};
 
 use super::{Which, failure};
+use crate::bar;
 use crate::failure::Failure;
 use crate::stdout;
 use crate::table::Table;
 
-/// Show a laboratory: its shape, links, daemons and faults
+/// Show a laboratory: its shape, links with their load, daemons and faults
+///
+/// Load is what a link carried during half a second, as a share of its rate; up is towards the spine.
+/// A terminal shows it as a bar, too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -63,9 +68,12 @@ fn text_of(lab: &Lab) -> Result<String, Failure> {
     let faults = lab.faults().map_err(failure)?;
     let mut text = format!("Laboratory {}: {}\nmanager {}\n", lab.name().as_str(), lab.topology(), lab.manager());
     if let Topology::FatTree(tree) = lab.topology() {
-        let mut table = Table::new(["LINK", "ABOVE", "RATE", "STATE"]);
+        let loads = Loads::over(lab, LOOK)?;
+        let mut table = Table::new(["LINK", "ABOVE", "RATE", "STATE", "LOAD UP", "LOAD DOWN"]);
         for link in tree.plan().links {
-            table.row([&link.lower, &link.upper, &link.rate.to_string(), state(&link.lower, &faults)]);
+            let [up, down] = [Direction::Up, Direction::Down].map(|way| loads.words(&link.name, way));
+            let (rate, state) = (link.rate.to_string(), state(&link.lower, &faults).to_owned());
+            table.row([link.name, link.upper, rate, state, up, down]);
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }
@@ -83,6 +91,39 @@ fn text_of(lab: &Lab) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// What links carried between two looks, as shares of their rates.
+struct Loads(Vec<(LinkCounters, f64)>);
+
+impl Loads {
+    fn over(lab: &Lab, span: Duration) -> Result<Loads, Failure> {
+        let look = || lab.counters().map(|links| (links, Instant::now())).map_err(failure);
+        let (before, start) = look()?;
+        std::thread::sleep(span);
+        let (after, end) = look()?;
+        Ok(Loads(between(before, after, end - start)))
+    }
+
+    fn words(&self, link: &str, way: Direction) -> String {
+        let load = self.0.iter().find(|(known, _)| known.link == link && known.direction == way);
+        let Some((_, share)) = load else { return "-".to_owned() };
+        let percent = format!("{:>3.0} %", 100.0 * share);
+        if bar::are_drawn() { format!("{percent} {}", bar::bar(*share, CELLS)) } else { percent }
+    }
+}
+
+fn between(before: Vec<LinkCounters>, after: Vec<LinkCounters>, span: Duration) -> Vec<(LinkCounters, f64)> {
+    let share = |(before, after): (LinkCounters, LinkCounters)| {
+        let bytes = after.wire_bytes.saturating_sub(before.wire_bytes);
+        let share = 8.0 * bytes as f64 / span.as_secs_f64() / after.rate.bits() as f64;
+        (after, share)
+    };
+    before.into_iter().zip(after).map(share).collect()
+}
+
+/// How long links are looked at: long enough that a bucket of an idle link is a small part of it.
+const LOOK: Duration = Duration::from_millis(500);
+const CELLS: usize = 10;
+
 fn places(plan: &Plan) -> serde_json::Value {
     let places = plan.places.iter();
     places.map(|place| json!({ "name": place.name, "address": place.address.to_string() })).collect()
@@ -97,3 +138,26 @@ const EXAMPLES: &str = "\
 Examples:
   trib lab status
   trib lab status --json | jq '.daemons[] | select(.state != \"running\")'";
+
+#[cfg(test)]
+mod tests {
+    use trib_lab::BitRate;
+
+    use super::*;
+
+    #[test]
+    fn load_is_what_came_in_between_as_a_share_of_the_rate() {
+        let counters = |wire_bytes| LinkCounters {
+            link: "h0".into(),
+            direction: Direction::Up,
+            rate: BitRate::mbit(8),
+            wire_bytes,
+            packets: 0,
+            drops: 0,
+        };
+        let loads = Loads(between(vec![counters(1000)], vec![counters(251_000)], Duration::from_millis(500)));
+        assert_eq!(loads.0[0].1, 0.5);
+        assert!(loads.words("h0", Direction::Up).starts_with(" 50 %"));
+        assert_eq!(loads.words("h0", Direction::Down), "-");
+    }
+}

@@ -1,0 +1,32 @@
+//! A share as a bar of characters, for terminals.
+
+use std::io::{IsTerminal as _, stdout};
+
+/// Whether bars are drawn: for people, not for the program at the other end of a pipe.
+pub fn are_drawn() -> bool {
+    stdout().is_terminal()
+}
+
+/// A share of `cells` characters, in steps of an eighth of one; what is less than nothing or more
+/// than all counts as that.
+pub fn bar(share: f64, cells: usize) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (8 * cells) as f64).round() as usize;
+    let mut text = "\u{2588}".repeat(eighths / 8);
+    text.extend(eighths.checked_rem(8).filter(|rest| *rest > 0).and_then(|rest| PARTS.chars().nth(rest - 1)));
+    let drawn = eighths.div_ceil(8);
+    text + &" ".repeat(cells - drawn)
+}
+
+/// One eighth to seven of a cell.
+const PARTS: &str = "\u{258f}\u{258e}\u{258d}\u{258c}\u{258b}\u{258a}\u{2589}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_long_as_their_share_and_as_wide_as_asked() {
+        let drawn = [0.0, 0.5, 0.8125, 1.0, 7.0, f64::NAN].map(|share| bar(share, 2));
+        assert_eq!(drawn, ["  ", "\u{2588} ", "\u{2588}\u{258b}", "\u{2588}\u{2588}", "\u{2588}\u{2588}", "  "]);
+    }
+}

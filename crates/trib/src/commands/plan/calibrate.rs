@@ -1,0 +1,47 @@
+//! `trib plan --calibrate`: what a host and a node of this machine cost.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use trib_compare::calibrate::{Calibration, Figure, calibrate};
+use trib_compare::machine::Machine;
+use trib_lab::default_base;
+use trib_topology::predict::{About, Constant, Measured, written};
+
+use crate::commands::own_program;
+use crate::failure::Failure;
+use crate::log;
+use crate::stdout;
+
+/// Measures, and writes the file.
+pub(super) fn run(rounds: u32, out: Option<&Path>) -> Result<ExitCode, Failure> {
+    log::init_tool();
+    let (program, base) = (own_program()?, default_base());
+    let calibration = Calibration { program: &program, base: &base, rounds, bytes: VECTOR };
+    let machine = Machine::here();
+    let figures = calibrate(&calibration).map_err(Failure::Environment)?;
+    let about = About {
+        machine: format!("{}, {} cores", machine.processor, machine.cores),
+        kernel: machine.kernel.clone(),
+        date: machine.date.clone(),
+        how: format!(
+            "loopback, {rounds} rounds; hosts and node shared the cores, {:.0} % of which were busy before",
+            machine.busy * 100.0
+        ),
+    };
+    let measured = |figure: &Figure| {
+        let constant = Constant::named(figure.name).map_err(Failure::operation)?;
+        Ok(Measured { constant, value: figure.value(), spread: figure.spread(), how: figure.how.clone() })
+    };
+    let measured = figures.iter().map(measured).collect::<Result<Vec<_>, Failure>>()?;
+    let text = written(&about, &measured);
+    match out {
+        None => stdout::print(&text)?,
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::Environment(format!("cannot write {}: {error}", path.display())))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Longer than any cache of one core.
+const VECTOR: u64 = 16 << 20;
