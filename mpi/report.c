@@ -27,6 +27,7 @@ static const struct {
     {"datagrams_sent", offsetof(trib_counters, datagrams_sent)},
     {"datagrams_received", offsetof(trib_counters, datagrams_received)},
     {"datagrams_rejected", offsetof(trib_counters, datagrams_rejected)},
+    {"datagrams_repeated", offsetof(trib_counters, datagrams_repeated)},
     {"stream_bytes_sent", offsetof(trib_counters, stream_bytes_sent)},
     {"stream_bytes_received", offsetof(trib_counters, stream_bytes_received)},
     {"retransmissions", offsetof(trib_counters, retransmissions)},

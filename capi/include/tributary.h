@@ -233,6 +233,7 @@ typedef struct trib_counters {
     uint64_t stream_bytes_sent, stream_bytes_received;
     uint64_t retransmissions, probes;
     uint64_t groups_created, groups_freed;
+    uint64_t datagrams_repeated; /* answers that had come before: no fault, a question and its answer crossed */
 } trib_counters;
 int trib_get_counters(trib_context *ctx, trib_counters *counters);
 

@@ -157,6 +157,7 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
         c.probes,
         c.groups_created,
         c.groups_freed,
+        c.datagrams_repeated,
     ]
 }
 
@@ -269,4 +270,4 @@ impl ProgressTarget {
     }
 }
 
-const COUNTS: usize = 11;
+const COUNTS: usize = 12;

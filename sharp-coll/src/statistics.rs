@@ -99,6 +99,7 @@ const NAMES: [&str; COUNTERS] = [
     "datagrams_sent",
     "datagrams_received",
     "datagrams_rejected",
+    "datagrams_repeated",
     "stream_bytes_sent",
     "stream_bytes_received",
     "retransmissions",
@@ -114,6 +115,7 @@ fn values(counters: &Counters) -> [u64; COUNTERS] {
         counters.datagrams_sent,
         counters.datagrams_received,
         counters.datagrams_rejected,
+        counters.datagrams_repeated,
         counters.stream_bytes_sent,
         counters.stream_bytes_received,
         counters.retransmissions,
@@ -142,7 +144,7 @@ fn page(whose: &str, counts: &[u64; COUNTERS]) -> String {
     text
 }
 
-const COUNTERS: usize = 11;
+const COUNTERS: usize = 12;
 
 #[cfg(test)]
 mod tests {

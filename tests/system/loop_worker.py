@@ -159,8 +159,22 @@ def crossing(argument):
     return counters
 
 
+def allgathers(argument):
+    """Short allgathers in several groups, in turn, each checked."""
+    context = native.Context()
+    groups = [context.group(tag=tag) for tag in range(argument["groups"])]
+    for operation in range(argument["operations"]):
+        mine, out = np.array([context.rank + operation], np.int64), np.zeros(context.size, np.int64)
+        groups[operation % len(groups)].allgather(mine, out, 8).wait()
+        assert np.array_equal(out, np.arange(context.size) + operation), f"allgather {operation}"
+    for group in groups:
+        group.free()
+    context.finalize()
+    return {}
+
+
 def disagree(argument):
-    """One rank calls with another count; every rank must get an error that names two ranks."""
+    """One rank calls with another count; every rank must get an error that names two ranks. On demand it dies of it."""
     context = native.Context()
     group = context.group()
     group.barrier().wait()
@@ -169,6 +183,8 @@ def disagree(argument):
     try:
         group.allreduce(mine, np.empty_like(mine), "float32", "sum").wait(30_000)
     except native.Failed as failed:
+        if argument.get("die"):
+            os._exit(3)
         status = group.status()
         context.finalize()
         return {"status": failed.status, "text": failed.text, "group": status}

@@ -39,6 +39,25 @@ class Groups(unittest.TestCase):
                         send(manager, signal.SIGCONT)
                         gate.unlink()
 
+    def test_a_quota_whose_buffers_have_one_size_ends_nobodys_job(self):
+        least = {"payload": 1024, "segment": 1024, "window": 16, "streams": 1, "staging": 1, "flight": 1}
+        quotas = [({"payload": 8192, "segment": 8192}, 8, 1600), (least, 1, 40)]
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5, 9000], "stop": str(stop)}) as other:
+                wait_until(lambda: other.progress(0) > 5, 30, "the other job runs")
+                for quota, groups, operations in quotas:
+                    argument = {"groups": groups, "operations": operations}
+                    with Ranks(fabric, 4, "loop_worker", "allgathers", argument, quota) as ranks:
+                        ranks.results(60)
+                before = other.progress(0)
+                wait_until(lambda: other.progress(0) > before + 5, 30, "the other job goes on")
+                stop.touch()
+                other.results(60)
+            self.assertTrue(all(node["connected"] for node in fabric.status()["nodes"]))
+            broken = {name: counters["jobs_broken"] for name, counters in fabric.node_counters().items()}
+            self.assertEqual(set(broken.values()), {0}, broken)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -99,10 +99,39 @@ class Lists(unittest.TestCase):
             with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "iterations": 3}) as ranks:
                 ranks.results(60)
             wait_until(lambda: len(listed(fabric, "--ended")["past"]) == 2, 30, "the second job has ended")
-            lost, ended = listed(fabric, "--ended")["past"]
+            killed, ended = listed(fabric, "--ended")["past"]
             self.assertEqual((ended["state"], ended["fallback"]), ("ended", None))
-            self.assertEqual((lost["id"], lost["state"], lost["root"]), (job["id"], "lost", "root"))
-            self.assertIn("closed without a word", trib(fabric, "explain", str(job["id"])))
+            self.assertEqual((killed["id"], killed["state"], killed["root"]), (job["id"], "failed", "root"))
+            self.assertIn("rank 0 was ended by signal 9 (SIGKILL)", trib(fabric, "explain", str(job["id"])))
+
+    def ended(self, fabric, is_told):
+        """The only job, once it has ended and is told of as `is_told` wants; its line, too."""
+        wait_until(lambda: any(is_told(job) for job in listed(fabric, "--ended")["past"]), 30, "how the job ended")
+        (job,) = listed(fabric, "--ended")["past"]
+        return job, trib(fabric, "jobs", "--ended").splitlines()[1]
+
+    def test_a_job_whose_ranks_disagreed_says_so(self):
+        with Fabric() as fabric:
+            argument = {"rank": 2, "odd": 7, "even": 8, "die": True}
+            with Ranks(fabric, 4, "loop_worker", "disagree", argument) as ranks:
+                with self.assertRaises(AssertionError):
+                    ranks.results(60)
+            job, line = self.ended(fabric, lambda job: job["state"] == "failed" and all(job["outcome"]["failed"].values()))
+            self.assertRegex(job["outcome"]["failed"]["fault"], "ranks disagree about the operation: rank [0-3] called")
+            self.assertRegex(job["outcome"]["failed"]["launcher"], "rank [0-3] exited with code 3")
+            self.assertIn("ranks disagree about the operation", line)
+            print(line)
+
+    def test_an_interrupted_job_says_by_what(self):
+        with Fabric() as fabric:
+            with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5], "pause": 0.01}) as ranks:
+                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                ranks.process.send_signal(signal.SIGINT)
+                ranks.process.wait(30)
+            job, line = self.ended(fabric, lambda job: job["state"] == "interrupted")
+            self.assertEqual(job["outcome"], {"interrupted": {"signal": "SIGINT"}})
+            self.assertIn("SIGINT", line)
+            print(line)
 
     def test_a_refused_job_is_listed_and_explained_with_all_that_is_known(self):
         with Fabric() as fabric:

@@ -1,6 +1,7 @@
-"""The nodes do the work: with one of them stopped nothing moves, and afterwards everything goes
-on."""
+"""The nodes do the work: with one stopped nothing moves. One that goes on soon is waited for, one that does not is given up within
+seconds, and one that only has to wait for a processor is never blamed."""
 
+import multiprocessing
 import pathlib
 import signal
 import tempfile
@@ -8,6 +9,11 @@ import time
 import unittest
 
 from harness import Fabric, Ranks, send, wait_until
+
+
+def burn(stop):
+    while not stop.is_set():
+        sum(range(100_000))
 
 
 class StoppedNode(unittest.TestCase):
@@ -22,7 +28,7 @@ class StoppedNode(unittest.TestCase):
                     try:
                         time.sleep(0.5)
                         frozen = [ranks.progress(r) for r in range(8)]
-                        time.sleep(2)
+                        time.sleep(1)
                         self.assertEqual([ranks.progress(r) for r in range(8)], frozen, f"{name} is stopped")
                     finally:
                         send(pid, signal.SIGCONT)
@@ -30,6 +36,64 @@ class StoppedNode(unittest.TestCase):
                 stop.touch()
                 results = ranks.results()
             self.assertEqual(len({r["digest"] for r in results}), 1)
+
+    def test_answers_that_come_twice_are_told_from_what_is_rejected(self):
+        with Fabric(leaves=1) as fabric, tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5], "stop": str(stop)}) as ranks:
+                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                pid = fabric.processes()["leaf0"]
+                # Meanwhile the ranks ask again and again; the node answers each of these questions with the result.
+                send(pid, signal.SIGSTOP)
+                time.sleep(1.5)
+                send(pid, signal.SIGCONT)
+                stop.touch()
+                results = ranks.results()
+        counts = {name: sum(r["counters"][name] for r in results) for name in results[0]["counters"]}
+        self.assertEqual(counts["datagrams_rejected"], 0, counts)
+        self.assertGreater(counts["datagrams_repeated"], 0, counts)
+
+    def test_one_that_stays_stopped_is_given_up_in_seconds(self):
+        for name in ("leaf0", "root"):
+            with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+                stopped = pathlib.Path(folder) / "stopped"
+                argument = {"counts": [5, 9000], "signal": str(stopped)}
+                with Ranks(fabric, 8, "loop_worker", "until_error", argument) as ranks:
+                    wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                    pid = fabric.processes()[name]
+                    send(pid, signal.SIGSTOP)
+                    stopped.touch()
+                    results = ranks.results()
+                for rank, result in enumerate(results):
+                    self.assertIn("does not answer", result["text"], f"rank {rank}")
+                    # A job's patience with ranks is a minute, and programs waited as long for nodes, once.
+                    self.assertLess(result["after"], 45, f"rank {rank}, {name} stopped")
+                print(f"{name} stopped: told after {max(result['after'] for result in results):.1f} s")
+
+    def test_who_waits_for_a_processor_is_not_blamed(self):
+        stop_burning = multiprocessing.Event()
+        burners = [multiprocessing.Process(target=burn, args=(stop_burning,), daemon=True) for _ in range(25)]
+        # Ten questions a second: fifty in the span after which a node is given up.
+        quota = {"heartbeat_ms": 100, "dead_after_ms": 5000}
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            argument = {"counts": [5, 9000], "stop": str(stop)}
+            with Ranks(fabric, 8, "loop_worker", "loop", argument, quota=quota) as ranks:
+                wait_until(lambda: ranks.progress(0) > 20, 60, "first operations")
+                for burner in burners:
+                    burner.start()
+                try:
+                    time.sleep(15)
+                    before = ranks.progress(0)
+                    wait_until(lambda: ranks.progress(0) > before, 100, "progress under load")
+                    stop.touch()
+                    ranks.results()
+                finally:
+                    stop_burning.set()
+                    for burner in burners:
+                        burner.join()
+            silent = {name: counters["links_silent"] for name, counters in fabric.node_counters().items()}
+            self.assertEqual(set(silent.values()), {0}, silent)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ pub struct Counters {
     pub datagrams_sent: u64,
     /// Datagrams accepted.
     pub datagrams_received: u64,
-    /// Datagrams that were no frame of ours, forged, damaged, or of no use.
+    /// Datagrams that were no frame of ours, forged or damaged.
     pub datagrams_rejected: u64,
     /// Bytes written to the stream connection.
     pub stream_bytes_sent: u64,
@@ -25,6 +25,8 @@ pub struct Counters {
     pub groups_created: u64,
     /// Groups left.
     pub groups_freed: u64,
+    /// Datagrams whose answer had come before: a question and its answer crossed.
+    pub datagrams_repeated: u64,
 }
 
 impl Counters {
@@ -36,6 +38,7 @@ impl Counters {
             datagrams_sent: self.datagrams_sent + lane.datagrams_sent,
             datagrams_received: self.datagrams_received + lane.datagrams_received,
             datagrams_rejected: self.datagrams_rejected + lane.datagrams_rejected,
+            datagrams_repeated: self.datagrams_repeated + lane.datagrams_repeated,
             stream_bytes_sent: self.stream_bytes_sent + lane.stream_bytes_sent,
             stream_bytes_received: self.stream_bytes_received + lane.stream_bytes_received,
             retransmissions: self.retransmissions + lane.retransmissions,

@@ -328,6 +328,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         root: charge.roots.first().cloned().unwrap_or_default(),
         around: Vec::new(),
         fallback: None,
+        fault: None,
         limits: Some(limits.clone()),
         adopted: false,
         charge: Some(charge),

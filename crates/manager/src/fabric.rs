@@ -9,6 +9,7 @@ use trib_topology::predict::Constants;
 
 use crate::Error;
 use crate::jobs::Jobs;
+use crate::launches::Launches;
 use crate::ledger::Ledger;
 use crate::past::Past;
 use crate::registry::Registry;
@@ -27,6 +28,7 @@ pub(crate) struct Fabric {
     pub tenancy: Tenancy,
     pub trees: Trees,
     pub rendezvous: Rendezvous,
+    pub launches: Launches,
     pub ledger: Ledger,
     pub past: Past,
     /// When the manager started, milliseconds since 1970-01-01 UTC: what the topology says is so since then.
@@ -56,8 +58,21 @@ impl Fabric {
         }
         let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
         let (registry, rendezvous, ledger) = (Arc::default(), Rendezvous::default(), Ledger::default());
+        let launches = Launches::default();
         let started_ms = unix_ms();
-        Ok(Fabric { topology, constants, registry, jobs, tenancy, trees, rendezvous, ledger, past, started_ms })
+        Ok(Fabric {
+            topology,
+            constants,
+            registry,
+            jobs,
+            tenancy,
+            trees,
+            rendezvous,
+            launches,
+            ledger,
+            past,
+            started_ms,
+        })
     }
 
     /// Takes every lock once.

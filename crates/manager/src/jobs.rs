@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
 use trib_topology::trees::Footprint;
-use trib_wire::control::jobs::Fallback;
+use trib_wire::control::jobs::{Fallback, JobFault};
 use trib_wire::control::processes::{Process, Processes};
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::{JobId, Rank};
@@ -113,6 +113,15 @@ impl Jobs {
         let entry = table.live.get_mut(&id);
         let fallback = Fallback { text: cut(why, STORY_MAX), since_ms: unix_ms() };
         entry.map(|entry| entry.status.fallback = Some(fallback)).is_some()
+    }
+
+    /// A node says why it, or one of its groups, cannot go on; gives whether there is such a job.
+    /// The first word counts: what follows from it comes later.
+    pub(crate) fn fault(&self, id: JobId, why: &str) -> bool {
+        let mut table = self.lock();
+        let Some(entry) = table.live.get_mut(&id) else { return false };
+        entry.status.fault.get_or_insert_with(|| JobFault { text: cut(why, STORY_MAX), since_ms: unix_ms() });
+        true
     }
 
     /// Forgets a job; gives what it was. What there is to `remember` of it is written with that.
@@ -274,6 +283,7 @@ mod tests {
             root: "a".into(),
             around: Vec::new(),
             fallback: None,
+            fault: None,
             limits: None,
             adopted: false,
             charge: None,

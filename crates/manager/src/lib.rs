@@ -36,6 +36,7 @@ mod explain;
 mod fabric;
 mod jobs;
 mod lanes;
+mod launches;
 mod ledger;
 mod names;
 mod node;

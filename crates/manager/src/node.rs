@@ -156,6 +156,14 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 end_adopted(fabric, fabric.jobs.hosted(&session.name, &jobs));
                 continue;
             }
+            Ok(NodeMessage::Faulty { job, why }) => {
+                let why = format!("{}: {why}", session.name);
+                tracing::warn!(job = job.0, why, "job cannot go on");
+                if !fabric.jobs.fault(job, &why) {
+                    fabric.past.fault(job, &why);
+                }
+                continue;
+            }
             Ok(NodeMessage::Left { job }) => {
                 end_adopted(fabric, fabric.jobs.left(&session.name, job));
                 fabric.tenancy.left(&session.name, job);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trib_control::clock::unix_ms;
 use trib_wire::control::jobs::{JobEnd, Names, PastJob};
 use trib_wire::control::reply::{JobStatus, Refusal};
-use trib_wire::control::request::{Attachment, JobRequest};
+use trib_wire::control::request::{Account, Attachment, JobRequest};
 use trib_wire::ids::JobId;
 
 use self::keeper::Keeper;
@@ -55,17 +55,56 @@ impl Past {
 
     /// A job has ended. What the file is to be told of it is for whoever tells it that the job is gone.
     pub(crate) fn ended(&self, job: JobStatus, outcome: JobEnd) -> Entry {
-        let outcome = match outcome {
-            JobEnd::GivenUp { why } => JobEnd::GivenUp { why: cut(&why, STORY_MAX) },
-            other => other,
+        let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, .. } = job;
+        let outcome = match (outcome, fault) {
+            (JobEnd::GivenUp { why }, _) => JobEnd::GivenUp { why: cut(&why, STORY_MAX) },
+            (JobEnd::Lost, Some(fault)) => JobEnd::Failed { fault: Some(fault.text), launcher: None },
+            (JobEnd::Failed { launcher, .. }, fault) => {
+                JobEnd::Failed { fault: fault.map(|fault| fault.text), launcher }
+            }
+            (other, _) => other,
         };
-        let JobStatus { id, name, user, ranks, since, hosts, root, fallback, .. } = job;
         let (name, user) = (cut(&name, NAME_MAX), cut(&user, NAME_MAX));
         let (began_ms, ended_ms) = (since * 1000, unix_ms());
         let job = PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, times: 1, outcome, fallback };
         let mut rings = self.lock();
         rings.ended.push_back(job.clone());
         Entry { job, forgotten: rings.trim().pop().map(|old| old.id) }
+    }
+
+    /// What a node says of a job that has just ended: its last connection may close before the
+    /// node has spoken. The first word counts.
+    pub(crate) fn fault(&self, id: JobId, why: &str) {
+        self.learn(id, |outcome| match outcome {
+            JobEnd::Lost => Some(JobEnd::Failed { fault: Some(cut(why, STORY_MAX)), launcher: None }),
+            JobEnd::Failed { fault: None, launcher } => {
+                Some(JobEnd::Failed { fault: Some(cut(why, STORY_MAX)), launcher: launcher.clone() })
+            }
+            _ => None,
+        });
+    }
+
+    /// What its launcher says of a job that has ended without a word of its own.
+    pub(crate) fn account(&self, id: JobId, account: &Account) {
+        self.learn(id, |outcome| match outcome {
+            JobEnd::Lost => Some(end_of(account)),
+            JobEnd::Failed { fault, launcher: None } => Some(match end_of(account) {
+                JobEnd::Failed { launcher, .. } => JobEnd::Failed { fault: fault.clone(), launcher },
+                end => end,
+            }),
+            _ => None,
+        });
+    }
+
+    fn learn(&self, id: JobId, better: impl FnOnce(&JobEnd) -> Option<JobEnd>) {
+        let known = {
+            let mut rings = self.lock();
+            let Some(job) = rings.ended.iter_mut().rev().find(|job| job.id == id) else { return };
+            let Some(outcome) = better(&job.outcome) else { return };
+            job.outcome = outcome;
+            job.clone()
+        };
+        self.keep(Entry { job: known, forgotten: None });
     }
 
     /// A request for a job was refused; gives the number under which that is known.
@@ -84,10 +123,14 @@ impl Past {
     fn refuse(&self, job: PastJob) -> JobId {
         let entry = self.lock().refuse(job);
         let id = entry.job.id;
+        self.keep(entry);
+        id
+    }
+
+    fn keep(&self, entry: Entry) {
         if let Some(keeper) = &self.keeper {
             keeper.keep(entry);
         }
-        id
     }
 
     /// The job or request of this number.
@@ -177,6 +220,14 @@ fn request_of(id: JobId, (name, user): (&str, &str), ranks: u32, hosts: Names, r
 fn short(refusal: &Refusal) -> Refusal {
     let holder = refusal.holder.as_deref().map(|holder| cut(holder, NAME_MAX));
     Refusal { holder, text: cut(&refusal.text, STORY_MAX), ..refusal.clone() }
+}
+
+/// How a job ended that has said nothing itself, by its launcher's account.
+pub(crate) fn end_of(account: &Account) -> JobEnd {
+    match account {
+        Account::Interrupted(signal) => JobEnd::Interrupted { signal: cut(signal, NAME_MAX) },
+        Account::Failed(how) => JobEnd::Failed { fault: None, launcher: Some(cut(how, STORY_MAX)) },
+    }
 }
 
 /// Ended jobs, and refused requests, that are remembered.

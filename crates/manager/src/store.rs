@@ -187,7 +187,7 @@ mod tests {
         let (name, user, nodes) = ("prog".into(), "ann".into(), vec!["root".into()]);
         let hosts = Names { count: 2, list: "h[0-1]".into() };
         let (root, around): (String, _) = ("root".into(), Vec::new());
-        let (since, limits, fallback, adopted) = (5, None, None, false);
+        let (since, limits, fallback, fault, adopted) = (5, None, None, None, false);
         let charge = Some(JobCharge {
             tenant: Some("astro".into()),
             roots: vec![root.clone()],
@@ -216,6 +216,7 @@ mod tests {
             around,
             limits,
             fallback,
+            fault,
             adopted,
             charge,
             lanes,

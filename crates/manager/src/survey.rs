@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use trib_control::clock::unix_ms;
-use trib_wire::control::jobs::{Activity, Fallback, JobActivity, JobsReport, LiveJob};
+use trib_wire::control::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob};
 use trib_wire::control::reply::JobStatus;
 use trib_wire::ids::JobId;
 
@@ -46,7 +46,7 @@ fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> 
 }
 
 fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
-    let JobStatus { id, name, user, ranks, nodes, since, hosts, root, fallback, adopted, .. } = job;
+    let JobStatus { id, name, user, ranks, nodes, since, hosts, root, fallback, fault, adopted, .. } = job;
     LiveJob {
         id,
         name: cut(&name, NAME_MAX),
@@ -59,6 +59,7 @@ fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
         adopted,
         activity: activities.get(&id).copied(),
         fallback: fallback.map(|known| Fallback { text: cut(&known.text, LIST_MAX), ..known }),
+        fault: fault.map(|known| JobFault { text: cut(&known.text, LIST_MAX), ..known }),
     }
 }
 
@@ -84,7 +85,8 @@ mod tests {
             hosts: names(&vec![wild.clone(); 3]),
             root: "leaf-1-of-a-fabric".into(),
             around: Vec::new(),
-            fallback: Some(Fallback { text: wild, since_ms: u64::MAX }),
+            fallback: Some(Fallback { text: wild.clone(), since_ms: u64::MAX }),
+            fault: Some(JobFault { text: wild, since_ms: u64::MAX }),
             limits: None,
             adopted: false,
             charge: None,

@@ -6,12 +6,13 @@ use trib_control::{Channel, Error};
 use trib_wire::control::job::JobTicket;
 use trib_wire::control::jobs::JobEnd;
 use trib_wire::control::reply::{Refusal, Reply, Resource};
-use trib_wire::control::request::{Attachment, JobRequest, Request};
+use trib_wire::control::request::{Account, Attachment, JobRequest, Request};
 use trib_wire::ids::JobId;
 
 use crate::admission::{admit, end};
 use crate::explain::{explain, explain_program};
 use crate::fabric::Fabric;
+use crate::past::end_of;
 use crate::refuse::{lasting, refuse, too_much};
 use crate::status;
 use crate::survey::survey;
@@ -29,6 +30,7 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
             },
             Ok(Request::EndJob { job, why }) => end_held(fabric, job, why, held),
             Ok(Request::Fallback { job, why }) => note(fabric, job, &why, held),
+            Ok(Request::Account { rendezvous, account }) => take_account(fabric, &rendezvous, &account),
             Ok(Request::Status) => Reply::Status(status::report(fabric)),
             Ok(Request::Explain { job, group }) => explain(fabric, job, group).unwrap_or_else(Reply::Refused),
             Ok(Request::ExplainProgram { name, group }) => {
@@ -77,7 +79,10 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<J
         || channel.is_closed(),
     )?;
     Some(match &*verdict {
-        Ok(ticket) if first => grant(ticket.clone(), held),
+        Ok(ticket) if first => {
+            fabric.launches.enter(&rank.rendezvous, ticket.job);
+            grant(ticket.clone(), held)
+        }
         Ok(ticket) => Reply::Granted(ticket.clone()),
         Err(refusal) => Reply::Refused(refusal.clone()),
     })
@@ -102,6 +107,17 @@ fn note(fabric: &Fabric, job: JobId, why: &str, held: &[JobId]) -> Reply {
         return Reply::Noted { job };
     }
     Reply::Refused(not_held(fabric, job, "speak for it"))
+}
+
+fn take_account(fabric: &Fabric, rendezvous: &str, account: &Account) -> Reply {
+    let Some(job) = fabric.launches.job(rendezvous) else {
+        let text = "no job is known whose ranks met under that text";
+        return Reply::Refused(lasting(refuse(Resource::Rendezvous, None, text), fabric.started_ms));
+    };
+    // All its ranks have ended: where its connection's end has not been noticed yet, it ends now.
+    end(fabric, job, end_of(account));
+    fabric.past.account(job, account);
+    Reply::Noted { job }
 }
 
 fn not_held(fabric: &Fabric, job: JobId, what: &str) -> Refusal {

@@ -9,11 +9,14 @@
 //! ```
 //!
 //! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop, datagrams, links), `job` (one
-//! logical node: core, links, memory, folds), `mailbox` (messages between threads), `counters`, `report` (figures for who watches over the
-//! node).
+//! logical node: core, links, memory, folds), `mailbox` (messages between threads), `news` (what
+//! the manager is told unasked), `counters`, `report` (figures for who watches over the node).
 //!
 //! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for good; nothing is
 //! sent to an address that no handshake has proven; memory is what the grants reserve, whatever the peers do.
+
+#[cfg(test)]
+extern crate self as trib_node;
 
 mod accept;
 mod counters;
@@ -21,6 +24,7 @@ mod error;
 mod job;
 mod mailbox;
 mod manager;
+mod news;
 mod node;
 mod report;
 mod worker;

@@ -21,7 +21,8 @@ use crate::Error;
 use crate::accept::Request;
 use crate::counters::{self, Counters};
 use crate::mailbox::Mailbox;
-use crate::worker::{Command, WorkerHandle};
+use crate::news::News;
+use crate::worker::{Command, WorkerHandle, guard};
 
 /// What the control thread needs.
 pub(crate) struct Manager {
@@ -33,8 +34,8 @@ pub(crate) struct Manager {
     pub stop: Arc<AtomicBool>,
     /// Told once: registered, or why never.
     pub registered: Sender<Result<(), Error>>,
-    /// Jobs of which nothing is here any more.
-    pub left: Receiver<JobId>,
+    /// What happens to jobs.
+    pub news: Receiver<News>,
 }
 
 impl Manager {
@@ -43,7 +44,14 @@ impl Manager {
         let mut pause = PAUSE_MIN;
         let mut said = false;
         while !self.stopping() {
-            match self.conversation(&mut said) {
+            let ended = guard(|| self.conversation(&mut said)).unwrap_or_else(|why| {
+                tracing::error!(
+                    why,
+                    "an error of this program's own ends the conversation with the manager; please report it"
+                );
+                Ok(())
+            });
+            match ended {
                 Ok(()) => pause = PAUSE_MIN,
                 Err(error) if is_final(&error) && !said => {
                     // Whoever started the node may not wait for this.
@@ -79,8 +87,11 @@ impl Manager {
         }
         self.tell_hosted(&channel)?;
         while !self.stopping() {
-            for job in self.left.try_iter() {
-                channel.send(&NodeMessage::Left { job })?;
+            for news in self.news.try_iter() {
+                channel.send(&match news {
+                    News::Left(job) => NodeMessage::Left { job },
+                    News::Faulty { job, why } => NodeMessage::Faulty { job, why },
+                })?;
             }
             match channel.recv(Some(GLANCE)) {
                 Ok(message) => self.on_message(&channel, message)?,
@@ -116,8 +127,13 @@ impl Manager {
 
     /// What is here now, whatever was missed before.
     fn tell_hosted(&self, channel: &Channel) -> Result<(), ControlError> {
-        self.left.try_iter().for_each(drop);
-        channel.send(&NodeMessage::Hosts { jobs: self.hosted() })
+        let missed: Vec<News> = self.news.try_iter().collect();
+        channel.send(&NodeMessage::Hosts { jobs: self.hosted() })?;
+        missed.into_iter().try_for_each(|news| match news {
+            News::Faulty { job, why } => channel.send(&NodeMessage::Faulty { job, why }),
+            // It is not among those that are here.
+            News::Left(_) => Ok(()),
+        })
     }
 
     fn hosted(&self) -> Vec<JobId> {

@@ -67,16 +67,16 @@ impl Node {
             threads: Vec::new(),
             registered: mpsc::channel().1,
         };
+        let (tell, news) = mpsc::channel();
         for number in 0..options.workers * addresses.len() {
             let gone = acceptor.clone();
             let gone = Box::new(move |key| gone.post(Request::Gone(key)));
             let ip = addresses[number % addresses.len()].ip();
-            let (handle, thread) = worker::start(number, ip, gone).map_err(Error::Thread)?;
+            let (handle, thread) = worker::start(number, ip, gone, tell.clone()).map_err(Error::Thread)?;
             node.workers.push(handle);
             node.threads.push(thread);
         }
-        let (left, jobs_left) = mpsc::channel();
-        node.threads.push(door.serve(node.workers.clone(), options.memory, left).map_err(Error::Thread)?);
+        node.threads.push(door.serve(node.workers.clone(), options.memory, tell).map_err(Error::Thread)?);
         let (registered, said) = mpsc::channel();
         node.registered = said;
         let manager = Manager {
@@ -87,7 +87,7 @@ impl Node {
             workers: node.workers.clone(),
             stop: node.stop.clone(),
             registered,
-            left: jobs_left,
+            news,
         };
         let control = thread::Builder::new().name("control".into()).spawn(move || manager.run());
         node.threads.push(control.map_err(Error::Thread)?);

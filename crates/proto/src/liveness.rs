@@ -1,14 +1,39 @@
-//! Heartbeats of one stream connection: when to say something, when the other side is dead.
+//! Questions over one stream connection: when to ask, and when the other side counts as dead.
+//!
+//! Silence alone proves nothing: this side may have had no processor, or not have read what was
+//! there. So what counts is questions that stay without an answer over a span which this side has
+//! observed: it asked at one tick, came to the next tick on time, and had read its socket before
+//! that. A span that took much longer was this side's own sleep, and does not count.
+//!
+//! ```text
+//!   tick      tick      tick                        tick      tick
+//!    | asks    | asks    | asks   ... no processor   | asks    | asks
+//!    |---------|---------|---------------------------|---------|
+//!     answered  unanswered        not observed        unanswered
+//! ```
 
 use crate::limits::Limits;
 use crate::time::Nanos;
 
-/// One connection's clock. Any frame counts as a sign of life.
+/// Who is at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// A rank: it may compute, or stand in a debugger, and nobody else can do its part.
+    Rank,
+    /// A node: it has nothing to do but to answer.
+    Node,
+}
+
+/// One connection's questions. Any frame is an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
-    heard: Nanos,
+    peer: Peer,
     spoke: Nanos,
     checked: Nanos,
+    /// Something came since the last tick.
+    heard: bool,
+    /// Observed spans, one after the other, in which nothing came.
+    unanswered: u64,
 }
 
 /// What a connection needs now.
@@ -16,21 +41,21 @@ pub struct Liveness {
 pub enum Need {
     /// Nothing.
     Nothing,
-    /// A heartbeat.
+    /// A heartbeat, which is a question too.
     Heartbeat,
-    /// The other side has been silent for too long.
+    /// The other side has left too many questions without an answer.
     Dead,
 }
 
 impl Liveness {
     /// A connection opened now.
-    pub fn new(now: Nanos) -> Liveness {
-        Liveness { heard: now, spoke: now, checked: now }
+    pub fn new(now: Nanos, peer: Peer) -> Liveness {
+        Liveness { peer, spoke: now, checked: now, heard: true, unanswered: 0 }
     }
 
     /// Something came.
-    pub fn heard(&mut self, now: Nanos) {
-        self.heard = now;
+    pub fn heard(&mut self) {
+        self.heard = true;
     }
 
     /// A heartbeat was sent.
@@ -38,16 +63,29 @@ impl Liveness {
         self.spoke = now;
     }
 
-    /// What is due. To be called at least once per heartbeat: a longer gap means that this side itself was stopped, and
-    /// then the other side's silence proves nothing.
+    /// Whether a heartbeat that has just come wants an answer: not where this side's own has just
+    /// gone, so that two sides do not answer each other for ever.
+    pub fn owes_answer(&self, now: Nanos, limits: &Limits) -> bool {
+        now.since(self.spoke).0 >= limits.heartbeat.0 / 2
+    }
+
+    /// What is due at a tick. To be called once per heartbeat, after everything that had come was
+    /// read.
     pub fn need(&mut self, now: Nanos, limits: &Limits) -> Need {
-        let away = now.since(core::mem::replace(&mut self.checked, now));
-        if away.0 > 3 * limits.heartbeat.0 {
-            self.heard = now;
+        let span = now.since(core::mem::replace(&mut self.checked, now));
+        if core::mem::take(&mut self.heard) {
+            self.unanswered = 0;
+        } else if span.0 <= limits.heartbeat.0 + limits.heartbeat.0 / 2 {
+            self.unanswered += 1;
         }
-        if now.since(self.heard) >= limits.dead_after {
+        let patience = match self.peer {
+            Peer::Rank => limits.dead_after,
+            Peer::Node => limits.dead_after.min(NODE_PATIENCE),
+        };
+        let asked_enough = self.unanswered >= QUESTIONS_MIN;
+        if asked_enough && self.unanswered.saturating_mul(limits.heartbeat.0) >= patience.0 {
             Need::Dead
-        } else if now.since(self.spoke) >= limits.heartbeat {
+        } else if self.unanswered > 0 || now.since(self.spoke) >= limits.heartbeat {
             Need::Heartbeat
         } else {
             Need::Nothing
@@ -55,9 +93,18 @@ impl Liveness {
     }
 }
 
+/// Questions to a node that are asked for so long without an answer are enough; a job may have less
+/// patience, not more.
+pub const NODE_PATIENCE: Nanos = Nanos::from_millis(5_000);
+
+/// However long the periods are, so many questions are asked.
+const QUESTIONS_MIN: u64 = 3;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HEARTBEAT: u64 = 1_000_000_000;
 
     fn limits() -> Limits {
         Limits {
@@ -71,25 +118,69 @@ mod tests {
             flight: 1,
             stream_threshold: 0,
             lease_operations: 0,
-            heartbeat: Nanos(10),
-            dead_after: Nanos(50),
+            heartbeat: Nanos(HEARTBEAT),
+            dead_after: Nanos(60 * HEARTBEAT),
+        }
+    }
+
+    /// Ticks of a side that is on time, until the other one counts as dead.
+    fn ticks_until_dead(peer: Peer) -> u64 {
+        let mut liveness = Liveness::new(Nanos(0), peer);
+        let mut tick = 1;
+        while liveness.need(Nanos(tick * HEARTBEAT), &limits()) != Need::Dead {
+            liveness.spoke(Nanos(tick * HEARTBEAT));
+            tick += 1;
+        }
+        tick
+    }
+
+    #[test]
+    fn a_node_has_seconds_to_answer_and_a_rank_as_long_as_the_job_says() {
+        // The first tick asks: the connection itself was the first sign of life.
+        assert_eq!((ticks_until_dead(Peer::Node), ticks_until_dead(Peer::Rank)), (6, 61));
+    }
+
+    #[test]
+    fn one_answer_makes_up_for_all_questions_before_it() {
+        let mut liveness = Liveness::new(Nanos(0), Peer::Node);
+        for tick in 1..100 {
+            if tick % 5 == 0 {
+                liveness.heard();
+            }
+            assert_ne!(liveness.need(Nanos(tick * HEARTBEAT), &limits()), Need::Dead, "tick {tick}");
         }
     }
 
     #[test]
-    fn silence_kills_after_the_limit_only() {
-        let mut liveness = Liveness::new(Nanos(0));
-        for now in (10..50).step_by(10) {
-            assert_eq!(liveness.need(Nanos(now), &limits()), Need::Heartbeat);
-            liveness.spoke(Nanos(now));
-            assert_eq!(liveness.need(Nanos(now + 1), &limits()), Need::Nothing);
+    fn who_comes_late_to_its_own_ticks_judges_nobody_however_long_it_goes_on() {
+        for late in [HEARTBEAT / 2 + 1, HEARTBEAT, 30 * HEARTBEAT] {
+            let mut liveness = Liveness::new(Nanos(0), Peer::Node);
+            let mut now = 0;
+            for _ in 0..100 {
+                now += HEARTBEAT + late;
+                assert_ne!(liveness.need(Nanos(now), &limits()), Need::Dead, "{late} late");
+            }
         }
-        assert_eq!(liveness.need(Nanos(50), &limits()), Need::Dead);
     }
 
     #[test]
-    fn who_was_stopped_itself_judges_nobody() {
-        let mut liveness = Liveness::new(Nanos(0));
-        assert_eq!(liveness.need(Nanos(1_000), &limits()), Need::Heartbeat);
+    fn spans_that_were_not_observed_neither_count_nor_forgive() {
+        let mut liveness = Liveness::new(Nanos(0), Peer::Node);
+        let mut now = 0;
+        let mut needs = Vec::new();
+        for observed in [true, true, false, true, true, false, true, true] {
+            now += if observed { HEARTBEAT } else { 40 * HEARTBEAT };
+            needs.push(liveness.need(Nanos(now), &limits()));
+        }
+        assert!(needs[..7].iter().all(|need| *need == Need::Heartbeat), "{needs:?}");
+        assert_eq!(needs[7], Need::Dead);
+    }
+
+    #[test]
+    fn a_question_is_answered_at_once_and_an_answer_is_not() {
+        let mut liveness = Liveness::new(Nanos(0), Peer::Rank);
+        assert!(liveness.owes_answer(Nanos(HEARTBEAT), &limits()));
+        liveness.spoke(Nanos(HEARTBEAT));
+        assert!(!liveness.owes_answer(Nanos(HEARTBEAT + 1), &limits()));
     }
 }

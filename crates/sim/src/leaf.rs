@@ -115,11 +115,16 @@ impl Leaf {
         self.core.on_frame(now, path, header, body, &mut driver);
     }
 
-    /// The timer is due.
+    /// The timer is due; the link to a silent node is closed.
     pub fn timer(&mut self, environment: &mut Environment) {
         let now = environment.now();
+        let was_lost = self.core.is_lost();
         let mut driver = self.names.driver(environment, None);
         self.core.on_timer(now, &mut driver);
+        if self.core.is_lost() && !was_lost {
+            let actor = environment.actor_of(self.names.rank);
+            environment.close(actor, false);
+        }
     }
 
     /// Goes on with the program as far as that is possible without waiting.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use trib_proto::liveness::NODE_PATIENCE;
 use trib_proto::node::Link;
 use trib_proto::{Nanos, Path};
 use trib_wire::{ChildIndex, Epoch};
@@ -114,6 +115,12 @@ impl World {
         self.calm_at = self.calm_at.max(end);
         let host = self.actors[actor].host;
         self.pauses[host].push(Pause { start, end });
+    }
+
+    /// Stops the process of a node for longer than others wait for it.
+    pub fn stop_node(&mut self, node: usize, start: Nanos, end: Nanos) {
+        self.environment.checkers.node_killed();
+        self.pause(node, start, end);
     }
 
     /// Lets nothing through the link above an actor from one time to another, in one direction.
@@ -498,7 +505,7 @@ fn fit(options: &mut Options, work: &Workload, rng: &mut Rng) {
     };
     options.limits.osts = most * options.limits.window;
     let faults = options.outages + options.pauses;
-    let room = options.limits.dead_after.0 / 2 / (faults + 1);
+    let room = options.limits.dead_after.min(NODE_PATIENCE).0 / 2 / (faults + 1);
     options.fault_max = Nanos(options.fault_max.0.min(room));
 }
 

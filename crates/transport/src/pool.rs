@@ -114,11 +114,6 @@ impl PoolBuffer {
         self.len == 0
     }
 
-    /// Bytes of the whole buffer.
-    pub fn capacity(&self) -> usize {
-        self.slab.size
-    }
-
     /// Whether this is the buffer's only holder.
     pub fn is_sole(&self) -> bool {
         self.slab.shares[self.index as usize].load(Ordering::Acquire) == 1

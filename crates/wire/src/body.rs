@@ -66,6 +66,8 @@ pub enum Reason {
     Protocol = 9,
     /// The node has no such group, generation or epoch.
     Unknown = 10,
+    /// A node met an error of its own program and gave the job up.
+    NodeFailed = 11,
 }
 
 impl Reason {
@@ -81,6 +83,7 @@ impl Reason {
         Reason::JobEnded,
         Reason::Protocol,
         Reason::Unknown,
+        Reason::NodeFailed,
     ];
 
     /// The reason with this code.
@@ -128,10 +131,13 @@ impl Fault {
                 ),
                 None => format!("ranks disagree about the operation: {a} and {b}"),
             },
-            Reason::NodeDead => format!("node {node} of the reduction tree is gone"),
+            Reason::NodeDead => format!("node {node} of the reduction tree is gone or does not answer"),
             Reason::JobEnded => "the job was ended by the manager".to_string(),
             Reason::Protocol => format!("a frame broke the protocol at node {node} ({a} or below)"),
             Reason::Unknown => format!("node {node} does not know this group"),
+            Reason::NodeFailed => format!(
+                "node {node} of the reduction tree gave the job up after an error of its own: its log says more, please report it"
+            ),
         }
     }
 }

@@ -344,7 +344,8 @@ impl LeafOutput for Driver {
             Note::Probe => &mut self.counters.probes,
             Note::Datagram => &mut self.counters.operations_llt,
             Note::Stream => &mut self.counters.operations_sat,
-            Note::Duplicate | Note::Violation => &mut self.counters.datagrams_rejected,
+            Note::Duplicate => &mut self.counters.datagrams_repeated,
+            Note::Violation => &mut self.counters.datagrams_rejected,
         };
         *counter += 1;
     }

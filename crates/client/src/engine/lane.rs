@@ -215,8 +215,13 @@ impl Lane {
         self.flush(now);
     }
 
-    /// Lets the clock act.
+    /// Lets the clock act. The node's answers are read before it is judged by them: a thread that
+    /// waits for datagrams does not look at the stream, and poll keeps silent about less than the
+    /// low-water mark.
     pub(super) fn tend(&mut self, now: Nanos) {
+        if now >= self.core.next_judgement() {
+            self.read_stream(now);
+        }
         if now >= self.core.next_deadline() {
             self.core.on_timer(now, &mut self.driver);
             self.settle(now);

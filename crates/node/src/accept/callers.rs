@@ -29,6 +29,7 @@ struct Outcomes {
     timed_out: u64,
     crowded_out: u64,
     lost: u64,
+    broken: u64,
 }
 
 impl Callers {
@@ -85,6 +86,14 @@ impl Callers {
         }
     }
 
+    /// Closes one whose handling went wrong here.
+    pub(super) fn drop_broken(&mut self, number: usize) {
+        if let Some(slot) = self.all.get_mut(number) {
+            *slot = None;
+        }
+        self.outcomes.broken += 1;
+    }
+
     /// How long until the next caller's patience ends.
     pub(super) fn patience(&self, now: Instant) -> Option<Duration> {
         let deadline = self.all.iter().flatten().map(Caller::deadline).min()?;
@@ -113,6 +122,7 @@ impl Callers {
             ("handshakes_timed_out", o.timed_out),
             ("handshakes_crowded_out", o.crowded_out),
             ("handshakes_lost", o.lost),
+            ("handshakes_broken", o.broken),
         ] {
             add(counters, name, count);
         }

@@ -14,6 +14,8 @@ use crate::job::{Buffers, memory_for};
 /// Checks a grant and reserves its memory, of which all jobs together have at most `memory` bytes. `Ok(None)`: it is
 /// installed already.
 pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64>) -> Result<Option<Buffers>, Refusal> {
+    #[cfg(test)]
+    crate::worker::trap::step(grant.job);
     match registry.knows(grant) {
         Known::Same => return Ok(None),
         Known::Other { since_ms } => {
@@ -47,6 +49,17 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
             ..refusal(Resource::Memory, asked, 0, text)
         }
     })
+}
+
+/// An error of this program's own: the grant is not kept, and what is here goes on.
+pub(super) fn broken(why: &str) -> Refusal {
+    tracing::error!(why, "an error of this program's own while a grant was installed; please report it");
+    refusal(
+        Resource::Node,
+        1,
+        0,
+        format!("an error in the node's program keeps it from hosting the job ({why}): please report it"),
+    )
 }
 
 /// Which of this node's addresses a logical node is to be at.

@@ -28,7 +28,8 @@ use trib_wire::control::reply::Refusal;
 use crate::Error;
 use crate::counters::{self, Counters};
 use crate::mailbox::Mailbox;
-use crate::worker::{Command, Key, WorkerHandle};
+use crate::news::News;
+use crate::worker::{Command, Key, WorkerHandle, guard};
 use callers::Callers;
 use registry::Registry;
 
@@ -76,12 +77,12 @@ impl Door {
         Ok(Door { poll, listeners, mailbox, addresses, handle })
     }
 
-    /// Starts the thread; `left` hears of every job of which nothing is here any more.
+    /// Starts the thread; `news` hears of every job of which nothing is here any more.
     pub(crate) fn serve(
         self,
         workers: Vec<WorkerHandle>,
         memory: Option<u64>,
-        left: Sender<JobId>,
+        news: Sender<News>,
     ) -> io::Result<JoinHandle<()>> {
         let mut acceptor = Acceptor {
             door: self,
@@ -89,7 +90,7 @@ impl Door {
             callers: Callers::default(),
             workers,
             memory,
-            left,
+            news,
             accept_again: false,
             stopping: false,
         };
@@ -108,7 +109,7 @@ struct Acceptor {
     workers: Vec<WorkerHandle>,
     /// Most bytes of buffers for all jobs together.
     memory: Option<u64>,
-    left: Sender<JobId>,
+    news: Sender<News>,
     /// Connections may wait that could not be accepted.
     accept_again: bool,
     stopping: bool,
@@ -149,7 +150,7 @@ impl Acceptor {
             match request {
                 Request::Install(grant, reply) => {
                     // The manager's channel may be gone by now.
-                    let _ = reply.send(self.install(*grant));
+                    let _ = reply.send(guard(|| self.install(*grant)).unwrap_or_else(|why| Err(install::broken(&why))));
                 }
                 Request::End(job) => {
                     self.registry.end(job);
@@ -160,7 +161,7 @@ impl Acceptor {
                 Request::Gone(key) => {
                     if self.registry.remove(key) {
                         // Without a conversation with the manager nobody listens; the next one begins with all that is here.
-                        let _ = self.left.send(key.0);
+                        let _ = self.news.send(News::Left(key.0));
                     }
                 }
                 Request::Hosted(reply) => {
@@ -214,10 +215,14 @@ impl Acceptor {
     }
 
     fn advance(&mut self, number: usize) {
-        let Some((hello, peer, socket)) = self.callers.advance(number, &mut self.registry, self.door.poll.registry())
-        else {
-            return;
-        };
+        let polled = self.door.poll.registry();
+        // What a caller sends may cost that caller, and nobody else.
+        let opened = guard(|| self.callers.advance(number, &mut self.registry, polled)).unwrap_or_else(|why| {
+            tracing::error!(why, "an error of this program's own ends a handshake, and nothing else; please report it");
+            self.callers.drop_broken(number);
+            None
+        });
+        let Some((hello, peer, socket)) = opened else { return };
         let key = (hello.job, hello.node);
         if let Some(worker) = self.registry.worker_of(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);

@@ -1,19 +1,31 @@
 //! The memory of one job, and the names by which the core knows it.
 
 use trib_proto::{Path, Token};
-use trib_transport::landing::Landing;
+use trib_transport::landing::{Landing, Source};
 use trib_transport::pool::{Pool, PoolBuffer};
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::memory::{Reservation, SPARE};
 
 /// All buffers of one logical node.
 pub(crate) struct Buffers {
-    datagrams: Pool,
-    segments: Pool,
-    /// One buffer of each, so that a merge, which needs a buffer before it frees some, never fails.
-    spare: [Option<PoolBuffer>; 2],
-    held: Vec<Option<PoolBuffer>>,
+    datagrams: Store,
+    segments: Store,
+    held: Vec<Option<JobBuffer>>,
     free: Vec<u32>,
+}
+
+/// The buffers of one path.
+struct Store {
+    pool: Pool,
+    /// A merge needs a buffer before it frees some; with this one it never fails.
+    spare: Option<PoolBuffer>,
+}
+
+/// A buffer of a job. It belongs to its path for good: what takes its place is taken from there,
+/// whatever its size.
+pub(crate) struct JobBuffer {
+    path: Path,
+    buffer: PoolBuffer,
 }
 
 /// Bytes that a grant reserves, at most.
@@ -29,35 +41,40 @@ impl Buffers {
     /// Reserves what the grant needs; `None` when there is no such amount of memory.
     pub(crate) fn for_grant(grant: &NodeGrant) -> Option<Buffers> {
         let Reservation { datagrams, segments } = reservation(grant);
-        let datagrams = Pool::new(usize::try_from(datagrams).ok()?, grant.limits.payload as usize)?;
-        let segments = Pool::new(usize::try_from(segments).ok()?, grant.limits.segment as usize)?;
-        let spare = [datagrams.take(0), segments.take(0)];
-        Some(Buffers { datagrams, segments, spare, held: Vec::new(), free: Vec::new() })
+        let datagrams = Store::new(datagrams, grant.limits.payload)?;
+        let segments = Store::new(segments, grant.limits.segment)?;
+        Some(Buffers { datagrams, segments, held: Vec::new(), free: Vec::new() })
     }
 
     /// Memory for a payload that comes in; `None` when the grant is used up or does not know such lengths.
-    pub(crate) fn take(&self, path: Path, len: usize) -> Option<PoolBuffer> {
-        match path {
-            Path::Datagram => self.datagrams.take(len),
-            Path::Stream => self.segments.take(len),
-        }
+    pub(crate) fn take(&self, path: Path, len: usize) -> Option<JobBuffer> {
+        let store = match path {
+            Path::Datagram => &self.datagrams,
+            Path::Stream => &self.segments,
+        };
+        Some(JobBuffer { path, buffer: store.pool.take(len)? })
     }
 
-    /// Memory of the same kind as a buffer of `size` bytes: `len` zeros.
-    pub(crate) fn zeros(&mut self, size: usize, len: usize) -> PoolBuffer {
-        let kind = usize::from(size == self.segments.size());
-        let mut buffer = [&self.datagrams, &self.segments][kind]
+    /// Memory of the same path as the buffer of this name: `len` zeros.
+    ///
+    /// # Panics
+    /// If the path's buffers are all in use, which the reservation rules out; or as
+    /// [`Buffers::get`].
+    pub(crate) fn zeros_like(&mut self, token: Token, len: usize) -> JobBuffer {
+        let path = self.get(token).path;
+        let Store { pool, spare } = self.store(path);
+        let mut buffer = pool
             .take(len)
-            .or_else(|| self.spare[kind].take())
+            .or_else(|| spare.take())
             .expect("the grant covers what the core holds, and the spare buffer comes back with every fold");
         buffer.set_len(len);
         buffer.bytes_mut().fill(0);
-        buffer
+        JobBuffer { path, buffer }
     }
 
     /// Puts the spare buffers back, once some have been let go of.
     pub(crate) fn refill(&mut self) {
-        for (spare, pool) in self.spare.iter_mut().zip([&self.datagrams, &self.segments]) {
+        for Store { pool, spare } in [&mut self.datagrams, &mut self.segments] {
             if spare.is_none() {
                 *spare = pool.take(0);
             }
@@ -65,7 +82,7 @@ impl Buffers {
     }
 
     /// Gives a buffer a name.
-    pub(crate) fn insert(&mut self, buffer: PoolBuffer) -> Token {
+    pub(crate) fn insert(&mut self, buffer: JobBuffer) -> Token {
         match self.free.pop() {
             Some(index) => {
                 self.held[index as usize] = Some(buffer);
@@ -82,12 +99,12 @@ impl Buffers {
     ///
     /// # Panics
     /// If the core uses a token that is not its own: an error in this program, not in what came in.
-    pub(crate) fn get(&self, token: Token) -> &PoolBuffer {
+    pub(crate) fn get(&self, token: Token) -> &JobBuffer {
         self.held[token.0 as usize].as_ref().expect("a token of the core's")
     }
 
     /// Takes the buffer back from the core.
-    pub(crate) fn remove(&mut self, token: Token) -> PoolBuffer {
+    pub(crate) fn remove(&mut self, token: Token) -> JobBuffer {
         let buffer = self.held[token.0 as usize].take().expect("a token of the core's");
         self.free.push(token.0);
         buffer
@@ -96,6 +113,55 @@ impl Buffers {
     /// Tokens that the core holds.
     pub(crate) fn tokens(&self) -> usize {
         self.held.len() - self.free.len()
+    }
+
+    fn store(&mut self, path: Path) -> &mut Store {
+        match path {
+            Path::Datagram => &mut self.datagrams,
+            Path::Stream => &mut self.segments,
+        }
+    }
+}
+
+impl Store {
+    fn new(count: u64, size: u32) -> Option<Store> {
+        let pool = Pool::new(usize::try_from(count).ok()?, size as usize)?;
+        let spare = pool.take(0);
+        Some(Store { pool, spare })
+    }
+}
+
+impl JobBuffer {
+    /// Another holder of `len` bytes from byte `from` of this range.
+    pub(crate) fn share(&self, from: usize, len: usize) -> JobBuffer {
+        JobBuffer { path: self.path, buffer: self.buffer.share(from, len) }
+    }
+
+    /// Sets how many bytes count.
+    pub(crate) fn set_len(&mut self, len: usize) {
+        self.buffer.set_len(len);
+    }
+
+    /// Bytes that count.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether nobody else holds the buffer.
+    pub(crate) fn is_sole(&self) -> bool {
+        self.buffer.is_sole()
+    }
+}
+
+impl Source for JobBuffer {
+    fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+}
+
+impl Landing for JobBuffer {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer.bytes_mut()
     }
 }
 

@@ -3,10 +3,9 @@
 use trib_proto::Token;
 use trib_proto::node::{Fold, Part};
 use trib_transport::landing::{Landing, Source};
-use trib_transport::pool::PoolBuffer;
 use trib_wire::ids::CHILDREN_MAX;
 
-use super::Buffers;
+use super::{Buffers, JobBuffer};
 
 /// Folds the parts. All their tokens are free afterwards but the one given back. An error means that the kernels know no
 /// such fold; what the token holds then is not a result.
@@ -17,10 +16,10 @@ pub(super) fn fold(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result
 fn reduce(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result<Token, (Token, String)> {
     let (first, rest) = parts.split_first().expect("a fold has parts");
     let len = fold.len as usize;
+    let copy = (!buffers.get(first.token).is_sole()).then(|| buffers.zeros_like(first.token, len));
     let mut result = buffers.remove(first.token);
-    if !result.is_sole() {
+    if let Some(mut copy) = copy {
         // Still on its way out elsewhere; the bytes must not change there.
-        let mut copy = buffers.zeros(result.capacity(), len);
         copy.bytes_mut().copy_from_slice(&result.bytes()[..len]);
         result = copy;
     }
@@ -39,8 +38,7 @@ fn reduce(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result<Token, (
 
 fn merge(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Token {
     let first = parts.first().expect("a fold has parts");
-    let size = buffers.get(first.token).capacity();
-    let mut result = buffers.zeros(size, fold.len as usize);
+    let mut result = buffers.zeros_like(first.token, fold.len as usize);
     let empty: (usize, &[u8]) = (0, &[]);
     let mut pieces = [empty; CHILDREN_MAX];
     for (piece, part) in pieces.iter_mut().zip(parts) {
@@ -51,7 +49,7 @@ fn merge(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Token {
 }
 
 /// Frees the parts' tokens and names the result.
-fn finish(buffers: &mut Buffers, result: PoolBuffer, parts: &[Part]) -> Token {
+fn finish(buffers: &mut Buffers, result: JobBuffer, parts: &[Part]) -> Token {
     for part in parts {
         drop(buffers.remove(part.token));
     }

@@ -4,11 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 
 use trib_proto::node::Link;
-use trib_transport::pool::PoolBuffer;
 use trib_transport::tcp::{FlushEnd, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;
 use trib_wire::ids::CHILDREN_MAX;
+
+use super::JobBuffer;
+use crate::worker::Parting;
 
 /// A link as a number: a child's index, or `PARENT`.
 pub(crate) type LinkNumber = usize;
@@ -33,7 +35,7 @@ pub(crate) struct Links {
 struct LinkIo {
     state: State,
     /// Frames wait here also before the connection is open.
-    writer: StreamWriter<PoolBuffer>,
+    writer: StreamWriter<JobBuffer>,
     /// Key of frames from the far end.
     from: FrameKey,
     /// Where the far end takes datagrams.
@@ -49,7 +51,7 @@ enum State {
 /// An open connection. Taken out while it is read, so that the core may queue frames meanwhile.
 pub(crate) struct Connection {
     pub socket: StreamSocket,
-    pub reader: StreamReader<PoolBuffer>,
+    pub reader: StreamReader<JobBuffer>,
     /// The socket is full; a writable event will come.
     pub blocked: bool,
 }
@@ -133,7 +135,7 @@ impl Links {
     }
 
     /// The queue of a link that is not gone.
-    pub(crate) fn queue(&mut self, link: LinkNumber) -> Option<&mut StreamWriter<PoolBuffer>> {
+    pub(crate) fn queue(&mut self, link: LinkNumber) -> Option<&mut StreamWriter<JobBuffer>> {
         self.dirty |= 1 << link;
         self.get(link).filter(|io| !matches!(io.state, State::Gone)).map(|io| &mut io.writer)
     }
@@ -186,8 +188,22 @@ impl Links {
     }
 
     /// A frame that was written and not yet reported.
-    pub(crate) fn next_written(&mut self, link: LinkNumber) -> Option<Written<PoolBuffer>> {
+    pub(crate) fn next_written(&mut self, link: LinkNumber) -> Option<Written<JobBuffer>> {
         self.get(link)?.writer.next_written()
+    }
+
+    /// Takes every open connection away with what its far end is still to be told; vector data is
+    /// not among it.
+    pub(crate) fn part(&mut self) -> Vec<Parting> {
+        let parting = |io: LinkIo| match io.state {
+            State::Open(Some(connection)) => {
+                let mut writer = io.writer;
+                writer.cut(|_| true);
+                Some(Parting { socket: connection.socket, writer })
+            }
+            State::Open(None) | State::Expected | State::Gone => None,
+        };
+        self.all.drain(..).flatten().filter_map(parting).collect()
     }
 
     /// Marks a link to be closed.

@@ -2,11 +2,13 @@
 //!
 //! Map: `activity` (whether it has work), `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
 //! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `latencies` (how long what
-//! came stayed), `explain` (what it waits for), `lifetime` (when it is over).
+//! came stayed), `explain` (what it waits for), `faults` (why groups of it could not go on),
+//! `lifetime` (when it is over).
 
 mod activity;
 mod buffers;
 mod explain;
+mod faults;
 mod fold;
 mod latencies;
 mod lifetime;
@@ -15,7 +17,8 @@ mod output;
 mod sink;
 
 pub(crate) use activity::FoldWatch;
-pub(crate) use buffers::{Buffers, memory_for};
+pub(crate) use buffers::{Buffers, JobBuffer, memory_for};
+use faults::Faults;
 pub use latencies::{Latencies, Stages};
 use lifetime::Lifetime;
 pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
@@ -49,6 +52,8 @@ pub(crate) struct JobIo {
     pub bytes_folded: u64,
     /// How long fragments and segments stayed here so far.
     pub latencies: Latencies,
+    /// Why groups of it could not go on.
+    pub faults: Faults,
     /// Why the job cannot go on here. Nothing is sent any more: better no result than a wrong one.
     pub broken: Option<String>,
 }
@@ -64,6 +69,16 @@ pub(crate) struct Place {
 }
 
 impl Job {
+    /// What a worker counts of it.
+    pub(crate) fn count(&self) -> [(&'static str, u64); 4] {
+        [
+            ("jobs", 1),
+            ("groups", self.core.groups() as u64),
+            ("links", self.io.links.open_links().count() as u64),
+            ("buffers_held", self.io.buffers.tokens() as u64),
+        ]
+    }
+
     pub(crate) fn new(grant: &NodeGrant, buffers: Buffers, now: Nanos) -> Job {
         let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
         let place = Place { job: grant.job, epoch: grant.epoch, node: grant.node, parent };
@@ -77,7 +92,17 @@ impl Job {
         let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
         Job {
             core: NodeCore::new(NodeConfig::from(grant)),
-            io: JobIo { place, links, buffers, down: own.down, up: above.up, bytes_folded: 0, latencies, broken: None },
+            io: JobIo {
+                place,
+                links,
+                buffers,
+                down: own.down,
+                up: above.up,
+                bytes_folded: 0,
+                latencies,
+                faults: Faults::default(),
+                broken: None,
+            },
             lifetime: Lifetime::new(now),
             watch: FoldWatch::new(grant, now),
         }

@@ -6,9 +6,9 @@ use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
 use trib_proto::{Nanos, Path, Token};
 use trib_transport::landing::Source;
 use trib_transport::udp::DatagramSocket;
-use trib_wire::Header;
 use trib_wire::body::BodyBytes;
 use trib_wire::ids::CHILDREN_MAX;
+use trib_wire::{Fault, Header};
 
 use super::{JobIo, LinkNumber, PARENT, fold};
 use crate::counters::Tally;
@@ -33,6 +33,8 @@ impl NodeOutput for Output<'_> {
 
     fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
         let bytes = parts.iter().map(|p| u64::from(p.len)).sum::<u64>();
+        #[cfg(test)]
+        crate::worker::trap::step(self.io.place.job);
         self.tally.payload_bytes_folded += bytes;
         self.io.bytes_folded += bytes;
         match fold::fold(&mut self.io.buffers, fold, parts) {
@@ -50,6 +52,10 @@ impl NodeOutput for Output<'_> {
 
     fn note(&mut self, note: Note) {
         self.tally.note(note);
+    }
+
+    fn failed(&mut self, fault: &Fault) {
+        self.io.faults.found(fault);
     }
 
     fn took(&mut self, path: Path, stage: Stage, span: Nanos) {

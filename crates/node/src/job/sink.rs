@@ -2,11 +2,10 @@
 
 use trib_proto::node::Link;
 use trib_proto::{Nanos, NodeCore, Path};
-use trib_transport::pool::PoolBuffer;
 use trib_transport::tcp::{Arrived, Destination, FrameSink, StreamError};
 use trib_wire::{Body, ChildIndex, Header, Kind};
 
-use super::{Output, Place};
+use super::{JobBuffer, Output, Place};
 
 /// Takes the frames of one link of one job.
 pub(crate) struct Sink<'a> {
@@ -17,9 +16,9 @@ pub(crate) struct Sink<'a> {
 }
 
 impl FrameSink for Sink<'_> {
-    type Buffer = PoolBuffer;
+    type Buffer = JobBuffer;
 
-    fn place(&mut self, header: &Header) -> Destination<PoolBuffer> {
+    fn place(&mut self, header: &Header) -> Destination<JobBuffer> {
         if !belongs(&self.out.io.place, self.link, header) {
             return Destination::Refuse("a frame of another edge");
         }
@@ -36,11 +35,11 @@ impl FrameSink for Sink<'_> {
         }
     }
 
-    fn foresee(&mut self, header: &Header) -> Option<PoolBuffer> {
+    fn foresee(&mut self, header: &Header) -> Option<JobBuffer> {
         self.out.io.buffers.take(Path::Stream, header.payload_len as usize)
     }
 
-    fn frame(&mut self, header: &Header, payload: Arrived<'_, PoolBuffer>) -> Result<(), StreamError> {
+    fn frame(&mut self, header: &Header, payload: Arrived<'_, JobBuffer>) -> Result<(), StreamError> {
         if !belongs(&self.out.io.place, self.link, header) {
             return Err(StreamError::Refused("a frame of another edge"));
         }

@@ -3,14 +3,14 @@
 //! Everything is checked before a byte is taken, and nothing is ever answered to a datagram's source: what a core sends
 //! goes to the addresses that the handshakes proved.
 
-use trib_proto::Path;
+use trib_proto::{Nanos, Path};
 use trib_transport::landing::Landing;
 use trib_transport::patience::Turns;
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, Kind};
 
-use super::Worker;
 use super::hosted::{Hosted, Slot};
+use super::{Worker, guard};
 use crate::counters::{self, Counters, Tally};
 use crate::job::{Job, LinkNumber, Output, PARENT, belongs, core_link};
 
@@ -95,21 +95,10 @@ impl Worker {
             while let Some((slot, link)) = addressee(&self.hosted, &datagram, n) {
                 n += 1;
                 found = true;
-                let Some(job) = self.hosted.get_mut(slot) else { continue };
-                let Some(body) = check(job, link, &datagram, &mut self.tally) else { continue };
-                let mut out = Output { io: &mut job.io, udp: socket, tally: &mut self.tally };
-                let data = if datagram.header.kind.carries_data() && !datagram.payload.is_empty() {
-                    let Some(mut buffer) = out.io.buffers.take(Path::Datagram, datagram.payload.len()) else {
-                        out.tally.pool_exhausted += 1;
-                        continue;
-                    };
-                    buffer.bytes_mut().copy_from_slice(datagram.payload);
-                    out.tally.payload_bytes_in += datagram.payload.len() as u64;
-                    Some(out.io.buffers.insert(buffer))
-                } else {
-                    None
-                };
-                job.core.on_frame(now, core_link(link), Path::Datagram, &datagram.header, body, data, &mut out);
+                let Some(job) = self.hosted.get_mut(slot).filter(|job| job.io.broken.is_none()) else { continue };
+                if let Err(why) = guard(|| take(job, link, &datagram, now, socket, &mut self.tally)) {
+                    job.io.broken = Some(why);
+                }
                 if !touched.contains(&slot) {
                     touched.push(slot);
                 }
@@ -135,6 +124,31 @@ fn addressee(hosted: &Hosted, datagram: &Datagram<'_>, n: usize) -> Option<(Slot
         Kind::Contribution | Kind::Probe => None,
         _ => hosted.nth_below(header.job, header.node, header.child, n).map(|slot| (slot, PARENT)),
     }
+}
+
+/// Hands a datagram to its job's core, if it is what it says it is.
+fn take(
+    job: &mut Job,
+    link: LinkNumber,
+    datagram: &Datagram<'_>,
+    now: Nanos,
+    socket: &mut DatagramSocket,
+    tally: &mut Tally,
+) {
+    let Some(body) = check(job, link, datagram, tally) else { return };
+    let mut out = Output { io: &mut job.io, udp: socket, tally };
+    let data = if datagram.header.kind.carries_data() && !datagram.payload.is_empty() {
+        let Some(mut buffer) = out.io.buffers.take(Path::Datagram, datagram.payload.len()) else {
+            out.tally.pool_exhausted += 1;
+            return;
+        };
+        buffer.bytes_mut().copy_from_slice(datagram.payload);
+        out.tally.payload_bytes_in += datagram.payload.len() as u64;
+        Some(out.io.buffers.insert(buffer))
+    } else {
+        None
+    };
+    job.core.on_frame(now, core_link(link), Path::Datagram, &datagram.header, body, data, &mut out);
 }
 
 /// The body, if the datagram is what it says it is; else it is counted.

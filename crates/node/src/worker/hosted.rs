@@ -71,9 +71,4 @@ impl Hosted {
     pub(crate) fn slots(&self) -> Range<Slot> {
         0..self.jobs.len()
     }
-
-    /// The jobs.
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.iter().flatten()
-    }
 }

@@ -9,8 +9,9 @@ use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError, StreamSocket};
 use trib_wire::Kind;
 
 use super::hosted::Slot;
-use super::{Key, LINKS, Worker};
+use super::{Key, LINKS, Worker, guard};
 use crate::job::{LinkNumber, Output, PARENT, Sink, core_link};
+use crate::news::News;
 
 /// The driver's name of a link of the core's.
 pub(super) fn number_of(link: Link) -> LinkNumber {
@@ -21,9 +22,14 @@ pub(super) fn number_of(link: Link) -> LinkNumber {
 }
 
 impl Worker {
-    pub(super) fn on_link_up(&mut self, key: Key, link: LinkNumber, mut socket: StreamSocket, datagrams: SocketAddr) {
+    pub(super) fn on_link_up(&mut self, key: Key, link: LinkNumber, socket: StreamSocket, datagrams: SocketAddr) {
+        if let Some(slot) = self.hosted.find(key) {
+            self.handle(slot, |worker| worker.open(slot, link, socket, datagrams));
+        }
+    }
+
+    fn open(&mut self, slot: Slot, link: LinkNumber, mut socket: StreamSocket, datagrams: SocketAddr) {
         let now = self.now();
-        let Some(slot) = self.hosted.find(key) else { return };
         let token = Token((slot + 1) * LINKS + link);
         // Both for good: edges of writability come only after a write that found the socket full.
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -40,25 +46,28 @@ impl Worker {
         let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
         job.core.on_link_up(now, core_link(link), &mut out);
         self.next_timer = self.next_timer.min(job.core.next_deadline());
-        self.settle(slot);
     }
 
     pub(super) fn on_parent_failed(&mut self, key: Key, error: &HandshakeError) {
         tracing::error!(job = key.0.0, node = key.1.0, %error, "cannot open the stream to the parent");
         if let Some(slot) = self.hosted.find(key) {
-            self.close(slot, PARENT);
-            self.settle(slot);
+            self.handle(slot, |worker| worker.close(slot, PARENT));
         }
     }
 
     pub(super) fn on_writable(&mut self, slot: Slot, link: LinkNumber) {
-        if let Some(job) = self.hosted.get_mut(slot) {
-            job.io.links.unblock(link);
-            self.settle(slot);
-        }
+        self.handle(slot, |worker| {
+            if let Some(job) = worker.hosted.get_mut(slot) {
+                job.io.links.unblock(link);
+            }
+        });
     }
 
     pub(super) fn on_readable(&mut self, slot: Slot, link: LinkNumber, closed: bool) {
+        self.handle(slot, |worker| worker.read(slot, link, closed));
+    }
+
+    fn read(&mut self, slot: Slot, link: LinkNumber, closed: bool) {
         let now = Nanos(self.clock.read());
         let Some(job) = self.hosted.get_mut(slot) else { return };
         let Some(mut connection) = job.io.links.take(link) else { return };
@@ -68,9 +77,17 @@ impl Worker {
         let before = connection.reader.bytes();
         let out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
         let mut sink = Sink { core: &mut job.core, out, link: core_link(link), now };
-        let result = connection.reader.read(&mut connection.socket, &mut sink, TURN);
+        let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
         job.io.links.put(link, connection);
+        // The connection is back where last words go out.
+        let result = match result {
+            Ok(result) => result,
+            Err(why) => {
+                job.io.broken = Some(why);
+                return;
+            }
+        };
         match result {
             Ok(ReadEnd::Drained) => {}
             Ok(ReadEnd::Budget) => self.unfinished.push_back((slot, link)),
@@ -89,7 +106,6 @@ impl Worker {
                 job.io.links.doom(link);
             }
         }
-        self.settle(slot);
     }
 
     /// Writes what the core has queued and closes what is doomed, until nothing is left to do now.
@@ -98,13 +114,22 @@ impl Worker {
         loop {
             let Some(job) = self.hosted.get_mut(slot) else { return };
             if let Some(why) = job.io.broken.take() {
-                self.break_off(slot, &why);
-            } else if let Some(link) = job.io.links.next_doomed() {
-                self.close(slot, link);
+                return self.abandon(slot, &why);
+            }
+            if let Some(fault) = job.io.faults.take_untold() {
+                let job = job.io.place.job;
+                // Only the end of the process ends the thread that listens.
+                let _ = self.news.send(News::Faulty { job, why: fault.to_string() });
+            }
+            let step = if let Some(link) = job.io.links.next_doomed() {
+                guard(|| self.close(slot, link))
             } else if let Some(link) = job.io.links.next_dirty() {
-                self.flush(slot, link, now);
+                guard(|| self.flush(slot, link, now))
             } else {
                 return;
+            };
+            if let Err(why) = step {
+                return self.abandon(slot, &why);
             }
         }
     }
@@ -143,25 +168,6 @@ impl Worker {
         }
         let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
         job.core.on_link_down(now, core_link(link), &mut out);
-    }
-
-    /// A fold was impossible: every link of the job closes, so that all ranks learn of it instead of getting a wrong sum.
-    fn break_off(&mut self, slot: Slot, why: &str) {
-        let Some(job) = self.hosted.get_mut(slot) else { return };
-        let place = job.io.place;
-        tracing::error!(job = place.job.0, node = place.node.0, why, "a fold is impossible, the job ends here");
-        self.tally.jobs_broken += 1;
-        let open: Vec<LinkNumber> = job.io.links.open_links().collect();
-        for link in open {
-            // Again for each: the core's answer to one loss must not send the bad result to the others.
-            if let Some(job) = self.hosted.get_mut(slot) {
-                job.io.broken = Some(why.to_owned());
-            }
-            self.close(slot, link);
-        }
-        if let Some(job) = self.hosted.get_mut(slot) {
-            job.io.broken = None;
-        }
     }
 }
 

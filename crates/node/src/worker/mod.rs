@@ -13,17 +13,23 @@
 
 mod command;
 mod datagrams;
+mod farewell;
 mod hosted;
+mod isolation;
 mod links;
 
 pub(crate) use command::{Command, Key};
 use datagrams::Datagrams;
+pub(crate) use farewell::Parting;
 use hosted::{Hosted, Slot};
+pub(crate) use isolation::guard;
+#[cfg(test)]
+pub(crate) use isolation::trap;
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -40,6 +46,7 @@ use trib_wire::control::jobs::JobActivity;
 use crate::counters::{self, Counters, Tally};
 use crate::job::{Buffers, Job, Latencies, LinkNumber, Output};
 use crate::mailbox::Mailbox;
+use crate::news::News;
 use crate::report::{JobReport, NodeReport};
 
 /// How the rest of the process reaches a worker.
@@ -71,6 +78,8 @@ struct Worker {
     next_housekeeping: Nanos,
     /// Tells the acceptor that a logical node is gone.
     gone: Box<dyn Fn(Key) + Send>,
+    /// Tells the manager's thread what it would not ask for.
+    news: Sender<News>,
     stopping: bool,
 }
 
@@ -79,6 +88,7 @@ pub(crate) fn start(
     number: usize,
     ip: IpAddr,
     gone: Box<dyn Fn(Key) + Send>,
+    news: Sender<News>,
 ) -> io::Result<(WorkerHandle, JoinHandle<()>)> {
     let poll = Poll::new()?;
     let (mailbox, receiver) = Mailbox::new(poll.registry(), MAILBOX)?;
@@ -98,6 +108,7 @@ pub(crate) fn start(
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
         gone,
+        news,
         stopping: false,
     };
     let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
@@ -217,7 +228,24 @@ impl Worker {
     fn install(&mut self, grant: &NodeGrant, buffers: Buffers) {
         tracing::info!(job = grant.job.0, node = grant.node.0, children = grant.children.len(), "job installed");
         self.tally.jobs_installed += 1;
-        self.hosted.insert(Job::new(grant, buffers, self.now()));
+        let now = self.now();
+        match guard(|| Job::new(grant, buffers, now)) {
+            Ok(job) => drop(self.hosted.insert(job)),
+            Err(why) => {
+                tracing::error!(
+                    job = grant.job.0,
+                    node = grant.node.0,
+                    why,
+                    "the job cannot be hosted; please report it"
+                );
+                self.tally.jobs_broken += 1;
+                let why =
+                    format!("an error in the node's program kept it from hosting the job ({why}); please report it");
+                // Only the end of the process ends the thread that listens.
+                let _ = self.news.send(News::Faulty { job: grant.job, why });
+                (self.gone)((grant.job, grant.node));
+            }
+        }
     }
 
     fn end(&mut self, job: JobId) {
@@ -236,18 +264,17 @@ impl Worker {
         self.tally.add_to(&mut counters);
         self.datagrams.add_to(&mut counters);
         counters::add(&mut counters, "cpu_ns", counters::thread_cpu_ns());
-        for job in self.hosted.jobs() {
-            counters::add(&mut counters, "jobs", 1);
-            counters::add(&mut counters, "groups", job.core.groups() as u64);
-            counters::add(&mut counters, "links", job.io.links.open_links().count() as u64);
-            counters::add(&mut counters, "buffers_held", job.io.buffers.tokens() as u64);
+        for count in self.ask(Job::count) {
+            for (name, count) in count {
+                counters::add(&mut counters, name, count);
+            }
         }
         counters
     }
 
     fn report(&mut self) -> NodeReport {
         let counters = self.count();
-        let jobs: Vec<JobReport> = self.hosted.jobs().map(JobReport::of).collect();
+        let jobs = self.ask(JobReport::of);
         let mut latencies = self.past.clone();
         for job in &jobs {
             latencies += &job.latencies;
@@ -255,15 +282,15 @@ impl Worker {
         NodeReport { counters, latencies, jobs }
     }
 
-    fn activity(&self) -> Vec<JobActivity> {
+    fn activity(&mut self) -> Vec<JobActivity> {
         let now = self.now();
-        self.hosted.jobs().map(|job| JobActivity { job: job.io.place.job, activity: job.activity(now) }).collect()
+        self.ask(|job| JobActivity { job: job.io.place.job, activity: job.activity(now) })
     }
 
-    fn explain(&self, job: JobId, tag: Option<u64>) -> Vec<NodePart> {
+    fn explain(&mut self, job: JobId, tag: Option<u64>) -> Vec<NodePart> {
         let now = self.now();
-        let of_job = self.hosted.jobs().filter(|hosted| hosted.io.place.job == job);
-        of_job.map(|hosted| hosted.explain(now, tag)).collect()
+        let parts = self.ask(|hosted| (hosted.io.place.job == job).then(|| hosted.explain(now, tag)));
+        parts.into_iter().flatten().collect()
     }
 
     /// Heartbeats of the cores, lifetimes of the jobs.
@@ -272,7 +299,7 @@ impl Worker {
         if now >= self.next_timer {
             self.next_timer = Nanos::NEVER;
             for slot in self.hosted.slots() {
-                self.on_timer(slot, now);
+                self.handle(slot, |worker| worker.on_timer(slot, now));
             }
         }
         if now >= self.next_housekeeping {
@@ -305,7 +332,6 @@ impl Worker {
             job.io.links.doom(link);
         }
         self.next_timer = self.next_timer.min(job.core.next_deadline());
-        self.settle(slot);
     }
 
     fn remove(&mut self, slot: Slot) {

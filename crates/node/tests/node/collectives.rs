@@ -132,3 +132,32 @@ fn many_operations_and_groups_at_once_leave_nothing_behind() {
         assert!(quiet.elapsed().as_secs() < 5, "{counters:#?}");
     }
 }
+
+#[test]
+fn short_vectors_take_no_memory_of_the_streams_where_both_are_cut_alike() {
+    let node = node(1);
+    let mut tree = Tree::new(1, 0, 2);
+    // More results stay in the window than there are segments, and buffers of both kinds have one
+    // size.
+    (tree.limits.payload, tree.limits.segment) = (1024, 1024);
+    (tree.limits.window, tree.limits.osts, tree.limits.streams) = (16, 128, 1);
+    (tree.limits.staging, tree.limits.flight) = (1, 1);
+    node.install(tree.root()).unwrap();
+    let mut ranks: Vec<_> = (0..2).map(|rank| Rank::connect(&tree, rank, node.address())).collect();
+    for turn in 0..2 {
+        let groups: Vec<_> = ranks.iter_mut().map(|r| r.create_group(RankList::world(2))).collect();
+        for operation in 0..64 {
+            let ops: Vec<_> = (ranks.iter_mut().zip(&groups).enumerate())
+                .map(|(r, (rank, group))| {
+                    let mut whole = vec![0; 16];
+                    whole[r * 8..][..8].copy_from_slice(&vector(r as u32 + operation, 1));
+                    rank.post(*group, signature(Collective::Allgather, 1), whole)
+                })
+                .collect();
+            drive(&mut ranks, "a short allgather", |rank| rank.is_done(ops[0]));
+            let wanted = [vector(operation, 1), vector(operation + 1, 1)].concat();
+            assert!(ranks.iter().all(|rank| rank.result(ops[0]).unwrap() == wanted), "allgather {operation} of {turn}");
+        }
+    }
+    assert_eq!(node.counters()["pool_exhausted"], 0);
+}

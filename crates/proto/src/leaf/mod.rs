@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use trib_wire::{Body, Fault, GroupIndex, GroupKey, GroupName, Header, Kind, RankList, Reason, Signature};
 
-use crate::liveness::{Liveness, Need};
+use crate::liveness::{Liveness, Need, Peer};
 use crate::window;
 use crate::{Nanos, Path};
 use group::{Edge, Group};
@@ -234,13 +234,13 @@ impl LeafCore {
     /// An authenticated frame came from the node. Calls `deliver` at most once, for the payload of this frame.
     pub fn on_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
         if let Some(liveness) = &mut self.link {
-            liveness.heard(now);
+            liveness.heard();
         }
         if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {
             return out.note(Note::Violation);
         }
         match (header.kind, path, body) {
-            (Kind::Heartbeat, Path::Stream, _) => {}
+            (Kind::Heartbeat, Path::Stream, _) => self.answer_heartbeat(now, out),
             (Kind::Ready, Path::Stream, Body::Ready(key)) => self.on_ready(now, header, &key, out),
             (Kind::Refused, Path::Stream, Body::Refused(key, fault)) => self.on_refused(&key, fault, out),
             (_, _, body) => self.on_group_frame(now, path, header, body, out),
@@ -249,7 +249,7 @@ impl LeafCore {
 
     /// The stream connection is open and authenticated.
     pub fn on_link_up(&mut self, now: Nanos, _out: &mut impl LeafOutput) {
-        self.link = Some(Liveness::new(now));
+        self.link = Some(Liveness::new(now, Peer::Node));
         self.next_tick = now + self.edge.config.limits.heartbeat;
     }
 
@@ -278,12 +278,7 @@ impl LeafCore {
             let limits = self.edge.config.limits;
             match self.link.as_mut().map_or(Need::Nothing, |l| l.need(now, &limits)) {
                 Need::Nothing => {}
-                Need::Heartbeat => {
-                    if let Some(liveness) = &mut self.link {
-                        liveness.spoke(now);
-                    }
-                    out.transmit(Path::Stream, &self.edge.header(Kind::Heartbeat), Payload::None);
-                }
+                Need::Heartbeat => self.beat(now, out),
                 Need::Dead => self.on_link_down(now, out),
             }
         }
@@ -296,6 +291,12 @@ impl LeafCore {
             }
             group.datagrams.deadline() != Nanos::NEVER
         });
+    }
+
+    /// When the node is judged by whether it has answered: whatever has come is to be read before
+    /// that.
+    pub fn next_judgement(&self) -> Nanos {
+        self.next_tick
     }
 
     /// When `on_timer` wants to be called: probes and heartbeats.
@@ -322,6 +323,19 @@ impl LeafCore {
     /// Whether the node above is gone (connection lost, or silent for too long); nothing works any more.
     pub fn is_lost(&self) -> bool {
         self.lost
+    }
+
+    fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+        if let Some(liveness) = &mut self.link {
+            liveness.spoke(now);
+            out.transmit(Path::Stream, &self.edge.header(Kind::Heartbeat), Payload::None);
+        }
+    }
+
+    fn answer_heartbeat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+        if self.link.is_some_and(|liveness| liveness.owes_answer(now, &self.edge.config.limits)) {
+            self.beat(now, out);
+        }
     }
 
     fn find(&self, header: &Header) -> Option<GroupId> {
@@ -388,7 +402,13 @@ impl LeafCore {
     }
 
     fn on_group_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
-        let Some(id) = self.find(header) else { return out.note(Note::Duplicate) };
+        let Some(id) = self.find(header) else {
+            // The stream may bring the group's fault behind this rank's Leave.
+            if path == Path::Datagram {
+                out.note(Note::Duplicate);
+            }
+            return;
+        };
         let Some(group) = self.groups.get_mut(&id) else { return };
         if group.failed.is_some() {
             return;

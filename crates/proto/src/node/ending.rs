@@ -26,10 +26,26 @@ impl NodeCore {
             return;
         }
         out.note(Note::GroupFailed);
+        out.failed(&fault);
         group.broadcast_fault(&self.place, &fault, from, out);
         group.drop_buffers(out);
         group.lease = Lease::default();
         self.forget_lock(index, out);
+    }
+
+    /// The driver cannot go on with the job. All ends of every group are told that the error is
+    /// this node's; nothing else of the core is touched, and nothing of it can be used afterwards.
+    pub fn give_up(&mut self, out: &mut impl NodeOutput) {
+        let first = self.place.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
+        let fault = about(&self.place, Reason::NodeFailed, first);
+        for group in self.table.iter().filter(|group| !group.failed) {
+            group.broadcast_fault(&self.place, &fault, None, out);
+        }
+        for (key, line) in core::mem::take(&mut self.pending) {
+            for pending in line {
+                self.refuse(&key, pending.joined & !pending.dead, fault, out);
+            }
+        }
     }
 
     pub(super) fn on_leave(&mut self, index: GroupIndex, child: ChildIndex, out: &mut impl NodeOutput) {

@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use trib_wire::{Body, ChildIndex, Fault, GroupIndex, GroupKey, Header, Kind, Rank, Reason};
 
-use crate::liveness::{Liveness, Need};
+use crate::liveness::{Liveness, Need, Peer};
 use crate::lock::{Arbiter, Decision};
 use crate::{Nanos, Path, Token};
 use datagram::Datagrams;
@@ -107,8 +107,12 @@ impl NodeCore {
 
     /// The stream connection of a link is open and authenticated.
     pub fn on_link_up(&mut self, now: Nanos, link: Link, _out: &mut impl NodeOutput) {
+        let peer = match link {
+            Link::Child(child) if !self.place.is_node(child) => Peer::Rank,
+            Link::Child(_) | Link::Parent => Peer::Node,
+        };
         if let Some(slot) = self.liveness(link) {
-            *slot = Some(Liveness::new(now));
+            *slot = Some(Liveness::new(now, peer));
         }
         if self.next_tick == Nanos::NEVER {
             self.next_tick = now + self.place.config.limits.heartbeat;
@@ -141,13 +145,13 @@ impl NodeCore {
     ) {
         self.now = now;
         if let Some(Some(liveness)) = self.liveness(link) {
-            liveness.heard(now);
+            liveness.heard();
         }
         if header.job != self.place.config.job || header.epoch != self.place.config.epoch {
             return self.refuse_frame(link, path, header, data, out);
         }
         match (link, header.kind, body) {
-            (_, Kind::Heartbeat, _) => {}
+            (_, Kind::Heartbeat, _) => self.answer_heartbeat(now, link, out),
             (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes, name }) => {
                 self.on_join(child, key, fault, &nodes, name, out);
             }
@@ -235,6 +239,16 @@ impl NodeCore {
         match link {
             Link::Parent => Some(&mut self.parent),
             Link::Child(child) => self.children.get_mut(usize::from(child.0)),
+        }
+    }
+
+    fn answer_heartbeat(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
+        let limits = self.place.config.limits;
+        if let Some(Some(liveness)) = self.liveness(link)
+            && liveness.owes_answer(now, &limits)
+        {
+            liveness.spoke(now);
+            self.beat(link, out);
         }
     }
 

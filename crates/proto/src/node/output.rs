@@ -1,6 +1,6 @@
 //! What a node core asks of its driver.
 
-use trib_wire::{Body, ChildIndex, Header, Signature};
+use trib_wire::{Body, ChildIndex, Fault, Header, Signature};
 
 use crate::{Nanos, Path, Token};
 
@@ -119,6 +119,9 @@ pub trait NodeOutput {
 
     /// Something worth counting happened.
     fn note(&mut self, note: Note);
+
+    /// A group cannot go on. For who watches over the node; its members are told by frames.
+    fn failed(&mut self, _fault: &Fault) {}
 
     /// A fragment (by datagram) or segment (over streams) has been through a stage, in so much time of the driver's clock.
     /// For who watches over the node; never needed for correctness.

@@ -113,6 +113,7 @@ mod tests {
                 root: "spine".into(),
                 around: Vec::new(),
                 fallback: None,
+                fault: None,
                 limits: None,
                 adopted: true,
                 charge: None,

@@ -316,7 +316,7 @@ pub const METRICS: &[Metric] = &[
         "tributary_node_job_events_total",
         Type::Counter,
         &["event"],
-        "Logical nodes installed, removed, and stopped because a fold was impossible (`broken`)",
+        "Logical nodes installed, removed, and stopped by an error of the node's own program (`broken`)",
         &[("jobs_installed", "installed"), ("jobs_removed", "removed"), ("jobs_broken", "broken")],
     ),
     counted(
@@ -334,6 +334,7 @@ pub const METRICS: &[Metric] = &[
             ("handshakes_timed_out", "timed_out"),
             ("handshakes_crowded_out", "crowded_out"),
             ("handshakes_lost", "lost"),
+            ("handshakes_broken", "broken"),
         ],
     ),
     of_node(

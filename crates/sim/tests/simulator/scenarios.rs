@@ -225,6 +225,55 @@ fn a_stopped_node_goes_on_where_it_was() {
     }
 }
 
+/// The limits that a job has by default, where they concern who waits for whom.
+fn patient(ranks: u32) -> Options {
+    let mut options = Options::calm(ranks);
+    options.limits.dead_after = ms(60_000);
+    options
+}
+
+#[test]
+fn a_node_that_stays_stopped_is_given_up_in_seconds_by_all_who_ran_meanwhile() {
+    for (node, elements) in [(0, 4), (0, 40_000), (1, 4), (1, 40_000)] {
+        let work = after_ten_ms(Workload::plain(4, &[sum(elements); 60]));
+        let mut world = world(patient(4), &[2, 2], work);
+        world.stop_node(node, ms(11), ms(40_000));
+        let verdict = passed(world.run());
+        let ends = last(&verdict.endings[59]);
+        assert!(!succeeded(&verdict, 59), "node {node} was stopped all the time");
+        assert!(ms(5_000) < ends && ends < ms(9_000), "node {node}: {ends}");
+    }
+}
+
+#[test]
+fn a_rank_without_a_processor_for_half_a_minute_is_late_and_blames_nobody_when_it_is_back() {
+    for elements in [4, 40_000] {
+        let work = after_ten_ms(Workload::plain(4, &[sum(elements); 60]));
+        let mut world = world(patient(4), &[2, 2], work);
+        world.pause(3 + 3, ms(11), ms(30_000));
+        let verdict = passed(world.run());
+        assert!((0..60).all(|op| succeeded(&verdict, op)));
+        assert!(last(&verdict.endings[59]) > ms(30_000));
+    }
+}
+
+#[test]
+fn where_nobody_has_a_processor_nobody_is_given_up() {
+    // All stand still for half a minute; then each has the processor for a moment now and then,
+    // never two at once.
+    let work = after_ten_ms(Workload::plain(4, &[sum(4); 60]));
+    let mut world = world(patient(4), &[2, 2], work);
+    for actor in 0..7 {
+        world.pause(actor, ms(11), ms(30_000));
+        for turn in 0..10 {
+            let begin = 30_100 + turn * 3_500 + actor as u64 * 500;
+            world.pause(actor, ms(begin), ms(begin + 3_000));
+        }
+    }
+    let verdict = passed(world.run());
+    assert!((0..60).all(|op| succeeded(&verdict, op)));
+}
+
 #[test]
 fn an_index_is_used_again_with_a_new_generation() {
     let mut work = Workload { groups: Vec::new(), operations: Vec::new(), scripts: vec![Vec::new(); 4] };

@@ -1,7 +1,7 @@
 //! A connected stream socket as this system uses it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use mio::event::Source;
@@ -35,6 +35,11 @@ impl StreamSocket {
     pub fn set_low_water(&self, bytes: u32) -> io::Result<()> {
         let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         option::set(self, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+    }
+
+    /// Nothing more will be written; the far end reads what was, and then the end.
+    pub fn finish(&self) -> io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)
     }
 
     /// The far end.

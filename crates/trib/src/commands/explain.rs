@@ -11,7 +11,7 @@ use trib_wire::control::explanation::{
     ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart,
 };
 use trib_wire::control::job::{ChildKind, Limits};
-use trib_wire::control::jobs::Fallback;
+use trib_wire::control::jobs::{Fallback, JobFault};
 use trib_wire::control::reply::{JobStatus, Reply};
 use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
@@ -204,7 +204,8 @@ fn text(explanation: &Explanation, now_ms: u64) -> String {
 }
 
 fn head(job: &JobStatus, now_ms: u64) -> String {
-    let JobStatus { id, name, user, ranks, since, hosts, around, limits, fallback, adopted, prediction, .. } = job;
+    let JobStatus { id, name, user, ranks, since, hosts, around, limits, fallback, fault, adopted, prediction, .. } =
+        job;
     let age = span(now_ms.saturating_sub(*since * 1000));
     let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
     let adopted = if *adopted { ", by an earlier manager" } else { "" };
@@ -217,6 +218,11 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     if let Some(Fallback { text: why, since_ms }) = fallback {
         let age = span(now_ms.saturating_sub(*since_ms));
         writeln!(text, "It has not used its tree for {age}: {why}").expect("writing to memory cannot fail");
+    }
+    if let Some(JobFault { text: why, since_ms }) = fault {
+        let age = span(now_ms.saturating_sub(*since_ms));
+        writeln!(text, "It, or a group of it, could not go on {age} ago: {why}")
+            .expect("writing to memory cannot fail");
     }
     if let Some(Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. }) =
         limits

@@ -19,10 +19,13 @@ use crate::table::Table;
 /// List the jobs: those that run, and on demand those that ended or were refused, with the reason
 ///
 /// States: `running`; `idle`, nothing was folded for ten seconds; `waiting`, no rank is connected; `fallback`, its program says
-/// that it goes on without the tree; `unknown`, none of its nodes answers. Of the past: `ended`; `lost`, rank 0's connection closed
-/// without a word; `left`, an earlier manager's that its nodes have no more; `given_up`, admitted but its ranks could not use it; and
-/// `refused`. The manager remembers the last 512 that ended and the last 512 that were refused; with --state the next one does, too. A program
-/// that never asked it is in no list.
+/// that it goes on without the tree; `faulty`, a node says why a group of it, or all of it, cannot
+/// go on; `unknown`, none of its nodes answers. Of the past: `ended`; `failed`, it could not go on,
+/// and that is known why; `interrupted`, its launcher was told to end it; `lost`, rank 0's
+/// connection closed without a word; `left`, an earlier manager's that its nodes have no more;
+/// `given_up`, admitted but its ranks could not use it; and `refused`. The manager remembers the
+/// last 512 that ended and the last 512 that were refused; with --state the next one does, too. A
+/// program that never asked it is in no list.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -92,6 +95,7 @@ fn is_refused(job: &PastJob) -> bool {
 fn state(job: &LiveJob) -> &'static str {
     match &job.activity {
         _ if job.fallback.is_some() => "fallback",
+        _ if job.fault.is_some() => "faulty",
         None => "unknown",
         Some(activity) if activity.ranks == 0 => "waiting",
         Some(activity) if activity.idle_ms >= IDLE_MS => "idle",
@@ -172,11 +176,8 @@ fn over(jobs: &[&PastJob], ago: &impl Fn(u64) -> String) -> Table {
     let mut table = Table::new(["JOB", "STATE", "PROGRAM", "USER", "RANKS", "HOSTS", "ROOT", "RAN", "ENDED", "WHY"]);
     for job in jobs {
         let PastJob { id, name, user, ranks, hosts, root, began_ms, ended_ms, outcome, fallback, .. } = job;
-        let why = match (outcome, fallback) {
-            (JobEnd::GivenUp { why }, _) => why.clone(),
-            (_, Some(Fallback { text, .. })) => text.clone(),
-            _ => "-".to_owned(),
-        };
+        let said = fallback.as_ref().map(|Fallback { text, .. }| text.clone());
+        let why = outcome.why().or(said).unwrap_or_else(|| "-".to_owned());
         table.row([
             id.0.to_string(),
             outcome.word().to_owned(),

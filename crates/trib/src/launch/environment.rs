@@ -29,6 +29,11 @@ impl<'a> Environment<'a> {
         Ok(Self { size: *size, hosts, manager: manager.as_deref(), wait_ms, rendezvous: random_name()? })
     }
 
+    /// The name under which the ranks meet.
+    pub(super) fn rendezvous(&self) -> &str {
+        &self.rendezvous
+    }
+
     /// The command of one rank.
     pub(super) fn command(&self, rank: u32, program: &[OsString]) -> Command {
         let (host, local_rank) = self.place(rank);

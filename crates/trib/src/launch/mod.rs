@@ -17,7 +17,11 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
+use trib_control::{Channel, ManagerUrl};
+use trib_wire::control::hello::Role;
+use trib_wire::control::reply::Reply;
+use trib_wire::control::request::{Account, Request};
 
 use crate::failure::Failure;
 use environment::Environment;
@@ -57,17 +61,21 @@ impl Job {
     pub fn run(&self) -> Result<Verdict, Failure> {
         // Before the first rank starts, so that the end of none goes unnoticed.
         let signals = listen_for_signals()?;
+        let environment = Environment::new(self)?;
         let mut labels = Labels::new();
-        let ranks = self.start(&mut labels)?;
-        let mut running = Running { ranks, signals, grace: self.grace, verdict: Verdict::Succeeded, deadline: None };
+        let ranks = self.start(&environment, &mut labels)?;
+        let verdict = Verdict::Succeeded;
+        let mut running = Running { ranks, signals, grace: self.grace, verdict, account: None, deadline: None };
         running.wait_for_all();
         labels.wait(LABEL_LIMIT);
+        if let (Some(manager), Some(account)) = (&self.manager, running.account) {
+            tell(manager, environment.rendezvous(), account);
+        }
         Ok(running.verdict)
     }
 
     /// When one cannot be started, dropping the others kills them.
-    fn start(&self, labels: &mut Labels) -> Result<Vec<Rank>, Failure> {
-        let environment = Environment::new(self)?;
+    fn start(&self, environment: &Environment<'_>, labels: &mut Labels) -> Result<Vec<Rank>, Failure> {
         (0..self.ranks)
             .map(|rank| {
                 let mut command = environment.command(rank, &self.program);
@@ -86,6 +94,8 @@ struct Running {
     signals: Receiver<i32>,
     grace: Duration,
     verdict: Verdict,
+    /// What the manager is told of the end, unless every rank exited with 0.
+    account: Option<Account>,
     /// When those that still run are killed; `None` while nothing has failed.
     deadline: Option<Instant>,
 }
@@ -128,6 +138,7 @@ impl Running {
             return;
         }
         self.verdict = Verdict::Failed(code);
+        self.account = Some(Account::Failed(format!("rank {rank} {end}")));
         let left = self.ranks.iter().filter(|rank| !rank.has_ended()).count();
         error!("rank {rank} {end}; ending the {left} ranks that still run");
         self.end_with(SIGTERM);
@@ -140,6 +151,7 @@ impl Running {
         }
         if self.verdict == Verdict::Succeeded {
             self.verdict = Verdict::Failed(u8::try_from(128 + signal).unwrap_or(u8::MAX));
+            self.account = Some(Account::Interrupted(rank::name_of(signal)));
         }
         self.end_with(signal);
     }
@@ -158,6 +170,20 @@ impl Running {
     }
 }
 
+/// Tells the manager how the program ended, for those who ask it why. It knows nothing of a program
+/// that did not use the fabric, and may be away: neither is a failure of this run.
+fn tell(manager: &str, rendezvous: &str, account: Account) {
+    let request = Request::Account { rendezvous: rendezvous.to_owned(), account };
+    let told = manager
+        .parse::<ManagerUrl>()
+        .and_then(|url| Channel::connect(&url, Role::User, ANSWER)?.ask::<_, Reply>(&request, ANSWER));
+    match told {
+        Ok(Reply::Noted { job }) => debug!(job = job.0, "the manager knows how the job ended"),
+        Ok(other) => debug!(?other, "the manager knows no job of this program"),
+        Err(error) => debug!(%error, "the manager is not told how the program ended"),
+    }
+}
+
 /// Signals as messages. The thread ends with the process.
 fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
     let mut signals = Signals::new([SIGCHLD, SIGHUP, SIGINT, SIGTERM]).map_err(Failure::environment)?;
@@ -172,6 +198,8 @@ fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
     Ok(receiver)
 }
 
+/// How long the manager may take to hear of a job's end.
+const ANSWER: Duration = Duration::from_secs(1);
 /// How long the kernel may take after SIGKILL before we say so again.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// How long the last lines of output may take; a process that a rank left behind may hold the pipe open for ever.

@@ -102,10 +102,15 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0.code(), self.0.signal()) {
             (Some(code), _) => write!(f, "exited with code {code}"),
-            (None, Some(signal)) => write!(f, "was ended by signal {signal}"),
+            (None, Some(signal)) => write!(f, "was ended by signal {signal} ({})", name_of(signal)),
             (None, None) => write!(f, "ended: {}", self.0),
         }
     }
+}
+
+/// A signal's name, or its number where it has none.
+pub(super) fn name_of(signal: i32) -> String {
+    signal_hook::low_level::signal_name(signal).map_or_else(|| signal.to_string(), str::to_owned)
 }
 
 /// A rank reads from a terminal in a process group of its own only to be stopped by it, so that none is given one.

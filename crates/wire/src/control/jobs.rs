@@ -63,6 +63,9 @@ pub struct LiveJob {
     /// Why its program does not use the tree, or not for all that it could, if the program has said
     /// so.
     pub fallback: Option<Fallback>,
+    /// Why it, or one of its groups, could not go on, if a node has said so.
+    #[serde(default)]
+    pub fault: Option<JobFault>,
 }
 
 /// What a job is doing.
@@ -103,6 +106,15 @@ pub struct Fallback {
     /// In the program's words.
     pub text: String,
     /// Since when this is so, milliseconds since 1970-01-01 UTC by the manager's clock.
+    pub since_ms: u64,
+}
+
+/// Why a job, or one of its groups, could not go on.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct JobFault {
+    /// In words.
+    pub text: String,
+    /// When it was found, milliseconds since 1970-01-01 UTC by the manager's clock.
     pub since_ms: u64,
 }
 
@@ -149,6 +161,18 @@ pub enum JobEnd {
     /// The connection that held it closed without a word: its rank 0 was killed, or lost its host
     /// or its network.
     Lost,
+    /// It could not go on, and that is known why.
+    Failed {
+        /// What a node of its tree found.
+        fault: Option<String>,
+        /// What its launcher saw.
+        launcher: Option<String>,
+    },
+    /// Its launcher was told to end it.
+    Interrupted {
+        /// By this signal.
+        signal: String,
+    },
     /// An earlier manager admitted it, and its nodes no longer have it.
     Left,
     /// It was admitted, and its program could not use it.
@@ -161,11 +185,26 @@ pub enum JobEnd {
 }
 
 impl JobEnd {
+    /// Why it ended so, where that is known and not said by its word.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            JobEnd::GivenUp { why } => Some(why.clone()),
+            JobEnd::Failed { fault, launcher } => {
+                let known: Vec<&str> = [fault, launcher].into_iter().flatten().map(String::as_str).collect();
+                Some(known.join("; "))
+            }
+            JobEnd::Interrupted { signal } => Some(signal.clone()),
+            JobEnd::Ended | JobEnd::Lost | JobEnd::Left | JobEnd::Refused(_) => None,
+        }
+    }
+
     /// Its word, as in JSON.
     pub const fn word(&self) -> &'static str {
         match self {
             JobEnd::Ended => "ended",
             JobEnd::Lost => "lost",
+            JobEnd::Failed { .. } => "failed",
+            JobEnd::Interrupted { .. } => "interrupted",
             JobEnd::Left => "left",
             JobEnd::GivenUp { .. } => "given_up",
             JobEnd::Refused(_) => "refused",

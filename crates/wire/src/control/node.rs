@@ -14,6 +14,8 @@
 //!     |----------------------------------->|
 //!     |                           End{job} |   drain: go on until the children are gone
 //!     |<-----------------------------------|
+//!     | Faulty{job, why}                   |   it or one of its groups cannot go on
+//!     |----------------------------------->|
 //!     | Left{job}                          |   nothing of it is here any more
 //!     |----------------------------------->|
 //! ```
@@ -97,6 +99,14 @@ pub enum NodeMessage {
     Hosts {
         /// The jobs, each once.
         jobs: Vec<JobId>,
+    },
+    /// A job, or one of its groups, cannot go on at this node. Said of each logical node once,
+    /// before the job is gone from here.
+    Faulty {
+        /// The job.
+        job: JobId,
+        /// Why, in words.
+        why: String,
     },
     /// The last logical node of a job is gone from here: it was ended, or all its children were
     /// gone for long enough.

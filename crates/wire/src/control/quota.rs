@@ -318,7 +318,7 @@ pub const QUOTA: [QuotaRow; 16] = [
     row(QuotaField::HeartbeatMs, "heartbeat_ms", "ms", [1, MANY, 1], [1_000, 60_000])
         .means("a silent side sends a sign of life this often"),
     row(QuotaField::DeadAfterMs, "dead_after_ms", "ms", [1, MANY, 1], [60_000, 3_600_000])
-        .means("a side that is silent for this long is dead; at least three heartbeats"),
+        .means("a rank that leaves questions without an answer for this long is dead, a node after 5 s if that is less; at least three heartbeats"),
     row(QuotaField::NodeMemory, "node_memory", "bytes", [1, u64::MAX, 1], [1 << 30, 16 << 30])
         .said_by(Speaker::Fabric)
         .means("bytes of one job's buffers at one aggregation node, over all its lanes"),

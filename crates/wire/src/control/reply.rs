@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::explanation::Explanation;
 use super::job::{JobTicket, Limits};
-use super::jobs::{Fallback, JobsReport, Names, PastJob};
+use super::jobs::{Fallback, JobFault, JobsReport, Names, PastJob};
 use super::prediction::PredictionStatus;
 use super::quota::QuotaField;
 use super::tenant::{JobCharge, QueuedJob, TenantStatus};
@@ -178,6 +178,9 @@ pub struct JobStatus {
     /// Why its program does not use the tree, if it has said so.
     #[serde(default)]
     pub fallback: Option<Fallback>,
+    /// Why it, or one of its groups, could not go on, if a node has said so.
+    #[serde(default)]
+    pub fault: Option<JobFault>,
     /// Whether an earlier manager admitted it. Then no connection holds it: it lasts as long as its
     /// ranks are connected to its nodes.
     #[serde(default)]

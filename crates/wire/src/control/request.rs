@@ -98,6 +98,15 @@ pub struct Attachment {
     pub wait_ms: Option<u32>,
 }
 
+/// How a program came to its end, by its launcher.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum Account {
+    /// The launcher was told to end it, by this signal.
+    Interrupted(String),
+    /// A rank failed first, and this is how.
+    Failed(String),
+}
+
 /// A request. A job lives until `EndJob`, or until the connection that got it (rank 0's, for a
 /// rendezvous) closes.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -122,6 +131,14 @@ pub enum Request {
         job: JobId,
         /// Why, for people.
         why: String,
+    },
+    /// A launcher tells how the program that it started came to its end, all of whose ranks have
+    /// ended. The answer is `Noted`, or `Refused` if no job of that program is known.
+    Account {
+        /// The text under which the ranks met.
+        rendezvous: String,
+        /// How they ended.
+        account: Account,
     },
     /// Tell about nodes and jobs. The answer is `Status`.
     Status,

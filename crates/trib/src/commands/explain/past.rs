@@ -23,6 +23,12 @@ pub(super) fn text(job: &PastJob, now_ms: u64) -> String {
             "The connection that held it closed without a word: its rank 0 was killed or crashed, or its host or network failed."
                 .to_owned(),
         ],
+        JobEnd::Failed { .. } => {
+            vec![ended(), format!("It could not go on: {}.", outcome.why().unwrap_or_default())]
+        }
+        JobEnd::Interrupted { signal } => {
+            vec![ended(), format!("Its launcher was told to end it, by {signal}.")]
+        }
         JobEnd::Left => {
             vec![ended(), "An earlier manager admitted it, and its nodes have it no more: its ranks are gone.".to_owned()]
         }

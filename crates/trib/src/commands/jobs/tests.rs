@@ -1,4 +1,4 @@
-use trib_wire::control::jobs::{Activity, Names};
+use trib_wire::control::jobs::{Activity, JobFault, Names};
 use trib_wire::ids::JobId;
 
 use super::*;
@@ -23,6 +23,7 @@ fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
         adopted: false,
         activity,
         fallback: None,
+        fault: None,
     }
 }
 
@@ -90,6 +91,8 @@ fn states_follow_from_what_nodes_and_the_program_say() {
     assert_eq!(state(&live(1, "a", doing(1, 10_000))), "idle");
     let fallback = Some(Fallback { text: "its node died".into(), since_ms: 0 });
     assert_eq!(state(&LiveJob { fallback, ..live(1, "a", doing(1, 0)) }), "fallback");
+    let fault = Some(JobFault { text: "leaf0: rank 3 died".into(), since_ms: 0 });
+    assert_eq!(state(&LiveJob { fault, ..live(1, "a", doing(1, 0)) }), "faulty");
 }
 
 #[test]
@@ -117,10 +120,15 @@ fn json_tells_the_state_too() {
 #[test]
 fn every_state_is_documented() {
     let page = include_str!("../../../../../docs/jobs.md");
-    let states = ["running", "idle", "waiting", "fallback", "unknown"].map(str::to_owned);
-    let given_up = JobEnd::GivenUp { why: String::new() };
+    let states = ["running", "idle", "waiting", "fallback", "faulty", "unknown"].map(str::to_owned);
+    let why = String::new();
+    let [given_up, failed, interrupted] = [
+        JobEnd::GivenUp { why: why.clone() },
+        JobEnd::Failed { fault: None, launcher: Some(why.clone()) },
+        JobEnd::Interrupted { signal: why },
+    ];
     let JobEnd::Refused(refusal) = report().past.remove(1).outcome else { panic!("it was refused") };
-    let ends = [JobEnd::Ended, JobEnd::Lost, JobEnd::Left, given_up, JobEnd::Refused(refusal)];
+    let ends = [JobEnd::Ended, JobEnd::Lost, JobEnd::Left, given_up, failed, interrupted, JobEnd::Refused(refusal)];
     for word in states.into_iter().chain(ends.map(|end| end.word().to_owned())) {
         assert!(page.contains(&format!("| `{word}` |")), "{word}");
     }

@@ -1,0 +1,24 @@
+//! The first fault of a job here: the manager is told of it, once.
+
+use trib_wire::Fault;
+
+/// What was found, and whether it was told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    has_any: bool,
+    untold: Option<Fault>,
+}
+
+impl Faults {
+    /// A group cannot go on. What comes after the first fault mostly follows from it.
+    pub(crate) fn found(&mut self, fault: &Fault) {
+        if !core::mem::replace(&mut self.has_any, true) {
+            self.untold = Some(*fault);
+        }
+    }
+
+    /// What is still to be told.
+    pub(crate) fn take_untold(&mut self) -> Option<Fault> {
+        self.untold.take()
+    }
+}

@@ -1,0 +1,16 @@
+//! What the manager is told of jobs without having asked.
+
+use trib_wire::JobId;
+
+/// One thing that has happened to a job here.
+pub(crate) enum News {
+    /// Nothing of it is here any more.
+    Left(JobId),
+    /// It, or one of its groups, cannot go on.
+    Faulty {
+        /// The job.
+        job: JobId,
+        /// Why, in words.
+        why: String,
+    },
+}

@@ -1,0 +1,116 @@
+//! What an error of this program's own may cost: the job whose event was handled, never another
+//! one.
+//!
+//! ```text
+//!   an event of one job --> guard --ok----> settle
+//!                             `--panic--> abandon: the core's last words, links part, the job's state is dropped
+//! ```
+//! What jobs share (sockets, counts, the table) keeps nothing of a job between two calls, so that a
+//! call that ended in the middle leaves it whole. Nothing of the job itself is used again but to
+//! say goodbye.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::hosted::Slot;
+use super::{Worker, farewell};
+use crate::job::{Job, Output};
+use crate::news::News;
+
+/// Does `work`, or says with which words it panicked.
+pub(crate) fn guard<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic))
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    words.unwrap_or("a panic without words").to_owned()
+}
+
+impl Worker {
+    /// Handles one event of a job, and what follows from it.
+    pub(super) fn handle(&mut self, slot: Slot, event: impl FnOnce(&mut Worker)) {
+        match guard(|| event(self)) {
+            Ok(()) => self.settle(slot),
+            Err(why) => self.abandon(slot, &why),
+        }
+    }
+
+    /// Asks every job here.
+    pub(super) fn ask<T>(&mut self, question: impl Fn(&Job) -> T) -> Vec<T> {
+        let mut answers = Vec::new();
+        for slot in self.hosted.slots() {
+            let Some(job) = self.hosted.get_mut(slot) else { continue };
+            match guard(|| question(job)) {
+                Ok(answer) => answers.push(answer),
+                Err(why) => self.abandon(slot, &why),
+            }
+        }
+        answers
+    }
+
+    /// The job cannot go on here, by an error of this program's own: its ranks and the other nodes
+    /// of its tree are told whose error it is, its links close, and all that it has here is given
+    /// back.
+    pub(super) fn abandon(&mut self, slot: Slot, why: &str) {
+        let Some(mut job) = self.hosted.remove(slot) else { return };
+        let place = job.io.place;
+        tracing::error!(
+            job = place.job.0,
+            node = place.node.0,
+            why,
+            "an error of this program's own ends the job here, and no other job; please report it"
+        );
+        self.tally.jobs_broken += 1;
+        self.tally.jobs_removed += 1;
+        self.past += &job.io.latencies;
+        job.io.broken = None;
+        let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        // The core may be what is at fault: then the links close without its words.
+        if let Err(why) = guard(|| job.core.give_up(&mut out)) {
+            tracing::error!(
+                job = place.job.0,
+                node = place.node.0,
+                why,
+                "the job's ranks are told by the end of their links"
+            );
+        }
+        let mut partings = job.io.links.part();
+        self.tally.links_closed += partings.len() as u64;
+        for parting in &mut partings {
+            if let Err(error) = self.poll.registry().deregister(&mut parting.socket) {
+                tracing::debug!(%error, "a connection that closes was not polled");
+            }
+        }
+        farewell::say(partings);
+        let why = format!("an error in the node's program ended it there, and no other job ({why}); please report it");
+        // Only the end of the process ends the thread that listens.
+        let _ = self.news.send(News::Faulty { job: place.job, why });
+        (self.gone)((place.job, place.node));
+    }
+}
+
+/// An error for tests to meet.
+#[cfg(test)]
+pub(crate) mod trap {
+    use std::collections::BTreeSet;
+    use std::sync::{Mutex, PoisonError};
+
+    use trib_wire::JobId;
+
+    static JOBS: Mutex<BTreeSet<JobId>> = Mutex::new(BTreeSet::new());
+
+    /// The next fold or installation of this job panics.
+    pub(crate) fn set(job: JobId) {
+        JOBS.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
+    }
+
+    /// Panics if the trap is set for this job, once.
+    pub(crate) fn step(job: JobId) {
+        let is_set = JOBS.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        assert!(!is_set, "the trap of a test");
+    }
+}
+
+#[cfg(test)]
+mod tests;
