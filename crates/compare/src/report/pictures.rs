@@ -117,12 +117,12 @@ fn tree(row: &Row) -> String {
     }
     for (at, name) in leaves.iter().zip(["leaf0", "leaf1"]).chain([(&spine, "spine")]) {
         let (x, y) = (at.0 - 46, at.1 - 15);
-        write!(text, "<rect class=\"node\" x=\"{x}\" y=\"{y}\" width=\"92\" height=\"30\" rx=\"6\"/>\n").expect(MEMORY);
+        writeln!(text, "<rect class=\"node\" x=\"{x}\" y=\"{y}\" width=\"92\" height=\"30\" rx=\"6\"/>").expect(MEMORY);
         text.push_str(&word(at.0, at.1 + 5, "name", "middle", &format!("{name}: sum")));
     }
     for (host, at) in hosts.iter().enumerate() {
         let (x, y) = (at.0 - 17, at.1 - 13);
-        write!(text, "<rect class=\"host\" x=\"{x}\" y=\"{y}\" width=\"34\" height=\"26\" rx=\"4\"/>\n").expect(MEMORY);
+        writeln!(text, "<rect class=\"host\" x=\"{x}\" y=\"{y}\" width=\"34\" height=\"26\" rx=\"4\"/>").expect(MEMORY);
         text.push_str(&word(at.0, at.1 + 5, "name", "middle", &format!("h{host}")));
     }
     let words = format!(
