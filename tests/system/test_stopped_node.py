@@ -43,7 +43,8 @@ class StoppedNode(unittest.TestCase):
             with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [5], "stop": str(stop)}) as ranks:
                 wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
                 pid = fabric.processes()["leaf0"]
-                # Meanwhile the ranks ask again and again; the node answers each of these questions with the result.
+                # Meanwhile the ranks ask again and again; the node answers each of these questions
+                # with the result.
                 send(pid, signal.SIGSTOP)
                 time.sleep(1.5)
                 send(pid, signal.SIGCONT)
@@ -66,7 +67,7 @@ class StoppedNode(unittest.TestCase):
                     results = ranks.results()
                 for rank, result in enumerate(results):
                     self.assertIn("does not answer", result["text"], f"rank {rank}")
-                    # A job's patience with ranks is a minute, and programs waited as long for nodes, once.
+                    # A job's patience with ranks is a minute; nodes had as much, once.
                     self.assertLess(result["after"], 45, f"rank {rank}, {name} stopped")
                 print(f"{name} stopped: told after {max(result['after'] for result in results):.1f} s")
 

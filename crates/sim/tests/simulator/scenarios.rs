@@ -225,7 +225,7 @@ fn a_stopped_node_goes_on_where_it_was() {
     }
 }
 
-/// The limits that a job has by default, where they concern who waits for whom.
+/// A job that has as much patience with its ranks as jobs have by default.
 fn patient(ranks: u32) -> Options {
     let mut options = Options::calm(ranks);
     options.limits.dead_after = ms(60_000);
