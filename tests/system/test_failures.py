@@ -63,7 +63,7 @@ class Failures(unittest.TestCase):
 
     def test_over_quota(self):
         with Fabric() as fabric:
-            self.refused(join(fabric.manager, quota={"streams": 100_000}), -5, "streams", "100000")
+            self.refused(join(fabric.manager, quota={"streams": 60_000}), -5, "streams", "60000")
 
     def test_no_key_and_a_wrong_key(self):
         with Fabric() as fabric, Fabric() as other, tempfile.TemporaryDirectory() as empty:

@@ -195,7 +195,7 @@ class Metrics(unittest.TestCase):
         print(f"a scrape takes {pace * 1000:.1f} ms while a job runs")
 
     def check_refusals(self, url, am):
-        env = rank_env(None, {"streams": 100_000}, {"TRIB_MANAGER": url, "TRIB_SIZE": "1", "TRIB_RANK": "0", "TRIB_RENDEZVOUS": "r"})
+        env = rank_env(None, {"streams": 60_000}, {"TRIB_MANAGER": url, "TRIB_SIZE": "1", "TRIB_RANK": "0", "TRIB_RENDEZVOUS": "r"})
         done = subprocess.run([PYTHON, "-c", JOIN], env=env, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 7, done)
         metrics = scrape(am)
