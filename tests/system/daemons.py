@@ -92,7 +92,7 @@ class Watched:
         self.daemons = []
         try:
             keys = self.folder / "keys"
-            subprocess.run([TRIB, "credentials", keys], check=True, timeout=60)
+            subprocess.run([TRIB, "credentials", keys], check=True, timeout=60, stdout=subprocess.DEVNULL)
             (self.folder / "topology.toml").write_text(topology)
             where = ["--topology", self.folder / "topology.toml", "--credentials", keys, "--listen", "127.0.0.1:0"]
             self.am = self.start("am", ["am", *where, *manager], env)

@@ -84,11 +84,14 @@ class Logs(unittest.TestCase):
             )
             os.close(write)
             with open(read, encoding="utf-8") as stderr:
-                line = stderr.readline()
+                said = ""
+                while "manager ready" not in said and (line := stderr.readline()):
+                    said += line
                 process.terminate()
-                said = line + stderr.read()
+                said += stderr.read()
             self.assertEqual(process.wait(20), 0, said)
-        self.assertRegex(line, r"^<6>trib_manager: manager ready address=127\.0\.0\.1:\d+\n$")
+        self.assertRegex(said, r"(?m)^<6>trib_manager: predictions constants=\S")
+        self.assertRegex(said, r"(?m)^<6>trib_manager: manager ready address=127\.0\.0\.1:\d+$")
         self.assertTrue(all(re.match(r"<[3-7]>\S", line) for line in said.splitlines()), said)
         with Watched(env={"JOURNAL_STREAM": "1:1"}) as daemons:
             self.assertNotIn("<6>", daemons.am.log.read_text(), "stderr is another file than the journal's")
