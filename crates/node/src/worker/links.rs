@@ -116,10 +116,10 @@ impl Worker {
             if let Some(why) = job.io.broken.take() {
                 return self.abandon(slot, &why);
             }
-            if let Some(fault) = job.io.faults.take_untold() {
+            if let Some(why) = job.io.faults.take_untold(job.io.place.node) {
                 let job = job.io.place.job;
                 // Only the end of the process ends the thread that listens.
-                let _ = self.news.send(News::Faulty { job, why: fault.to_string() });
+                let _ = self.news.send(News::Faulty { job, why });
             }
             let step = if let Some(link) = job.io.links.next_doomed() {
                 guard(|| self.close(slot, link))
