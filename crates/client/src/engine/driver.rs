@@ -131,6 +131,11 @@ impl Driver {
         self.group(group);
     }
 
+    /// What the program knows of a group that it has not freed.
+    pub(crate) fn group_state(&self, group: GroupId) -> Option<&Arc<GroupState>> {
+        self.groups.get(&group).map(|joined| &joined.state)
+    }
+
     /// Forgets a group that was left.
     pub(crate) fn forget_group(&mut self, group: GroupId) {
         self.tails.forget(group);
@@ -210,7 +215,12 @@ impl Driver {
     }
 
     /// A fault in the words of the program: its communicator, and its operation if it is about one.
-    fn failure(&self, fault: &Fault, state: Option<&Arc<GroupState>>, operation: Option<&Operation>) -> Error {
+    pub(crate) fn failure(
+        &self,
+        fault: &Fault,
+        state: Option<&Arc<GroupState>>,
+        operation: Option<&Operation>,
+    ) -> Error {
         let error = Error::from_fault(fault, &*self.directory);
         let group = state.map(|state| state.words().to_owned());
         let words: Vec<String> = group.into_iter().chain(operation.and_then(Operation::words)).collect();

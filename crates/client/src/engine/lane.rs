@@ -161,7 +161,7 @@ impl Lane {
         }
         self.driver.posting = None;
         self.settle(now);
-        posted.map(|_| ()).map_err(|error| self.refusal(&error))
+        posted.map(|_| ()).map_err(|error| self.refusal(&error, self.driver.group_state(group)))
     }
 
     pub(super) fn create_group(
@@ -172,19 +172,19 @@ impl Lane {
         state: Arc<GroupState>,
     ) -> Result<GroupId, Error> {
         let name = state.name().clone();
-        self.driver.creating = Some(state);
+        self.driver.creating = Some(state.clone());
         let created = self.core.create_named_group(now, members, tag, name, &mut self.driver);
         if let Ok(group) = created {
             self.driver.adopt_group(group);
         }
         self.driver.creating = None;
         self.settle(now);
-        created.map_err(|error| self.refusal(&error))
+        created.map_err(|error| self.refusal(&error, Some(&state)))
     }
 
-    fn refusal(&self, error: &LeafError) -> Error {
+    fn refusal(&self, error: &LeafError, group: Option<&Arc<GroupState>>) -> Error {
         match error {
-            LeafError::Failed(fault) => Error::from_fault(fault, &*self.driver.directory),
+            LeafError::Failed(fault) => self.driver.failure(fault, group, None),
             other => Error::Invalid(wrong(other).into()),
         }
     }
