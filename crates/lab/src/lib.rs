@@ -1,9 +1,10 @@
-//! Laboratory: whole fabrics of real processes, for the demo, for measurements and for the system tests.
+//! Laboratory: whole fabrics of real processes, for the demo, for measurements and for the system
+//! tests.
 //!
 //! ```text
-//! topology/   what a laboratory is made of, as values: the local fabric, and fat trees with their links
+//! topology/   what a laboratory is made of, as values: the local fabric, fat trees
 //! lab/        one that runs: up, attach, down; its state folder, its record, its daemons
-//! namespace/  places (hosts and switches) as namespaces, the keeper that owns them, and entering one
+//! namespace/  places (hosts and switches) as namespaces, their keeper, entering one
 //! network/    links between places, built with ip and tc, and what they have carried
 //! fault/      loss, corruption, cut links, isolated hosts
 //! mpi/        starting the ranks of an MPI program on the hosts
@@ -13,7 +14,8 @@
 //! supervise   a child of a command or a test: stopped, continued, killed, and never left behind
 //! ```
 //!
-//! Nothing here is on a data path, and nothing else depends on it but the `trib` binary, comparisons and system tests.
+//! Nothing here is on a data path. Only the `trib` binary, comparisons and system tests depend on
+//! it.
 
 pub mod fault;
 pub mod lab;

@@ -1,7 +1,8 @@
 //! Processes that can be found again and never mistaken for one another.
 //!
-//! A process id alone is not a name: the kernel hands it out again. Id and start time together are one for as long as the
-//! machine runs, and a pidfd, once it is known to belong to that pair, stays with that process for good.
+//! A process id alone is not a name, because the kernel reuses it. Id and start time together are a
+//! name for as long as the machine runs. A pidfd that is known to belong to that pair stays with
+//! that process for good.
 
 use std::fs;
 use std::io;
@@ -22,7 +23,8 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// The process with this id that runs now; `None` when there is none, or only its remains wait for their parent.
+    /// The process with this id that runs now; `None` when there is none, or when it has ended and
+    /// its parent has not reaped it.
     pub fn running(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (id, state) = parse_stat(&stat)?;
@@ -63,11 +65,13 @@ impl Process {
             Err(rustix::io::Errno::SRCH) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // The id is looked at after the handle exists: if it is still the one we mean, so is the handle.
+        // The id is checked after the handle was opened: if the process that we mean still runs
+        // now, the handle is on it.
         Ok(id.is_running().then_some(Self { id, pidfd }))
     }
 
-    /// A handle on a child of ours, which keeps its id until it is waited for, even if it has ended.
+    /// A handle on a child of ours, which keeps its id until it is waited for, even if it has
+    /// ended.
     pub fn of_child(child: &Child) -> io::Result<Self> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
         let id = ProcessId::from_stat(&stat).ok_or(io::ErrorKind::InvalidData)?;
@@ -79,7 +83,7 @@ impl Process {
         self.id
     }
 
-    /// Sends a signal; a process that has ended is no error.
+    /// Sends a signal. A process that has ended is no error.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.pidfd, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -87,7 +91,8 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended, for at most `limit`; tells whether it has. A child of ours is reaped.
+    /// Waits at most `limit` until the process has ended, and returns whether it has. A child of
+    /// ours is reaped.
     pub fn wait(&self, limit: Duration) -> io::Result<bool> {
         let deadline = Instant::now() + limit;
         loop {
@@ -100,18 +105,18 @@ impl Process {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Fails for a process that is not our child, whose parent reaps it.
+        // This fails for a process that is not our child; its own parent reaps it.
         let _ = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
         Ok(true)
     }
 
-    /// Asks it to end, and after `grace` makes it.
+    /// Asks the process to end (SIGTERM), and after `grace` kills it.
     pub fn end(&self, grace: Duration) -> io::Result<()> {
         end_all(std::slice::from_ref(self), grace)
     }
 }
 
-/// Asks all of them to end, and after `grace` makes those that still run.
+/// Asks all of them to end (SIGTERM), and after `grace` kills those that still run.
 pub fn end_all(processes: &[Process], grace: Duration) -> io::Result<()> {
     for process in processes {
         process.signal(Signal::TERM)?;
@@ -139,8 +144,8 @@ pub(crate) fn timespec(limit: Duration) -> Timespec {
     Timespec::try_from(limit).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }
 
-/// Id and state out of a stat line. The command's name stands in parentheses and may hold anything, parentheses included,
-/// so the fields are counted from the last one.
+/// Reads id and state from a stat line. The command's name stands in parentheses and may hold
+/// anything, parentheses included, so the fields are counted from the last one.
 fn parse_stat(line: &str) -> Option<(ProcessId, char)> {
     let (pid, _) = line.split_once(' ')?;
     let (_, fields) = line.rsplit_once(')')?;
@@ -151,7 +156,8 @@ fn parse_stat(line: &str) -> Option<(ProcessId, char)> {
     Some((ProcessId { pid: pid.parse().ok()?, start: start.parse().ok()? }, state))
 }
 
-/// How long the kernel may take to end a process after SIGKILL: long only when it hangs in a device.
+/// How long the kernel may take to end a process after SIGKILL. It takes long only if the process
+/// hangs in a device.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A command with a time limit, of which nothing is left afterwards wherever it went.
+//! Runs a command with a time limit and leaves nothing of it behind, wherever its processes went.
 
 use std::fs;
 use std::io;
@@ -16,14 +16,15 @@ use crate::supervise::Supervised;
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// By itself, or by a signal that was passed on to it.
+    /// It ended by itself, or by a signal that was passed on to it.
     Own(ExitStatus),
     /// The time was up.
     TimedOut,
 }
 
-/// Runs `command` and passes signals on to it, but for SIGINT from a terminal, which reaches both. Afterwards every
-/// process is killed that descends from it, wherever in a laboratory: the environment of all of them says so.
+/// Runs `command` and passes signals on to it, except a SIGINT from a terminal, which reaches both.
+/// Afterwards every process that descends from it is killed, in any part of a laboratory: all of
+/// them are known by a mark in their environment.
 pub fn run(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
     let mark = Mark::new();
     command.env(MARK, &mark.0);
@@ -32,7 +33,8 @@ pub fn run(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
     end
 }
 
-/// Runs `command` and passes signals on to it, in the same way, until it or its time has ended; it alone is killed then.
+/// Runs `command` and passes signals on to it in the same way, until it has ended or its time is
+/// up. Then it alone is killed.
 pub fn supervise(command: &mut Command, limit: Option<Duration>) -> io::Result<End> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let deadline = limit.map(|limit| Instant::now() + limit);
@@ -66,7 +68,7 @@ impl Mark {
         Self(format!("{pid}.{start}.{}", NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Kills what has the mark, until nothing has: a process may fork while we look.
+    /// Kills the processes with the mark until there are none: a process may fork while we look.
     fn end_all(&self) -> io::Result<()> {
         loop {
             let marked = self.processes()?;
@@ -86,7 +88,8 @@ impl Mark {
         let entry = format!("{MARK}={}", self.0);
         let mut marked = Vec::new();
         for folder in fs::read_dir("/proc")?.flatten() {
-            // Whose environment we may not read, or who has just ended, is none of ours.
+            // A process whose environment we may not read is not ours, and one that has just ended
+            // needs nothing.
             let Ok(environment) = fs::read(folder.path().join("environ")) else { continue };
             let pid = folder.file_name().to_str().and_then(|name| name.parse().ok());
             if let Some(id) = pid.and_then(ProcessId::running).filter(|id| id.pid != std::process::id())
@@ -100,7 +103,7 @@ impl Mark {
 }
 
 const MARK: &str = "TRIB_LAB_RUN";
-/// The longest that a signal waits when it came at the wrong moment.
+/// The longest time that a signal waits if it came just before the wait began.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 

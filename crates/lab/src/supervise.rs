@@ -19,7 +19,8 @@ pub struct Supervised {
 impl Supervised {
     /// Starts `command`. Its standard streams are as the command says.
     ///
-    /// The kernel ties the child to the *thread* that calls this: when that thread ends, the child is killed.
+    /// The kernel ties the child to the *thread* that calls this: when that thread ends, the child
+    /// is killed.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         die_with_parent(command);
         let mut child = command.spawn()?;
@@ -88,13 +89,14 @@ pub fn die_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid();
     let bind = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had the parent died before the call above, nobody would ever send the signal.
+        // If the parent died before the call above, the signal will never come.
         if getppid() != Some(parent) {
             return Err(io::Error::from(rustix::io::Errno::SRCH));
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes two system calls and touches no memory but its own stack.
+    // SAFETY: between fork and exec the closure makes two system calls and touches no memory but
+    // its own stack.
     unsafe { command.pre_exec(bind) };
 }
 

@@ -11,12 +11,13 @@ use signal_hook::iterator::Signals;
 use crate::lab::{Context as _, Lab, LabError};
 use crate::topology::PlaceKind;
 
-/// Runs `command` in a host or switch and passes on signals, until it has ended.
+/// Runs `command` in a host or switch and passes signals on to it until it has ended.
 ///
-/// It finds the place's network, host name, /dev/shm and processes, the machine's files, and in its environment `TRIB_LAB`,
-/// `TRIB_MANAGER` and, on a host, `TRIB_HOST`. When this process is killed, so is the command's.
+/// The command finds the place's network, host name, /dev/shm and processes, the machine's files,
+/// and in its environment `TRIB_LAB`, `TRIB_MANAGER` and, on a host, `TRIB_HOST`. When this process
+/// is killed, the command's process is killed too.
 ///
-/// To be called by a process of one thread, which is inside afterwards.
+/// The calling process must have one thread; it is inside the place afterwards.
 pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus, LabError> {
     let kind = lab.place_kind(place)?;
     let entry = lab.entry(place)?;
@@ -28,7 +29,8 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
     };
     let signals = Signals::new(PASSED_ON.iter().chain(&[SIGCHLD])).context(|| "listen for signals".to_owned())?;
     entry.enter().context(|| format!("enter {place}"))?;
-    // Entering mounts leads to their root. Where the old folder is gone, that is as good as any.
+    // Entering a mount namespace leads to its root. If the old folder does not exist there, the
+    // root will do.
     if let Ok(folder) = folder {
         let _ = std::env::set_current_dir(folder);
     }
@@ -45,7 +47,7 @@ fn wait_for(mut child: Child, mut signals: Signals) -> io::Result<ExitStatus> {
             return Ok(status);
         }
         for signal in signals.wait() {
-            // What is typed at a terminal reaches both of us.
+            // A signal that is typed at a terminal reaches both processes.
             let passed_on = signal != SIGCHLD && !(from_terminal && matches!(signal, SIGINT | SIGQUIT));
             if let Some(signal) = Signal::from_named_raw(signal).filter(|_| passed_on) {
                 match kill_process(Pid::from_child(&child), signal) {
@@ -61,11 +63,12 @@ fn wait_for(mut child: Child, mut signals: Signals) -> io::Result<ExitStatus> {
 fn die_with_visitor(command: &mut Command) {
     let bind = || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had we ended before the call above, the process would be the keeper's child; seen from inside, a parent who is
-        // outside is nobody.
+        // If we ended before the call above, the process has become the keeper's child. A parent
+        // outside the PID namespace, as we are, would read as 0.
         if getppid() == Some(Pid::INIT) { Err(rustix::io::Errno::SRCH.into()) } else { Ok(()) }
     };
-    // SAFETY: between fork and exec the closure makes two system calls and touches no memory but its own stack.
+    // SAFETY: between fork and exec the closure makes two system calls and touches no memory but
+    // its own stack.
     unsafe { command.pre_exec(bind) };
 }
 

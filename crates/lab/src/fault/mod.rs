@@ -4,9 +4,10 @@
 //! - [`Blow`]: what can be done to a daemon; [`Lab::strike`]
 //! - `rules`: faults as rules for `nft`
 //!
-//! A kernel need not have netem: loss and corruption are rules at the *receiving* end of a link, behind its token bucket,
-//! so that what gets lost has taken its time on the wire, as on a real link. The unit is what crosses the link in one
-//! piece: a datagram, or up to 64 KiB of a stream.
+//! Not every kernel has netem, so loss and corruption are rules at the *receiving* end of a link.
+//! There they come behind its token bucket, so that what is lost has taken its time on the wire, as
+//! on a real link. The unit is what crosses the link in one piece: a datagram, or up to 64 KiB of a
+//! stream.
 
 mod rules;
 
@@ -26,20 +27,21 @@ pub enum Fault {
     Loss {
         /// The link.
         link: String,
-        /// Which way.
+        /// The share of all packets, in per cent: more than 0, at most 100.
         direction: Direction,
         /// How many, of all packets: more than 0, at most 100.
         percent: f64,
     },
-    /// One byte of datagrams' payload is inverted at random. Packets never leave the machine, so nobody has filled in their
-    /// transport checksums and nobody looks at them: the damage reaches the receiving program. Streams are spared: on a real
-    /// link TCP's checksum makes loss of damage, and here nobody would see it.
+    /// One byte of the payload is inverted in datagrams that are chosen at random. Packets never
+    /// leave the machine, so the kernel neither fills in nor checks their transport checksums, and
+    /// the damage reaches the receiving program. Streams are spared: on a real link TCP's checksum
+    /// turns damage into loss, and here nothing would.
     Corrupt {
         /// The link.
         link: String,
         /// Which way.
         direction: Direction,
-        /// How many, of all packets: more than 0, at most 100.
+        /// The share of all datagrams, in per cent: more than 0, at most 100.
         percent: f64,
     },
     /// The link carries nothing, and both ends see it down.
@@ -58,7 +60,7 @@ pub enum Blow {
     Stop,
     /// It goes on after that.
     Continue,
-    /// It ends without a word, for good.
+    /// It ends without a warning, for good.
     Kill,
 }
 
@@ -75,10 +77,11 @@ pub enum DaemonState {
 }
 
 impl Lab {
-    /// Puts a fault in force, in place of an equal one of another percentage.
+    /// Puts a fault in force. A fault that differs from it in the percentage alone is replaced.
     ///
     /// # Errors
-    /// [`LabError::Link`] or [`LabError::Percent`] for what makes no sense.
+    /// [`LabError::Link`] for a link that does not exist, [`LabError::Percent`] for a share out of
+    /// range.
     pub fn inject(&self, fault: &Fault) -> Result<(), LabError> {
         let plan = self.outside()?.plan()?;
         fault.check(&plan)?;
@@ -95,7 +98,7 @@ impl Lab {
         write_faults(&folder, &faults)
     }
 
-    /// Undoes what [`Fault::Cut`] did to a link; one that is not cut is no error.
+    /// Undoes what [`Fault::Cut`] did to a link. A link that is not cut is no error.
     pub fn mend(&self, link: &str) -> Result<(), LabError> {
         self.outside()?;
         let folder = self.lock()?;
@@ -137,8 +140,8 @@ impl Lab {
         }
     }
 
-    /// How many packets a fault has dropped or damaged so far, counted in what crosses a link in one piece; `None` for a
-    /// cut link, where nobody counts.
+    /// How many packets a fault has dropped or damaged so far, counted in what crosses a link in
+    /// one piece. It is `None` for a cut link, where nothing counts.
     pub fn affected(&self, fault: &Fault) -> Result<Option<u64>, LabError> {
         let tables = fault.tables(&self.plan()?);
         let mut counts = tables.iter().map(|(place, table)| rules::count(&self.entry(place)?, table));
@@ -179,7 +182,8 @@ impl Lab {
     fn set_link(&self, link: &str, state: &str) -> Result<(), LabError> {
         let plan = self.plan()?;
         let found = plan.link(link).ok_or_else(|| no_link(&plan, link))?;
-        // The end with no address: whose addresses go down with a device lose their routes and neighbours.
+        // The upper end is a port of a bridge and has no address. If the lower end went down, the
+        // routes and neighbours of its address would be lost.
         let arguments = ["link", "set", "dev", &found.upper_device, state];
         tool::run(&self.entry(&found.upper)?, "ip", &arguments, "").map(drop)
     }
@@ -197,7 +201,7 @@ impl Fault {
             return Err(no_link(plan, link));
         }
         match self {
-            // Written so that what is no number is refused too.
+            // The condition is negated as a whole, so that NaN is refused too.
             Self::Loss { percent, .. } | Self::Corrupt { percent, .. } if !(*percent > 0.0 && *percent <= 100.0) => {
                 Err(LabError::Percent(*percent))
             }

@@ -1,4 +1,5 @@
-//! Faults as rules for `nft`: one table per fault and place, so that taking a fault back is removing its tables.
+//! Faults as rules for `nft`: one table per fault and place, so that taking a fault back is
+//! removing its tables.
 
 use serde_json::Value;
 
@@ -9,11 +10,11 @@ use crate::network::{Direction, tool};
 use crate::topology::{PlaceKind, Plan};
 
 impl Fault {
-    /// The scripts that put it in force: (place, script).
+    /// The scripts that put the fault in force: (place, script).
     pub(super) fn rules(&self, plan: &Plan) -> Vec<(String, String)> {
         let rule = match self {
             Self::Loss { percent, .. } => format!("{}counter drop", chance(*percent)),
-            // The byte lies behind the header; a packet that is shorter stays whole.
+            // The byte lies behind the transport header; a packet too short to have it stays whole.
             Self::Corrupt { percent, .. } => {
                 format!("meta l4proto udp {}{BYTE} set {BYTE} xor 0xff counter", chance(*percent))
             }
@@ -24,7 +25,7 @@ impl Fault {
         tables.map(|(place, table)| (place, format!("{}\n{}", delete(&table), self.add(plan, &table, &rule)))).collect()
     }
 
-    /// The tables that hold them: (place, family and name).
+    /// The tables that hold the fault's rules: (place, family and name).
     pub(super) fn tables(&self, plan: &Plan) -> Vec<(String, String)> {
         match self {
             Self::Loss { link, direction, .. } => end(plan, link, *direction, "loss"),
@@ -80,13 +81,13 @@ fn end(plan: &Plan, link: &str, direction: Direction, kind: &str) -> Vec<(String
     ends.map(|place| (place.clone(), format!("netdev {kind}-{link}-{}", direction.name()))).into_iter().collect()
 }
 
-/// True for so many of all packets.
+/// A condition of nft that holds for `percent` of all packets, chosen at random.
 fn chance(percent: f64) -> String {
     let share = (percent * 1000.0).round().max(1.0) as u32;
     if share >= WHOLE { String::new() } else { format!("numgen random mod {WHOLE} < {share} ") }
 }
 
-/// Thousandths of a percent.
+/// The choices that a random number of the kernel has: thousandths of a per cent.
 const WHOLE: u32 = 100_000;
 /// The 41st byte after the beginning of the transport header.
 const BYTE: &str = "@th,320,8";

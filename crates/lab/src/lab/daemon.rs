@@ -22,15 +22,15 @@ use crate::process::{Process, ProcessId};
 /// Where a process of a laboratory is to run.
 #[derive(Clone, Debug)]
 pub(crate) enum Setting {
-    /// Where we are.
+    /// In the namespaces of the caller.
     Here,
     /// In a place of a laboratory.
     Inside(Entry),
-    /// In process ids of its own, and mounts of its own: the first process of a laboratory.
+    /// The first process of a laboratory: in PID and mount namespaces of its own.
     Fresh(Fresh),
 }
 
-/// A daemon that was started and has not been heard of yet.
+/// A daemon that was started and has not yet said that it is ready.
 #[derive(Debug)]
 pub(crate) struct Starting {
     name: String,
@@ -40,8 +40,9 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Starts `command` in a session of its own, or if it is `Owned` in a process group of its own, with its output in `FOLDER/NAME.log` and itself in `FOLDER/NAME.pid`. Its
-    /// standard input is as the command says.
+    /// Starts `command` in a session of its own or, if it is `Owned`, in a process group of its
+    /// own. Its output goes to `FOLDER/NAME.log`, its line of `/proc/PID/stat` to
+    /// `FOLDER/NAME.pid`. Its standard input is as the command says.
     pub(crate) fn launch(
         folder: &Path,
         name: &str,
@@ -61,8 +62,8 @@ impl Starting {
         detach(command, setting, lifetime, create(&pid_path)?).context(|| "open /proc".to_owned())?;
         command.current_dir("/").env("NOTIFY_SOCKET", readiness.path()).stdout(output).stderr(errors);
         let mut child = command.spawn().context(|| format!("start {}", command.get_program().display()))?;
-        // The process in the middle, which has ended; its child wrote its own line into the pid file before it became the
-        // daemon.
+        // The child is the process in the middle, which has ended. Its own child wrote its line
+        // into the pid file before it became the daemon.
         child.wait().context(|| format!("wait for process {}", child.id()))?;
         let line = fs::read_to_string(&pid_path).context(|| format!("read {}", pid_path.display()))?;
         let id = ProcessId::from_stat(&line);
@@ -73,7 +74,7 @@ impl Starting {
         }
     }
 
-    /// Waits until the daemon is ready; gives the address it listens on.
+    /// Waits until the daemon is ready and returns the address on which it listens.
     pub(crate) fn ready(self, deadline: Instant, limit: Duration) -> Result<SocketAddr, LabError> {
         match self.ready_somewhere(deadline, limit)? {
             (_, Ok(address)) => Ok(address),
@@ -81,7 +82,8 @@ impl Starting {
         }
     }
 
-    /// Waits until the process is ready; gives its name, and its address if it gave a valid one, else what it gave.
+    /// Waits until the process is ready. Returns its name, and its address if it gave a valid one,
+    /// else what it gave.
     pub(crate) fn ready_somewhere(
         self,
         deadline: Instant,
@@ -97,11 +99,12 @@ impl Starting {
     }
 }
 
-/// Makes the command's process enter its setting, leave our session and write its line of /proc into the pid file before
-/// anything else, so that no moment exists in which the daemon runs and nobody could find it, not even when we are killed
-/// half-way.
+/// Makes the command's process enter its setting, leave our session and write its line of /proc
+/// into the pid file before anything else. So the daemon never runs without a way to find it, not
+/// even when we are killed half-way.
 fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file: File) -> io::Result<()> {
-    // Ours, which shows the daemon by the id that we know it by, wherever it goes.
+    // The /proc of our own PID namespace shows the daemon under the id by which we know it,
+    // whichever namespace it enters.
     let proc = File::open("/proc")?;
     let before_exec = move || {
         match &setting {
@@ -117,8 +120,9 @@ fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file:
         }
         match lifetime {
             Lifetime::Detached => drop(rustix::process::setsid()?),
-            // Linux may schedule by session (autogroup): a yield then reaches nobody outside it. Machines of a laboratory
-            // share few cores, and their programs wait for one another, so daemons stay in the session of what is measured.
+            // Linux may schedule by session (autogroup), and then a yield lets only processes of
+            // the same session run. Machines of a laboratory share few cores, and their programs
+            // wait for one another, so daemons stay in the session of what is measured.
             Lifetime::Owned => rustix::process::setpgid(None, None)?,
         }
         let own = rustix::fs::openat(&proc, OWN_STAT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -127,7 +131,8 @@ fn detach(command: &mut Command, setting: Setting, lifetime: Lifetime, pid_file:
         let written = rustix::io::write(pid_file.as_fd(), &line[..length])?;
         if written == length { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     };
-    // SAFETY: between fork and exec the closure makes system calls on its own stack only; it neither allocates nor locks.
+    // SAFETY: between fork and exec the closure makes system calls on its own stack only; it
+    // neither allocates nor locks.
     unsafe { command.pre_exec(before_exec) };
     Ok(())
 }

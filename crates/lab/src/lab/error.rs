@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What went wrong, whose fault it is, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The name would not do as a file name.
+    /// The name cannot be a file name.
     #[error("{0:?} is no name for a laboratory: 1 to 32 of a-z, 0-9 and '-', beginning with a letter")]
     Name(String),
     /// A laboratory of this shape cannot exist.
@@ -22,10 +22,10 @@ pub enum LabError {
         /// The most.
         most: u64,
     },
-    /// Not a word of the topology file.
+    /// This word is no limit of the topology file.
     #[error("{0:?} is no name of a limit; docs/topology.md lists them")]
     Limit(String),
-    /// This machine or this user cannot have one.
+    /// This machine or this user cannot have a laboratory with links.
     #[error("a laboratory with links cannot be built here: {0}")]
     Unavailable(String),
     /// It runs already, and differs from what is asked for.
@@ -38,10 +38,10 @@ pub enum LabError {
         /// What is asked for.
         asked: String,
     },
-    /// It runs already, and belongs to somebody else.
+    /// A laboratory of this name runs already, so the caller cannot own it.
     #[error("{0:?} is already running; take it down first, or choose another --name")]
     Running(String),
-    /// What it is, is not to be read.
+    /// Its record cannot be read.
     #[error(
         "{} was written by another version of trib, and something of it runs: take it down and up again \
          (`trib lab down --name NAME`, `trib fabric down --name NAME`)",

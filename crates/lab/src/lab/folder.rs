@@ -1,7 +1,7 @@
 //! Where a laboratory keeps what must outlive the command that started it.
 //!
 //! ```text
-//! BASE/                   /run/tributary, $XDG_RUNTIME_DIR/tributary or /tmp/tributary-UID, mode 0700
+//! BASE/                   /run/tributary, $XDG_RUNTIME_DIR/tributary or /tmp/tributary-UID, 0700
 //!   NAME.lock             held while a command starts or stops the laboratory
 //!   NAME/
 //!     boot                the boot it was started in: process ids of another boot mean nothing
@@ -31,7 +31,8 @@ use rustix::fs::{FlockOperation, flock};
 pub struct LabName(String);
 
 impl LabName {
-    /// Takes 1 to 32 of a-z, 0-9 and '-', beginning with a letter: a file name that cannot lead anywhere else.
+    /// Takes 1 to 32 of a-z, 0-9 and '-', beginning with a letter. Such a name is a file name and
+    /// cannot lead out of the folder.
     pub fn new(name: &str) -> Result<Self, LabError> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let fits = (1..=32).contains(&name.len()) && name.starts_with(|c: char| c.is_ascii_lowercase());
@@ -44,7 +45,8 @@ impl LabName {
     }
 }
 
-/// The folder of one laboratory, locked against other commands for as long as this value lives.
+/// The folder of one laboratory. It is locked against other commands for as long as this value
+/// lives.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     path: PathBuf,
@@ -59,12 +61,12 @@ impl StateFolder {
         Ok(folder.expect("who waits gets the lock"))
     }
 
-    /// The folder as it is, not locked: to be read only.
+    /// The folder as it is, without the lock: it may only be read.
     pub(crate) fn look_at(base: &Path, name: &LabName) -> Self {
         Self { path: base.join(&name.0), lock_path: base.join(format!("{}.lock", name.0)), _lock: None }
     }
 
-    /// The same as [`Self::lock`] without waiting: `None` when another command is at it.
+    /// Does the same as [`Self::lock`] without waiting; `None` when another command holds the lock.
     pub(crate) fn try_lock(base: &Path, name: &LabName) -> Result<Option<Self>, LabError> {
         Self::lock_by(base, name, FlockOperation::NonBlockingLockExclusive)
     }
@@ -74,7 +76,8 @@ impl StateFolder {
         loop {
             create_private(base)?;
             let lock = match OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path) {
-                // Another command took down the last laboratory, and the base with it, since the line above.
+                // Since the line above, another command took down the last laboratory, and the base
+                // with it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened.context(|| format!("open {}", lock_path.display()))?,
             };
@@ -83,7 +86,8 @@ impl StateFolder {
                 Err(rustix::io::Errno::INTR) => continue,
                 locked => locked.context(|| format!("lock {}", lock_path.display()))?,
             }
-            // While we waited the file may have been removed with its laboratory; then we hold a lock that nobody sees.
+            // While we waited, the file may have been removed with its laboratory. Then nobody else
+            // sees the lock that we hold.
             let held = lock.metadata().context(|| format!("look at {}", lock_path.display()))?.ino();
             if fs::metadata(&lock_path).is_ok_and(|now| now.ino() == held) {
                 return Ok(Some(Self { path: base.join(&name.0), lock_path, _lock: Some(lock) }));
@@ -117,14 +121,15 @@ impl StateFolder {
         written.context(|| format!("write {}", whole.display()))
     }
 
-    /// Lets everybody read a file in the folder who gets hold of it; the folder itself stays closed.
+    /// Lets every user read a file of the folder. The folder itself stays closed: the file can be
+    /// reached only where it is mounted elsewhere.
     pub(crate) fn make_readable(&self, name: &str) -> Result<(), LabError> {
         let path = self.path.join(name);
         let readable = fs::set_permissions(&path, fs::Permissions::from_mode(0o644));
         readable.context(|| format!("open {} for all", path.display()))
     }
 
-    /// Notes that the laboratory came up.
+    /// Notes that the laboratory is up.
     pub(crate) fn write_record(&self, record: &Record) -> Result<(), LabError> {
         let text = serde_json::to_vec_pretty(record).expect("a record has string keys only");
         self.write("lab.json", &text)
@@ -133,7 +138,7 @@ impl StateFolder {
     /// The record, if the laboratory came up in this boot.
     ///
     /// # Errors
-    /// [`LabError::Record`] when it is there and says nothing that this version understands.
+    /// [`LabError::Record`] when there is a record and this version does not understand it.
     pub(crate) fn record(&self) -> Result<Option<Record>, LabError> {
         if !self.is_of_this_boot()? {
             return Ok(None);
@@ -146,7 +151,7 @@ impl StateFolder {
         }
     }
 
-    /// The daemon's process, while it runs.
+    /// The daemon's process; `None` when it does not run.
     pub(crate) fn process(&self, daemon: &str) -> Result<Option<Process>, LabError> {
         self.process_of(&self.path.join(format!("{daemon}.pid")))
     }
@@ -166,7 +171,7 @@ impl StateFolder {
         Ok(processes)
     }
 
-    /// Removes the folder; tells whether there was one.
+    /// Removes the folder and tells whether there was one.
     pub(crate) fn clear(&self) -> Result<bool, LabError> {
         match fs::remove_dir_all(&self.path) {
             Ok(()) => Ok(true),
@@ -215,8 +220,8 @@ fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Makes a folder that only we may enter, or makes sure that the one in place is such a folder: in /tmp somebody else may
-/// have been there first, and what is in it gets executed and trusted.
+/// Makes a folder that only we may enter, or makes sure that the folder in place is such a one. In
+/// /tmp another user may have made it first, and what is in it is executed and trusted.
 fn create_private(path: &Path) -> Result<(), LabError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => return Ok(()),

@@ -1,4 +1,5 @@
-//! A laboratory that runs: manager and nodes as daemons, on loopback or on a fat tree of namespaces.
+//! A laboratory that runs: manager and nodes as daemons, on loopback or on a fat tree of
+//! namespaces.
 //!
 //! - [`Lab::up`] starts one, [`Lab::attach`] finds it from another process, [`Lab::down`] ends it.
 //! - `start`: the way from a topology to daemons that are ready
@@ -6,9 +7,11 @@
 //! - `daemon`, `readiness`: starting one process that outlives us, and hearing that it is ready
 //! - `folder`, `record`: what is on disk about it
 //!
-//! `up` may be repeated: what runs is found again, and a daemon that has ended is started again as it was. Nothing that runs
-//! is ever ended by it; what a crash left of one of which nothing runs is cleared away first. Every daemon is found through its pid file, which the daemon's own process writes before it becomes the daemon; the pid file holds its start
-//! time too, so that a process id that was handed out again is never taken for the daemon.
+//! `up` may be repeated: it finds what runs, and starts a daemon that has ended again as it was. It
+//! never ends anything that runs. If nothing of a laboratory runs any more, `up` first clears away
+//! what a crash left of it. Every daemon is found through its pid file, which the daemon's own
+//! process writes before it becomes the daemon. The pid file holds its start time too, so that
+//! another process to which the kernel has given the same id is never taken for the daemon.
 
 mod daemon;
 mod error;
@@ -51,7 +54,7 @@ pub struct LabLaunch<'a> {
     pub topology: &'a Topology,
     /// The `trib` binary that keeper and daemons run.
     pub program: &'a Path,
-    /// How long all of it may take until it is ready.
+    /// How long the start may take until everything is ready.
     pub limit: Duration,
     /// When it ends.
     pub lifetime: Lifetime,
@@ -60,10 +63,10 @@ pub struct LabLaunch<'a> {
 /// When a laboratory ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lifetime {
-    /// With the value that [`Lab::up`] gives, or with the process that holds it, however that ends. For a
-    /// [`Topology::Local`] only when the value is dropped.
+    /// It ends with the value that [`Lab::up`] returns, or with the process that holds this value,
+    /// however that process ends. A [`Topology::Local`] ends only when the value is dropped.
     Owned,
-    /// When somebody calls [`Lab::down`].
+    /// It ends when a process calls [`Lab::down`].
     Detached,
 }
 
@@ -78,10 +81,10 @@ pub struct Lab {
     owned: bool,
 }
 
-/// The process that holds the places, as seen from here.
+/// The process that holds the places, as this process sees it.
 #[derive(Debug)]
 struct Keeper {
-    /// Its process id here: 1 for a process inside the laboratory.
+    /// Its process id in our PID namespace: 1 for a process inside the laboratory.
     pid: u32,
     doors: Doors,
     /// Whether we are inside.
@@ -91,13 +94,15 @@ struct Keeper {
 }
 
 impl Lab {
-    /// Starts it and waits until every daemon is ready; one that runs already is found again, and daemons of it that have
-    /// ended are started again as they were, so that the address that others know stays right.
+    /// Starts the laboratory and waits until every daemon is ready. A laboratory that runs already
+    /// is found again, and those of its daemons that have ended are started again as they were, so
+    /// that the address that others know stays right.
     ///
     /// # Errors
-    /// [`LabError::Different`] when it runs with another topology, [`LabError::Running`] when it runs and was to be owned.
-    /// When something fails, what this call has started is ended, what ran before is not, and the logs stay where the error
-    /// says until the next `up` or `down`.
+    /// [`LabError::Different`] when it runs with another topology, [`LabError::Running`] when it
+    /// runs and the caller wanted to own it. When something fails, `up` ends what this call has
+    /// started and nothing that ran before. The logs stay where the error says until the next `up`
+    /// or `down`.
     pub fn up(launch: &LabLaunch<'_>) -> Result<Self, LabError> {
         launch.topology.check()?;
         sweep(launch.base)?;
@@ -117,7 +122,8 @@ impl Lab {
         started
     }
 
-    /// The laboratory, if it came up and was not taken down since. Some of its daemons may have ended.
+    /// The laboratory, if it came up and was not taken down since. Some of its daemons may have
+    /// ended.
     pub fn find(base: &Path, name: &LabName) -> Result<Option<Self>, LabError> {
         if !base.join(name.as_str()).exists() {
             return Ok(None);
@@ -125,8 +131,8 @@ impl Lab {
         Self::of_folder(&StateFolder::lock(base, name)?, name)
     }
 
-    /// A running laboratory, by its name or, as `TRIB_LAB` says it inside, by the path of its state folder. Some of its
-    /// daemons may have ended.
+    /// A running laboratory, by its name or, as `TRIB_LAB` says it inside, by the path of its state
+    /// folder. Some of its daemons may have ended.
     ///
     /// # Errors
     /// [`LabError::Unknown`] when there is none.
@@ -140,7 +146,8 @@ impl Lab {
         found.ok_or_else(|| LabError::Unknown(name.to_owned()))
     }
 
-    /// Ends every process of the laboratory and removes its folder; tells whether there was anything.
+    /// Ends every process of the laboratory and removes its folder. Returns whether there was
+    /// anything.
     pub fn down(base: &Path, name: &LabName) -> Result<bool, LabError> {
         if !base.exists() {
             return Ok(false);
@@ -151,7 +158,8 @@ impl Lab {
         Ok(something)
     }
 
-    /// The laboratory that is there, unless nothing of it runs and another one was asked for: then nobody misses it.
+    /// The laboratory that is in the folder; `None` if nothing of it runs and another topology is
+    /// asked for, because then nothing is lost by making it anew.
     fn worth_keeping(folder: &StateFolder, launch: &LabLaunch<'_>) -> Result<Option<Self>, LabError> {
         let idle = folder.processes()?.is_empty();
         match Self::of_folder(folder, launch.name) {
@@ -177,7 +185,7 @@ impl Lab {
                 keeper => keeper,
             },
         };
-        // The pid files speak of processes as those outside see them.
+        // Process ids in the pid files are those that processes outside the laboratory see.
         let inside = keeper.as_ref().is_some_and(|keeper| keeper.inside);
         let process = |name: &String| if inside { Ok(None) } else { folder.process(name) };
         let daemons = record.daemons.iter().map(|Daemon { name, .. }| Ok((name.clone(), process(name)?)));
@@ -219,7 +227,7 @@ fn find_keeper(folder: &StateFolder) -> Result<Option<Keeper>, LabError> {
     Ok(process.map(|process| Keeper { pid: process.id().pid, doors, inside: false, _lifeline: None }))
 }
 
-/// Removes what laboratories with places left whose keeper was killed.
+/// Removes what is left of laboratories with places whose keeper was killed.
 fn sweep(base: &Path) -> Result<(), LabError> {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name().to_str().and_then(|name| LabName::new(name).ok());
@@ -234,7 +242,7 @@ fn sweep(base: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Ends what runs and removes the folder; tells whether there was one.
+/// Ends what runs and removes the folder. Returns whether there was one.
 fn end_all(folder: &StateFolder) -> Result<bool, LabError> {
     if !folder.path().exists() {
         return Ok(false);
@@ -246,7 +254,8 @@ fn end_all(folder: &StateFolder) -> Result<bool, LabError> {
 fn end_processes(folder: &StateFolder) -> Result<(), LabError> {
     let context = || format!("end the processes of {}", folder.path().display());
     if let Some(keeper) = folder.process(KEEPER)? {
-        // With it the kernel ends everything inside, before it says that the keeper itself has ended.
+        // When the keeper is killed, the kernel ends everything inside before it reports the
+        // keeper's own end.
         keeper.signal(Signal::KILL).context(context)?;
         keeper.wait(GRACE).context(context)?;
     }
@@ -255,5 +264,5 @@ fn end_processes(folder: &StateFolder) -> Result<(), LabError> {
 
 const MANAGER: &str = "manager";
 const KEEPER: &str = "keeper";
-/// From SIGTERM to SIGKILL.
+/// The time from SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);

@@ -1,7 +1,8 @@
 //! Learning that a daemon is ready, and where it listens, by the protocol of sd_notify(3).
 //!
-//! The daemon finds `NOTIFY_SOCKET` in its environment and sends one datagram of `KEY=VALUE` lines to it: `READY=1`, and
-//! `X_TRIB_ADDRESS=IP:PORT`. Under systemd the same message goes to systemd, so daemons know one protocol only.
+//! The daemon finds `NOTIFY_SOCKET` in its environment and sends one datagram of `KEY=VALUE` lines
+//! to it: `READY=1`, and `X_TRIB_ADDRESS=IP:PORT`. Under systemd the same message goes to systemd,
+//! so a daemon needs one protocol only.
 
 use std::fs;
 use std::io;
@@ -24,7 +25,7 @@ pub(crate) struct Readiness {
 /// How the wait for a daemon ended.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// It is ready; its address if it gave a valid one, else what it gave.
+    /// It is ready. This holds its address if it gave a valid one, else what it gave.
     Ready(Result<SocketAddr, Option<String>>),
     /// It ended without a word.
     Ended,
@@ -84,7 +85,7 @@ impl Drop for Readiness {
     }
 }
 
-/// `None` when the message does not say READY=1.
+/// The address in a message; `None` when the message does not say READY=1.
 fn ready_address(message: &str) -> Option<Result<SocketAddr, Option<String>>> {
     let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     (value("READY") == Some("1")).then(|| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::topology::Topology;
 
-/// Written when all of it is ready.
+/// The record is written when the whole laboratory is ready.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// What ranks and tools need in `TRIB_MANAGER`.
@@ -21,7 +21,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Where a daemon is to be found.
+    /// The address on which a daemon listens.
     pub(crate) fn address(&self, daemon: &str) -> Option<SocketAddr> {
         self.daemons.iter().find_map(|known| (known.name == daemon).then_some(known.address))
     }
@@ -32,6 +32,6 @@ impl Record {
 pub(crate) struct Daemon {
     /// Its name.
     pub(crate) name: String,
-    /// The address that it said it listens on, where it is started again after it has ended.
+    /// The address on which it said that it listens. It is started again there after it has ended.
     pub(crate) address: SocketAddr,
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A fresh folder of mode 0700, removed with this value.
+/// A fresh folder of mode 0700, which is removed with this value.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {

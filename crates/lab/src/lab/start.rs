@@ -60,13 +60,13 @@ pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab,
     Ok(lab)
 }
 
-/// Starts the daemons that have ended again, where they were and with the keys and the topology file that are there. What
-/// runs is not touched, whatever happens.
+/// Starts the daemons that have ended where they ran before, with the same keys and the same
+/// topology file. Whatever happens, what runs is not touched.
 pub(super) fn repair(launch: &LabLaunch<'_>, folder: &StateFolder, lab: Lab) -> Result<Lab, LabError> {
     let ended: Vec<String> = lab.ended().into_iter().map(str::to_owned).collect();
     let deadline = Instant::now() + launch.limit;
     let keeper = find_doors(folder, lab.keeper.is_some())?;
-    // The binary that the other daemons run: another version would not find a common language with them.
+    // The other daemons run this binary; another version might not speak their protocol.
     let daemons = Daemons { launch, program: &lab.record.program, folder, keeper, deadline };
     for name in &ended {
         warn!("{name} has ended and is started again; its log is {}", lab.log(name).display());
@@ -97,7 +97,7 @@ fn whole(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab, LabError> 
     lab.ok_or_else(gone).context(|| "start the laboratory".to_owned())
 }
 
-/// Starts the process that makes the places; it ends when the pipe is closed that this gives.
+/// Starts the process that makes the places. It ends when the pipe that this returns is closed.
 fn start_keeper(
     launch: &LabLaunch<'_>,
     folder: &StateFolder,
@@ -121,7 +121,7 @@ fn start_keeper(
     command.args(["lab", "keep"]).arg(folder.path()).stdin(input);
     let starting = Starting::launch(folder.path(), KEEPER, Setting::Fresh(Fresh::new()), launch.lifetime, &mut command)
         .map_err(|error| explain(&error))?;
-    // It listens nowhere, so that no address is what it should give.
+    // The keeper listens on no address, so the missing address is right.
     let (_name, _nowhere) = starting.ready_somewhere(deadline, launch.limit)?;
     Ok(lifeline)
 }
@@ -132,7 +132,7 @@ fn own_cores() -> Result<Vec<usize>, LabError> {
     Ok((0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect())
 }
 
-/// What the kernel says to those who may not have namespaces is no help to anybody.
+/// The kernel's answer to a user who may not have namespaces does not say what to do, so this does.
 fn explain(error: &LabError) -> LabError {
     let advice = "run as root, or allow user namespaces (sysctl user.max_user_namespaces, \
          kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)";
@@ -173,7 +173,7 @@ struct Daemons<'a> {
 }
 
 impl Daemons<'_> {
-    /// Starts it where it was, or at any port.
+    /// Starts the manager at its former address, or at any port.
     fn start_manager(&self, address: Option<SocketAddr>) -> Result<SocketAddr, LabError> {
         let nodes = self.launch.topology.nodes();
         let root = nodes.first().expect("a topology has a root");
@@ -181,12 +181,13 @@ impl Daemons<'_> {
         let listen = address.map_or_else(|| any_port(root.listen[0]), |address| address.to_string());
         let mut command = Command::new(self.program);
         command.arg("am").arg("--topology").arg(folder.join(TOPOLOGY));
-        // Hosts and nodes share this machine's cores, as they did where these were measured.
+        // Hosts and nodes share this machine's cores, as they did where these constants were
+        // measured.
         self.folder.write(CONSTANTS, laboratory_file().as_bytes())?;
         command.arg("--constants").arg(folder.join(CONSTANTS));
         command.arg("--credentials").arg(folder.join(CREDENTIALS)).arg("--listen").arg(listen);
         if self.launch.lifetime == Lifetime::Detached {
-            // It may have to be started again, and then knows the jobs that run.
+            // With this file, a manager that is started again knows the jobs that run.
             command.arg("--state").arg(folder.join(JOBS));
         }
         let address = self.start(MANAGER, root, &mut command)?.ready(self.deadline, self.launch.limit)?;
@@ -194,8 +195,8 @@ impl Daemons<'_> {
         Ok(address)
     }
 
-    /// Starts each node where it was, or at any port. All are started before the first is waited for: they find each other
-    /// in their own time.
+    /// Starts each node at its former address, or at any port. All of them are started before the
+    /// first one is waited for, because they find each other in their own time.
     fn start_nodes(&self, manager: &str, nodes: &[(Node, Option<SocketAddr>)]) -> Result<Vec<Daemon>, LabError> {
         let mut starting = Vec::new();
         for (node, address) in nodes {
@@ -214,13 +215,14 @@ impl Daemons<'_> {
         Ok(daemons)
     }
 
-    /// Starts a daemon where the node is, if the node is anywhere.
+    /// Starts a daemon in the node's place, if it has one.
     fn start(&self, name: &str, node: &Node, command: &mut Command) -> Result<Starting, LabError> {
         let entry = match &self.keeper {
             Some((keeper, doors)) => doors.entry(*keeper, &node.name).context(|| format!("enter {}", node.name))?,
             None => None,
         };
-        // A daemon reports to us alone, and takes its manager from its arguments.
+        // A daemon reports to us alone and takes its manager from its arguments, so it must not
+        // inherit ours.
         command.env_remove("TRIB_MANAGER").stdin(Stdio::null());
         Starting::launch(
             self.folder.path(),
@@ -232,7 +234,7 @@ impl Daemons<'_> {
     }
 }
 
-/// The addresses that a node is to listen on: the first, which it gave when it was ready, as it was.
+/// The addresses on which a node is to listen. The first is the one that it gave when it was ready.
 fn listen(node: &Node, first: Option<SocketAddr>) -> String {
     let mut all: Vec<String> = node.listen.iter().map(|address| any_port(*address)).collect();
     if let Some(first) = first {

@@ -1,4 +1,5 @@
-//! Fabrics of shell scripts: what starts, finds and ends daemons must not depend on what the daemons are.
+//! Fabrics of shell scripts. What starts, finds and ends daemons must not depend on what the
+//! daemons are.
 
 use super::scratch::Scratch;
 use super::*;
@@ -148,7 +149,7 @@ fn a_record_that_cannot_be_read_ends_nothing() {
     assert!(first.daemons().is_empty());
 }
 
-/// Ends a daemon without a warning.
+/// Kills a daemon.
 fn end(lab: &Lab, daemon: &str) {
     let process = lab.process(daemon).unwrap();
     process.signal(rustix::process::Signal::KILL).unwrap();

@@ -19,7 +19,7 @@ impl Lab {
         &self.name
     }
 
-    /// The folder of its state, which stands for it in `TRIB_LAB` inside.
+    /// The folder of its state, which is what `TRIB_LAB` holds inside the laboratory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -39,7 +39,8 @@ impl Lab {
         self.record.topology.hosts()
     }
 
-    /// A daemon by its name, `manager`, `spine`, `leaf0`, ..., if it runs and we are not inside the laboratory.
+    /// A daemon by its name, `manager`, `spine`, `leaf0`, ..., if it runs and we are not inside the
+    /// laboratory.
     pub fn process(&self, daemon: &str) -> Option<&Process> {
         self.daemons.iter().find_map(|(name, process)| (name == daemon).then_some(process.as_ref())?)
     }
@@ -60,16 +61,17 @@ impl Lab {
         self.folder.join(format!("{daemon}.log"))
     }
 
-    /// The command that runs `program` in a host or switch; what it finds there, [`crate::visit::visit`] says. Arguments,
-    /// environment and streams can be added as usual. Its process passes signals on, ends as the program does, and takes
-    /// the program with it when it is killed.
+    /// The command that runs `program` in a host or switch; [`crate::visit::visit`] says what the
+    /// program finds there. Arguments, environment and streams can be added as usual. The command's
+    /// process passes signals on, ends as the program does, and takes the program with it when it
+    /// is killed.
     pub fn command(&self, place: &str, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.record.program);
         command.args(["lab", "exec", "--name"]).arg(&self.folder).args([place, "--"]).arg(program);
         command
     }
 
-    /// What the links have carried, both directions of each, in the order of the plan.
+    /// What both directions of each link have carried, in the order of the plan.
     pub fn counters(&self) -> Result<Vec<LinkCounters>, LabError> {
         let plan = self.plan()?;
         let mut counters = Vec::new();
@@ -97,7 +99,7 @@ impl Lab {
     /// Places and links.
     ///
     /// # Errors
-    /// [`LabError::Unavailable`] for a laboratory on loopback, which has none.
+    /// [`LabError::Unavailable`] for a laboratory on loopback, which has no links of its own.
     pub fn plan(&self) -> Result<Plan, LabError> {
         let none = || LabError::Unavailable("it runs on loopback, without hosts and links".to_owned());
         self.record.topology.plan().ok_or_else(none)
@@ -106,7 +108,7 @@ impl Lab {
     /// What kind of place this is.
     ///
     /// # Errors
-    /// [`LabError::Place`] when there is none of this name.
+    /// [`LabError::Place`] when there is no place of this name.
     pub fn place_kind(&self, place: &str) -> Result<PlaceKind, LabError> {
         Ok(self.plan()?.place(place).ok_or_else(|| self.no_place(place))?.kind)
     }
@@ -123,7 +125,7 @@ impl Lab {
         &self.record.program
     }
 
-    /// Keeps other commands from changing it while the value lives.
+    /// Keeps other commands from changing the laboratory while the value lives.
     pub(crate) fn lock(&self) -> Result<StateFolder, LabError> {
         let base = self.folder.parent().expect("the folder of a laboratory is in a base");
         StateFolder::lock(base, &self.name)

@@ -1,8 +1,9 @@
 //! Parameters of Open MPI (MCA): the laboratory's and the user's, put together.
 //!
-//! Open MPI joins what is given twice with a comma and then fails at the nonsense, or takes one of the two without a word. So
-//! every parameter is given once: the user's value where there is one, put together with the laboratory's where both are
-//! lists, and what the laboratory cannot do without is refused to the user.
+//! If a parameter is given twice, Open MPI either joins the values with a comma and fails at the
+//! nonsense, or silently takes one of the two. So every parameter is given once. The user's value
+//! takes the place of the laboratory's, or is joined with it where both are lists. A user's value
+//! for a parameter that the laboratory needs is refused.
 
 use tracing::info;
 
@@ -11,7 +12,8 @@ use crate::lab::LabError;
 /// A parameter and its value.
 type Parameter = (String, String);
 
-/// Takes the parameters out of a launcher's words: `--mca NAME VALUE`, in all its spellings. Gives them and the other words.
+/// Takes the parameters out of a launcher's words: `--mca NAME VALUE`, in all its spellings.
+/// Returns them and the other words.
 pub(super) fn taken_out(words: &[String]) -> (Vec<Parameter>, Vec<String>) {
     let (mut parameters, mut others) = (Vec::<Parameter>::new(), Vec::new());
     let mut left = words.iter();
@@ -22,17 +24,18 @@ pub(super) fn taken_out(words: &[String]) -> (Vec<Parameter>, Vec<String>) {
         }
         match (left.next(), left.next()) {
             (Some(name), Some(value)) => parameters.push((name.clone(), value.clone())),
-            // Its launcher says what is missing.
+            // The launcher itself says what is missing.
             (name, _) => others.extend(std::iter::once(word).chain(name).cloned()),
         }
     }
     (parameters, others)
 }
 
-/// Every parameter once, the laboratory's first.
+/// Every parameter once; the laboratory's come first.
 ///
 /// # Errors
-/// [`LabError::Parameter`] when the user wants another value for what the laboratory needs.
+/// [`LabError::Parameter`] when the user gives another value to a parameter that the laboratory
+/// needs.
 pub(super) fn merged(
     needed: &[(&str, &str)],
     usual: &[(&str, &str)],
@@ -45,7 +48,7 @@ pub(super) fn merged(
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut all: Vec<Parameter> = needed.iter().chain(usual).map(owned).collect();
     for (name, value) in wanted {
-        // Of a list of interfaces to take and one to leave out, Open MPI takes one only.
+        // Of two lists of interfaces, one to include and one to exclude, Open MPI heeds one only.
         if let Some(opposite) = name.strip_suffix("_if_exclude").map(|stem| format!("{stem}_if_include")) {
             all.retain(|(own, _)| *own != opposite);
         }
@@ -62,8 +65,9 @@ pub(super) fn merged(
     Ok(all)
 }
 
-/// Two values of a parameter: lists of what to leave out (`^a,b`) add up, and leave things out of a list of what to take; a
-/// list or value of the user's own takes the place of the laboratory's.
+/// Joins two values of a parameter. Lists of what to leave out (`^a,b`) add up, and such a list is
+/// subtracted from a list of what to take. Any other value of the user's takes the place of the
+/// laboratory's.
 fn together(own: &str, wanted: &str) -> String {
     let items = |list: &str| list.split(',').map(str::to_owned).collect::<Vec<_>>();
     match (own.strip_prefix('^'), wanted.strip_prefix('^')) {

@@ -1,7 +1,8 @@
 //! Starting the ranks of an MPI program on a laboratory's hosts.
 //!
-//! The MPI's own launcher runs on `h0` and reaches the other hosts through `trib lab remote`, which stands in for ssh. Hosts
-//! have names and memory of their own, so that an MPI takes ranks on different hosts for what they are meant to be.
+//! The MPI's own launcher runs on `h0` and reaches the other hosts through `trib lab remote`, which
+//! stands in for ssh. Hosts have names and memory of their own, so an MPI sees that ranks on
+//! different hosts share no memory.
 
 mod mca;
 mod mpich;
@@ -22,21 +23,24 @@ pub enum Mpi {
     Mpich,
 }
 
-/// In which order hosts get ranks.
+/// The order in which hosts get ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Map {
     /// h0, h1, h2, ...: neighbours in rank are below the same leaf.
     ByLeaf,
-    /// h0, h4, h1, h5, ... where leaves have four ports: neighbours in rank are below different leaves.
+    /// h0, h4, h1, h5, ... where leaves have four ports: neighbours in rank are below different
+    /// leaves.
     Interleaved,
 }
 
-/// Which host gets which ranks, where a host gets several.
+/// Which ranks a host gets if it gets several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// One after the other: host after host gets one, and the first host the next after the last.
+    /// Ranks are dealt out: each host gets one in turn, and after the last host the first one gets
+    /// the next.
     Cyclic,
-    /// Neighbours in rank share a host: the first host gets the first ranks, all that it is to have.
+    /// Neighbours in rank share a host: the first host gets the first ranks, as many as it is to
+    /// have, and so on.
     Block,
 }
 
@@ -49,12 +53,12 @@ pub struct MpiLaunch {
     pub ranks: u32,
     /// Where they go.
     pub map: Map,
-    /// How many go to one host, which leaves hosts without any if there are more hosts than that takes; `None`: all hosts
-    /// have as many, up to one.
+    /// How many ranks each host gets; the last hosts get none if there are more hosts than that
+    /// takes. `None`: ranks are spread evenly over all hosts.
     pub ranks_per_host: Option<u32>,
     /// Which they are.
     pub placement: Placement,
-    /// What they find in their environment on top of what the launcher has.
+    /// Variables that the ranks find in their environment besides those of the launcher.
     pub env: Vec<(String, String)>,
     /// More options for the launcher.
     pub options: Vec<String>,
@@ -63,11 +67,13 @@ pub struct MpiLaunch {
 }
 
 impl Lab {
-    /// The command that starts the ranks and ends when they have. When it is killed, so is everything that it started; run
-    /// it under [`crate::run::run`] to have that after a time limit too.
+    /// The command that starts the ranks and ends when they have ended. When it is killed,
+    /// everything that it started is killed too. [`crate::run::run`] does the same after a time
+    /// limit.
     ///
     /// # Errors
-    /// [`LabError::Unavailable`] when the MPI is not installed, or there are no hosts.
+    /// [`LabError::Unavailable`] when the MPI is not installed, or when the laboratory has no
+    /// hosts.
     pub fn mpirun(&self, launch: &MpiLaunch) -> Result<Command, LabError> {
         let Topology::FatTree(tree) = self.topology() else {
             return Err(LabError::Unavailable("it runs on loopback, without hosts".to_owned()));
@@ -87,8 +93,8 @@ impl Lab {
                 launch.mpi.package()
             ))
         })?;
-        // A launcher may hand on all of its own environment, and with it the name of the one host where it runs. Who has no
-        // such variable goes by the host's own name.
+        // A launcher may hand on all of its own environment, and with it the name of the one host
+        // on which it runs. A rank without this variable goes by its own host's name.
         let mut command = self.command("h0", "env");
         command
             .args(["-u", "TRIB_HOST", launcher])
@@ -100,7 +106,7 @@ impl Lab {
 }
 
 impl MpiLaunch {
-    /// The hosts that get ranks, and how many the fullest has.
+    /// The hosts that get ranks, and the largest number of ranks on one of them.
     fn hosts(&self, mut hosts: Vec<String>) -> Result<(Vec<String>, u32), LabError> {
         let there = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
         let slots = self.ranks_per_host.unwrap_or_else(|| self.ranks.div_ceil(there)).max(1);
@@ -116,7 +122,7 @@ impl MpiLaunch {
 }
 
 impl Mpi {
-    /// As its own people write it.
+    /// The name as its developers write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenMpi => "Open MPI",

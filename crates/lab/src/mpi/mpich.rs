@@ -6,7 +6,8 @@ use super::{MpiLaunch, Placement};
 
 /// Names of its launcher.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.mpich", "mpiexec.hydra"];
-/// The first makes hydra call `trib lab remote HOST`; the others keep UCX to the links, for MPICHs that are built with it.
+/// The first variable makes hydra call `trib lab remote HOST`. The others keep UCX to the links, if
+/// the MPICH was built with UCX.
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("HYDRA_LAUNCHER_EXTRA_ARGS", "lab remote"), ("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "eth0")];
 

@@ -7,12 +7,12 @@ use crate::lab::LabError;
 
 /// Names of its launcher.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.openmpi", "mpirun"];
-/// It refuses root twice; in a user namespace everybody is root.
+/// Open MPI wants two permissions to run as root; in a user namespace every user is root.
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
-/// What comes before the program. `folder` goes with the laboratory, whatever its daemons have left in it when they were
-/// killed.
+/// The arguments before the program. `folder` is removed with the laboratory, and with it what Open
+/// MPI's daemons left there when they were killed.
 pub(super) fn arguments(
     trib: &Path,
     folder: &Path,
@@ -24,17 +24,18 @@ pub(super) fn arguments(
     let host = hosts.iter().map(|host| format!("{host}:{slots}")).collect::<Vec<_>>().join(",");
     let agent = format!("{} lab remote", trib.display());
     let folder = folder.display().to_string();
-    // Without these no daemon would get to its host, or not get away from it.
+    // Open MPI's daemons cannot run on the hosts without these.
     let needed = [
         ("plm", "rsh"),
         ("plm_rsh_agent", agent.as_str()),
         // Every daemon is started from h0: a tree of launchers would save nothing here.
         ("plm_rsh_no_tree_spawn", "1"),
-        // A session of its own for every host's daemon would be a scheduling group of its own (autogroup), and ranks that
-        // yield to others would reach nobody.
+        // A session of its own for every host's daemon would be a scheduling group of its own
+        // (autogroup), and the yield of a rank would not let ranks on other hosts run.
         ("orte_leave_session_attached", "1"),
-        // Its sessions are named after the host and the user, who is root in every user namespace: in the machine's folder what
-        // one user has left of an `h0` would be in the way of another's.
+        // Open MPI names its session folders after the host and the user, and in every user
+        // namespace the user is root. In the machine's /tmp, what one user has left of an `h0`
+        // would be in the way of another user's.
         ("orte_tmpdir_base", folder.as_str()),
     ];
     let usual = [
@@ -43,7 +44,7 @@ pub(super) fn arguments(
         ("btl", "self,tcp"),
         ("pml", "ob1"),
         ("coll", "^hcoll"),
-        // All hosts share the machine's cores: who waits must let the others work.
+        // All hosts share the machine's cores, so a rank that waits must let the others work.
         ("mpi_yield_when_idle", "1"),
     ];
     let (wanted, options) = mca::taken_out(options);

@@ -12,13 +12,15 @@ use super::entry::Entry;
 /// What the keeper writes into the state folder when all places exist.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Doors {
-    /// The keeper's PID namespace, as its link in /proc reads: who reads the same of itself is inside.
+    /// The keeper's PID namespace, as its link in /proc reads. A process whose own link reads the
+    /// same is inside.
     pub(super) pid_namespace: String,
     /// The places by name.
     pub(super) places: BTreeMap<String, Door>,
 }
 
-/// The keeper's file descriptors for the namespaces of one place, and the core of the machine that it keeps to.
+/// The keeper's file descriptors for the namespaces of one place, and the core of the machine to
+/// which the place keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Door {
     pub(super) net: i32,
@@ -47,7 +49,8 @@ impl Doors {
     /// The way into a place; `None` when there is no such place.
     ///
     /// # Errors
-    /// When the keeper, whose process id is `keeper`, has ended or belongs to somebody else.
+    /// An error when the keeper, whose process id is `keeper`, has ended or belongs to another
+    /// user.
     pub(crate) fn entry(&self, keeper: u32, place: &str) -> io::Result<Option<Entry>> {
         let Some(door) = self.places.get(place) else { return Ok(None) };
         let file = |number: i32| fs::File::open(format!("/proc/{keeper}/fd/{number}"));
@@ -55,11 +58,12 @@ impl Doors {
         Entry::open(keeper, [net.into(), mnt.into(), uts.into(), ipc.into()], door.core).map(Some)
     }
 
-    /// The file that stands for a place's network, for `ip`; it can be opened while the keeper lives.
+    /// The file that stands for a place's network when it is named to `ip`. It can be opened while
+    /// the keeper lives.
     pub(crate) fn network(&self, keeper: u32, place: &str) -> Option<PathBuf> {
         self.places.get(place).map(|door| PathBuf::from(format!("/proc/{keeper}/fd/{}", door.net)))
     }
 }
 
-/// Beside the record of the laboratory.
+/// The file's name in the state folder.
 pub(super) const FILE: &str = "places.json";

@@ -18,18 +18,19 @@ pub(crate) struct Entry {
 
 #[derive(Debug)]
 struct Handles {
-    /// `None` when we are in it already: nobody may enter the user namespace that he is in.
+    /// `None` when we are in it already, because the kernel refuses to enter one's own user
+    /// namespace.
     user: Option<OwnedFd>,
     net: OwnedFd,
-    /// Mounts, host name and System V memory.
+    /// Mount, UTS (host name) and IPC (System V memory) namespaces.
     others: [OwnedFd; 3],
     pid: OwnedFd,
-    /// The one core that who is inside runs on.
+    /// The one core on which processes of this place run.
     core: Option<usize>,
 }
 
 impl Entry {
-    /// Adds to the four namespaces of a place those of the keeper.
+    /// Opens the keeper's user and PID namespaces, besides the four namespaces of a place.
     pub(super) fn open(keeper: u32, [net, mnt, uts, ipc]: [OwnedFd; 4], core: Option<usize>) -> io::Result<Self> {
         let of_keeper = |kind: &str| Path::new("/proc").join(keeper.to_string()).join("ns").join(kind);
         let same_user = std::fs::read_link(of_keeper("user"))? == std::fs::read_link("/proc/self/ns/user")?;
@@ -38,9 +39,9 @@ impl Entry {
         Ok(Self { handles: Arc::new(Handles { user, net, others: [mnt, uts, ipc], pid, core }) })
     }
 
-    /// Moves this process inside, and its children into the laboratory's process ids; to the place's core too, if it has
-    /// one. The working directory becomes `/`.
-    /// To be called between fork and exec, or by a process of one thread.
+    /// Moves this process into the place, and its children into the laboratory's PID namespace. If
+    /// the place keeps to a core, so does the process. The working directory becomes `/`. It may be
+    /// called between fork and exec, or by a process of one thread.
     pub(crate) fn enter(&self) -> io::Result<()> {
         self.enter_network()?;
         for handle in self.handles.others.iter().chain([&self.handles.pid]) {
@@ -56,10 +57,12 @@ impl Entry {
         }
     }
 
-    /// Makes the command's process run with the place's network and nothing else of it: for `ip`, `tc` and `nft`.
+    /// Makes the command's process run in the place's network namespace and in no other of its
+    /// namespaces: for `ip`, `tc` and `nft`.
     pub(crate) fn only_network(&self, command: &mut Command) {
         let entry = self.clone();
-        // SAFETY: between fork and exec the closure makes system calls; it neither allocates nor locks.
+        // SAFETY: between fork and exec the closure makes system calls only; it neither allocates
+        // nor locks.
         unsafe { command.pre_exec(move || entry.enter_network()) };
     }
 

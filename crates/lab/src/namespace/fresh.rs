@@ -5,10 +5,11 @@ use std::io;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Prepared in advance, so that nothing is allocated between fork and exec.
+/// What the way in needs, prepared in advance so that nothing is allocated between fork and exec.
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
-    /// The user's own id as root of a user namespace; `None` for root, who needs none.
+    /// How the user's own id becomes root in a user namespace; `None` for root, which needs no user
+    /// namespace.
     maps: Option<Maps>,
 }
 
@@ -27,9 +28,9 @@ impl Fresh {
         Self { maps }
     }
 
-    /// Moves this process into namespaces of its own, and its children into process ids of their own. All of them belong to
-    /// the new user namespace, so that the keeper can come back from a place. To be called between fork and exec, or by a
-    /// process of one thread.
+    /// Moves this process into namespaces of its own, and its children into a PID namespace of
+    /// their own. All of them belong to the new user namespace, so that the keeper can come back
+    /// from a place. It may be called between fork and exec, or by a process of one thread.
     pub(crate) fn begin(&self) -> io::Result<()> {
         if let Some(Maps { uid, gid }) = &self.maps {
             unshare(UnshareFlags::NEWUSER)?;
@@ -43,7 +44,8 @@ impl Fresh {
 }
 
 pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: what makes unshare dangerous is a descriptor table that stops being shared; none of our flags does that.
+    // SAFETY: unshare is dangerous where it ends the sharing of the descriptor table; none of our
+    // flags does that.
     Ok(unsafe { unshare_unsafe(flags) }?)
 }
 

@@ -1,7 +1,8 @@
 //! The process that owns a laboratory: process 1 of its PID namespace.
 //!
-//! It makes the places, says that it is ready, and then only waits: for ever, or, until it has been told to stay, for the
-//! end of its standard input. The laboratory ends with it.
+//! It makes the places, says that it is ready, and then only waits. Until its owner tells it to
+//! stay, it waits for the end of its standard input; afterwards it waits for ever. The laboratory
+//! ends with it.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -16,17 +17,20 @@ use rustix::thread::{UnshareFlags, move_into_link_name_space};
 use super::doors::{Door, Doors, FILE};
 use super::fresh::unshare;
 
-/// What the laboratory's owner writes to the keeper's standard input to let it outlive him.
+/// The byte with which the laboratory's owner tells the keeper, on its standard input, to outlive
+/// it.
 pub(crate) const STAY: u8 = b's';
-/// The names of the places, one a line and behind it the core that a pinned place keeps to, in the state folder.
+/// The file with the names of the places, in the state folder. It has one name on a line, and
+/// behind the name of a pinned place its core.
 pub(crate) const PLACES: &str = "places";
-/// What the places see as /etc/hosts, in the state folder.
+/// The file in the state folder that the places see as /etc/hosts.
 pub(crate) const HOSTS: &str = "hosts";
 
-/// Runs as the keeper of the laboratory whose state is in `folder`, until it is killed or its owner has ended.
+/// Runs as the keeper of the laboratory whose state is in `folder`, until it is killed or its owner
+/// has ended.
 ///
 /// # Errors
-/// With a sentence that says what the kernel refused.
+/// A sentence that says what the kernel refused.
 pub fn run(folder: &Path) -> Result<(), String> {
     if std::process::id() != 1 {
         return Err("a keeper is started by `trib lab up` only".to_owned());
@@ -43,21 +47,25 @@ pub fn run(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Orphans of the whole laboratory become this process's children; told so, the kernel forgets them as they end.
+/// Orphans of the whole laboratory become this process's children. With SIGCHLD ignored, the kernel
+/// reaps them as they end.
 fn reap_orphans() {
-    // SAFETY: no handler is installed, only the disposition changes.
+    // SAFETY: the call installs no handler; only the disposition changes.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Four files per place are more than the usual limit of a large laboratory.
+/// Raises the limit of open files: with four files for each place, a large laboratory needs more
+/// than the usual limit.
 fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Refused or not: if it does not suffice, opening fails with a message of its own.
+    // A refusal does no harm yet: if the limit does not suffice, opening a file fails with a
+    // message of its own.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// What all places share: /proc with the laboratory's own processes, and a hosts file with its names.
+/// Mounts what all places share: /proc with the laboratory's own processes, and a hosts file with
+/// its names.
 fn prepare_mounts(folder: &Path) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(refused("make mounts private"))?;
@@ -80,20 +88,22 @@ fn make_places<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Doors, String
     Ok(doors)
 }
 
-/// Makes one place around this process, and keeps it open for good.
+/// Makes one place around this process, and keeps it open until the keeper ends.
 fn make_place(name: &str) -> Result<Door, String> {
     unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
         .map_err(|error| format!("cannot make namespaces: {error}"))?;
     rustix::system::sethostname(name.as_bytes()).map_err(refused("set the host name"))?;
-    // Programs of different hosts must not find each other's memory, and must see their own interfaces only.
+    // Programs of different hosts must not find each other's memory, and must see their own
+    // interfaces only.
     mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)
         .map_err(refused("mount /dev/shm"))?;
     mount("sysfs", "/sys", "sysfs", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
         .map_err(refused("mount /sys"))?;
-    // A pause of the program is no reason to forget what the path carries.
+    // A pause of the program is no reason to forget how much the path carries.
     fs::write(SLOW_START, "0").map_err(|error| format!("cannot write {SLOW_START}: {error}"))?;
-    // A machine that runs containers hands bridged packets to its firewall as well: a switch does not, and it costs a node 10 to
-    // 20 % of its work. The files are there only where it does.
+    // A machine that runs containers passes bridged packets through its firewall as well. A switch
+    // does not, and it costs a node 10 to 20 % of its work. The files exist only where the kernel
+    // does this.
     for file in BRIDGE_FIREWALL.iter().filter(|file| Path::new(file).exists()) {
         fs::write(file, "0").map_err(|error| format!("cannot write {file}: {error}"))?;
     }
@@ -101,7 +111,7 @@ fn make_place(name: &str) -> Result<Door, String> {
     Ok(Door { net: keep("net")?, mnt: keep("mnt")?, uts: keep("uts")?, ipc: keep("ipc")?, core: None })
 }
 
-/// The keeper's own namespaces, to come back to.
+/// The keeper's own namespaces, to which it comes back from each place.
 struct Home([OwnedFd; 4]);
 
 impl Home {
@@ -125,13 +135,13 @@ fn keep_open(handle: OwnedFd) -> i32 {
     number
 }
 
-/// By the protocol that the daemons use.
+/// Reports by the protocol that the daemons use.
 fn report_ready() -> io::Result<()> {
     let path = std::env::var_os("NOTIFY_SOCKET").ok_or(io::ErrorKind::NotFound)?;
     UnixDatagram::unbound()?.send_to(b"READY=1", path).map(drop)
 }
 
-/// Returns when the owner has ended; once told to stay, never.
+/// Returns when the owner has ended; never, once the owner has told the keeper to stay.
 fn wait_for_owner() {
     let mut word = [0];
     loop {

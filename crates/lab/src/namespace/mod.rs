@@ -1,16 +1,18 @@
 //! Hosts and switches as namespaces of this machine.
 //!
 //! ```text
-//!   keeper        process 1 of a PID namespace (and, without root, in a user namespace) of the laboratory's own
+//!   keeper        process 1 of a PID namespace of the laboratory's own, and without root in a user
+//!     |           namespace of its own
 //!     | holds open
 //!     +-- place h0: network, mounts (/proc, /sys, /dev/shm), host name, System V memory
 //!     +-- place leaf0: the same
 //!     ...
 //! ```
 //!
-//! No namespace has a name in the file system: they exist while the keeper holds them or a process is inside. When the
-//! keeper ends, however that comes, the kernel kills every process of the PID namespace, and then nothing holds the
-//! namespaces and their links. So nothing has to be cleaned up, whoever is killed.
+//! No namespace has a name in the file system: each exists while the keeper holds it or a process
+//! is inside. When the keeper ends, in whatever way, the kernel kills every process of the PID
+//! namespace, and then nothing holds the namespaces and their links. So nothing has to be cleaned
+//! up, whichever process is killed.
 //!
 //! - [`keeper`]: the process itself
 //! - [`doors`]: what the keeper tells about the places it holds

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::LabError;
 use crate::topology::BitRate;
 
-/// One direction of one link since the laboratory is up.
+/// What one direction of one link has carried since the laboratory came up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LinkCounters {
     /// The link: `h3` is the host's, `h3.1` its second one, `leaf1` the trunk above that leaf.
@@ -14,8 +14,8 @@ pub struct LinkCounters {
     pub direction: Direction,
     /// Its rate, bits per second.
     pub rate: BitRate,
-    /// Bytes sent, with Ethernet, IP and transport headers of every packet that a real link would have carried: a packet
-    /// that crosses in one piece and stands for many counts as those.
+    /// Bytes sent, with the Ethernet, IP and transport headers of every packet that a real link
+    /// would have carried: what crosses in one piece and stands for many packets counts as those.
     pub wire_bytes: u64,
     /// Packets sent, counted in the same way.
     pub packets: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Bucket {
     pub(crate) drops: u64,
 }
 
-/// Reads the answer of `tc -s -j qdisc show`: the token buckets in it.
+/// Reads the token buckets in the answer of `tc -s -j qdisc show`.
 pub(crate) fn buckets(answer: &str) -> Result<Vec<Bucket>, LabError> {
     let all: Vec<Bucket> = serde_json::from_str(answer)
         .map_err(|error| LabError::Answer { command: "tc -s -j qdisc show".to_owned(), reason: error.to_string() })?;

@@ -19,8 +19,8 @@ pub(crate) fn check() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Runs a tool with a place's network; `script` goes to its standard input. Gives its standard output, or an error with
-/// what it printed.
+/// Runs a tool with a place's network; `script` goes to its standard input. Returns its standard
+/// output, or an error with what it printed.
 pub(crate) fn run(entry: &Entry, tool: &str, arguments: &[&str], script: &str) -> Result<String, LabError> {
     let line = || std::iter::once(tool).chain(arguments.iter().copied()).collect::<Vec<_>>().join(" ");
     let failed = |source| LabError::Io { action: format!("run `{}`", line()), source };
@@ -29,7 +29,7 @@ pub(crate) fn run(entry: &Entry, tool: &str, arguments: &[&str], script: &str) -
     entry.only_network(&mut command);
     let mut child = command.spawn().map_err(failed)?;
     let mut input = child.stdin.take().expect("it is piped");
-    // A tool that fails early closes its end; what it said about it is in its output.
+    // A tool that fails early closes its end of the pipe; its output says why.
     let _ = input.write_all(script.as_bytes());
     drop(input);
     let output = child.wait_with_output().map_err(failed)?;

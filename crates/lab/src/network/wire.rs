@@ -1,21 +1,22 @@
 //! Links as scripts for `ip -batch` and `tc -batch`, one of each per place.
 //!
-//! A link is a pair of virtual Ethernet devices. At both ends a token bucket shapes what is sent: a place's own device is
-//! the way up, the port above it the way down. Segmentation is left to the receiver's end (a packet of 64 KiB crosses the
-//! bridge in one piece), without which the CPU would be the bottleneck; the bucket counts it as the segments it stands for.
+//! A link is a pair of virtual Ethernet devices. At both ends a token bucket shapes what is sent: a
+//! place's own device is the way up, the port above it the way down. Segmentation is left to the
+//! receiver's end, so a packet of 64 KiB crosses the bridge in one piece; without this the CPU
+//! would be the bottleneck. The bucket counts such a packet as the segments for which it stands.
 //!
-//! Nothing but the fabric's own packets is on the links: neighbours are entered for good, IPv6 and multicast snooping are
-//! off.
+//! Only the fabric's own packets are on the links: neighbours are permanent entries, and IPv6 and
+//! multicast snooping are off.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::topology::{BitRate, Link, Place, PlaceKind, Plan, hardware_address, network as network_of};
 
-/// What makes `place` and the links below it. The scripts have to be run in the order of the places: whoever is above
-/// makes the link.
+/// The script that makes `place` and the links below it. Scripts have to be run in the order of the
+/// places, because the upper place makes the link.
 ///
-/// `network` tells the file that stands for a place's network.
+/// `network` returns the file that stands for a place's network.
 pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Option<PathBuf>) -> Option<String> {
     let mut script = "link set dev lo up\n".to_owned();
     let mtu = plan.mtu;
@@ -44,7 +45,7 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
             line(&mut script, format_args!("link set dev {upper_device} master br0 addrgenmode none {GSO} up"));
         } else if *lower == place.name {
             let role = match place.kind {
-                // Links come in the order of the addresses.
+                // Links and addresses are in the same order.
                 PlaceKind::Host => format!("address {}", hardware_address(devices.next()?.0)),
                 PlaceKind::Switch => "master br0".to_owned(),
             };
@@ -54,8 +55,8 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
     let last = place.more.len();
     for (at, (address, device)) in place.addressed_devices().enumerate() {
         line(&mut script, format_args!("address add {address}/16 dev {device}"));
-        // A host reaches each network by the device that is in it; switches, and the manager on one of them, all by the bridge, for
-        // which it is said once.
+        // A host reaches each network by the device that is in it. Switches, and the manager on one
+        // of them, reach all networks by the bridge, so their routes are added once, at the end.
         let mut networks: Vec<_> = plan.places.iter().flat_map(|other| other.addresses()).map(network_of).collect();
         networks.sort_unstable();
         networks.dedup();
@@ -64,13 +65,13 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
             PlaceKind::Host => *network == network_of(address),
         });
         for network in &networks {
-            // A machine's own choices for TCP are made for the Internet: retransmissions after 200 ms, and whatever
-            // congestion control it prefers.
+            // TCP's defaults are made for the Internet: it retransmits after 200 ms at the
+            // earliest, and the machine may prefer another congestion control.
             line(&mut script, format_args!("route replace {network}/16 dev {device} rto_min 5ms congctl cubic"));
         }
         for other in plan.places.iter().filter(|other| other.name != place.name) {
             for address in other.addresses().filter(|address| networks.contains(&network_of(*address))) {
-                // A bridge has one, whatever its addresses.
+                // A bridge has one hardware address, however many addresses it has.
                 let hardware = hardware_address(if other.kind == PlaceKind::Switch { other.address } else { address });
                 line(&mut script, format_args!("neighbour add {address} lladdr {hardware} dev {device} nud permanent"));
             }
@@ -79,7 +80,7 @@ pub(crate) fn ip_script(plan: &Plan, place: &Place, network: impl Fn(&str) -> Op
     Some(script)
 }
 
-/// What shapes the devices of `place`.
+/// The script that shapes the devices of `place`.
 pub(crate) fn tc_script(plan: &Plan, place: &Place) -> String {
     let mut script = String::new();
     for Link { lower, upper, lower_device, upper_device, rate, .. } in &plan.links {
@@ -96,7 +97,7 @@ pub(crate) fn tc_script(plan: &Plan, place: &Place) -> String {
     script
 }
 
-/// What a link may queue, bytes: 8 to 16 ms, as switches do.
+/// How many bytes a link may queue: 8 to 16 ms of its rate, as switches do.
 fn queue(rate: BitRate) -> u64 {
     if rate.bits() >= 1_000_000_000 { 2_000_000 } else { 1_000_000 }
 }
@@ -105,9 +106,10 @@ fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(script, "{text}").expect("writing to memory cannot fail");
 }
 
-/// The largest packet that crosses a link in one piece, for the receiver to take apart, if ever.
+/// The largest packet that crosses a link in one piece; the receiver takes it apart if it has to.
 const GSO: &str = "gso_max_size 65536 gro_max_size 65536";
-/// A bucket has to hold the largest packet with its segments' headers. An idle link lets this much through unshaped.
+/// A bucket has to hold the largest packet with its segments' headers. An idle link lets this many
+/// bytes through unshaped.
 const BURST: u32 = 70_000;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Fat trees: hosts below leaf switches, leaf switches below a spine, or below pods that are below the spine.
+//! Fat trees: hosts below leaf switches, leaf switches below a spine, or below pods that are below
+//! the spine.
 //!
 //! ```text
 //!                    spine                     manager, and an aggregation node as in every switch
@@ -10,9 +11,11 @@
 //!       h0 ... h3 ...
 //! ```
 //!
-//! With several ports every host has so many links to its leaf, each in a network of its own; a switch has an address in all of them.
-//! With several rails all switches stand there once for each, as `leaf0.1` and so on, and every host has a link to a leaf of each. So
-//! that the manager reaches all nodes, the further spines hang on the first by links of which the manager's file says nothing.
+//! With several ports every host has as many links to its leaf, each in a network of its own, and a
+//! switch has an address in each of them. With several rails all switches exist once for each rail,
+//! as `leaf0.1` and so on, and every host has a link to a leaf of each. So that the manager reaches
+//! all nodes, the further spines are connected to the first by links that the manager's topology
+//! file leaves out.
 
 use std::fmt::{self, Write as _};
 use std::net::Ipv4Addr;
@@ -23,7 +26,8 @@ use super::plan::{Place, PlaceKind, Plan, on_rail};
 use super::rate::BitRate;
 use crate::lab::LabError;
 
-/// A fat tree as a value; [`Self::default`] has 8 hosts, 4 to a leaf, at 500 Mbit/s, two levels, no blocking.
+/// A fat tree as a value; [`Self::default`] has 8 hosts, 4 to a leaf, at 500 Mbit/s, two levels, no
+/// blocking.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FatTree {
     /// Hosts: 1 to 128; the last leaf may have fewer than the others.
@@ -32,8 +36,9 @@ pub struct FatTree {
     pub leaf_ports: u16,
     /// Rate of a host's link, each way.
     pub rate: BitRate,
-    /// Rate of the trunk above a leaf, in host links: `leaf_ports` blocks nothing, 1 with four ports blocks 4:1. Trunks
-    /// above pods block by the same ratio. 1 to `leaf_ports`.
+    /// Rate of the trunk above a leaf, as a multiple of a host's link: 1 to `leaf_ports`. With
+    /// `leaf_ports` nothing blocks; 1 with four ports blocks 4:1. Trunks above pods block by the
+    /// same ratio.
     pub uplink: u16,
     /// 2 (leaves and a spine) or 3 (with pods between).
     pub levels: u8,
@@ -141,12 +146,14 @@ impl FatTree {
         plan
     }
 
-    /// Networks, one for each link of a host: those of a rail's ports, then those of the next rail's.
+    /// The number of networks, one for each link of a host: those of a rail's ports come together,
+    /// rail after rail.
     fn networks(&self) -> u8 {
         self.rails * self.ports
     }
 
-    /// Switches have addresses by level and number, below those of the hosts, in the networks of their rail.
+    /// Switches have addresses by level and number, below those of the hosts, in the networks of
+    /// their rail.
     fn switch(&self, name: &str, rail: u8, level: u8, number: u16) -> Place {
         let low = u8::try_from(number + u16::from(level > 0)).expect("fewer than 255 switches in a level");
         let [a, b, ..] = FIRST_HOST.octets();
@@ -155,7 +162,7 @@ impl FatTree {
         Place { name: on_rail(name, rail), kind: PlaceKind::Switch, address: address(0), more }
     }
 
-    /// The topology file of the manager: where a host has one link the tree, else a graph.
+    /// The manager's topology file: a tree where each host has one link, else a graph.
     pub(super) fn file(&self, fabric: &str) -> String {
         let mut text = format!("[fabric]\nname = \"{fabric}\"\nmtu = {}\n", self.mtu);
         if self.networks() == 1 {
@@ -278,13 +285,16 @@ pub(crate) fn host_name(host: u16) -> String {
 
 /// The switch at the top, where the manager is.
 pub(crate) const SPINE: &str = "spine";
-/// Addresses of hosts: a network of their own inside the laboratory's, so that one rule can tell hosts from switches.
+/// The first address of a host. Hosts have a range of their own inside the laboratory's network, so
+/// that one rule can tell them from switches.
 const FIRST_HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 128, 1);
-/// Most links of a host: each is in a network of its own, which the laboratory's rules for hosts know.
+/// The most links that a host may have: each is in a network of its own, and the laboratory's rules
+/// for hosts name these networks.
 const NETWORKS_MAX: u8 = 4;
-/// More than any two-core machine can drive, and few enough for one process to hold all namespaces open.
+/// This is more than any two-core machine can drive, and few enough for one process to hold all
+/// namespaces open.
 const HOSTS_MAX: u16 = 128;
-/// Jumbo frames; larger ones exist on no Ethernet.
+/// Jumbo frames; Ethernet has no larger ones.
 const MTU_MAX: u16 = 9000;
 
 #[cfg(test)]
@@ -371,7 +381,7 @@ mod tests {
         let file = tree.file("lab");
         assert!(file.contains("name = \"leaf1\"\naddresses = [\"10.77.2.2\", \"10.78.2.2\"]\n"), "{file}");
         assert_eq!(file.matches("ends = [\"h1\", \"leaf1\"]\nrate").count(), 2, "{file}");
-        // Behind them come the ports of the next rail.
+        // The ports of the next rail follow.
         let both = FatTree { rails: 2, ..tree };
         let plan = both.plan();
         let leaf = plan.place("leaf1.1").unwrap();

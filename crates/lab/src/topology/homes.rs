@@ -1,15 +1,16 @@
 //! Which core of the machine each place keeps to, where places are pinned.
 //!
-//! On the machines that a laboratory stands for, no process moves to another machine. Here the scheduler moves processes
-//! between cores as it likes, and each time the process finds cold caches; a pinned laboratory leaves that out of what is
-//! measured, for whatever runs in it.
+//! On the machines for which a laboratory stands, no process moves to another machine. Here the
+//! scheduler moves processes between cores, and each time the process finds cold caches. A pinned
+//! laboratory keeps this out of what is measured.
 
 use std::collections::HashMap;
 
 use super::plan::{PlaceKind, Plan};
 
-/// The home of every place, in the order of the plan, as a number below `cores`. Where there are as many cores as places,
-/// each has its own. Otherwise neighbouring hosts share one, and a switch shares that of the first host below it.
+/// The home of every place, in the order of the plan, as a number below `cores`. If there are as
+/// many cores as places, each has its own. Otherwise neighbouring hosts share one, and a switch
+/// shares that of the first host below it.
 ///
 /// # Panics
 /// If there are no cores.
@@ -25,7 +26,8 @@ pub(crate) fn homes(plan: &Plan, cores: usize) -> Vec<usize> {
         (0..places.len()).map(|at| at.saturating_sub(first_host) * cores / hosts.max(1)).collect();
     let place_at: HashMap<&str, usize> =
         places.iter().enumerate().map(|(at, place)| (place.name.as_str(), at)).collect();
-    // From the bottom up, so that the first place below a switch is the last to tell it.
+    // The links are taken from the last to the first, so that a switch takes over the home of the
+    // first place below it.
     for link in links.iter().rev() {
         homes[place_at[link.upper.as_str()]] = homes[place_at[link.lower.as_str()]];
     }

@@ -69,10 +69,12 @@ fn leaf_name(leaf: u16) -> String {
     format!("leaf{leaf}")
 }
 
-/// A logical node has at most 64 children, and more threads than that are no use on any machine of today.
+/// A logical node has at most 64 children, and no machine of today has a use for more threads than
+/// that.
 const COUNT_MAX: u16 = 64;
 const ROOT: &str = "root";
-/// Loopback would take 64 KiB; a jumbo frame is what real fabrics have, so that the demo runs what they run.
+/// Loopback would carry packets of 64 KiB. Real fabrics have jumbo frames, and the demo is to run
+/// what they run.
 const LOOPBACK_MTU: u16 = 9000;
 
 #[cfg(test)]

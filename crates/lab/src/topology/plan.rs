@@ -9,8 +9,8 @@ use super::rate::BitRate;
 pub struct Plan {
     /// Switches from the top down, then hosts: a place comes after the one above it.
     pub places: Vec<Place>,
-    /// The link above every place but the first, in the order of the places; then the further links of the hosts, on further
-    /// rails or to the same leaf.
+    /// The link above every place but the first, in the order of the places, and behind them the
+    /// further links of the hosts, on further rails or to the same leaf.
     pub links: Vec<Link>,
     /// Largest IP packet on the links, bytes.
     pub mtu: u16,
@@ -23,9 +23,10 @@ pub struct Place {
     pub name: String,
     /// Which of the two.
     pub kind: PlaceKind,
-    /// Its address in its rail's network: of a switch's bridge, of a host's first link.
+    /// Its address in its rail's network: that of a switch's bridge, or of a host's first link.
     pub address: Ipv4Addr,
-    /// Its addresses in further networks: of a host's further links, and of a switch to which hosts have several.
+    /// Its addresses in further networks: those of a host's further links, or of a switch to which
+    /// each host has several links.
     pub more: Vec<Ipv4Addr>,
 }
 
@@ -41,15 +42,16 @@ pub enum PlaceKind {
 /// A link between two places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Its name: that of its lower end, and behind it which of a host's links it is, if that is not the first.
+    /// Its name is that of its lower end; the further links of a host have their number behind it.
     pub name: String,
     /// The place at the lower end.
     pub lower: String,
     /// The place at the upper end, a switch.
     pub upper: String,
-    /// The interface in the lower place: `eth0` of a host, `eth1` of its second link, `trunk` of a switch.
+    /// The interface in the lower place: `eth0` of a host, `eth1` of its second link, `trunk` of a
+    /// switch.
     pub lower_device: String,
-    /// The interface in the upper place, a port of its bridge with the link's name.
+    /// The interface in the upper place: a port of its bridge, with the link's name.
     pub upper_device: String,
     /// Rate each way.
     pub rate: BitRate,
@@ -91,12 +93,12 @@ impl Plan {
     }
 }
 
-/// The name of something on a rail, or of a host's link; the first has no number.
+/// The name of a thing on a rail, or of a host's link. The first rail or link has no number.
 pub(crate) fn on_rail(name: &str, rail: u8) -> String {
     if rail == 0 { name.to_owned() } else { format!("{name}.{rail}") }
 }
 
-/// The network of an address: all of a rail, or of a port there, begin like this one.
+/// The network of an address: all addresses of a rail's port begin with these two bytes.
 pub(crate) fn network(address: Ipv4Addr) -> Ipv4Addr {
     let [a, b, ..] = address.octets();
     Ipv4Addr::new(a, b, 0, 0)
@@ -107,7 +109,8 @@ fn host_device(number: usize) -> String {
     format!("eth{number}")
 }
 
-/// The link-layer address that belongs to an address: locally administered, so that nobody else's card has it.
+/// The link-layer address that belongs to an IP address. It is locally administered, so no card has
+/// it.
 pub(crate) fn hardware_address(address: Ipv4Addr) -> String {
     let [a, b, c, d] = address.octets();
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Bits per second on the wire, link-layer headers included; written `500mbit` or `2.5gbit`, as `tc` writes it.
+/// Bits per second on the wire, link-layer headers included. It is written `500mbit` or `2.5gbit`,
+/// as `tc` writes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct BitRate(u64);
 
@@ -38,7 +39,7 @@ impl FromStr for BitRate {
             _ => return Err(bad()),
         };
         let bits = number.parse::<f64>().map_err(|_| bad())? * unit;
-        // Written so that what is no number is refused too.
+        // A range check refuses NaN too.
         if (1e6..=1e11).contains(&bits) { Ok(Self(bits.round() as u64)) } else { Err(bad()) }
     }
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "bench",
     "crates/compare",
+    "crates/lab",
     "crates/reduce",
     "crates/sim",
     "crates/testkit",
