@@ -1,4 +1,4 @@
-//! Names the shared object as clients look for it.
+//! Gives the shared object the name by which clients look for it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

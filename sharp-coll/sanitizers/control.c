@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * control.c - errors that only a sanitizer inside the library sees, so that silence about the other
- * programs means something.
+ * control.c - errors that only a sanitizer inside the library sees. They show that the sanitizers
+ * are at work, so that silence about the other programs means something.
  *
  *   PROGRAM 1 freed    a spec that its owner has freed is read by the library
  *   PROGRAM 1 race     a vector is written by one thread while the library reads it on another

@@ -1,11 +1,12 @@
 //! The structs and numbers of the header, as the compiler of a client lays them out.
 //!
-//! Words named reserved, and fields that nothing here needs, stay `MaybeUninit`: clients leave them as their stack was.
+//! Words named reserved, and fields that nothing here needs, stay `MaybeUninit`: clients may leave
+//! them uninitialised.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::{MaybeUninit, offset_of, size_of};
 
-/// A value that clients may leave uninitialised and nobody here reads.
+/// A value that clients may leave uninitialised and that nothing here reads.
 pub type Unread<T> = MaybeUninit<T>;
 
 /// `struct sharp_coll_config`.
@@ -52,7 +53,7 @@ pub struct CommInitSpec {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct InitSpec {
-    /// For the log only: not unique, and any number.
+    /// Only the log shows it. It may be any number and need not be unique.
     pub job_id: u64,
     pub world_rank: c_int,
     pub world_size: c_int,
@@ -66,7 +67,8 @@ pub struct InitSpec {
     pub reserved: Unread<[c_int; 4]>,
 }
 
-/// `struct sharp_coll_caps`. Its padding has names, because it is written: clients compare whole structs.
+/// `struct sharp_coll_caps`. Its padding is spelled out as fields, so that it is written too:
+/// clients compare whole structs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Caps {

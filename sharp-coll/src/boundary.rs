@@ -7,7 +7,7 @@ pub use trib_client::boundary::{given, writable};
 use crate::error::Failure;
 use crate::log;
 
-/// Runs the body of an export.
+/// Runs the body of an exported function.
 pub fn guard(what: &str, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match caught(body) {
         Ok(()) => 0,
@@ -18,7 +18,7 @@ pub fn guard(what: &str, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// What the body gives; a panic is a failure.
+/// Returns what the body returns; a panic becomes a failure.
 pub fn caught<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     trib_client::boundary::caught("libsharp_coll", body)
 }

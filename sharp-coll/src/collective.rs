@@ -1,7 +1,7 @@
 //! Section "Collectives".
 //!
 //! ```text
-//!   spec --> Plan: operations of the client library, and buffers of ours where theirs cannot be used
+//!   spec --> Plan: the client library's operations, our buffers where the caller's cannot be used
 //!              |--> run    blocking: waits, empties the buffers, returns the outcome
 //!              `--> post   a request with the same in it
 //! ```
@@ -27,16 +27,17 @@ struct Step {
     output: *mut u8,
 }
 
-/// Bytes that go to the caller's memory when everything is done.
+/// Bytes that are copied to the caller's memory when the operation is done.
 pub struct Landing {
     pub bytes: Vec<u8>,
     into: Region,
 }
 
 impl Landing {
-    /// Brings them there.
+    /// Copies them there.
     pub fn land(&self) -> Result<(), Failure> {
-        // SAFETY: the caller's buffers are the library's until the request is done, and it is just ending.
+        // SAFETY: the caller's buffers are the library's until the request is done, and the request
+        // ends after this copy.
         unsafe { self.into.scatter(&self.bytes) }
     }
 }
@@ -49,7 +50,8 @@ struct Plan {
     output: Option<Landing>,
 }
 
-/// Whether a call waits for its end: only then nobody can take a buffer away under it.
+/// Whether a call waits for the end of its operation. If it does not, the caller may take a small
+/// buffer away before that end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     Yes,
@@ -61,7 +63,7 @@ impl Plan {
         Plan { steps: SmallVec::from_elem(step, 1), ..Plan::default() }
     }
 
-    /// Where the client library may read this rank's bytes.
+    /// An address at which the client library may read this rank's bytes.
     ///
     /// # Safety
     /// The region is readable.
@@ -76,7 +78,7 @@ impl Plan {
         Ok(self.input.insert(bytes).as_ptr())
     }
 
-    /// Where the client library may write the result.
+    /// An address to which the client library may write the result.
     fn writable(&mut self, comm: &Comm, region: Region) -> Result<*mut u8, Failure> {
         if let Some(start) = region.direct() {
             return Ok(start);
@@ -89,7 +91,7 @@ impl Plan {
 
     fn run(self, comm: &Comm) -> Result<(), Failure> {
         if let ([step], None, None) = (&self.steps[..], &self.input, &self.output) {
-            // SAFETY: the exports' contract on the buffers.
+            // SAFETY: the callers of the exported functions keep the contract on the buffers.
             return Ok(unsafe { comm.group.run(step.signature, step.input, step.output) }?);
         }
         let (mut request, failed) = request::wait_for_parts(self.start(comm)?);
@@ -101,12 +103,14 @@ impl Plan {
         ended
     }
 
-    /// Posts all of it. What was posted beside an error goes on by itself, with the buffers that it uses.
+    /// Posts all steps. If one fails, those that were posted before it go on by themselves, with
+    /// the buffers that they use.
     fn start(self, comm: &Comm) -> Result<request::Place, Failure> {
         let Plan { steps, input, output } = self;
         let mut request = request::begin(&comm.shared, input, output)?;
         for step in steps {
-            // SAFETY: the exports' contract on the buffers; those of ours live as long as the request.
+            // SAFETY: the callers of the exported functions keep the contract on their buffers;
+            // ours live as long as the request.
             match unsafe { comm.group.start(step.signature, step.input, step.output) } {
                 Ok(part) => request.add(part),
                 Err(error) => {
@@ -120,7 +124,7 @@ impl Plan {
 }
 
 /// # Safety
-/// The header's contract on the buffers, until the call returns.
+/// The caller keeps the header's contract on the buffers until the call returns.
 unsafe fn run(what: &str, comm: *mut c_void, plan: impl FnOnce(&Comm) -> Result<Plan, Failure>) -> c_int {
     guard(what, || {
         let comm = COMMS.get(comm).ok_or_else(no_group)?;
@@ -129,7 +133,8 @@ unsafe fn run(what: &str, comm: *mut c_void, plan: impl FnOnce(&Comm) -> Result<
 }
 
 /// # Safety
-/// The header's contract on the buffers, until the request is done; `request` points to a pointer.
+/// The caller keeps the header's contract on the buffers until the request is done; `request`
+/// points to a pointer.
 unsafe fn post(
     what: &str,
     comm: *mut c_void,
@@ -168,7 +173,7 @@ unsafe fn reduce(comm: &Comm, spec: &ReduceSpec, waits: Waits) -> Result<Plan, F
     if len == 0 {
         return Ok(Plan::of(Step { signature, input: Input::At(core::ptr::null()), output: core::ptr::null_mut() }));
     }
-    // SAFETY: as above; only the root has a place for the result.
+    // SAFETY: as above; only the root gives a buffer for the result.
     let start = unsafe {
         let from = Region::read(&spec.sbuf_desc, len, "sbuf_desc")?;
         plan.readable(comm, &from, waits == Waits::No && from.may_vanish())?
@@ -177,7 +182,7 @@ unsafe fn reduce(comm: &Comm, spec: &ReduceSpec, waits: Waits) -> Result<Plan, F
     Ok(plan)
 }
 
-/// A vector in, one of the same length out.
+/// Plans a collective that takes a vector and gives one of the same length.
 unsafe fn exchange(
     comm: &Comm,
     signature: Signature,
@@ -237,7 +242,8 @@ unsafe fn reduce_scatter(comm: &Comm, spec: &ReduceSpec, waits: Waits) -> Result
     }
     let mut plan = Plan::default();
     let own = window.pieces().find(|piece| piece.rank == rank).map_or(0, |piece| piece.len);
-    // SAFETY: the caller's contract. Of the receive buffer nothing but the own part of the window counts.
+    // SAFETY: the caller's contract. Of the receive buffer only this rank's own part of the window
+    // counts.
     let (from, to) = unsafe {
         (Region::read(&spec.sbuf_desc, window_len, "sbuf_desc")?, Region::read(&spec.rbuf_desc, own, "rbuf_desc")?)
     };
@@ -274,7 +280,8 @@ unsafe fn allgather(comm: &Comm, spec: &GatherSpec, waits: Waits) -> Result<Plan
     let mut plan = Plan::default();
     let own = window.pieces().find(|piece| piece.rank == rank);
     let own_len = own.map_or(0, |piece| piece.len);
-    // SAFETY: the caller's contract. Of the send buffer nothing but the own part of the window counts.
+    // SAFETY: the caller's contract. Of the send buffer only this rank's own part of the window
+    // counts.
     let (from, to) = unsafe {
         (Region::read(&spec.sbuf_desc, own_len, "sbuf_desc")?, Region::read(&spec.rbuf_desc, window_len, "rbuf_desc")?)
     };
@@ -291,8 +298,8 @@ unsafe fn allgather(comm: &Comm, spec: &GatherSpec, waits: Waits) -> Result<Plan
         return Ok(plan);
     }
     if let Some(piece) = own.filter(|_| !is_in_place) {
-        // What this rank sends it has already; the place is the library's until the call is done.
-        // SAFETY: both ends have the piece's length and belong to different buffers.
+        // This rank already has what it sends, and the output is the library's until the call is
+        // done. SAFETY: both ends have the piece's length and belong to different buffers.
         unsafe { core::ptr::copy_nonoverlapping(start, output.wrapping_add(piece.at), piece.len) };
     }
     plan.steps.extend(window.pieces().map(|piece| {
@@ -303,14 +310,15 @@ unsafe fn allgather(comm: &Comm, spec: &GatherSpec, waits: Waits) -> Result<Plan
     Ok(plan)
 }
 
-/// Takes its place in the order of operations, and nothing else.
+/// A plan that takes its place in the order of operations and does nothing else.
 fn nothing() -> Plan {
     let signature = operation::bcast(0, 0);
     Plan::of(Step { signature, input: Input::At(core::ptr::null()), output: core::ptr::null_mut() })
 }
 
-/// Datatype and operator of a spec. Tags are carried as bits: those of floating-point types count as unsigned numbers of
-/// the same width where values are equal, which for tags above zero is the same order.
+/// The datatype and the operator of a spec. Tags are carried as bits: where values are equal,
+/// floating-point tags are compared as unsigned numbers of the same width, which for tags above
+/// zero is the same order.
 fn reduction(spec: &ReduceSpec) -> Result<(DataType, ReduceOp), Failure> {
     let unknown = |what: &str, code: c_int| Failure::invalid(format!("there is no {what} with the number {code}"));
     let scalar = |code: c_int| u8::try_from(code).ok().and_then(Scalar::from_code);
@@ -341,12 +349,12 @@ fn root(comm: &Comm, root: c_int) -> Result<u32, Failure> {
     known.ok_or_else(|| Failure::invalid(format!("root {root} is not a rank of this group of {size}")))
 }
 
-/// Bytes of a descriptor by its own account.
+/// The length of a descriptor in bytes, as the descriptor states it.
 fn described(desc: &crate::abi::DataDesc) -> Result<usize, Failure> {
     if desc.kind != crate::abi::DATA_BUFFER {
         return Err(Failure::unsupported("windows are of one buffer, not of a list of pieces"));
     }
-    // SAFETY: any bits are a value of the fields of this variant.
+    // SAFETY: any bits are valid values of the fields of this variant.
     length(unsafe { desc.data.buffer }.length)
 }
 
@@ -370,14 +378,14 @@ fn no_memory(cause: std::collections::TryReserveError) -> Failure {
     Failure::new(ENOMEM, format!("no memory for a buffer: {cause}"))
 }
 
-/// Done when every member has come.
+/// The operation is done when every member has come.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_do_barrier(comm: *mut c_void) -> c_int {
     // SAFETY: no buffers.
     unsafe { run("sharp_coll_do_barrier", comm, |_| Ok(barrier())) }
 }
 
-/// The same as a request.
+/// Starts a barrier and gives a request for it.
 ///
 /// # Safety
 /// `request` points to a pointer.
@@ -401,17 +409,18 @@ macro_rules! collective {
         /// Waits for the outcome.
         ///
         /// # Safety
-        /// `spec` points to a spec, whose buffers are as the header says until the call returns.
+        /// `spec` points to a spec whose buffers are as the header says until the call returns.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $blocking(comm: *mut c_void, spec: *const $spec) -> c_int {
             // SAFETY: the caller's contract.
             unsafe { run(stringify!($blocking), comm, |comm| $plan(comm, given(spec, "spec")?, Waits::Yes)) }
         }
 
-        /// The same as a request; `spec` is not needed any more when the call returns.
+        /// Posts the same operation as a request; `spec` is not needed any more when the call
+        /// returns.
         ///
         /// # Safety
-        /// As above, for the buffers until the request is done; `request` points to a pointer.
+        /// The buffers are as above until the request is done; `request` points to a pointer.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $posting(comm: *mut c_void, spec: *const $spec, request: *mut *mut c_void) -> c_int {
             // SAFETY: the caller's contract.

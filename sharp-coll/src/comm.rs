@@ -7,7 +7,8 @@
 //!   gather  outcomes, bcast verdict
 //! ```
 //!
-//! A member whose call makes no sense takes part nevertheless, as far as it knows the job, whose callbacks these are.
+//! A member whose call makes no sense takes part nevertheless, as far as its context is valid,
+//! because the callbacks are the context's.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +37,10 @@ pub struct Comm {
     pub shared: Arc<Shared>,
 }
 
-/// What a group and its requests share: the group goes when it is destroyed, its requests when they are freed.
+/// What a group and its requests share. The group ends when it is destroyed, each of its requests
+/// when it is freed.
 pub struct Shared {
-    /// The job that it belongs to.
+    /// The number of the job to which it belongs.
     pub context: u64,
     pub on_error: OnError,
     closed: AtomicBool,
@@ -46,7 +48,7 @@ pub struct Shared {
     buffers: Mutex<Vec<Vec<u8>>>,
     /// Places of requests that were freed while their operation was under way.
     aside: Mutex<Vec<u32>>,
-    /// Whether there are any: every post asks.
+    /// Whether `aside` has any. Every post asks this, so it must not take the lock.
     has_aside: AtomicBool,
 }
 
@@ -67,7 +69,7 @@ impl Shared {
         lock(&self.buffers).pop().unwrap_or_default()
     }
 
-    /// Keeps a buffer for later, if it is of a size that comes often.
+    /// Keeps a buffer for later operations, unless it is large or enough are kept.
     pub fn give_back(&self, mut buffer: Vec<u8>) {
         let mut kept = lock(&self.buffers);
         if buffer.capacity() <= KEPT_BYTES_MAX && kept.len() < KEPT_MAX {
@@ -83,9 +85,9 @@ impl Shared {
         self.has_aside.store(true, Ordering::Relaxed);
     }
 
-    /// Lets go of those that were set aside and are over.
+    /// Gives back the places of set-aside requests whose operation is over.
     pub fn tidy(&self) {
-        // Who misses one that is set aside just now lets go of it the next time.
+        // If another thread sets one aside just now, the next post finds it.
         if !self.has_aside.load(Ordering::Relaxed) {
             return;
         }
@@ -96,7 +98,7 @@ impl Shared {
         self.has_aside.store(!aside.is_empty(), Ordering::Relaxed);
     }
 
-    /// From now on it is no surprise that operations fail.
+    /// After this, failed operations are expected and are not reported.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
@@ -111,7 +113,8 @@ impl Comm {
     pub fn close(self: Arc<Comm>) {
         self.shared.close();
         let shared = self.shared.clone();
-        // The last one leaves: a thread that is inside a call now ends it first.
+        // The group is left when the last reference goes: a thread that is inside a call now ends
+        // that call first.
         drop(self);
         shared.tidy();
     }
@@ -120,7 +123,7 @@ impl Comm {
 /// Makes a group.
 ///
 /// # Safety
-/// As the header says: `spec` points to a spec whose callbacks work, `comm` to a pointer.
+/// The header's contract: `spec` points to a spec whose callbacks work, `comm` to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sharp_coll_comm_init(
     context: *mut c_void,
@@ -133,7 +136,7 @@ pub unsafe extern "C" fn sharp_coll_comm_init(
         let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
         let made = make(&context, spec, writable(comm, "comm").err())?;
         let handle = COMMS.insert(Arc::new(made)).ok_or_else(|| Failure::new(ENOMEM, "too many groups"))?;
-        // SAFETY: the group is not made where it is null.
+        // SAFETY: no group is made when the pointer is null.
         unsafe { comm.write(handle) };
         Ok(())
     })
@@ -151,7 +154,8 @@ pub extern "C" fn sharp_coll_comm_destroy(comm: *mut c_void) -> c_int {
 fn make(context: &Context, spec: &CommInitSpec, objection: Option<Error>) -> Result<Comm, Failure> {
     let world = context.job.size();
     let (rank, size) = (u32::try_from(spec.rank).unwrap_or(u32::MAX), u32::try_from(spec.size).unwrap_or(0));
-    // No group is larger than the job: with that much room, a member that was told a wrong size does no harm.
+    // No group is larger than the job. With room for that many, a member that was told a wrong size
+    // does no harm.
     let exchange = Exchange::new(&context.oob_calls, spec.oob_ctx, world)?;
     let mut agreement = Agreement::new(Box::new(exchange), rank, size, world);
     let senseless = || {
@@ -163,7 +167,7 @@ fn make(context: &Context, spec: &CommInitSpec, objection: Option<Error>) -> Res
     let own = context.job.rank().to_le_bytes();
     let ranks = agreement.gather(objection.clone().map_or(Ok(&own), Err))?;
     let members = agreement.bcast(ranks.and_then(|ranks| members(context, &ranks)))??;
-    // An objection that was lost on the way is said once more.
+    // The first gather may have lost this rank's objection, so the rank raises it once more.
     let made = objection.map_or(Ok(()), Err).and_then(|()| make_members(context, &members));
     let outcome = made.as_ref().map(|_| &[][..]).map_err(Clone::clone);
     let verdict = agreement.gather(outcome)?.map(|_| Vec::new());
@@ -172,7 +176,8 @@ fn make(context: &Context, spec: &CommInitSpec, objection: Option<Error>) -> Res
     Ok(Comm { group: made?, shared: Arc::new(Shared::new(context)) })
 }
 
-/// What rank 0 of the group tells its members: what tells this creation from others, and who they are.
+/// What rank 0 of the group tells its members: a number that tells this creation from others, and
+/// the list of the members.
 ///
 /// ```text
 /// tag u64 | ranks u32 each
@@ -206,8 +211,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A group is made in some round trips once all members have come here, and the exchange has just shown that they have.
+/// Making a group takes some round trips once all members are here, and the exchange has just shown
+/// that they are.
 const MAKE_LIMIT: Duration = Duration::from_secs(30);
-/// Buffers kept per group, and the largest that is.
+/// The number of buffers that a group keeps, at most; the next constant is the largest size that it
+/// keeps, in bytes.
 const KEPT_MAX: usize = 64;
 const KEPT_BYTES_MAX: usize = 64 << 10;

@@ -9,14 +9,15 @@ use crate::boundary::{guard, writable};
 use crate::error::{ERROR, Failure};
 use crate::settings::{SETTINGS, value};
 
-/// The exported object. Clients may have one of the same name, which takes its place: nothing in here reads it.
+/// The exported object. A client may have an object of the same name, which then takes its place,
+/// so nothing in here reads it.
 #[repr(transparent)]
 pub struct Shared(Config);
 
-// SAFETY: a constant without a pointer to anything.
+// SAFETY: this is a constant without a pointer to anything that changes.
 unsafe impl Sync for Shared {}
 
-/// What a job looks like if nothing else is asked for.
+/// The configuration of a job that asks for nothing else.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static sharp_coll_default_config: Shared = Shared(Config {
@@ -27,10 +28,11 @@ pub static sharp_coll_default_config: Shared = Shared(Config {
     reserved: MaybeUninit::new([0; 3]),
 });
 
-/// Writes the settings to a stream of C.
+/// Writes the settings to a stream of C's standard library.
 ///
 /// # Safety
-/// `stream` is an open `FILE`; `exec_name` is a terminated string or null if a header is asked for.
+/// `stream` is an open `FILE`; `exec_name` is a terminated string, or null if a header is asked
+/// for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sharp_coll_print_config(
     stream: *mut libc::FILE,
@@ -40,14 +42,14 @@ pub unsafe extern "C" fn sharp_coll_print_config(
     guard("sharp_coll_print_config", || {
         writable(stream, "stream")?;
         let name = if flags & PRINT_HEADER != 0 && !exec_name.is_null() {
-            // SAFETY: the caller's contract; looked at only when a header is asked for.
+            // SAFETY: the caller's contract; the name is read only when a header is asked for.
             Some(unsafe { CStr::from_ptr(exec_name) }.to_string_lossy().into_owned())
         } else {
             None
         };
         let text =
             CString::new(page(flags, name.as_deref())).map_err(|_| Failure::new(ERROR, "a value holds a zero byte"))?;
-        // SAFETY: an open stream and a terminated string.
+        // SAFETY: the stream is open and the string is terminated.
         let code = unsafe { libc::fputs(text.as_ptr(), stream) };
         if code < 0 { Err(Failure::new(ERROR, "the stream cannot be written to")) } else { Ok(()) }
     })

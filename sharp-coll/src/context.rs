@@ -25,17 +25,17 @@ use crate::wishes;
 /// Jobs that C holds.
 pub static CONTEXTS: Table<Context> = Table::new(Kind::Context);
 
-/// A job that this process is a rank of.
+/// A job of which this process is a rank.
 pub struct Context {
-    /// Unlike any other in this process.
+    /// A number that no other job of this process has.
     pub number: u64,
     pub job: trib_client::Context,
     pub oob_calls: OutOfBandCalls,
-    /// What the callbacks of the job are handed; groups have their own.
+    /// The argument of the job's callbacks; each group has its own.
     oob_context: *mut c_void,
     pub statistics: Statistics,
     pub on_error: OnError,
-    /// Tells groups apart that are made of the same members.
+    /// The next tag, which tells groups of the same members apart.
     pub next_tag: AtomicU64,
     has_streams: bool,
     limits: Limits,
@@ -48,7 +48,8 @@ impl Context {
     }
 }
 
-// SAFETY: the callbacks are the caller's functions, called on the thread that entered the library.
+// SAFETY: the callbacks are the caller's functions; they are called on the thread that entered the
+// library.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -56,7 +57,7 @@ unsafe impl Sync for Context {}
 /// Joins the job.
 ///
 /// # Safety
-/// As the header says: `spec` points to a spec whose callbacks work, `context` to a pointer.
+/// The header's contract: `spec` points to a spec whose callbacks work, `context` to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *mut c_void) -> c_int {
     log::read_level();
@@ -65,14 +66,14 @@ pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *m
         let spec = unsafe { given(spec, "spec") }?;
         let joined = join(spec, writable(context, "context").err())?;
         let handle = CONTEXTS.insert(Arc::new(joined)).ok_or_else(|| Failure::new(ENOMEM, "too many jobs"))?;
-        // SAFETY: the job is not made where it is null.
+        // SAFETY: no job is joined when the pointer is null.
         unsafe { context.write(handle) };
         Ok(())
     });
     let Err(failure) = joined else { return 0 };
     let meaning = crate::error::meaning(failure.code).to_string_lossy();
     let text = format_args!("sharp_coll_init: {meaning}: {}", failure.text);
-    // SAFETY: the caller's contract; null was refused before anything was read.
+    // SAFETY: the caller's contract; a null pointer was refused before anything was read.
     match unsafe { spec.as_ref() } {
         Some(spec) if spec.config.flags & HIDE_ERRORS == 0 => log::error(text),
         Some(spec) if speaks(spec, &failure) => log::hidden_error(text),
@@ -82,20 +83,21 @@ pub unsafe extern "C" fn sharp_coll_init(spec: *const InitSpec, context: *mut *m
     failure.code
 }
 
-/// Whether this rank tells of a failure although the client wants errors hidden: rank 0 does for all, and each for itself where its
-/// exchange has failed, or is none.
+/// Whether this rank reports a failure although the client wants errors hidden. Rank 0 reports for
+/// all ranks; a rank reports for itself if its exchange has failed or does not exist.
 fn speaks(spec: &InitSpec, failure: &Failure) -> bool {
     let calls = &spec.oob_colls;
     let is_alone = failure.code == EOOB || calls.bcast.is_none() || calls.gather.is_none();
     is_alone || !(1..spec.world_size).contains(&spec.world_rank)
 }
 
-/// Leaves the job, with whatever of it is left.
+/// Leaves the job and ends whatever is left of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_finalize(context: *mut c_void) -> c_int {
     guard("sharp_coll_finalize", || {
         let context = CONTEXTS.remove(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
-        // Leaving succeeds nevertheless: clients take anything else for fatal.
+        // A failure here does not make leaving fail, because clients take any error of it for
+        // fatal.
         if context.statistics.mode != Mode::Off
             && let Err(failure) = diagnostics::write_counters(&context)
         {
@@ -106,7 +108,7 @@ pub extern "C" fn sharp_coll_finalize(context: *mut c_void) -> c_int {
         }
         REQUESTS.tenants().filter(|request| request.belongs_to(context.number)).for_each(retire);
         REGIONS.drain(|region| region.context == context.number);
-        // A thread that is still inside a call leaves with it.
+        // If another thread is still inside a call, the job is left when that call returns.
         if let Some(context) = Arc::into_inner(context)
             && let Err(error) = context.job.finalize()
         {
@@ -159,7 +161,8 @@ pub unsafe extern "C" fn sharp_coll_caps_query(context: *mut c_void, caps: *mut 
     })
 }
 
-/// Joins with what is wrong already: the other ranks come to the exchange and have to hear of it.
+/// Joins the job. An objection to this rank's own arguments goes along, because the other ranks
+/// come to the exchange and have to hear of it.
 fn join(spec: &InitSpec, objection: Option<Error>) -> Result<Context, Failure> {
     let (rank, size) = (spec.world_rank, spec.world_size);
     log::set_rank(rank);
@@ -174,7 +177,7 @@ fn join(spec: &InitSpec, objection: Option<Error>) -> Result<Context, Failure> {
     if numbers.is_none() {
         params.object(Error::Invalid(format!("world_rank {rank} of world_size {size} makes no sense")));
     }
-    // Where the size makes no sense the exchange still needs room for what it brings.
+    // Even where the size makes no sense, the exchange needs room for what it brings.
     let room = if (1..=WORLD_MAX).contains(&params.size) { params.size } else { WORLD_MAX };
     params.oob = Some(Box::new(Exchange::new(&spec.oob_colls, spec.oob_ctx, room)?));
     let has_streams = settings::number("SHARP_COLL_ENABLE_SAT") != Some(0);
@@ -209,12 +212,13 @@ fn join(spec: &InitSpec, objection: Option<Error>) -> Result<Context, Failure> {
     })
 }
 
-/// The list names cards of another network; the routes of this one decide.
+/// Says in the log that the list of devices is ignored: it names InfiniBand cards, while here
+/// routes decide.
 fn note_devices(config: &Config) {
     if config.ib_dev_list.is_null() {
         return;
     }
-    // SAFETY: the header's contract: null or a terminated string.
+    // SAFETY: by the header's contract the list is null or a terminated string.
     let list = unsafe { CStr::from_ptr(config.ib_dev_list) };
     if !list.is_empty() {
         log::info(format_args!("devices `{}` are a hint: packets take this host's routes", list.to_string_lossy()));
@@ -222,10 +226,10 @@ fn note_devices(config: &Config) {
 }
 
 fn run(call: ProgressCall) {
-    // SAFETY: the header's contract of the callback. What it returns means nothing.
+    // SAFETY: the header's contract of the callback. What it returns has no meaning.
     let _ = unsafe { call() };
 }
 
-/// Number of datatypes and of operators.
+/// The number of datatypes, and that of operators.
 const DATATYPES: u32 = 12;
 const OPERATORS: u32 = 12;

@@ -1,22 +1,25 @@
-//! How a thread that tests a request in a loop lets others run: where there are more of them than cores, what it waits for needs one.
+//! How a thread that tests a request in a loop lets others run. Where there are more threads than
+//! cores, the thread for which it waits needs a core.
 //!
-//! Giving the core away is enough where the scheduler hands it to somebody, and free where there is nobody. But a scheduler that shares
-//! time fairly lets a thread that yields go on until its share is used up, which takes milliseconds. A thread that was switched away
-//! from while it tested has company on its core: from then on it sleeps for a moment now and then, until its operation is done.
+//! A yield is enough where the scheduler then runs another thread, and it costs nothing where there
+//! is no other. But a scheduler that shares time fairly lets a thread that yields go on until its
+//! share is used up, which takes milliseconds. A thread that lost its core while it tested shares
+//! this core with another one. From then on it sleeps for a moment now and then, until its
+//! operation is done.
 
 use std::time::Duration;
 
-/// What one request has seen of it.
+/// What a request remembers of its thread's tests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Courtesy {
-    /// Looks in vain since the last step.
+    /// The number of tests in vain since the last step.
     misses: u32,
-    /// Switches to other threads when it looked last.
+    /// The number of switches to other threads when it was last read.
     switches: i64,
     has_company: bool,
 }
 
-/// What a thread does before its next look.
+/// What a thread does before its next test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
     None,
@@ -25,7 +28,7 @@ pub enum Pause {
 }
 
 impl Courtesy {
-    /// After a look in vain.
+    /// Returns what the thread is to do after a test in vain.
     pub fn missed(&mut self) -> Pause {
         self.misses = self.misses.wrapping_add(1);
         if !self.misses.is_multiple_of(MISSES_TO_YIELD) {
@@ -39,14 +42,14 @@ impl Courtesy {
         if self.has_company { Pause::Nap } else { Pause::Yield }
     }
 
-    /// After a step: what comes next may be quick.
+    /// Forgets everything after a step, because the next step may come quickly.
     pub fn stepped(&mut self) {
         *self = Courtesy::default();
     }
 }
 
 impl Pause {
-    /// Makes it.
+    /// Does it.
     pub fn make(self) {
         match self {
             Pause::None => {}
@@ -56,10 +59,10 @@ impl Pause {
     }
 }
 
-/// How often this thread was switched away from while it could have gone on.
+/// The number of times that this thread lost its core while it could have gone on.
 fn switches() -> i64 {
     let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel fills the struct; where it does not, zeros are a value of it.
+    // SAFETY: the kernel fills the struct; if it does not, zeros are a valid value.
     unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init().ru_nivcsw
@@ -67,9 +70,10 @@ fn switches() -> i64 {
 }
 
 const MISSES_TO_YIELD: u32 = 4;
-/// A small operation is done before anybody asks the kernel.
+/// A small operation is done before this many tests, and then the kernel is never asked.
 const MISSES_TO_LOOK: u32 = 64;
-/// Timers make some 70 us of it: little beside the share of time that a busy neighbour takes.
+/// With the kernel's timers this becomes some 70 us, which is little beside the time slice of a
+/// busy neighbour.
 const NAP: Duration = Duration::from_micros(20);
 
 #[cfg(test)]
@@ -90,7 +94,8 @@ mod tests {
         assert!(!pauses.contains(&Pause::Nap));
     }
 
-    /// Whether a thread that looks in vain, with a busy one on its core, naps within a few seconds.
+    /// Whether a thread that tests in vain, with a busy thread on its core, naps within a few
+    /// seconds.
     #[test]
     fn who_has_company_naps_until_the_next_step() {
         let is_over = AtomicBool::new(false);
@@ -120,7 +125,7 @@ mod tests {
     }
 
     fn stay_on_one_core() {
-        // SAFETY: sets of cores are plain bits, and the calls look at this thread alone.
+        // SAFETY: sets of cores are plain bits, and the calls affect this thread alone.
         unsafe {
             let (mut all, mut one) = (core::mem::zeroed::<libc::cpu_set_t>(), core::mem::zeroed::<libc::cpu_set_t>());
             assert_eq!(libc::sched_getaffinity(0, size_of_val(&all), &raw mut all), 0);

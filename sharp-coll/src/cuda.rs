@@ -1,7 +1,7 @@
-//! Memory of GPUs, through the driver that is there at run time.
+//! Memory of GPUs, through the CUDA driver if there is one at run time.
 //!
-//! Nothing links against it. Copies are made by the driver and are done when the call returns, so that a completed request's
-//! bytes are where they belong.
+//! The library does not link against the driver. A copy is done when its call returns, so that the
+//! bytes of a completed request are where they belong.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ type Pop = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
 type ToHost = unsafe extern "C" fn(*mut c_void, u64, usize) -> c_int;
 type ToGpu = unsafe extern "C" fn(u64, *const c_void, usize) -> c_int;
 
-/// The few calls that are needed.
+/// The few functions of the driver that are needed.
 #[derive(Clone, Copy)]
 struct Driver {
     attribute: PointerAttribute,
@@ -26,16 +26,17 @@ struct Driver {
     to_gpu: ToGpu,
 }
 
-/// Looked for at the first buffer that says CUDA.
+/// The driver, which is looked for at the first buffer that is marked as CUDA memory.
 static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
 
-/// Whether the driver says that this address is a GPU's. Fails where there is no driver.
+/// Whether this address belongs to a GPU, as the driver says. It fails where there is no driver.
 pub fn is_on_gpu(address: *const u8) -> Result<bool, Failure> {
     let driver = driver()?;
     let mut kind: c_uint = 0;
     // SAFETY: the attribute is an unsigned int; the driver takes any address.
     let code = unsafe { (driver.attribute)((&raw mut kind).cast(), ATTRIBUTE_MEMORY_TYPE, address.addr() as u64) };
-    // An address that the driver does not know is the host's.
+    // The driver reports an error for an address that it does not know; such an address is the
+    // host's.
     Ok(code == 0 && kind == MEMORY_DEVICE)
 }
 
@@ -54,14 +55,15 @@ pub fn to_gpu(from: *const u8, to: *mut u8, len: usize) -> Result<(), Failure> {
 }
 
 impl Driver {
-    /// Runs a copy inside the context that an address belongs to: the calling thread may have none.
+    /// Runs a copy in the context to which an address belongs, because the calling thread may have
+    /// no context.
     fn within(&self, address: *const u8, copy: impl FnOnce() -> c_int) -> Result<(), Failure> {
         let mut context: *mut c_void = core::ptr::null_mut();
         let target = (&raw mut context).cast();
         // SAFETY: the attribute is a context.
         let code = unsafe { (self.attribute)(target, ATTRIBUTE_CONTEXT, address.addr() as u64) };
         checked("cuPointerGetAttribute", code)?;
-        // SAFETY: a live context of the application's, taken off again below.
+        // SAFETY: this is a live context of the application's; it is popped below.
         checked("cuCtxPushCurrent", unsafe { (self.push)(context) })?;
         let copied = copy();
         // SAFETY: as above.
@@ -86,18 +88,19 @@ fn driver() -> Result<Driver, Failure> {
 }
 
 fn load() -> Option<Driver> {
-    // SAFETY: opens a library by name; it stays open, because its driver does not like to be unloaded.
+    // SAFETY: the call opens a library by its name. The library stays open, because the driver does
+    // not bear being unloaded.
     let library = unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() {
         return None;
     }
     let symbol = |name: &CStr| {
-        // SAFETY: an open library and a terminated name.
+        // SAFETY: the library is open and the name is terminated.
         let address = unsafe { libc::dlsym(library, name.as_ptr()) };
         (!address.is_null()).then_some(address)
     };
     let init = symbol(c"cuInit")?;
-    // SAFETY: each of these symbols has this type in every edition of the driver's interface.
+    // SAFETY: each of these symbols has this type in every version of the driver's interface.
     unsafe {
         let init = core::mem::transmute::<*mut c_void, CuInit>(init);
         if init(0) != 0 {

@@ -1,7 +1,8 @@
-//! Where the bytes of a message are: one buffer or a list of pieces, in the host's memory or a GPU's.
+//! Where the bytes of a message are: one buffer or a list of pieces, in the host's memory or a
+//! GPU's.
 //!
-//! The collectives below want one piece of host memory. What is something else goes through a buffer of ours: filled before
-//! posting, emptied when the operation is done.
+//! The collectives below want one piece of host memory. The bytes of any other region go through a
+//! buffer of ours, which is filled before posting and emptied when the operation is done.
 
 use smallvec::SmallVec;
 
@@ -21,19 +22,22 @@ pub struct Piece {
 pub struct Region {
     pieces: SmallVec<[Piece; 1]>,
     on_gpu: bool,
-    /// No handle came with it: the owner may free small buffers as soon as the call returns.
+    /// No handle came with the region, so its owner may free small buffers as soon as the call
+    /// returns.
     is_unregistered: bool,
 }
 
-// SAFETY: the memory is the library's until the request is done, whatever thread looks after it.
+// SAFETY: the memory is the library's until the request is done, whichever thread completes the
+// request.
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Reads a descriptor of a message of `need` bytes. It may name more memory than that, and never less: a client that counts
-    /// elements of another size than this library does would have memory read or written that is not its buffer's.
+    /// Reads a descriptor of a message of `need` bytes. It may name more memory than that, and
+    /// never less: a client whose elements have another size than the library takes them to have
+    /// would make it read or write beyond the buffer.
     ///
     /// # Safety
-    /// A list of pieces is as long as it says.
+    /// A list of pieces is as long as the descriptor says.
     pub unsafe fn read(desc: &DataDesc, need: usize, name: &str) -> Result<Region, Failure> {
         let invalid = |what: &str| Err(Failure::invalid(format!("{name}: {what}")));
         let short = |what: &str, len: usize| {
@@ -43,7 +47,7 @@ impl Region {
         let is_unregistered;
         match desc.kind {
             DATA_BUFFER => {
-                // SAFETY: any bits are a value of the fields of this variant.
+                // SAFETY: any bits are valid values of the fields of this variant.
                 let buffer = unsafe { desc.data.buffer };
                 if need > 0 && buffer.ptr.is_null() {
                     return invalid("the buffer is NULL");
@@ -82,7 +86,7 @@ impl Region {
             _ => return invalid("the type is neither a buffer nor a list of pieces"),
         }
         let first = pieces.iter().find(|piece| piece.len > 0);
-        // What says CUDA may still be memory of the host; what says anything else is.
+        // Memory that is marked as CUDA may still be the host's; memory marked otherwise always is.
         let on_gpu = match first {
             Some(piece) if desc.mem_type == MEM_CUDA => cuda::is_on_gpu(piece.start)?,
             _ => false,
@@ -90,7 +94,7 @@ impl Region {
         Ok(Region { pieces, on_gpu, is_unregistered })
     }
 
-    /// The one piece of host memory that it is, if it is.
+    /// Its start, if it is one piece of host memory; null if it is empty.
     pub fn direct(&self) -> Option<*mut u8> {
         match &self.pieces[..] {
             [] => Some(std::ptr::null_mut()),
@@ -108,7 +112,7 @@ impl Region {
         self.pieces.iter().map(|piece| piece.len).sum()
     }
 
-    /// Whether a run of bytes shares any with it.
+    /// Whether it shares any byte with the `len` bytes from `start`.
     pub fn overlaps(&self, start: *const u8, len: usize) -> bool {
         let (from, to) = (start.addr(), start.addr().saturating_add(len));
         self.pieces
@@ -121,7 +125,7 @@ impl Region {
     /// # Safety
     /// The memory is readable.
     pub unsafe fn gather(&self, into: &mut Vec<u8>) -> Result<(), Failure> {
-        // What is empty may be nowhere.
+        // An empty piece may have any address.
         for piece in self.pieces.iter().filter(|piece| piece.len > 0) {
             if !self.on_gpu {
                 // SAFETY: the caller's contract.
@@ -135,7 +139,7 @@ impl Region {
         Ok(())
     }
 
-    /// Takes these bytes, as many as it has.
+    /// Copies these bytes into the region, at most as many as it has.
     ///
     /// # Safety
     /// The memory is writable.
@@ -156,7 +160,7 @@ impl Region {
     }
 }
 
-/// Unregistered input up to this length is copied before a call returns.
+/// Unregistered input of up to this many bytes is copied before a call returns.
 pub const COPIED_MAX: usize = 16 << 10;
 
 #[cfg(test)]

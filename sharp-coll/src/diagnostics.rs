@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::log;
 use crate::statistics::Mode;
 
-/// Writes the counters of this rank, or of all where that is the mode.
+/// Writes the counters of this rank, or those of all ranks if the mode says so.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_dump_stats(context: *mut c_void) -> c_int {
     guard("sharp_coll_dump_stats", || {
@@ -24,13 +24,13 @@ pub extern "C" fn sharp_coll_log_early_init() -> c_int {
     0
 }
 
-/// As the job's mode has it; collective where counters are summed.
+/// Writes counters as the job's mode says. The call is collective where they are summed.
 pub fn write_counters(context: &Context) -> Result<(), Failure> {
     let counters = context.job.counters();
     let (rank, size) = (context.job.rank(), context.job.size());
     match context.statistics.mode {
         Mode::Sum => {
-            // Who has none takes part nevertheless: the others wait for it.
+            // A rank without counters takes part nevertheless, because the others wait for it.
             let own = counters.as_ref().copied().unwrap_or_default();
             context.statistics.write_sum(rank, size, &own, &mut context.exchange()?)?;
             counters.map(drop).map_err(Failure::from)

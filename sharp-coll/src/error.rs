@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use trib_client::Error;
 
-/// A failure of a call: its code, and the whole story for the log.
+/// A failure of a call: its code, and the full text for the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     pub code: c_int,

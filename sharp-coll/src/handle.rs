@@ -1,10 +1,12 @@
-//! What C holds instead of pointers: the number of a place, with the number of its tenant.
+//! What C holds instead of pointers: the number of a place in a table, with the number of the
+//! place's tenant.
 //!
 //! ```text
 //!   bit 63 ......... 28 27 ......... 4 3 .. 0
-//!       tenant          place         kind        never 0, and never a pointer that anybody follows
+//!       tenant          place         kind        never 0, and never a pointer to follow
 //! ```
-//! A handle that was freed, belongs to something else, or was never given out finds nothing.
+//! A handle that was freed, belongs to a thing of another kind, or was never given out finds
+//! nothing.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -29,21 +31,22 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What C gave, if it is of this kind.
+    /// Reads what C gave; `None` if it is no handle of this kind.
     pub fn read(handle: *const c_void, kind: Kind) -> Option<Handle> {
         let number = handle.addr() as u64;
         let place = (number >> KIND_BITS) as u32 & PLACES_MASK;
         (number & ((1 << KIND_BITS) - 1) == kind as u64).then_some(Handle { tenant: number >> TENANT_SHIFT, place })
     }
 
-    /// What C gets.
+    /// The handle in the form that C gets.
     pub fn written(self, kind: Kind) -> *mut c_void {
         let number = self.tenant << TENANT_SHIFT | u64::from(self.place) << KIND_BITS | kind as u64;
         std::ptr::without_provenance_mut(number as usize)
     }
 }
 
-/// Things of one kind that calls share: one may be taken out of the table while others are still at work with it.
+/// Things of one kind that calls share: one may be taken out of the table while calls still work
+/// with it.
 pub struct Table<T>(Places<Option<Arc<T>>>);
 
 impl<T> Table<T> {
@@ -51,7 +54,7 @@ impl<T> Table<T> {
         Table(Places::new(kind))
     }
 
-    /// Gives a thing its handle; none when there are too many.
+    /// Puts a thing into the table and returns its handle; `None` when there are too many.
     pub fn insert(&self, thing: Arc<T>) -> Option<*mut c_void> {
         let mut place = self.0.take()?;
         *place = Some(thing);
@@ -63,7 +66,7 @@ impl<T> Table<T> {
         self.0.find(handle)?.clone()
     }
 
-    /// Takes the thing with this handle out; the handle finds nothing from now on.
+    /// Takes the thing with this handle out. From now on the handle finds nothing.
     pub fn remove(&self, handle: *const c_void) -> Option<Arc<T>> {
         let mut place = self.0.find(handle)?;
         let thing = place.take();
@@ -71,7 +74,7 @@ impl<T> Table<T> {
         thing
     }
 
-    /// Takes all things out that are meant.
+    /// Takes out all things for which `is_meant` holds.
     pub fn drain(&self, is_meant: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let mut taken = Vec::new();
         for mut place in self.0.tenants() {
@@ -89,7 +92,8 @@ const TENANT_SHIFT: u32 = 28;
 const PLACES_MASK: u32 = (1 << (TENANT_SHIFT - KIND_BITS)) - 1;
 /// Most things of one kind.
 pub const PLACES_MAX: usize = 1 << (TENANT_SHIFT - KIND_BITS);
-/// Numbers of tenants begin anew above this: an even number of them, so that odd ones stay odd.
+/// The mask of a tenant's number, which begins anew above it. It leaves an even number of values,
+/// so that odd numbers stay odd.
 pub const TENANTS_MASK: u64 = (1 << (64 - TENANT_SHIFT)) - 1;
 
 #[cfg(test)]
@@ -104,7 +108,7 @@ mod tests {
         assert_eq!((table.get(a).as_deref(), table.get(b).as_deref()), (Some(&'a'), Some(&'b')));
         assert_eq!(table.remove(a).as_deref(), Some(&'a'));
         let c = table.insert(Arc::new('c')).unwrap();
-        // The place is used again, the handle is not.
+        // The place is used again, and the handle is another.
         assert_ne!(a, c);
         assert!(table.get(a).is_none() && table.remove(a).is_none());
         assert_eq!(table.drain(|thing| *thing == 'c').len(), 1);

@@ -1,21 +1,30 @@
-//! `libsharp_coll.so`: the API of `include/sharp/api/sharp_coll.h`, a thin layer over the client library.
+//! `libsharp_coll.so`: the API of `include/sharp/api/sharp_coll.h`, a thin layer over the client
+//! library.
 //!
 //! ```text
-//!   context, comm, registration, config, diagnostics       one file per section of the header: exported functions
-//!   collective, request                                     posting, and what is in flight
+//!   context, comm, registration, config, diagnostics    exported functions, a file per section
+//!   collective, request                                 posting, and what is in flight
 //!        |
-//!   descriptor (buffers and lists of pieces)   window (partial reduce-scatter and allgather)   cuda (memory of GPUs)
+//!   descriptor (buffers and lists of pieces)   cuda (memory of GPUs)
+//!   window (partial reduce-scatter and allgather)
 //!        |
-//!   handle (what C holds instead of pointers)   exchange (out-of-band callbacks)   statistics   wishes   settings   log
-//!   error   boundary   abi
+//!   handle (what C holds instead of pointers)   exchange (out-of-band callbacks)
+//!   statistics   wishes   settings   log   error   boundary   abi
 //!        |
 //!   trib-client
 //! ```
 //!
-//! Invariants: no panic crosses into C; what C holds is looked up, never followed, so that a stale handle is an error and
-//! not a crash; words named reserved are never read; no lock is held across a callback; nothing is printed to stdout; out-of-band
-//! callbacks run in `sharp_coll_init` and `sharp_coll_comm_init` only, unless counters shall be summed over the job; no thread and no thread-local destructor
-//! stays behind once every context is finalized.
+//! Invariants:
+//!
+//! - No panic crosses into C.
+//! - What C holds is looked up and never followed, so that a stale handle is an error and not a
+//!   crash.
+//! - Words named reserved are never read.
+//! - No lock is held across a callback.
+//! - Nothing is printed to stdout.
+//! - Out-of-band callbacks run in `sharp_coll_init` and `sharp_coll_comm_init` only, unless
+//!   counters are to be summed over the job.
+//! - No thread and no thread-local destructor stays behind once every context is finalized.
 
 mod abi;
 mod boundary;

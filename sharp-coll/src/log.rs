@@ -1,4 +1,4 @@
-//! Lines for people, on stderr: host, rank and process, then the level.
+//! Lines for people, on stderr. Each begins with host, rank and process, then the level.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -28,7 +28,7 @@ pub fn read_level() {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
-/// The world rank that lines name from now on.
+/// Sets the world rank that lines name from now on.
 pub fn set_rank(rank: i32) {
     RANK.store(rank, Ordering::Relaxed);
 }
@@ -53,7 +53,8 @@ pub fn debug(text: Arguments<'_>) {
     line(Level::Debug, "DEBUG", text);
 }
 
-/// An error that the client wants hidden and that its user has no other way to learn of: the first of this process is told.
+/// Reports an error that the client wants hidden and of which its user hears in no other way. Only
+/// the first one of this process is reported so; others are lines of level debug.
 pub fn hidden_error(text: Arguments<'_>) {
     if Level::Error as u8 <= LEVEL.load(Ordering::Relaxed) && !IS_TOLD.swap(true, Ordering::Relaxed) {
         let all = format!("tributary: {text} (rank {}, {})\n", RANK.load(Ordering::Relaxed), host_name());
@@ -69,7 +70,7 @@ fn line(level: Level, word: &str, text: Arguments<'_>) {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let rank = RANK.load(Ordering::Relaxed);
-    // One write, so that the lines of ranks on one terminal do not mix.
+    // One write call keeps the lines of ranks on one terminal apart.
     let all = format!(
         "[{}:{rank}:{}][libsharp_coll][{}.{:06}] {word:5} {text}\n",
         host_name(),

@@ -1,11 +1,14 @@
-//! Places of the things that C holds: each behind a lock of its own, and found without one over all of them.
+//! The table of the things that C holds. Each thing lies in a place with a lock of its own, and is
+//! found without a lock over the whole table.
 //!
 //! ```text
 //!   chunk 0          chunk 1                 chunk 2
-//!   64 places        128 places              256 places ...       made when all before are taken; none ever moves or goes
+//!   64 places        128 places              256 places ...
 //! ```
-//! A place has had so many tenants; the number is odd while it has one. Things stay in their places when they are given back, so that
-//! what they own can be used again.
+//! A chunk is made when all places before it are taken. No chunk ever moves or is freed.
+//!
+//! A place counts its tenants: the count is odd while it has one. Things stay in their places when
+//! these are given back, so that the next tenant can use what they own.
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::handle::{Handle, Kind, PLACES_MAX, TENANTS_MASK};
 
-/// Places for things of one kind.
+/// The places for things of one kind.
 pub struct Places<T> {
     kind: Kind,
     chunks: [OnceLock<Box<[Place<T>]>>; CHUNKS],
@@ -47,7 +50,8 @@ impl<T: Default> Places<T> {
         Places { kind, chunks: [const { OnceLock::new() }; CHUNKS], free }
     }
 
-    /// A place for a new tenant, with the thing of the last one in it; none when there are too many.
+    /// Gives a place to a new tenant, with the thing of the last one in it; `None` when there are
+    /// too many.
     pub fn take(&self) -> Option<Held<'_, T>> {
         let at = {
             let mut free = lock(&self.free);
@@ -61,38 +65,39 @@ impl<T: Default> Places<T> {
         Some(held)
     }
 
-    /// The place of the tenant with this handle.
+    /// The place that has the tenant with this handle.
     pub fn find(&self, handle: *const c_void) -> Option<Held<'_, T>> {
         let handle = Handle::read(handle, self.kind)?;
         self.at(handle.place).filter(|held| held.content.tenant == handle.tenant && held.is_let())
     }
 
-    /// The place with this number, whoever has it.
+    /// The place with this number, whether or not it has a tenant.
     pub fn at(&self, at: u32) -> Option<Held<'_, T>> {
         let (chunk, within) = split(at);
         let place = self.chunks.get(chunk)?.get()?.get(within)?;
         Some(Held { places: self, at, content: lock(&place.0) })
     }
 
-    /// The same, of a place that was taken.
+    /// The place with this number, which must have been taken before.
     pub fn held(&self, at: u32) -> Held<'_, T> {
         self.at(at).expect("a place that was taken is there")
     }
 
-    /// All places that have a tenant, one after the other.
+    /// All places that have a tenant, one after the other. Only the lock of the current one is
+    /// held.
     pub fn tenants(&self) -> impl Iterator<Item = Held<'_, T>> {
         let made: usize = self.chunks.iter().map_while(OnceLock::get).map(|chunk| chunk.len()).sum();
         (0..made as u32).filter_map(|at| self.at(at)).filter(Held::is_let)
     }
 
-    /// Makes one chunk more and takes its first place.
+    /// Makes one more chunk and takes its first place.
     fn grow(&self, free: &mut Free) -> Option<u32> {
         let chunk = self.chunks.get(free.chunks)?;
         let first = FIRST << free.chunks;
         let start = (first - FIRST) as u32;
         chunk.get_or_init(|| (0..first).map(|_| Place(Mutex::default())).collect());
         free.chunks += 1;
-        // So that giving back never allocates.
+        // With this room, giving a place back never allocates.
         free.places.reserve(start as usize + first);
         free.places.extend((start + 1..start + first as u32).rev());
         Some(start)
@@ -100,24 +105,24 @@ impl<T: Default> Places<T> {
 }
 
 impl<T> Held<'_, T> {
-    /// What C gets.
+    /// The handle that C gets.
     pub fn handle(&self) -> *mut c_void {
         Handle { tenant: self.content.tenant, place: self.at }.written(self.places.kind)
     }
 
-    /// Number of the place, for who looks at it again after the handle has gone.
+    /// The number of the place, by which it can be found again after the handle has become invalid.
     pub fn place(&self) -> u32 {
         self.at
     }
 
-    /// From now on the handle finds nothing.
+    /// Makes the handle invalid: from now on it finds nothing.
     pub fn end(&mut self) {
         if self.is_let() {
             self.content.tenant = (self.content.tenant + 1) & TENANTS_MASK;
         }
     }
 
-    /// The place is free for somebody else, who finds the thing as it is left here.
+    /// Gives the place back. The next tenant finds the thing as it is left here.
     pub fn vacate(mut self) {
         self.end();
         let Held { places, at, content } = self;
@@ -144,7 +149,7 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-/// Chunk of a place, and which it is in there.
+/// The chunk of a place, and its index in the chunk.
 fn split(at: u32) -> (usize, usize) {
     let number = at as usize + FIRST;
     let chunk = (number / FIRST).ilog2() as usize;
@@ -152,11 +157,12 @@ fn split(at: u32) -> (usize, usize) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in here panics half-way through a change.
+    // No code under this lock panics half-way through a change, so a poisoned lock guards a sound
+    // state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Places of the first chunk; each further one has twice as many as the one before.
+/// The number of places in the first chunk. Each further chunk has twice as many as the one before.
 const FIRST: usize = 64;
 const CHUNKS: usize = (PLACES_MAX / FIRST).ilog2() as usize;
 

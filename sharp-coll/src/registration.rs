@@ -1,5 +1,5 @@
-//! Section "Memory": names for regions. Nothing has to be known of a region here, and it is never touched: it may be a GPU's, and
-//! gone before its name is.
+//! Section "Memory": names for regions. The library keeps nothing about a region but its job and
+//! never touches it: the memory may be a GPU's, and it may be freed before its name is.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub static REGIONS: Table<Named> = Table::new(Kind::Region);
 
 /// A registered region.
 pub struct Named {
-    /// The job that it belongs to.
+    /// The number of the job to which it belongs.
     pub context: u64,
 }
 
@@ -33,8 +33,7 @@ pub unsafe extern "C" fn sharp_coll_reg_mr(
     guard("sharp_coll_reg_mr", || {
         let _ = (buf, len);
         writable(mr, "mr")?;
-        // Some clients use the handle without looking at the result.
-        // SAFETY: checked above.
+        // Some clients use the handle without checking the result. SAFETY: checked above.
         unsafe { mr.write(core::ptr::null_mut()) };
         let context = CONTEXTS.get(context).ok_or_else(|| Failure::invalid("there is no such context"))?;
         let named = Arc::new(Named { context: context.number });
@@ -45,7 +44,7 @@ pub unsafe extern "C" fn sharp_coll_reg_mr(
     })
 }
 
-/// The same; what else is known of the region is not needed.
+/// Does the same; the further properties of the region are not needed.
 ///
 /// # Safety
 /// `mr` points to a pointer.

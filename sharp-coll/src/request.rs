@@ -1,11 +1,13 @@
 //! Section "Requests": operations in flight.
 //!
-//! A request is one collective of the API, which may be several of the client library, and what has to happen when all of them
-//! are done. It lies in its place from the first to the last; the next one there allocates nothing that it can take over.
+//! A request is one collective of the API. It may consist of several operations of the client
+//! library, and it holds what has to happen when all of them are done. It stays in its place until
+//! it ends; the next request there takes over its memory instead of allocating.
 //!
 //! ```text
 //!   take a place --> post --> handle --> test, wait --> free --> place given back
-//!                                                        `--> set aside while parts use buffers of ours --> place given back
+//!                                                        |                  ^
+//!                 set aside while parts use our buffers: `--> set aside ----'
 //! ```
 
 use std::ffi::{c_int, c_void};
@@ -33,15 +35,15 @@ pub type Place = Held<'static, Request>;
 /// One operation in flight.
 #[derive(Default)]
 pub struct Request {
-    /// None only while its place is free.
+    /// `None` only while its place is free.
     shared: Option<Arc<Shared>>,
-    /// What it consists of; those before `done` have ended well.
+    /// The operations of which it consists; those before `done` have ended well.
     parts: SmallVec<[trib_client::Request; 1]>,
     done: usize,
     courtesy: Courtesy,
-    /// A thread waits with the parts in its hands.
+    /// A thread waits for the parts and has taken them out.
     is_waited_for: bool,
-    /// Buffers of ours that the parts read from and write to.
+    /// Buffers of ours from which the parts read and to which they write.
     input: Option<Vec<u8>>,
     output: Option<Landing>,
     outcome: Option<c_int>,
@@ -50,7 +52,7 @@ pub struct Request {
 /// A request without parts, in a place of its own.
 pub fn begin(shared: &Arc<Shared>, input: Option<Vec<u8>>, output: Option<Landing>) -> Result<Place, Failure> {
     let mut request = REQUESTS.take().ok_or_else(|| Failure::new(ENOMEM, "too many requests"))?;
-    // Field by field, and only what there is: most of it stays empty.
+    // The fields are set one by one, because most requests need only some of them.
     request.shared = Some(shared.clone());
     if input.is_some() {
         request.input = input;
@@ -67,12 +69,12 @@ impl Request {
         self.parts.push(part);
     }
 
-    /// Whether it belongs to this job.
+    /// Whether it belongs to the job with this number.
     pub fn belongs_to(&self, context: u64) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.context == context)
     }
 
-    /// Brings the result where the caller wants it, once all parts have ended well.
+    /// Copies the result to the caller's buffers, once all parts have ended well.
     pub fn land(&mut self) -> Result<(), Failure> {
         let Some(landing) = self.output.take() else { return Ok(()) };
         let landed = landing.land();
@@ -82,7 +84,7 @@ impl Request {
         landed
     }
 
-    /// Drives progress once: the result, if there is one.
+    /// Drives progress once and returns the result, if there is one.
     fn test(&mut self) -> Option<c_int> {
         if self.outcome.is_none() && !self.is_waited_for {
             let mut failed = None;
@@ -109,7 +111,7 @@ impl Request {
         (self.input.is_some() || self.output.is_some()) && !self.parts.iter().all(trib_client::Request::is_done)
     }
 
-    /// As its place is given back, its buffers where others find them.
+    /// Empties the request before its place is given back, and gives its buffers back to the group.
     fn clear(&mut self) {
         self.parts.clear();
         (self.done, self.outcome) = (0, None);
@@ -120,7 +122,7 @@ impl Request {
         }
     }
 
-    /// All parts are done, or one has failed.
+    /// Ends the request: all parts are done, or one has failed.
     fn finish(&mut self, failed: Option<Error>) {
         let failed = failed.map(Failure::from).or_else(|| self.land().err());
         if let Some(failure) = &failed {
@@ -129,7 +131,8 @@ impl Request {
         self.outcome = Some(failed.map_or(0, |failure| failure.code));
     }
 
-    /// `sharp_coll_req_test` cannot tell an error: a wrong sum must not pass for a right one.
+    /// Reports a failure, or ends the process, as the settings say. `sharp_coll_req_test` cannot
+    /// return an error, and a wrong sum must not pass for a right one.
     fn report(&self, failure: &Failure) {
         let Some(shared) = &self.shared else { return };
         if shared.is_closed() {
@@ -147,8 +150,8 @@ impl Request {
     }
 }
 
-/// Waits until all parts are done or one has failed. The place is not locked meanwhile: the caller's progress may test what it likes,
-/// and nobody gives the place back.
+/// Waits until all parts are done or one has failed. The place is not locked meanwhile: the
+/// caller's progress function may test any request, and the place is not given back.
 pub fn wait_for_parts(mut request: Place) -> (Place, Option<Error>) {
     request.is_waited_for = true;
     let (parts, done, place) = (std::mem::take(&mut request.parts), request.done, request.place());
@@ -161,8 +164,9 @@ pub fn wait_for_parts(mut request: Place) -> (Place, Option<Error>) {
     (request, failed)
 }
 
-/// Ends a request that nobody holds any more: its place is given back, or set aside while the client library uses its buffers. A thread
-/// that waits for it does so itself.
+/// Ends a request that the caller no longer holds. Its place is given back, or set aside while the
+/// client library uses its buffers. If a thread waits for the request, that thread does this
+/// itself.
 pub fn retire(mut request: Place) {
     request.end();
     if request.is_waited_for {
@@ -177,7 +181,7 @@ pub fn retire(mut request: Place) {
     request.vacate();
 }
 
-/// Gives a place that was set aside back, if its operation is over; whether it is.
+/// Gives a place that was set aside back if its operation is over, and returns whether it is.
 pub fn retire_if_over(place: u32) -> bool {
     let request = REQUESTS.held(place);
     let is_over = !request.is_under_way();
@@ -187,17 +191,17 @@ pub fn retire_if_over(place: u32) -> bool {
     is_over
 }
 
-/// 1 when the request is done, else 0.
+/// Returns 1 when the request is done, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_req_test(request: *mut c_void) -> c_int {
     let tested = caught(|| {
-        // Whoever ignored the error of a post would wait for ever.
+        // A caller that ignored the error of a post would otherwise wait for ever.
         let no_request = || Failure::invalid("there is no such request: it was freed, or its post failed");
         let mut request = REQUESTS.find(request).ok_or_else(no_request)?;
         if request.test().is_some() {
             return Ok(1);
         }
-        // Clients test in a tight loop; others may have the place meanwhile.
+        // Clients test in a tight loop, so this thread pauses. Others may use the place meanwhile.
         let pause = request.courtesy.missed();
         drop(request);
         pause.make();
@@ -228,7 +232,7 @@ pub extern "C" fn sharp_coll_req_wait(request: *mut c_void) -> c_int {
     })
 }
 
-/// Frees a request. One that is no more, as after a failed `sharp_coll_req_wait`, is left alone.
+/// Frees a request. An invalid one, as after a failed `sharp_coll_req_wait`, is left alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_req_free(request: *mut c_void) -> c_int {
     guard("sharp_coll_req_free", || {

@@ -1,19 +1,19 @@
-//! The one table of settings: the environment, `sharp_coll_print_config`, `sharp_coll_dump_config` and docs/sharp-coll.md are
-//! made from it.
+//! The one table of settings: the environment, `sharp_coll_print_config`, `sharp_coll_dump_config`
+//! and docs/sharp-coll.md are made from it.
 //!
-//! Names and meanings come from the API; many speak of InfiniBand and change nothing here. They are accepted, and the table
-//! says so.
+//! Names and meanings come from the API. Many settings are about InfiniBand and change nothing
+//! here; they are accepted, and the table says so.
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The variable of the environment.
     pub name: &'static str,
-    /// Its value when nothing is set.
+    /// The value that counts when nothing is set.
     pub default: &'static str,
-    /// What it means; for one without effect, what it means elsewhere.
+    /// What it means; if it has no effect here, what it means elsewhere.
     pub doc: &'static str,
-    /// Whether anything here depends on it.
+    /// Whether it changes anything here.
     pub has_effect: bool,
 }
 
@@ -132,12 +132,12 @@ pub const SETTINGS: &[Setting] = &[
     accepted("SHARP_SMX_SOCK_ADDR_FAMILY", "auto", "Address family of the management network"),
 ];
 
-/// What an operation does that fails after it was posted.
+/// What happens when an operation fails after it was posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnError {
-    /// Ends the process with the reason.
+    /// The process ends with the reason.
     Abort,
-    /// Lets the request end, with its buffers undefined.
+    /// The request ends, with its buffers undefined.
     Complete,
 }
 
@@ -151,17 +151,17 @@ impl OnError {
     }
 }
 
-/// A variable's value; empty counts as not set, and what is not UTF-8 as well.
+/// A variable's value. A value that is empty or not UTF-8 counts as not set.
 pub fn value(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.trim().is_empty())
 }
 
-/// The value as a number; none if it is not set or is no number.
+/// The value as a number; `None` if it is not set or is no number.
 pub fn number(name: &str) -> Option<u64> {
     value(name)?.trim().parse().ok()
 }
 
-/// The value as a number above zero: zero means the default throughout.
+/// The value as a number above zero, because for all settings zero stands for the default.
 pub fn wish(name: &str) -> Option<u64> {
     number(name).filter(|number| *number > 0)
 }
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// A page that names a variable which nobody reads sends its readers looking for an effect.
+    /// A page that names a variable which nothing reads would make its readers look for an effect.
     #[test]
     fn the_documentation_names_nothing_else() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -1,11 +1,12 @@
 //! Counters: of each rank, or summed over the job.
 //!
 //! ```text
-//!   SHARP_COLL_STATS_DUMP_MODE=1   every rank: counters -> file or stderr      local
-//!   SHARP_COLL_STATS_DUMP_MODE=2   gather counters at rank 0 -> sum -> file    out of band, over the job
+//!   SHARP_COLL_STATS_DUMP_MODE=1   every rank: counters -> file or stderr     local
+//!   SHARP_COLL_STATS_DUMP_MODE=2   gather counters at rank 0 -> sum -> file   out of band, job-wide
 //! ```
 //!
-//! Rank 0's mode is everybody's, told once in `sharp_coll_init`: ranks whose environments differ would wait for each other.
+//! The mode of rank 0 holds for all ranks. They learn it in `sharp_coll_init`, because ranks with
+//! different modes would wait for each other.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,14 +17,14 @@ use crate::error::{ERROR, Failure};
 use crate::exchange::Exchange;
 use crate::{log, settings};
 
-/// When counters are written without being asked for.
+/// When counters are written although the client does not ask for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Never.
     Off,
-    /// By every rank, when it leaves.
+    /// Every rank writes its own when it leaves.
     Each,
-    /// By rank 0 for all, when they leave.
+    /// Rank 0 writes the sum of all ranks when they leave.
     Sum,
 }
 
@@ -36,7 +37,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// As this rank's environment has it.
+    /// The settings in this rank's environment.
     pub fn from_env() -> Statistics {
         Statistics { mode: Mode::from_env(), file: settings::value("SHARP_COLL_STATS_FILE") }
     }
@@ -125,7 +126,7 @@ fn values(counters: &Counters) -> [u64; COUNTERS] {
     ]
 }
 
-/// Of the values of all ranks, one after another.
+/// The sums over all ranks; `gathered` has the values of one rank after the other.
 fn sum(gathered: &[u8]) -> [u64; COUNTERS] {
     let mut total = [0u64; COUNTERS];
     for (at, count) in gathered.as_chunks().0.iter().enumerate() {
@@ -135,7 +136,7 @@ fn sum(gathered: &[u8]) -> [u64; COUNTERS] {
     total
 }
 
-/// A line per counter below a title.
+/// One line for each counter, below a title.
 fn page(whose: &str, counts: &[u64; COUNTERS]) -> String {
     let mut text = format!("# libsharp_coll counters of {whose}\n");
     for (name, count) in NAMES.iter().zip(counts) {

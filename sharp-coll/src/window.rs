@@ -1,16 +1,17 @@
-//! Partial reduce-scatter and allgather: a call names a window of the whole vector, and the blocks that it touches.
+//! Partial reduce-scatter and allgather: a call names a window of the whole vector, and the blocks
+//! that it touches.
 //!
 //! ```text
 //!   vector   | block 0 | block 1 | block 2 | block 3 |        N blocks of B bytes
 //!   window          [============)                            o .. o + W
 //!   pieces          0-^ ^^ 1 ^^^^^ 2                          each belongs to one rank
 //! ```
-//! All ranks cut alike, so that the pieces are collectives of their own: a reduce to, or a broadcast from, the block's rank.
-//! A window that is the whole vector is one collective.
+//! All ranks cut the window alike, so each piece is a collective of its own: a reduce to the
+//! block's rank, or a broadcast from it. A window that is the whole vector is one collective.
 
 use crate::error::Failure;
 
-/// A window of a vector of equal blocks, bytes.
+/// A window of a vector of equal blocks. All lengths are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     from: usize,
@@ -19,19 +20,20 @@ pub struct Window {
     ranks: usize,
 }
 
-/// What of one block lies in a window.
+/// The part of one block that lies in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The rank whose block it is.
+    /// The rank to which the block belongs.
     pub rank: u32,
-    /// Where it begins in the window, bytes.
+    /// Where it begins in the window, in bytes.
     pub at: usize,
     /// Its length, bytes.
     pub len: usize,
 }
 
 impl Window {
-    /// `len` bytes from `from` on, of `ranks` blocks of `block` bytes; everything in whole elements of `unit` bytes.
+    /// The `len` bytes from `from` on, of `ranks` blocks of `block` bytes. `from`, `len` and
+    /// `block` must be multiples of `unit` bytes, the size of an element.
     pub fn new(from: usize, len: usize, block: usize, ranks: u32, unit: usize) -> Result<Window, Failure> {
         let ranks = ranks as usize;
         let inside = block
@@ -57,7 +59,7 @@ impl Window {
         self.from == 0 && self.len == self.block * self.ranks
     }
 
-    /// What of each block lies in it, in the order of ranks.
+    /// The parts of all blocks that lie in the window, in the order of ranks.
     pub fn pieces(self) -> impl Iterator<Item = Piece> {
         let end = self.from + self.len;
         let block = self.block.max(1);

@@ -1,4 +1,4 @@
-//! What a job asks the fabric for, from the settings.
+//! What a job asks of the fabric, as the settings say.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use trib_client::Params;
 
 use crate::settings::{number, wish};
 
-/// Fills in what the environment asks for; the rest is the fabric's to choose. What cannot be is an objection.
+/// Fills in what the environment asks for and leaves the rest to the fabric. An impossible setting
+/// becomes an objection.
 pub fn ask(params: &mut Params, has_streams: bool) {
     let names = [
         ("osts", "SHARP_COLL_JOB_QUOTA_OSTS"),
@@ -17,7 +18,7 @@ pub fn ask(params: &mut Params, has_streams: bool) {
         ("lease_operations", "SHARP_COLL_SAT_LOCK_BATCH_SIZE"),
     ];
     let wishes = names.map(|(field, variable)| (field, variable, wish(variable)));
-    // Elsewhere a group of each tree works for a communicator; here a lane does.
+    // In other libraries a communicator uses a group of each tree; here a lane does this.
     let lanes = ["SHARP_COLL_JOB_NUM_TREES", "SHARP_COLL_GROUPS_PER_COMM"].map(|name| ("lanes", name, wish(name)));
     let lanes = lanes.into_iter().max_by_key(|(.., number)| *number);
     for (field, variable, number) in wishes.into_iter().chain(lanes) {
@@ -26,7 +27,8 @@ pub fn ask(params: &mut Params, has_streams: bool) {
             params.object(objection);
         }
     }
-    // The setting names the shortest message of a stream, the quota the longest without.
+    // The setting is the shortest message that is streamed, the quota's field the longest that is
+    // not.
     params.ask.stream_threshold = match has_streams {
         true => number("SHARP_COLL_SAT_THRESHOLD").map(|shortest| shortest.saturating_sub(1)),
         false => Some(NEVER),
@@ -34,7 +36,7 @@ pub fn ask(params: &mut Params, has_streams: bool) {
     params.timeout = wish("SHARP_COLL_JOB_CREATE_TIMEOUT").map(Duration::from_millis);
 }
 
-/// What was asked for, in words; empty if nothing was.
+/// Describes in words what was asked for; empty if nothing was.
 pub fn told(params: &Params) -> String {
     let ask = &params.ask;
     let numbers = [

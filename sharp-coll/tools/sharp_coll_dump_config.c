@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sharp_coll_dump_config - the settings of libsharp_coll, as the environment has them.
+ * sharp_coll_dump_config - prints the settings of libsharp_coll as the environment has them.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sharp_hello - one job of this process, one group, one barrier and one sum: whether a fabric answers.
+ * sharp_hello - shows whether a fabric answers: this process joins a job alone, makes one group,
+ * and does one barrier and one sum.
  */
 #include <getopt.h>
 #include <stdio.h>

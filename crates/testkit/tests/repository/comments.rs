@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 18] = [
     "bench",
     "crates/compare",
     "crates/lab",
@@ -17,8 +17,12 @@ const FOLDERS: [&str; 14] = [
     "sharp-coll/clients",
     "sharp-coll/coll_test",
     "sharp-coll/conformance",
+    "sharp-coll/include",
     "sharp-coll/misuse",
     "sharp-coll/null",
+    "sharp-coll/sanitizers",
+    "sharp-coll/src",
+    "sharp-coll/tools",
     "tests/system",
 ];
 const ENDINGS: [&str; 5] = ["rs", "c", "h", "cc", "py"];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sharp_coll.h - collectives reduced inside the network, source and binary compatible with the libsharp_coll API, carried by
- * Tributary's aggregation nodes over plain Ethernet.
+ * sharp_coll.h - collectives reduced inside the network, source and binary compatible with the
+ * libsharp_coll API, carried by Tributary's aggregation nodes over plain Ethernet.
  *
- * Life: sharp_coll_init -> sharp_coll_comm_init -> collectives -> sharp_coll_comm_destroy -> sharp_coll_finalize.
- * Functions return 0 or one of enum sharp_error_no, never a positive number, unless their comment says otherwise. Words named
- * reserved are never read.
+ * Life: sharp_coll_init -> sharp_coll_comm_init -> collectives -> sharp_coll_comm_destroy ->
+ * sharp_coll_finalize. Functions return 0 or one of enum sharp_error_no, never a positive number,
+ * unless their comment says otherwise. Words named reserved are never read.
  */
 #ifndef SHARP_COLL_H
 #define SHARP_COLL_H
@@ -61,8 +61,8 @@ enum sharp_datatype {
     SHARP_DTYPE_NULL = 12           /* none */
 };
 
-/* Integers wrap; logical operators give 0 or 1. MAXLOC and MINLOC take packed pairs of a value (dtype) and a tag
- * (tag_dtype), without padding; of equal values the smaller tag wins. */
+/* Integers wrap; logical operators give 0 or 1. MAXLOC and MINLOC take packed pairs of a value
+ * (dtype) and a tag (tag_dtype), without padding; of equal values the smaller tag wins. */
 enum sharp_reduce_op {
     SHARP_OP_MAX = 0,
     SHARP_OP_MIN = 1,
@@ -134,8 +134,9 @@ struct sharp_coll_config {
     int reserved[3];
 };
 
-/* Collectives of the caller's, used in sharp_coll_init over the job and in sharp_coll_comm_init over the group. They return 0 or
- * an error. The root of gather receives size * len bytes in the order of ranks. */
+/* The caller's own collectives. sharp_coll_init uses them over the job and sharp_coll_comm_init
+ * over the group. They return 0 or an error. The root of gather receives size * len bytes in the
+ * order of ranks. */
 struct sharp_coll_out_of_band_colls {
     int (*bcast)(void *context, void *buffer, int len, int root);
     int (*barrier)(void *context);
@@ -250,28 +251,31 @@ struct sharp_coll_gather_spec {
     int reserved[4];
 };
 
-/* What a job looks like if nothing else is asked for. */
+/* The configuration of a job that asks for nothing else. */
 extern const struct sharp_coll_config sharp_coll_default_config;
 
-/* Joins the job: collective over its ranks, with one verdict for all. A rank whose arguments make no sense takes part in the exchange
- * and tells the others, which takes a spec with callbacks that work: without one it fails alone. *context is written only on success. */
+/* Joins the job. The call is collective over the job's ranks and has one verdict for all. A rank
+ * whose arguments make no sense takes part in the exchange and tells the others, which takes a spec
+ * with callbacks that work: without such a spec the rank fails alone. *context is written only on
+ * success. */
 int sharp_coll_init(struct sharp_coll_init_spec *spec, struct sharp_coll_context **context);
-/* Leaves the job, with whatever of it is left. Local. */
+/* Leaves the job and ends whatever is left of it. The call is local. */
 int sharp_coll_finalize(struct sharp_coll_context *context);
 /* What the fabric can do for this job. */
 int sharp_coll_caps_query(struct sharp_coll_context *context, struct sharp_coll_caps *caps);
 /* One poll; never waits. */
 int sharp_coll_progress(struct sharp_coll_context *context);
 
-/* Makes a group: collective over its members, with one verdict for all, as above; the callbacks are the job's, so the context has to be
- * one. *comm is written only on success. */
+/* Makes a group. The call is collective over the group's members and has one verdict for all, as
+ * above. The callbacks are the job's, so the context has to be valid. *comm is written only on
+ * success. */
 int sharp_coll_comm_init(struct sharp_coll_context *context, struct sharp_coll_comm_init_spec *spec,
                          struct sharp_coll_comm **comm);
 /* Leaves a group. Local. */
 int sharp_coll_comm_destroy(struct sharp_coll_comm *comm);
 
-/* Collectives. Operations of one group match by their order. The forms with _nb never wait for a peer; specs and lists of
- * pieces may be used again at once, buffers when the request is done. */
+/* Collectives. Operations of one group match by their order. The forms with _nb never wait for a
+ * peer. Specs and lists of pieces may be used again at once, buffers when the request is done. */
 int sharp_coll_do_barrier(struct sharp_coll_comm *comm);
 int sharp_coll_do_barrier_nb(struct sharp_coll_comm *comm, void **request);
 int sharp_coll_do_allreduce(struct sharp_coll_comm *comm, struct sharp_coll_reduce_spec *spec);
@@ -280,33 +284,36 @@ int sharp_coll_do_reduce(struct sharp_coll_comm *comm, struct sharp_coll_reduce_
 int sharp_coll_do_reduce_nb(struct sharp_coll_comm *comm, struct sharp_coll_reduce_spec *spec, void **request);
 int sharp_coll_do_bcast(struct sharp_coll_comm *comm, struct sharp_coll_bcast_spec *spec);
 int sharp_coll_do_bcast_nb(struct sharp_coll_comm *comm, struct sharp_coll_bcast_spec *spec, void **request);
-/* The vector has a block for each rank, as long as rbuf. sbuf holds the window of it that begins at offset; the reduced part
- * of the window that lies in this rank's block goes to the start of rbuf. */
+/* The vector has a block for each rank, as long as rbuf. sbuf holds the window of it that begins at
+ * offset; the reduced part of the window that lies in this rank's block goes to the start of
+ * rbuf. */
 int sharp_coll_do_reduce_scatter(struct sharp_coll_comm *comm, struct sharp_coll_reduce_spec *spec);
 int sharp_coll_do_reduce_scatter_nb(struct sharp_coll_comm *comm, struct sharp_coll_reduce_spec *spec, void **request);
-/* The vector has a block of each rank, as long as sbuf. rbuf takes the window of it that begins at offset; sbuf begins with
- * the part of this rank's block that lies in the window. */
+/* The vector has a block of each rank, as long as sbuf. rbuf takes the window of it that begins at
+ * offset; sbuf begins with the part of this rank's block that lies in the window. */
 int sharp_coll_do_allgather(struct sharp_coll_comm *comm, struct sharp_coll_gather_spec *spec);
 int sharp_coll_do_allgather_nb(struct sharp_coll_comm *comm, struct sharp_coll_gather_spec *spec, void **request);
 
-/* 1 when the request is done, else 0. Drives progress; never waits. NULL is done. */
+/* Returns 1 when the request is done, else 0. It drives progress and never waits. NULL counts as
+ * done. */
 int sharp_coll_req_test(void *request);
 /* Waits for the request, frees it, and returns its result. */
 int sharp_coll_req_wait(void *request);
 /* Frees a request. NULL is allowed. */
 int sharp_coll_req_free(void *request);
 
-/* Names a region of memory, which is not touched. *mr is NULL on failure. */
+/* Names a region of memory and does not touch it. *mr is NULL on failure. */
 int sharp_coll_reg_mr(struct sharp_coll_context *context, void *buf, size_t len, void **mr);
 int sharp_coll_reg_mr_v2(struct sharp_coll_context *context, void *buf, size_t len,
                          const struct sharp_coll_reg_params *params, void **mr);
 int sharp_coll_dereg_mr(struct sharp_coll_context *context, void *mr);
 
-/* Writes the settings. exec_name is looked at only for a header. */
+/* Writes the settings. exec_name is read only when a header is asked for. */
 int sharp_coll_print_config(FILE *stream, enum config_print_flags flags, const char *exec_name);
 /* What a code means. Never NULL. */
 const char *sharp_coll_strerror(int error);
-/* Writes the counters of this rank, or with SHARP_COLL_STATS_DUMP_MODE=2 those of all, collective over the job. */
+/* Writes the counters of this rank. With SHARP_COLL_STATS_DUMP_MODE=2 it writes those of all ranks,
+   and the call is collective over the job. */
 int sharp_coll_dump_stats(struct sharp_coll_context *context);
 /* Reads the log level now instead of in sharp_coll_init. */
 int sharp_coll_log_early_init(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * version.h - the edition of the libsharp_coll interface that this library follows. Packed into one number as
- * (major << 24) | (minor << 16), so that the preprocessor can compare editions.
+ * version.h - the edition of the libsharp_coll interface that this library follows. It is packed
+ * into one number as (major << 24) | (minor << 16), so that the preprocessor can compare editions.
  */
 #ifndef SHARP_VERSION_H
 #define SHARP_VERSION_H
