@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   SHARP_COLL_STATS_DUMP_MODE=1   every rank: counters -> file or stderr     local
-//!   SHARP_COLL_STATS_DUMP_MODE=2   gather counters at rank 0 -> sum -> file   out of band, job-wide
+//!   SHARP_COLL_STATS_DUMP_MODE=2   gather counters at rank 0 -> sum -> file   out of band
 //! ```
 //!
 //! The mode of rank 0 holds for all ranks. They learn it in `sharp_coll_init`, because ranks with

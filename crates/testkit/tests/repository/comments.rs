@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 18] = [
+const FOLDERS: [&str; 19] = [
     "bench",
     "crates/compare",
     "crates/lab",
@@ -14,6 +14,7 @@ const FOLDERS: [&str; 18] = [
     "crates/testkit",
     "crates/transport",
     "crates/wire",
+    "sharp-coll",
     "sharp-coll/clients",
     "sharp-coll/coll_test",
     "sharp-coll/conformance",
