@@ -1,4 +1,5 @@
-//! Names the shared object: programs link against the major version, not against the file of one build.
+//! Gives the shared object its soname: programs link against the major version, not against the
+//! file of one build.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -19,7 +19,7 @@ extern "C" {
 #define TRIB_API_MAJOR 0
 #define TRIB_API_MINOR 2
 
-/* Results. 0 is success, everything below is an error; codes are never reused. */
+/* Results. 0 is success, and every error is below 0. Codes are never reused. */
 enum trib_status {
     TRIB_OK = 0,
     TRIB_ERR_INVALID = -1,       /* an argument of the caller's is wrong */
@@ -54,15 +54,17 @@ enum trib_dtype {
     TRIB_INDEX_BITS = 0xf0 /* not a type: where TRIB_PAIR puts the index */
 };
 
-/* The type of a value directly followed by its index, for TRIB_MAXLOC and TRIB_MINLOC: TRIB_PAIR(TRIB_FLOAT64, TRIB_INT32) has 12
- * bytes. No padding, no alignment; the index is an integer of any type. count is in pairs. */
+/* The type of a value that is directly followed by its index, for TRIB_MAXLOC and TRIB_MINLOC:
+ * TRIB_PAIR(TRIB_FLOAT64, TRIB_INT32) has 12 bytes. Pairs have no padding and need no alignment;
+ * the index is of any integer type. A call's count is in pairs. */
 #define TRIB_PAIR(value, index) ((enum trib_dtype)((value) | ((index) + 1) << 4))
 
-/* MAXLOC gives the largest of the values and the smallest of the indices at which a value equals it, MINLOC the smallest value
- * likewise; a value that is not a number wins. They take pairs, and pairs take nothing else.
- * Integers wrap. Logical operators (LAND, LOR, LXOR) take 0 for false and all else for true, and give 0 or 1 in the type of
- * the elements. Logical and bitwise operators take integers only; trib_supports() answers for each combination. In a group of one
- * rank nothing is computed: it gets what it gave. */
+/* MAXLOC gives the largest of the values and the smallest of the indices at which a value equals
+ * it, MINLOC the smallest value likewise; NaN wins over any number. These two take pairs only, and
+ * only they take pairs. Integers wrap. Logical operators (LAND, LOR, LXOR) take 0 for false and any
+ * other value for true, and give 0 or 1 in the type of the elements. Logical and bitwise operators
+ * take integers only. trib_supports() answers for each combination. In a group of one rank nothing
+ * is computed: the rank gets what it gave. */
 enum trib_op {
     TRIB_MAX = 0,
     TRIB_MIN = 1,
@@ -82,13 +84,14 @@ typedef struct trib_context trib_context; /* one job, one rank */
 typedef struct trib_group trib_group;     /* a subset of the job's ranks */
 typedef struct trib_request trib_request; /* one operation in flight */
 
-/* Out-of-band exchange over all ranks of the job, used by trib_init only. Callbacks return 0 or an error. */
+/* The out-of-band exchange over all ranks of the job. Only trib_init uses it. Callbacks return 0 or
+   an error. */
 typedef struct trib_oob {
     void *ctx;
-    /* Every rank gives len bytes at sbuf; rank 0 receives size * len bytes at rbuf (NULL elsewhere, but where trib_params had a rank
-     * or size that cannot be). */
+    /* Every rank gives len bytes at sbuf; rank 0 receives size * len bytes at rbuf, in the order of
+     * ranks. On other ranks rbuf is NULL, unless trib_params had an impossible rank or size. */
     int (*gather)(void *ctx, const void *sbuf, void *rbuf, size_t len);
-    /* len bytes at buf from rank 0 to all. */
+    /* Copies the len bytes at rank 0's buf to the buf of every other rank. */
     int (*bcast)(void *ctx, void *buf, size_t len);
 } trib_oob;
 
@@ -99,76 +102,90 @@ typedef struct trib_params {
     const char *manager;     /* NULL: environment TRIB_MANAGER */
     const char *host;        /* NULL: environment TRIB_HOST, else gethostname() */
     const trib_oob *oob;     /* NULL: rendezvous at the manager under the name TRIB_RENDEZVOUS */
-    int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000. TRIB_WAIT_MS, how long
-                              * the job may wait for quota that others have, comes on top */
-    /* Called about every millisecond while a call of ours blocks, so that the caller's runtime (an MPI)
-     * makes progress; may be NULL. Runs without any lock of ours held, on the blocked thread. */
+    int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000.
+                              * TRIB_WAIT_MS, how long the job may wait for quota that others
+                              * have, comes on top */
+    /* The blocked thread calls this about every millisecond while it is inside one of our calls, so
+     * that the caller's runtime (an MPI) makes progress. No lock of ours is held meanwhile. May be
+     * NULL. */
     void (*progress)(void *ctx);
     void *progress_ctx;
-    /* What the job would like to use, "NAME=NUMBER,...", as TRIB_QUOTA says it, which fills in what is left out; rank 0's
-     * counts. "lanes=2": over two trees, or two connections along one. NULL: nothing. */
+    /* What the job would like to use: "NAME=NUMBER,...", in the form of TRIB_QUOTA, which fills in
+     * what is left out. "lanes=2" asks for two trees, or for two connections along one. Rank 0's
+     * value counts. NULL asks for nothing. */
     const char *quota;
 } trib_params;
 
-/* Joins the job: collective over all ranks. All ranks get the same verdict: one that was called with something wrong, even with a
- * rank or size that cannot be, takes part in the exchange, and all fail with its number and reason. That takes callbacks that work;
- * a rank without them (params or one of the callbacks NULL, a wrong struct_size) fails alone, and the others wait for it as long as
- * the exchange lets them. On failure *ctx is left alone and trib_last_error() has the whole story. */
+/* Joins the job. The call is collective over all ranks, and all of them get the same verdict. A
+ * rank that was called with a wrong argument, even with an impossible rank or size, takes part in
+ * the exchange, and all ranks fail with its number and reason. This takes callbacks that work: a
+ * rank without them (params or one of the callbacks is NULL, or struct_size is wrong) fails alone,
+ * and the others wait for it as long as the exchange lets them. On failure *ctx is left as it was,
+ * and trib_last_error() says what went wrong. */
 int trib_init(const trib_params *params, trib_context **ctx);
 
-/* Tells the manager that the program goes on without the tree, or part of it, and why, so that `trib jobs` and
- * `trib explain` show it. Local; waits for no answer. Only rank 0's word counts, and only its first: other ranks may call it too. */
+/* Tells the manager that the program goes on without the tree, or without part of it, and why, so
+ * that `trib jobs` and `trib explain` show it. The call is local and waits for no answer. Other
+ * ranks may call it too, but only the first call of rank 0 counts. */
 int trib_fall_back(trib_context *ctx, const char *why);
 
-/* Leaves the job. Local; waits a bounded time for frames still in flight. NULL is allowed. */
+/* Leaves the job. The call is local and waits a bounded time for frames still in flight. NULL is
+ * allowed. */
 int trib_finalize(trib_context *ctx);
 
-/* What a code means. Never NULL. */
+/* Returns what a code means. Never NULL. */
 const char *trib_strerror(int status);
 
-/* The last error of this thread in words: whose fault, and what to do. Never NULL. */
+/* Returns the last error of this thread in words: whose fault it was, and what to do. Never NULL.
+ * The text is valid until the next error of this thread. */
 const char *trib_last_error(void);
 
-/* Makes a group of world_ranks[0 .. size - 1] (order gives the rank in the group); collective over its
- * members only, in band, with no message to the manager. Two creations with equal members that run at the
- * same time must differ in tag; otherwise tag may be 0. A member whose arguments are wrong fails alone, because nobody can tell
- * which group it meant; the others wait for it as for a late one (trib_group_create_nb and trib_wait have a time limit). */
+/* Makes a group of world_ranks[0 .. size - 1]; their order gives the ranks in the group. The call
+ * is collective over the members only and sends no message to the manager. Two creations with equal
+ * members that run at the same time must differ in tag; otherwise tag may be 0. A member whose
+ * arguments are wrong fails alone, because the others cannot know which group it meant. They wait
+ * for it as for a late one; trib_group_create_nb and trib_wait have a time limit. */
 int trib_group_create(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, trib_group **group);
 
-/* The same without waiting: the request completes when the group is ready. The group may be used for posts at
- * once; they start when it is ready and fail with it. */
+/* Does the same without waiting: the request completes when the group is ready. The group may be
+ * used for posts at once; they start when it is ready and fail if it fails. */
 int trib_group_create_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, trib_group **group,
                          trib_request **request);
 
-/* The same, of a group that people know by a name, such as its communicator's: errors and `trib explain` say it. Its first 63
- * bytes count; it decides nothing, members may give different ones, and NULL is none. */
+/* Does the same and gives the group a name, such as that of its communicator, which errors and
+ * `trib explain` show. The first 63 bytes of the name count. The name decides nothing: members may
+ * give different ones, and NULL gives none. */
 int trib_group_create_named_nb(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, uint64_t tag, const char *name,
                                trib_group **group, trib_request **request);
 
-/* Local. Operations still outstanding fail. NULL is allowed. */
+/* Leaves the group and frees its handle. The call is local. Operations still outstanding fail. NULL
+ * is allowed. */
 int trib_group_free(trib_group *group);
 
-/* Leaves the group as trib_group_free does, but the handle stays valid until that is called: operations still outstanding fail,
- * and so does whatever is posted later. The progress callback may call it, even when it was called by a blocking
- * operation of this very group, which then returns the error. Local. */
+/* Leaves the group as trib_group_free does, but the handle stays valid until trib_group_free is
+ * called. Operations still outstanding fail, and so do all that are posted later. The progress
+ * callback may call it, even while a blocking operation of this very group runs the callback; the
+ * operation then returns the error. The call is local. */
 int trib_group_leave(trib_group *group);
 
 uint32_t trib_group_rank(const trib_group *group);
 uint32_t trib_group_size(const trib_group *group);
 
-/* 0 while the group works, else the error that broke it (it never recovers; its text: trib_group_error). */
+/* Returns 0 while the group works, else the error that broke it. A broken group never recovers;
+   trib_group_error has the text. */
 int trib_group_status(const trib_group *group);
-/* The text of that error in buf (always terminated when len > 0); returns trib_group_status(). */
+/* Writes the text of that error to buf, cut to len bytes with the final 0 (len 0: nothing), and
+ * returns trib_group_status(). */
 int trib_group_error(const trib_group *group, char *buf, size_t len);
 
-/* Sentinel for sbuf: the input is already in rbuf. For reduce it is allowed at the root only; for allgather
- * the own block lies at its place in rbuf; for reduce-scatter the whole input lies in rbuf and the own block
- * is returned at its start. */
+/* As sbuf: the input is already in rbuf. For reduce it is allowed at the root only. For allgather
+ * this rank's block lies at its position in rbuf. For reduce-scatter the whole input lies in rbuf,
+ * and this rank's block is returned at the start of rbuf. */
 #define TRIB_IN_PLACE ((const void *)(intptr_t)-1)
 
-/* Collectives. Buffers belong to the library from the call until the request is done (blocking calls: until they
- * return). Members must post operations of one group in the same order. count is in elements; for
- * reduce_scatter and allgather it is the length of one block. */
+/* Collectives. Buffers belong to the library from the call until the request is done, or until a
+ * blocking call returns. Members must post operations of one group in the same order. count is in
+ * elements; for reduce_scatter and allgather it is the length of one block. */
 int trib_allreduce(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op);
 int trib_reduce(trib_group *g, const void *sbuf, void *rbuf, size_t count, enum trib_dtype t, enum trib_op op, uint32_t root);
 int trib_bcast(trib_group *g, void *buf, size_t bytes, uint32_t root);
@@ -186,29 +203,33 @@ int trib_reduce_scatter_nb(trib_group *g, const void *sbuf, void *rbuf, size_t c
                            trib_request **request);
 int trib_allgather_nb(trib_group *g, const void *sbuf, void *rbuf, size_t bytes, trib_request **request);
 
-/* *done = 1 when the request is finished, 0 otherwise; returns the request's own status once it is finished.
- * Drives progress; never waits. */
+/* Sets *done to 1 when the request is finished, else to 0. Returns the request's own status once it
+ * is finished. It drives progress and never waits. */
 int trib_test(trib_request *request, int *done);
 
-/* Waits for the request and returns its status; does not free it. timeout_ms < 0: no limit. */
+/* Waits for the request and returns its status; it does not free the request. If it is not finished
+ * after timeout_ms, TRIB_ERR_TIMEOUT is returned and the operation goes on. A negative timeout_ms
+ * means no limit. */
 int trib_wait(trib_request *request, int timeout_ms);
 
-/* Frees a request in any state; a running operation goes on and its buffers stay the library's until it is done.
- * NULL is allowed. */
+/* Frees a request in any state. A running operation goes on, and its buffers stay the library's
+ * until it is done. NULL is allowed. */
 int trib_request_free(trib_request *request);
 
-/* One poll of everything outstanding; never waits. */
+/* Polls everything outstanding once and never waits. */
 int trib_progress(trib_context *ctx);
 
-/* 1 if the tree can do this combination, else 0. */
+/* Returns 1 if the tree can do this combination, else 0. */
 int trib_supports(enum trib_dtype t, enum trib_op op);
 
-/* Vectors from `from` to `to` bytes, both included; UINT64_MAX is no end. */
+/* Vectors of `from` to `to` bytes, both included. A `to` of UINT64_MAX means that there is no upper
+ * end. */
 typedef struct trib_range {
     uint64_t from, to;
 } trib_range;
 
-/* For which operations the tree is predicted to be at least as fast as the hosts' own algorithms. */
+/* The operations for which the tree is predicted to be at least as fast as the hosts' own
+   algorithms. */
 typedef struct trib_prediction {
     size_t struct_size;        /* sizeof(trib_prediction), set by the caller */
     uint32_t known;            /* 0: nothing is predicted for such a group, and all below is 0 */
@@ -219,10 +240,11 @@ typedef struct trib_prediction {
     trib_range reduce[2];
 } trib_prediction;
 
-/* What the manager predicted when it admitted the job, for a group of world_ranks[0 .. size - 1] in this order: from the
- * hosts of the ranks, the job's trees, the rates of their links and the constants that the manager was given. Local, and a
- * function of the job and of world_ranks alone, so that all ranks get the same answer and may decide by it. The library itself
- * heeds it nowhere. Since version 0.2 of this interface. */
+/* Writes what the manager predicted, when it admitted the job, for a group of world_ranks[0 .. size
+ * - 1] in this order. It predicts from the hosts of the ranks, the job's trees, the rates of their
+ * links and the constants that it was given. The call is local, and its answer depends on the job
+ * and on world_ranks alone, so all ranks get the same answer and may decide by it. The library
+ * itself never heeds it. It exists since version 0.2 of this interface. */
 int trib_predict(trib_context *ctx, const uint32_t *world_ranks, uint32_t size, trib_prediction *prediction);
 
 /* Counters of this rank since trib_init, for reports. */
@@ -233,7 +255,8 @@ typedef struct trib_counters {
     uint64_t stream_bytes_sent, stream_bytes_received;
     uint64_t retransmissions, probes;
     uint64_t groups_created, groups_freed;
-    uint64_t datagrams_repeated; /* answers that had come before: no fault, a question and its answer crossed */
+    uint64_t datagrams_repeated; /* answers that had come before: no fault, as a question and its
+                                  * answer may cross */
 } trib_counters;
 int trib_get_counters(trib_context *ctx, trib_counters *counters);
 

@@ -8,7 +8,7 @@ pub(crate) use trib_client::boundary::{given, writable};
 
 use crate::status::remember;
 
-/// Runs the body of an export.
+/// Runs the body of an exported function.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     match caught(LIBRARY, body) {
         Ok(()) => 0,
@@ -16,7 +16,8 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Error>) -> c_int {
     }
 }
 
-/// Runs the body of an export that gives a value instead of a code.
+/// Runs the body of an exported function that returns a value instead of a code; `otherwise` is the
+/// value for an error.
 pub(crate) fn value_or<T>(otherwise: T, body: impl FnOnce() -> Result<T, Error>) -> T {
     match caught(LIBRARY, body) {
         Ok(value) => value,
@@ -27,10 +28,10 @@ pub(crate) fn value_or<T>(otherwise: T, body: impl FnOnce() -> Result<T, Error>)
     }
 }
 
-/// Writes a result through a pointer argument that was checked by `writable` before.
+/// Writes a result through a pointer argument that `writable` has checked.
 ///
 /// # Safety
-/// The pointer points to writable memory for a `T`, whose old value needs no drop.
+/// The pointer points to writable memory for a `T`; the old value there needs no drop.
 pub(crate) unsafe fn put<T>(pointer: *mut T, value: T) {
     // SAFETY: the contract above.
     unsafe { pointer.write(value) }

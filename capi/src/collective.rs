@@ -1,4 +1,4 @@
-//! Section "Collectives": each blocking, and with `_nb` as a request.
+//! Section "Collectives": each of them as a blocking call and, with `_nb`, as a request.
 
 use std::ffi::{c_int, c_void};
 
@@ -19,13 +19,13 @@ impl Buffers {
     const NONE: Buffers = Buffers { input: core::ptr::null(), output: core::ptr::null_mut() };
 
     fn input(self) -> Input {
-        // TRIB_IN_PLACE of the header.
+        // This is TRIB_IN_PLACE of the header.
         if self.input.addr() == usize::MAX { Input::InPlace } else { Input::At(self.input.cast()) }
     }
 }
 
 /// # Safety
-/// The group is live; the buffers are as long as the operation says, until the call returns.
+/// The group is live; until the call returns, the buffers are as long as the operation says.
 unsafe fn run(g: *mut TribGroup, buffers: Buffers, signature: impl FnOnce() -> Result<Signature, Error>) -> c_int {
     guard(|| {
         // SAFETY: the contract above.
@@ -37,7 +37,7 @@ unsafe fn run(g: *mut TribGroup, buffers: Buffers, signature: impl FnOnce() -> R
 }
 
 /// # Safety
-/// As for `run`, until the request is done; `request` points to a pointer.
+/// The contract of `run` holds until the request is done; `request` points to a pointer.
 unsafe fn start(
     g: *mut TribGroup,
     buffers: Buffers,
@@ -56,7 +56,7 @@ unsafe fn start(
     })
 }
 
-/// Datatype and operator of these codes.
+/// The datatype and the operator with these codes.
 pub(crate) fn reduction(t: c_int, op: c_int) -> Result<(DataType, ReduceOp), Error> {
     let dtype = u8::try_from(t).ok().and_then(DataType::from_code);
     let operator = u8::try_from(op).ok().and_then(ReduceOp::from_code);
@@ -82,7 +82,7 @@ fn reduce_scatter(count: usize, t: c_int, op: c_int) -> Result<Signature, Error>
 /// Every member gives a vector, every member gets it reduced.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_allreduce(
     g: *mut TribGroup,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn trib_allreduce(
 /// Every member gives a vector, the root gets it reduced.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_reduce(
     g: *mut TribGroup,
@@ -117,14 +117,14 @@ pub unsafe extern "C" fn trib_reduce(
 /// The root's bytes go to all.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffer.
+/// The buffer is as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_bcast(g: *mut TribGroup, buf: *mut c_void, bytes: usize, root: u32) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { run(g, Buffers { input: buf, output: buf }, || Ok(operation::bcast(bytes as u64, root))) }
 }
 
-/// Done when every member has come.
+/// The operation is done when every member has come.
 ///
 /// # Safety
 /// The group is live.
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn trib_barrier(g: *mut TribGroup) -> c_int {
 /// Every member gives a block per member and gets its own, reduced.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_reduce_scatter(
     g: *mut TribGroup,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn trib_reduce_scatter(
 /// Every member gives a block and gets all.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_allgather(
     g: *mut TribGroup,
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn trib_allgather(
 /// `trib_allreduce` as a request.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_allreduce_nb(
     g: *mut TribGroup,
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn trib_allreduce_nb(
 /// `trib_reduce` as a request.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_reduce_nb(
     g: *mut TribGroup,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn trib_reduce_nb(
 /// `trib_bcast` as a request.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffer.
+/// The buffer is as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_bcast_nb(
     g: *mut TribGroup,
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn trib_barrier_nb(g: *mut TribGroup, request: *mut *mut T
 /// `trib_reduce_scatter` as a request.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_reduce_scatter_nb(
     g: *mut TribGroup,
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn trib_reduce_scatter_nb(
 /// `trib_allgather` as a request.
 ///
 /// # Safety
-/// As `tributary.h` says of the buffers.
+/// The buffers are as `tributary.h` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_allgather_nb(
     g: *mut TribGroup,

@@ -54,7 +54,8 @@ pub struct TribCounters {
 /// Joins the job.
 ///
 /// # Safety
-/// As `tributary.h` says: `params` points to a `trib_params` with its size in `struct_size`, `ctx` to a pointer.
+/// The header's contract: `params` points to a `trib_params` with its size in `struct_size`, `ctx`
+/// to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_init(params: *const TribParams, ctx: *mut *mut TribContext) -> c_int {
     guard(|| {
@@ -64,7 +65,7 @@ pub unsafe extern "C" fn trib_init(params: *const TribParams, ctx: *mut *mut Tri
             params.object(objection);
         }
         let context = Context::join(params)?;
-        // SAFETY: the job is not joined where it is null.
+        // SAFETY: no job is joined when the pointer is null.
         unsafe { put(ctx, Box::into_raw(Box::new(TribContext { context }))) };
         Ok(())
     })
@@ -79,14 +80,14 @@ pub unsafe extern "C" fn trib_finalize(ctx: *mut TribContext) -> c_int {
     guard(|| {
         // SAFETY: the caller's contract.
         let Some(context) = (unsafe { ctx.as_ref() }) else { return Ok(()) };
-        // A forked child leaves everything alone.
+        // A forked child leaves the context as it is.
         context.context.check_process()?;
-        // SAFETY: `trib_init` made it a box, and the caller gives it up.
+        // SAFETY: `trib_init` made a box of it, and the caller gives it up.
         unsafe { Box::from_raw(ctx) }.context.finalize()
     })
 }
 
-/// One poll of everything outstanding.
+/// Polls everything outstanding once.
 ///
 /// # Safety
 /// `ctx` came from `trib_init` and was not finalized.
@@ -108,7 +109,8 @@ pub unsafe extern "C" fn trib_fall_back(ctx: *mut TribContext, why: *const c_cha
         if why.is_null() {
             return Err(Error::Invalid("why is NULL".into()));
         }
-        // SAFETY: the caller's contract. Words for people: what is not UTF-8 is replaced.
+        // SAFETY: the caller's contract. The text is for people, so bytes that are not UTF-8 are
+        // replaced.
         context.fall_back(&unsafe { CStr::from_ptr(why) }.to_string_lossy())
     })
 }
@@ -123,7 +125,8 @@ pub extern "C" fn trib_supports(t: c_int, op: c_int) -> c_int {
 /// Counters of this rank.
 ///
 /// # Safety
-/// `ctx` came from `trib_init`; `counters` points to a `trib_counters` with its size in `struct_size`.
+/// `ctx` came from `trib_init`; `counters` points to a `trib_counters` with its size in
+/// `struct_size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_get_counters(ctx: *mut TribContext, counters: *mut TribCounters) -> c_int {
     guard(|| {
@@ -143,7 +146,7 @@ pub unsafe extern "C" fn trib_get_counters(ctx: *mut TribContext, counters: *mut
     })
 }
 
-/// The order of the fields in the header.
+/// The counters in the order of the header's fields.
 fn in_order(c: &Counters) -> [u64; COUNTS] {
     [
         c.operations_llt,
@@ -161,8 +164,9 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
     ]
 }
 
-/// Reads the caller's parameters. A caller built against an older header has a shorter struct; what it lacks is zero. What is wrong
-/// with them becomes an objection, as far as the exchange can be found by which the other ranks hear of it.
+/// Reads the caller's parameters. A caller built against an older header has a shorter struct; the
+/// fields that it lacks are zero. A wrong parameter becomes an objection, of which the other ranks
+/// hear in the exchange; only where there is no exchange is it an error.
 unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
     // SAFETY: the caller's contract; the size is the first field.
     let size = *unsafe { given(pointer.cast::<usize>(), "params") }?;
@@ -171,7 +175,8 @@ unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
     }
     let mut copy = MaybeUninit::<TribParams>::zeroed();
     let len = size.min(size_of::<TribParams>());
-    // SAFETY: the caller's struct has `size` bytes; zeros are a value of every field, and so is what the caller wrote.
+    // SAFETY: the caller's struct has `size` bytes; zeros are valid values of every field, and so
+    // is what the caller wrote.
     let raw = unsafe {
         core::ptr::copy_nonoverlapping(pointer.cast::<u8>(), copy.as_mut_ptr().cast::<u8>(), len);
         copy.assume_init()
@@ -201,7 +206,7 @@ unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
     Ok(params)
 }
 
-/// Reads what may be wrong.
+/// Reads the parameters that may be wrong without harm to the exchange.
 unsafe fn read_wishes(params: &mut Params, raw: &TribParams) -> Result<(), Error> {
     // SAFETY: the caller's contract: null or a terminated string.
     unsafe {
@@ -238,7 +243,7 @@ struct Callbacks {
 impl OutOfBand for Callbacks {
     fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32> {
         let target = all.map_or(core::ptr::null_mut(), <[u8]>::as_mut_ptr);
-        // SAFETY: the header's contract of the callback; the buffers are as long as it says.
+        // SAFETY: the header's contract of the callback; the buffers are as long as it demands.
         code(unsafe { (self.gather)(self.ctx, mine.as_ptr().cast(), target.cast(), mine.len()) })
     }
 
@@ -258,7 +263,8 @@ struct ProgressTarget {
     ctx: *mut c_void,
 }
 
-// SAFETY: the header says that it runs on whatever thread of the caller's blocks; the caller's context must allow that.
+// SAFETY: by the header the function runs on whichever of the caller's threads blocks, and the
+// caller's context must allow that.
 unsafe impl Send for ProgressTarget {}
 // SAFETY: as above.
 unsafe impl Sync for ProgressTarget {}

@@ -17,7 +17,7 @@ pub struct TribGroup {
 /// Makes a group and waits until it is ready.
 ///
 /// # Safety
-/// As `tributary.h` says: `world_ranks` points to `size` ranks, `group` to a pointer.
+/// The header's contract: `world_ranks` points to `size` ranks, `group` to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_group_create(
     ctx: *mut TribContext,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn trib_group_create(
 /// Starts to make a group.
 ///
 /// # Safety
-/// As for `trib_group_create`; `request` points to a pointer.
+/// The contract of `trib_group_create`; `request` points to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_group_create_nb(
     ctx: *mut TribContext,
@@ -54,10 +54,10 @@ pub unsafe extern "C" fn trib_group_create_nb(
     unsafe { trib_group_create_named_nb(ctx, world_ranks, size, tag, core::ptr::null(), group, request) }
 }
 
-/// Starts to make a group that people know by a name.
+/// Starts to make a group that has a name for people.
 ///
 /// # Safety
-/// As for `trib_group_create_nb`; `name` is null or a string.
+/// The contract of `trib_group_create_nb`; `name` is null or a terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_group_create_named_nb(
     ctx: *mut TribContext,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn trib_group_free(group: *mut TribGroup) -> c_int {
         if group.is_null() {
             return Ok(());
         }
-        // SAFETY: the creation made it a box, and the caller gives it up.
+        // SAFETY: the creation made a box of it, and the caller gives it up.
         unsafe { Box::from_raw(group) }.group.free()
     })
 }
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn trib_group_leave(group: *const TribGroup) -> c_int {
     guard(|| unsafe { given(group, "group") }?.group.leave())
 }
 
-/// This process's rank in the group, `UINT32_MAX` for NULL.
+/// This process's rank in the group; `UINT32_MAX` for NULL.
 ///
 /// # Safety
 /// `group` is null or a live group.
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn trib_group_rank(group: *const TribGroup) -> u32 {
     value_or(u32::MAX, || Ok(unsafe { given(group, "group") }?.group.rank()))
 }
 
-/// Members of the group, 0 for NULL.
+/// The number of members of the group; 0 for NULL.
 ///
 /// # Safety
 /// `group` is null or a live group.
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn trib_group_error(group: *const TribGroup, buf: *mut c_c
         let error = group.group.error();
         let text = error.as_ref().map_or(String::new(), Error::to_string);
         if len > 0 {
-            // SAFETY: the caller's contract, and not null.
+            // SAFETY: the caller's contract; a pointer with `len` above 0 was checked for null.
             copy_text(&text, unsafe { core::slice::from_raw_parts_mut(buf.cast::<u8>(), len) });
         }
         error.map_or(Ok(()), Err)

@@ -1,10 +1,11 @@
 //! `libtributary.so`: the C API of `include/tributary.h`.
 //!
-//! Map: one file per section of the header: `context` (joining, leaving, counters), `group`, `collective`, `request`,
-//! `status` (codes and texts); `boundary` keeps panics and null pointers on this side.
+//! There is one file for each section of the header: `context` (joining, leaving, counters),
+//! `group`, `collective`, `request`, `prediction`, `status` (codes and texts). `boundary` keeps
+//! panics and null pointers on this side.
 //!
-//! Invariants: only `trib_*` symbols are exported; no panic crosses into C; no thread-local value has a destructor, so that
-//! the library can be unloaded once every context is finalized.
+//! Invariants: only `trib_*` symbols are exported; no panic crosses into C; no thread-local value
+//! has a destructor, so that the library can be unloaded once every context is finalized.
 
 mod boundary;
 mod collective;

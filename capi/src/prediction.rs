@@ -29,10 +29,10 @@ pub struct TribPrediction {
     reduce: [TribRange; 2],
 }
 
-/// What is predicted for a group of these ranks.
+/// Predicts for a group of these ranks.
 ///
 /// # Safety
-/// As `tributary.h` says: `ctx` came from `trib_init`, `world_ranks` points to `size` ranks,
+/// The header's contract: `ctx` came from `trib_init`, `world_ranks` points to `size` ranks,
 /// `prediction` to a `trib_prediction` with its size in `struct_size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trib_predict(
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn trib_predict(
 fn in_c(shape: &ShapePrediction) -> TribPrediction {
     let ranges = |ranges: &[Range]| {
         let mut two = [TribRange::default(); 2];
-        // More than two are refused when the job is joined.
+        // A job with more than two ranges is refused when it is joined.
         for (slot, range) in two.iter_mut().zip(ranges) {
             *slot = TribRange { from: range.from, to: range.to };
         }

@@ -12,7 +12,7 @@ pub struct TribRequest {
     pub(crate) request: Request,
 }
 
-/// Whether the request is finished, and its status then.
+/// Whether the request is finished; if it is, the status is returned too.
 ///
 /// # Safety
 /// `request` is a live request, `done` points to an int.
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn trib_test(request: *mut TribRequest, done: *mut c_int) 
         unsafe { put(done, 0) };
         // SAFETY: the caller's contract.
         let Some(outcome) = unsafe { given(request, "request") }?.request.test() else { return Ok(()) };
-        // In a forked child nothing is ever done.
+        // In a forked child no request is ever finished.
         if !matches!(outcome, Err(Error::Forked(_))) {
             // SAFETY: checked above.
             unsafe { put(done, 1) };
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn trib_wait(request: *mut TribRequest, timeout_ms: c_int)
 pub unsafe extern "C" fn trib_request_free(request: *mut TribRequest) -> c_int {
     guard(|| {
         if !request.is_null() {
-            // SAFETY: the call that made it made it a box, and the caller gives it up.
+            // SAFETY: the call that made the request made a box of it, and the caller gives it up.
             drop(unsafe { Box::from_raw(request) });
         }
         Ok(())

@@ -14,20 +14,22 @@ pub extern "C" fn trib_strerror(status: c_int) -> *const c_char {
 /// The last error of this thread in words.
 #[unsafe(no_mangle)]
 pub extern "C" fn trib_last_error() -> *const c_char {
-    // The text stays where it is until the thread's next error, as `strerror` does it.
+    // The text stays in its buffer until the thread's next error, as it does for `strerror`.
     LAST.with(|last| last.0.get().cast_const().cast())
 }
 
-/// Keeps the text of an error for `trib_last_error` and gives its code.
+/// Keeps the text of an error for `trib_last_error` and returns the error's code.
 pub(crate) fn remember(error: &Error) -> c_int {
     LAST.with(|last| {
-        // SAFETY: only this thread has the buffer, and no reference into it is alive: C only holds its address.
+        // SAFETY: only this thread uses the buffer, and no reference into it is alive: C only holds
+        // its address.
         copy_text(&error.to_string(), unsafe { &mut *last.0.get() });
     });
     error.code()
 }
 
-/// Copies a text into a buffer, cut at a character if need be, always terminated. An empty buffer stays as it is.
+/// Copies a text into a buffer and terminates it. A text that is too long is cut between two
+/// characters. An empty buffer stays as it is.
 pub(crate) fn copy_text(text: &str, buffer: &mut [u8]) {
     let Some(room) = buffer.len().checked_sub(1) else { return };
     let fits = |len: &usize| text.is_char_boundary(*len);
@@ -57,8 +59,8 @@ fn meaning(status: c_int) -> &'static CStr {
     }
 }
 
-/// A buffer of fixed size: a thread-local value that owned memory would have a destructor, which must not run after the
-/// library has been unloaded.
+/// A buffer of fixed size. A thread-local value that owned memory would have a destructor, which
+/// must not run after the library has been unloaded.
 struct LastError(UnsafeCell<[u8; TEXT_LEN]>);
 
 thread_local! {
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: never null and terminated.
+        // SAFETY: the pointer is never null, and the text is terminated.
         unsafe { CStr::from_ptr(trib_last_error()) }.to_str().unwrap().to_owned()
     }
 

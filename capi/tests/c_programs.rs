@@ -1,6 +1,8 @@
-//! The C API as C sees it: the header in both languages, the exported symbols, and programs that use them.
+//! The C API as C sees it: the header in both languages, the exported symbols, and programs that
+//! use them.
 //!
-//! Needs gcc, g++, nm and readelf. The last test also needs the `trib` binary beside the library, for a fabric of its own.
+//! The tests need gcc, g++, nm and readelf. The last test also needs the `trib` binary beside the
+//! library, for a fabric of its own.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -103,7 +105,7 @@ enum Linked {
     No,
 }
 
-/// Compiles a program as an application would be.
+/// Compiles a program as a user would.
 fn build(source: &str, linked: Linked) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.trim_end_matches(".c"));
     let mut command = Command::new("gcc");
@@ -116,7 +118,7 @@ fn build(source: &str, linked: Linked) -> PathBuf {
     program
 }
 
-/// The loader looks for the library under its soname.
+/// A command for a program that finds the library, for which the loader looks under its soname.
 fn program_command(program: &Path) -> Command {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lib-{}", program.file_name().unwrap().display()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -128,7 +130,7 @@ fn program_command(program: &Path) -> Command {
     command
 }
 
-/// Runs a command that must succeed; what it prints on stdout.
+/// Runs a command that must succeed and returns what it prints on stdout.
 fn run(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));

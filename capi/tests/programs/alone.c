@@ -32,7 +32,7 @@ static void check_parameters(void)
     CHECK(context == NULL);
 }
 
-/* All ranks get rank 0's verdict, and its words. */
+/* All ranks get rank 0's verdict and its text. */
 static void no_manager(void)
 {
     trib_context *context = NULL;

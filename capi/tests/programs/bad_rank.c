@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One rank calls trib_init with something that cannot be: it fails at every rank, with that rank's number and reason, and none
- * waits for ever. Needs no fabric: nobody gets as far as the manager.
+ * One rank calls trib_init with an impossible argument: the call fails at every rank, with that
+ * rank's number and reason, and no rank waits for ever. The program needs no fabric, because no
+ * rank gets as far as the manager.
  */
 #include "ranks.h"
 
-/* What is wrong, and with which words every rank hears of it. */
+/* What is wrong, and which words every rank gets for it. */
 struct fault {
     void (*spoil)(trib_params *params);
     const char *name, *value; /* of the environment, if spoil is NULL */
@@ -108,7 +109,7 @@ static void fails_with_it(void)
     CHECK(strstr(trib_last_error(), fault->words));
 }
 
-/* Two ranks that think that they are the same one. */
+/* Two ranks give the same rank. */
 static void fails_with_a_twin(void)
 {
     trib_context *context = NULL;
@@ -130,7 +131,8 @@ int main(void)
             if (on_ranks(sizes[at], fails_with_it) != 0)
                 return 1;
             victim = 0;
-            /* Rank 0 with a size that is only too large reads more records than there are: other words, no hang. */
+            /* Rank 0 with a size that is only too large reads more records than there are: the
+               words differ, and nothing hangs. */
             if (fault->spoil != size_of_another && on_ranks(sizes[at], fails_with_it) != 0)
                 return 1;
         }

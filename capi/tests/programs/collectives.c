@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every collective, blocking and as a request, short (datagrams) and long (streams), in place and not, on the group of all
- * ranks and on smaller ones; 512 outstanding; crossing orders; several waiting threads; progress while the application is
- * elsewhere, and of the application while we block; wrong arguments; a child after fork.
+ * Every collective, blocking and as a request, short (datagrams) and long (streams), in place and
+ * not, on the group of all ranks and on smaller ones; 512 requests outstanding; crossing orders;
+ * several waiting threads; progress while the application does other work, and of the application
+ * while a call of ours blocks; wrong arguments; a child after fork.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -187,7 +188,7 @@ static void check_groups(void)
     check_collectives(g, ranks, size, LONG_COUNT);
     CHECK(trib_group_status(g) == TRIB_OK && trib_group_free(g) == TRIB_OK);
 
-    /* Posted before the group is ready. */
+    /* This is posted before the group is ready. */
     CHECK(trib_group_create_nb(context, ranks, size, 8, &later, &ready) == TRIB_OK);
     CHECK(trib_barrier_nb(later, &early) == TRIB_OK);
     finish(TRIB_OK, &early);
@@ -200,7 +201,7 @@ static void check_groups(void)
     CHECK(trib_group_free(g) == TRIB_OK);
 }
 
-/* Two groups, long vectors, posted in one order by even ranks and in the other by odd ones. */
+/* Two groups have long vectors, which even ranks post in one order and odd ranks in the other. */
 static void check_crossing(const uint32_t *ranks)
 {
     static int32_t in[2][LONG_COUNT], out[2][LONG_COUNT];
@@ -225,7 +226,8 @@ static void check_crossing(const uint32_t *ranks)
         CHECK(trib_group_free(g[i]) == TRIB_OK);
 }
 
-/* Operations that fail half-way give their memory back at once: it is unmapped, and the connection goes on unharmed. */
+/* Operations that fail half-way give their memory back at once: the test unmaps it, and the
+   connection works on. */
 static void check_severed(const uint32_t *ranks)
 {
     const size_t len = (size_t)8 << 20;
@@ -236,7 +238,7 @@ static void check_severed(const uint32_t *ranks)
         void *memory = mmap(NULL, 2 * len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(memory != MAP_FAILED);
         memset(memory, 1, 2 * len);
-        /* Where the last rank was quick, the group has failed before the others post. */
+        /* If the last rank was quick, the group has failed before the others post. */
         int status = trib_allreduce_nb(g, memory, (char *)memory + len, len / 4, TRIB_INT32, TRIB_SUM, &request);
         CHECK(status == TRIB_OK || status == TRIB_ERR_PEER);
         /* The last rank leaves in the middle, a little later each time. */
@@ -278,7 +280,8 @@ static void check_threads(const uint32_t *ranks)
         CHECK(pthread_join(thread[i], NULL) == 0 && trib_group_free(g[i]) == TRIB_OK);
 }
 
-/* Rank 0 blocks in a collective that the others have only posted: they wait for rank 0 outside the library. */
+/* Rank 0 blocks in a collective that the others have only posted: they wait for rank 0 outside the
+   library. */
 static void check_neglect(void)
 {
     static int32_t in[LONG_COUNT], out[LONG_COUNT];
@@ -301,7 +304,7 @@ static void check_neglect(void)
 
 static int call_others;
 
-/* The application's own progress: tells the other ranks that they may come. */
+/* The application's own progress function tells the other ranks that they may come. */
 static void progress(void *ctx)
 {
     char byte = 1;
@@ -313,7 +316,8 @@ static void progress(void *ctx)
     }
 }
 
-/* Rank 0 blocks until the others come, and they come only when rank 0's progress function has run. */
+/* Rank 0 blocks until the others come, and they come only after rank 0's progress function has
+   run. */
 static void check_progress(void)
 {
     char byte = 0;
@@ -356,13 +360,14 @@ static void check_errors(void)
     CHECK(trib_group_create_nb(context, ranks, 0, 0, &g, &request) == TRIB_ERR_INVALID);
     CHECK(g == NULL && request == NULL);
     CHECK(trib_group_free(NULL) == TRIB_OK && trib_request_free(NULL) == TRIB_OK && trib_finalize(NULL) == TRIB_OK);
-    /* None of this has touched the group. */
+    /* None of these errors has touched the group. */
     char text[64] = "x";
     CHECK(trib_group_error(world, text, sizeof text) == TRIB_OK && text[0] == 0);
     CHECK(trib_allreduce(world, &x, &y, 1, TRIB_INT32, TRIB_SUM) == TRIB_OK && y == (int32_t)own_size);
 }
 
-/* All ranks of the test are on one host, for which nothing is predicted; a caller of an earlier header gets what it has. */
+/* All ranks of the test are on one host, for which nothing is predicted. A caller with an earlier
+   header gets the fields that it has. */
 static void check_prediction(void)
 {
     const uint32_t ranks[] = {0, own_size - 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ranks.h - runs a test on several ranks of one job: processes forked from this one, which exchange what trib_init needs
- * over socket pairs.
+ * ranks.h - runs a test on several ranks of one job: processes forked from this one, which exchange
+ * what trib_init needs over socket pairs.
  */
 #ifndef RANKS_H
 #define RANKS_H
@@ -16,7 +16,7 @@
 
 #include "tributary.h"
 
-/* Ends the rank with a message if something is not as it should be. */
+/* Ends the rank with a message if the condition does not hold. */
 #define CHECK(condition)                                                                                            \
     do {                                                                                                            \
         if (!(condition)) {                                                                                         \
@@ -29,7 +29,7 @@
 #define RANKS_MAX 64
 
 static uint32_t own_rank, own_size;
-/* At rank 0 the ends towards the others, elsewhere [0] towards rank 0. */
+/* At rank 0 the ends of the sockets towards the others; elsewhere [0] leads to rank 0. */
 static int lines[RANKS_MAX];
 
 static int whole(int line, void *bytes, size_t len, int writes)
@@ -81,7 +81,7 @@ static trib_params rank_params(void)
     return params;
 }
 
-/* Runs body on `size` ranks; 0 if all of them return. */
+/* Runs body on `size` ranks and returns 0 if it returns on all of them. */
 static int on_ranks(uint32_t size, void (*body)(void))
 {
     int pairs[RANKS_MAX][2];
@@ -107,7 +107,7 @@ static int on_ranks(uint32_t size, void (*body)(void))
                 else
                     close(pairs[other][1]);
             }
-            /* A hang is a failure, too. */
+            /* With the alarm, a hang is a failure too. */
             alarm(120);
             body();
             exit(0);

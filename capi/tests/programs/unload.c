@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads the library, has an error on two threads, and unloads it: nothing of it stays mapped, and threads end as usual.
+ * Loads the library, has an error on two threads, and unloads it. Nothing of the library stays
+ * mapped, and the threads end as usual.
  */
 #include <dlfcn.h>
 #include <pthread.h>
