@@ -1,47 +1,55 @@
 //! One verdict for all ranks, over the caller's own exchange.
 //!
-//! Every rank takes part in every step, whatever went wrong for it before: a rank that left early would leave the others waiting for
-//! ever. Errors travel in the records, rank 0 decides, and all ranks return the same words.
+//! Every rank takes part in every step, whatever went wrong for it before: if a rank left early,
+//! the others would wait for it for ever. Errors travel in the records, rank 0 decides, and all
+//! ranks return the same text.
 //!
 //! ```text
-//! record, gathered     rank u32 | size u32 | code i32 | length u16 | value if the code is 0, else words | "TRIB" at the end of 512
+//! record, gathered     rank u32 | size u32 | code i32 | length u16 | content | 0 ... | "TRIB"
+//!                      512 bytes; the content is the value if the code is 0, else the error's text
 //! verdict, broadcast   code i32 | rank u32 | length u64, then as many bytes
 //! ```
 //!
-//! The caller's exchange has its own idea of who is which rank. A rank that was told nonsense about itself therefore still has a
-//! place in the exchange, sends its record from there, and the record says what is wrong. Rank and size stand in every record, so
-//! that ranks which were told plausible numbers that do not fit together are found as well.
+//! The caller's exchange has its own idea of which process is which rank. So a process that was
+//! told a wrong rank or size still has a position in the exchange, sends its record from there, and
+//! the record says what is wrong. Rank and size stand in every record, so that ranks with plausible
+//! numbers that do not fit together are found as well.
 //!
-//! Until all ranks have been found to agree on the size, no message is longer than [`SHORT`]: an exchange may cut longer ones
-//! according to the size.
+//! Until all ranks have been found to agree on the size, no message is longer than [`SHORT`],
+//! because an exchange may cut longer ones according to the size.
 
 use crate::OutOfBand;
 use crate::error::Error;
 
-/// The caller's exchange with outcomes instead of bytes.
+/// The caller's exchange, with outcomes instead of bytes.
 pub struct Agreement {
     oob: Box<dyn OutOfBand>,
     rank: u32,
     size: u32,
-    /// Most ranks that take part in the exchange, if `size` is wrong.
+    /// The largest number of ranks that can take part in the exchange; it counts if `size` is
+    /// wrong.
     size_max: u32,
-    /// What is wrong with a process that does not know its rank: the exchange may take it for rank 0.
+    /// What is wrong with a process that does not know its rank. The process keeps it because the
+    /// exchange may take it for rank 0.
     objection: Option<Error>,
 }
 
 impl Agreement {
-    /// For a process that was told to be `rank` of `size`; both may be wrong. Never more than `size_max` ranks take part.
+    /// An agreement for a process that was told that it is `rank` of `size`. Both may be wrong. No
+    /// more than `size_max` ranks take part.
     pub fn new(oob: Box<dyn OutOfBand>, rank: u32, size: u32, size_max: u32) -> Agreement {
         Agreement { oob, rank, size, size_max, objection: None }
     }
 
-    /// Brings the outcomes of all ranks to rank 0: all values, or the first error with its rank. Elsewhere it gives an error
-    /// that nobody sees, because rank 0's verdict follows. The outer error is the exchange's own: it is not used again.
+    /// Gathers the outcomes of all ranks at rank 0, which gets all values, or the first error with
+    /// its rank. The other ranks get an error that is never shown, because rank 0's verdict
+    /// follows. The outer error is a failure of the exchange, which must then not be used again.
     pub fn gather(&mut self, own: Result<&[u8], Error>) -> Result<Result<Vec<Vec<u8>>, Error>, Error> {
         let knows_itself = self.check().is_ok();
         let own = own.and_then(|value| self.check().map(|()| value));
         let record = self.record(&own);
-        // A process that does not know its rank may be the one that the exchange brings all records to.
+        // The exchange may bring all records to a process that does not know its rank, so such a
+        // process makes room for them.
         let ranks = if knows_itself && self.rank != 0 { 0 } else { self.room() };
         let mut all = vec![0; RECORD_LEN * ranks as usize];
         let target = (!all.is_empty()).then_some(&mut all[..]);
@@ -60,7 +68,8 @@ impl Agreement {
         Ok(outcomes.collect())
     }
 
-    /// Rank 0's outcome, everywhere. The outer error is the exchange's own: it is not used again.
+    /// Brings rank 0's outcome to all ranks. The outer error is a failure of the exchange, which
+    /// must then not be used again.
     pub fn bcast(&mut self, outcome: Result<Vec<u8>, Error>) -> Result<Result<Vec<u8>, Error>, Error> {
         let outcome = if self.rank == 0 { outcome } else { Err(self.misplaced()) };
         let (code, mut bytes) = match outcome {
@@ -88,7 +97,7 @@ impl Agreement {
         Ok(Err(Error::from_code(code, String::from_utf8_lossy(&bytes).into_owned())))
     }
 
-    /// Whether rank and size make sense.
+    /// Checks that rank and size are possible.
     fn check(&self) -> Result<(), Error> {
         let Agreement { rank, size, size_max, .. } = *self;
         if size == 0 || size > size_max || rank >= size {
@@ -97,12 +106,14 @@ impl Agreement {
         Ok(())
     }
 
-    /// Ranks that a gather may bring records of. Memory of zeros that nobody writes to costs nothing.
+    /// The number of ranks for whose records a gather needs room. Zeroed memory that is never
+    /// written to costs nothing.
     fn room(&self) -> u32 {
         if (1..=self.size_max).contains(&self.size) { self.size } else { self.size_max }
     }
 
-    /// What all ranks read if the exchange takes this process for rank 0, and what it reads itself if the exchange brings nothing.
+    /// The error that all ranks read if the exchange takes this process for rank 0, and that this
+    /// process reads itself if the exchange brings nothing.
     fn misplaced(&self) -> Error {
         let rank = self.rank;
         self.objection.clone().unwrap_or_else(|| Error::OutOfBand(format!(
@@ -129,7 +140,7 @@ impl Agreement {
         record
     }
 
-    /// What the record at the place of `place` says.
+    /// What the record at position `place` says.
     fn outcome(&self, record: &[u8], place: u32) -> Result<Vec<u8>, Error> {
         let Record { rank, size, code, content } = read_record(record).ok_or_else(|| {
             Error::OutOfBand(
@@ -185,19 +196,21 @@ fn failed(what: &str, code: i32) -> Error {
     Error::OutOfBand(format!("the caller's out-of-band {what} failed with {code}"))
 }
 
-/// Longest message before all ranks have been found to agree on the size.
+/// The longest message, in bytes, before all ranks have been found to agree on the size.
 pub const SHORT: usize = 1024;
 
 const RECORD_LEN: usize = 512;
 const CONTENT_AT: usize = 14;
-/// It stands at the end, so that a record of which only a part was brought lacks it.
+/// The last bytes of a record. A record of which only a part was brought lacks them.
 const END: &[u8; 4] = b"TRIB";
-/// Longest value, and longest words, of a record.
+/// The longest value or text of a record, in bytes.
 pub const CONTENT_MAX: usize = RECORD_LEN - CONTENT_AT - END.len();
 const HEAD_LEN: usize = 16;
-/// Longest verdict: a ticket has about a hundred bytes for each of the most ranks that a job may have.
+/// The longest verdict, in bytes. A ticket has about a hundred bytes for each rank, and this
+/// suffices for the largest job.
 const VERDICT_MAX: u64 = 128 << 20;
-// Words of a record with a rank before them, and those of a misplaced process.
+// A record's text, with a rank before it, and the text of a misplaced process fit into a short
+// message.
 const _: () = assert!(CONTENT_MAX + 64 <= SHORT);
 
 #[cfg(test)]
@@ -218,13 +231,13 @@ mod tests {
         IdleBcast,
         /// Its gather brings only half of every record.
         ShortGather,
-        /// Its gather brings bytes that nobody sent.
+        /// Its gather brings bytes that no rank sent.
         WildGather,
-        /// Its bcast brings bytes that nobody sent.
+        /// Its bcast brings bytes that no rank sent.
         WildBcast,
     }
 
-    /// An exchange between threads, which knows by itself who is who.
+    /// An exchange between threads, which knows by itself which thread is which rank.
     struct Threads {
         up: Vec<Receiver<Bytes>>,
         down: Vec<Sender<Bytes>>,
@@ -268,7 +281,8 @@ mod tests {
         }
     }
 
-    /// Runs `body` on so many threads, which are told by `told` who they are; gives what each returned.
+    /// Runs `body` on `places` threads. `told` says which rank and size each of them is told.
+    /// Returns what each thread returned.
     fn on_all<T: Send>(
         places: u32,
         flaw: Flaw,
@@ -298,7 +312,7 @@ mod tests {
         })
     }
 
-    /// One round with nothing to say.
+    /// One round without values.
     fn round(agreement: &mut Agreement) -> Result<Vec<u8>, Error> {
         let all = agreement.gather(Ok(b"here"))?;
         agreement.bcast(all.map(|_| b"done".to_vec()))?
@@ -348,14 +362,15 @@ mod tests {
                 for wrong in
                     [(victim, 0), (places + 9, places), (u32::MAX, 0), (victim, u32::MAX), (victim, places + 1)]
                 {
-                    // A rank 0 that was told too large a size asks the exchange for more records than there are.
+                    // A rank 0 with too large a size asks the exchange for more records than there
+                    // are.
                     let told = |place| if place == victim { wrong } else { (place, places) };
                     let verdicts = on_all(places, Flaw::None, told, round);
                     let words = verdicts[0].as_ref().expect_err("nonsense was taken").to_string();
                     assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
                     let (rank, size) = wrong;
                     let told = match (victim, size - u32::from(size > 0) == places) {
-                        // Nobody but the others can tell that rank 0's size is wrong.
+                        // Rank 0 cannot tell that its own size is wrong; only the others can.
                         (0, true) if rank == 0 => "rank 1: ".to_owned(),
                         _ => format!("rank {victim}: it was told that it is rank {rank} of {size}"),
                     };
@@ -379,7 +394,7 @@ mod tests {
     fn an_exchange_that_brings_nothing_or_garbage_is_noticed_by_every_rank() {
         for flaw in [Flaw::IdleGather, Flaw::IdleBcast, Flaw::ShortGather, Flaw::WildGather, Flaw::WildBcast] {
             let verdicts = on_all(3, flaw, |place| (place, 3), round);
-            // Rank 0 has all the records, and no way to learn that nobody heard of it.
+            // Rank 0 has all the records and cannot learn that its verdict reached no rank.
             let first = usize::from(flaw == Flaw::IdleBcast);
             for verdict in &verdicts[first..] {
                 assert!(matches!(verdict, Err(Error::OutOfBand(_))), "{verdicts:?}");

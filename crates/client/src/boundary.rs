@@ -1,15 +1,18 @@
-//! Between C and Rust, for libraries with a C interface over this one: panics become errors, null pointers are refused.
+//! Between C and Rust, for libraries with a C interface over this one: panics become errors, and
+//! null pointers are refused.
 //!
-//! It lies here and not in a room of its own, because what it gives are this crate's errors: every such library has them anyway, and
-//! turns them into codes in its own way.
+//! It lies in this crate because it returns this crate's errors. Every such library has them anyway
+//! and turns them into codes in its own way.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::Error;
 
-/// What the body of an export of `library` gives; a panic is an error.
+/// Runs the body of a function that `library` exports and returns what the body returns. A panic
+/// becomes an error.
 pub fn caught<T, E: From<Error>>(library: &str, body: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    // What a panic leaves half done lies behind locks, which are poisoned then: later calls fail.
+    // What a panic leaves half done lies behind locks, which are then poisoned, so that later calls
+    // fail.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
@@ -17,7 +20,7 @@ pub fn caught<T, E: From<Error>>(library: &str, body: impl FnOnce() -> Result<T,
     })
 }
 
-/// The thing a pointer argument points to.
+/// The thing to which a pointer argument points.
 ///
 /// # Safety
 /// The pointer is null or points to a live `T` for as long as the caller's call lasts.
@@ -53,7 +56,7 @@ mod tests {
     #[test]
     fn null_is_refused_by_name() {
         let mut number = 5;
-        // SAFETY: null, and a live number.
+        // SAFETY: one pointer is null, the other points to a live number.
         let (none, some) = unsafe { (given(core::ptr::null::<i32>(), "spec"), given(&raw const number, "spec")) };
         assert_eq!(none, Err(Error::Invalid("argument `spec` is NULL".into())));
         assert_eq!(some, Ok(&5));

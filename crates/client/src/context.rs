@@ -17,13 +17,14 @@ use crate::join::{self, Hold};
 use crate::params::Params;
 use crate::request::Request;
 
-/// A job that this process is a rank of. Dropping it leaves the job, as [`Context::finalize`] does.
+/// A job of which this process is a rank. Dropping it leaves the job, as [`Context::finalize`]
+/// does.
 pub struct Context {
     shared: Arc<Shared>,
     rank: u32,
     size: u32,
     prediction: Option<Prediction>,
-    /// Taken when the job is left; left alone in a forked child, which owns neither.
+    /// Taken when the job is left. A forked child owns none of this and must not drop it.
     ties: ManuallyDrop<Ties>,
     left: bool,
 }
@@ -31,12 +32,13 @@ pub struct Context {
 /// What binds the process to its job.
 pub(crate) struct Ties {
     pub(crate) helper: JoinHandle<()>,
-    /// Rank 0's connection to the manager: the job lives as long.
+    /// Rank 0's connection to the manager, with which the job ends.
     pub(crate) manager: Option<Hold>,
 }
 
 impl Context {
-    /// Joins the job: collective over all ranks, and with an out-of-band exchange all get the same verdict.
+    /// Joins the job. The call is collective over all ranks. With an out-of-band exchange, all
+    /// ranks get the same verdict.
     pub fn join(params: Params) -> Result<Context, Error> {
         join::join(params)
     }
@@ -45,7 +47,7 @@ impl Context {
         Context { shared, rank, size, prediction: None, ties: ManuallyDrop::new(ties), left: false }
     }
 
-    /// Keeps what the manager predicts.
+    /// Keeps the manager's prediction.
     pub(crate) fn predict(&mut self, prediction: Option<Prediction>) {
         self.prediction = prediction;
     }
@@ -60,32 +62,33 @@ impl Context {
         self.rank
     }
 
-    /// Ranks of the job.
+    /// Number of ranks of the job.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// Lanes that the manager has granted: trees, or connections along the same tree, over which long vectors are cut and
-    /// short ones take turns.
+    /// Number of lanes that the manager has granted: trees, or connections along the same tree.
+    /// Long vectors are cut over them, and short ones take turns.
     pub fn lanes(&self) -> u32 {
         self.shared.lanes().count() as u32
     }
 
-    /// Makes a group of `members`, whose order gives the rank in the group; collective over them. Two creations with equal
-    /// members at the same time must differ in `tag`.
+    /// Makes a group of `members`, whose order gives the ranks in the group. The call is collective
+    /// over them. Two creations with equal members at the same time must differ in `tag`.
     pub fn create_group(&self, members: RankList, tag: u64) -> Result<Group, Error> {
         let (group, request) = self.start_group(members, tag)?;
         request.wait(None)?;
         Ok(group)
     }
 
-    /// The same without waiting. Operations may be posted at once: they start when the group is ready, and fail with it.
+    /// Does the same without waiting. Operations may be posted at once: they start when the group
+    /// is ready, and fail if it fails.
     pub fn start_group(&self, members: RankList, tag: u64) -> Result<(Group, Request), Error> {
         self.start_named_group(members, tag, "")
     }
 
-    /// The same, of a group that errors and `trib explain` call by this name; the first 63 bytes of it are kept. It decides
-    /// nothing, and members may give different ones.
+    /// Does the same and gives the group a name, which errors and `trib explain` show. The first 63
+    /// bytes of the name are kept. It decides nothing, and members may give different ones.
     pub fn start_named_group(&self, members: RankList, tag: u64, name: &str) -> Result<(Group, Request), Error> {
         if !members.is_valid(self.size) {
             return Err(Error::Invalid(format!(
@@ -102,18 +105,19 @@ impl Context {
         Ok((Group::new(self.shared.clone(), state), request))
     }
 
-    /// Whether this is the process that joined: a child forked from it may use nothing of the context.
+    /// Fails in a process other than the one that joined: a forked child must not use the context.
     pub fn check_process(&self) -> Result<(), Error> {
         self.shared.fork.check()
     }
 
-    /// One poll of everything outstanding; never waits.
+    /// Polls everything outstanding once and never waits.
     pub fn progress(&self) -> Result<(), Error> {
         self.shared.poll()
     }
 
-    /// Tells the manager that the program goes on without the tree, or a part of it, and why, so that `trib jobs` and
-    /// `trib explain` show it. Only rank 0's word counts, and only its first. Waits for no answer.
+    /// Tells the manager that the program goes on without the tree, or without part of it, and why,
+    /// so that `trib jobs` and `trib explain` show it. Only the first call of rank 0 counts. It
+    /// waits for no answer.
     pub fn fall_back(&self, why: &str) -> Result<(), Error> {
         self.shared.fork.check()?;
         if let Some(hold) = &self.ties.manager {
@@ -122,14 +126,14 @@ impl Context {
         Ok(())
     }
 
-    /// For which operations of a group of these ranks, in this order, the tree is predicted to be at
-    /// least as fast as the hosts' own algorithms: the same on all ranks. `None` where nothing is
-    /// predicted for such a group.
+    /// The operations of a group of these ranks, in this order, for which the tree is predicted to
+    /// be at least as fast as the hosts' own algorithms. All ranks get the same answer. `None`
+    /// where nothing is predicted for such a group.
     pub fn prediction(&self, members: &[Rank]) -> Option<&ShapePrediction> {
         self.prediction.as_ref()?.of(members)
     }
 
-    /// What the manager granted, to each lane.
+    /// The limits that the manager granted to each lane.
     pub fn limits(&self) -> Result<Limits, Error> {
         self.shared.limits()
     }
@@ -139,8 +143,8 @@ impl Context {
         self.shared.counters()
     }
 
-    /// Leaves the job: leaves its groups, waits at most a second for frames still queued, and closes. Requests and groups
-    /// may be dropped before or after.
+    /// Leaves the job: it leaves all groups, waits at most a second for frames that are still
+    /// queued, and closes the connections. Requests and groups may be dropped before or after.
     pub fn finalize(mut self) -> Result<(), Error> {
         self.leave()
     }
@@ -151,7 +155,7 @@ impl Context {
             return Ok(());
         }
         let stopped = self.shared.stop(LINGER);
-        // SAFETY: `left` says that they are taken once.
+        // SAFETY: `left` makes sure that the ties are taken once.
         let Ties { helper, manager } = unsafe { ManuallyDrop::take(&mut self.ties) };
         let helped = helper.join();
         if let Some(hold) = manager {
@@ -164,7 +168,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // What is lost on the way out is lost; a caller that wants to know calls `finalize`.
+        // Errors on the way out are lost here; a caller that wants to know them calls `finalize`.
         let _ = self.leave();
     }
 }

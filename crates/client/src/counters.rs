@@ -11,7 +11,7 @@ pub struct Counters {
     pub datagrams_sent: u64,
     /// Datagrams accepted.
     pub datagrams_received: u64,
-    /// Datagrams that were no frame of ours, forged or damaged.
+    /// Datagrams that were dropped because they are no frames of ours, forged or damaged.
     pub datagrams_rejected: u64,
     /// Bytes written to the stream connection.
     pub stream_bytes_sent: u64,
@@ -25,12 +25,12 @@ pub struct Counters {
     pub groups_created: u64,
     /// Groups left.
     pub groups_freed: u64,
-    /// Datagrams whose answer had come before: a question and its answer crossed.
+    /// Datagrams whose content had come before, as happens when a question and its answer cross.
     pub datagrams_repeated: u64,
 }
 
 impl Counters {
-    /// With those of one more lane, on which are the same groups.
+    /// The sum with the counters of another lane. Groups exist on all lanes, so they are not added.
     pub(crate) fn with_lane(&self, lane: &Counters) -> Counters {
         Counters {
             operations_llt: self.operations_llt + lane.operations_llt,

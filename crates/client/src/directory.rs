@@ -1,4 +1,4 @@
-//! How people call the nodes and ranks of this job, as the ticket says.
+//! The names of a job's nodes and ranks for people, as the ticket gives them.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl JobDirectory {
 
 impl Directory for JobDirectory {
     fn node(&self, node: NodeId) -> String {
-        // A fault may come from a node of another lane, never from one that the ticket lacks.
+        // A fault may come from a node of another lane, but never from one that the ticket lacks.
         self.nodes.get(&node).cloned().unwrap_or_else(|| node.to_string())
     }
 

@@ -1,6 +1,6 @@
-//! What can go wrong, sorted by whose fault it is.
+//! Errors, sorted by whose fault they are.
 //!
-//! Every variant holds the whole story in words, remedy included, because errors travel: rank 0's verdict on
+//! Every variant holds the full text, with the remedy, because errors travel: rank 0's verdict on
 //! joining is the verdict of all ranks, word for word.
 
 use trib_wire::Directory;
@@ -9,28 +9,28 @@ use trib_wire::body::{Fault, Reason};
 /// A failure of a call or of one operation.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller: an argument is wrong.
+    /// The caller's fault: an argument is wrong.
     #[error("{0}")]
     Invalid(String),
-    /// The manager, or the way to it: not reached, or it refused the job.
+    /// The manager's, or that of the way to it: it was not reached, or it refused the job.
     #[error("{0}")]
     Manager(String),
-    /// An aggregation node, or the way to it: not reached, or gone.
+    /// An aggregation node's, or that of the way to it: it was not reached, or it has ended.
     #[error("{0}")]
     Node(String),
-    /// The installation: two sides speak different protocol versions.
+    /// The installation's: two sides speak different protocol versions.
     #[error("{0}")]
     Version(String),
-    /// The caller or its administrator: the quota does not allow it.
+    /// The caller's or its administrator's: the quota does not allow it.
     #[error("{0}")]
     Quota(String),
-    /// The program: its ranks disagree about the operation.
+    /// The program's: its ranks disagree about the operation.
     #[error("{0}")]
     Mismatch(String),
     /// Another member died or left.
     #[error("{0}")]
     Peer(String),
-    /// Not done within the caller's time limit.
+    /// The operation was not done within the caller's time limit.
     #[error("{0}")]
     Timeout(String),
     /// The caller's out-of-band exchange failed.
@@ -42,13 +42,13 @@ pub enum Error {
     /// This host has no memory left.
     #[error("{0}")]
     Memory(String),
-    /// The caller: used in a child process after fork.
+    /// The caller's: a child process after fork used the library.
     #[error("{0}")]
     Forked(String),
-    /// Tributary itself: a broken invariant.
+    /// Tributary's own: a broken invariant.
     #[error("{0}")]
     Internal(String),
-    /// The caller or its administrator: no key, a wrong key, or no right to do this.
+    /// The caller's or its administrator's: no key, a wrong key, or no right to do this.
     #[error("{0}")]
     Auth(String),
 }
@@ -74,7 +74,7 @@ impl Error {
         }
     }
 
-    /// The code of `enum trib_status` in `tributary.h`: negative, never reused.
+    /// The code of `enum trib_status` in `tributary.h`. It is negative, and codes are never reused.
     pub const fn code(&self) -> i32 {
         match self {
             Error::Invalid(_) => -1,
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// The error with this code; a code that no error has is an internal one.
+    /// The error with this code. An unknown code gives an internal error.
     pub fn from_code(code: i32, text: String) -> Error {
         match code {
             -1 => Error::Invalid(text),
@@ -114,7 +114,7 @@ impl Error {
         }
     }
 
-    /// What a fault found by the tree means to a member.
+    /// What a fault that the tree found means to a member.
     pub(crate) fn from_fault(fault: &Fault, directory: &dyn Directory) -> Error {
         let text = fault.told(directory);
         match fault.reason {
@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// A state that correct code never reaches.
+    /// The error for a state that correct code never reaches.
     pub(crate) fn broken(what: &str) -> Error {
         Error::Internal(format!("broken invariant in the client library: {what}; please report it"))
     }

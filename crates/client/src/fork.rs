@@ -1,22 +1,23 @@
 //! Notices that the process was forked, for the price of one load.
 //!
-//! A child inherits our sockets, our locks (perhaps held by a thread that does not exist there) and our
-//! sequence numbers; whatever it did with them would corrupt its parent's operations. The kernel zeroes a
-//! `MADV_WIPEONFORK` page in the child, so a flag on such a page tells both apart without a system call; where the
-//! kernel does not know that, the process number does.
+//! A child inherits our sockets, our locks (perhaps held by a thread that does not exist in the
+//! child) and our sequence numbers. Whatever it did with them would corrupt its parent's
+//! operations. The kernel zeroes a `MADV_WIPEONFORK` page in the child, so a flag on such a page
+//! tells parent and child apart without a system call. Where the kernel lacks this, the process id
+//! tells them apart.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::Error;
 
-/// Made in the process that owns a context.
+/// The guard is made in the process that owns a context.
 pub(crate) struct ForkGuard {
     page: Option<NonNull<AtomicU32>>,
     process: u32,
 }
 
-// SAFETY: the page is only read after construction, through an atomic.
+// SAFETY: after construction the page is only read, through an atomic.
 unsafe impl Send for ForkGuard {}
 // SAFETY: as above.
 unsafe impl Sync for ForkGuard {}
@@ -36,7 +37,7 @@ impl ForkGuard {
         }
     }
 
-    /// Refuses a forked child.
+    /// Fails in a forked child.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_home() {
             return Ok(());
@@ -51,7 +52,7 @@ impl ForkGuard {
 impl Drop for ForkGuard {
     fn drop(&mut self) {
         if let Some(page) = self.page {
-            // SAFETY: mapped by us with this length, and nobody refers to it any more.
+            // SAFETY: we mapped the page with this length, and nothing refers to it any more.
             unsafe { libc::munmap(page.as_ptr().cast(), PAGE_LEN) };
         }
     }
@@ -72,14 +73,14 @@ fn wiped_page() -> Option<NonNull<AtomicU32>> {
     if address == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: the mapping above, whole.
+    // SAFETY: this is the whole mapping made above.
     if unsafe { libc::madvise(address, PAGE_LEN, libc::MADV_WIPEONFORK) } != 0 {
         // SAFETY: as above.
         unsafe { libc::munmap(address, PAGE_LEN) };
         return None;
     }
     let page = NonNull::new(address.cast::<AtomicU32>())?;
-    // SAFETY: mapped, aligned and zeroed, which is a valid atomic.
+    // SAFETY: the page is mapped, aligned and zeroed, which is a valid atomic.
     unsafe { page.as_ref() }.store(ALIVE, Ordering::Relaxed);
     Some(page)
 }
@@ -101,12 +102,12 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let away = !with_page.is_home() && !without.is_home();
-            // SAFETY: ends the child at once.
+            // SAFETY: the call ends the child at once.
             unsafe { libc::_exit(i32::from(!away)) };
         }
         assert!(child > 0);
         let mut status = 0;
-        // SAFETY: waits for the child made above.
+        // SAFETY: the call waits for the child made above.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0);
         assert_eq!(with_page.check(), Ok(()));

@@ -16,28 +16,30 @@ use crate::memory::{Input, Memory};
 use crate::operation;
 use crate::request::{Completion, Request};
 
-/// A group of this rank. Dropping it leaves the group; operations still outstanding fail then.
+/// A group of which this process is a member. Dropping it leaves the group, and operations still
+/// outstanding fail.
 ///
-/// Members post the operations of one group in the same order. The methods that take slices wait for the outcome; for the
-/// others see [`Group::start`] and [`Group::run`].
+/// Members post the operations of one group in the same order. The methods that take slices wait
+/// for the outcome; [`Group::start`] and [`Group::run`] take addresses.
 pub struct Group {
     shared: Arc<Shared>,
     state: Arc<GroupState>,
     left: AtomicBool,
 }
 
-/// What the engine tells about a group.
+/// What the handle of a group and the engine share.
 pub(crate) struct GroupState {
     rank: u32,
     size: u32,
     name: GroupName,
-    /// What people are told that it is.
+    /// What texts for people call it.
     words: String,
-    /// What the lanes call it, by lane; known once all have begun to make it.
+    /// The lanes' identifiers for it, lane by lane. They are known once all lanes have begun to
+    /// make it.
     ids: OnceLock<Box<[GroupId]>>,
     /// Operations posted so far.
     posted: AtomicU64,
-    /// The group exists everywhere, or never will.
+    /// Finished when the group exists at all members, or never will.
     pub(crate) ready: Arc<Completion>,
     error: OnceLock<Error>,
 }
@@ -56,7 +58,7 @@ impl GroupState {
         }
     }
 
-    /// What its program calls it.
+    /// The program's name for it.
     pub(crate) fn name(&self) -> &GroupName {
         &self.name
     }
@@ -66,32 +68,32 @@ impl GroupState {
         &self.words
     }
 
-    /// What the lanes call it; nothing while they do not.
+    /// The lanes' identifiers for it; empty until all lanes have begun to make it.
     pub(crate) fn ids(&self) -> &[GroupId] {
         self.ids.get().map_or(&[], |ids| ids)
     }
 
-    /// All lanes have begun to make it.
+    /// Notes the identifiers when all lanes have begun to make it.
     pub(crate) fn know_ids(&self, ids: Vec<GroupId>) {
         let _ = self.ids.set(ids.into());
     }
 
-    /// How many operations were posted. Nobody posts meanwhile: the engine is locked.
+    /// How many operations were posted. The engine is locked, so none is posted meanwhile.
     pub(crate) fn posted(&self) -> u64 {
         self.posted.load(Ordering::Relaxed)
     }
 
-    /// An operation was posted.
+    /// Counts a posted operation.
     pub(crate) fn count(&self) {
         self.posted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The group works no more; the first error counts.
+    /// Notes that the group no longer works. The first error counts.
     pub(crate) fn fail(&self, error: Error) {
         let _ = self.error.set(error);
     }
 
-    /// Why it works no more.
+    /// The error for which it no longer works.
     pub(crate) fn error(&self) -> Option<&Error> {
         self.error.get()
     }
@@ -99,9 +101,10 @@ impl GroupState {
 
 /// An operation, ready to be posted.
 pub(crate) enum Posting {
-    /// On the lane whose turn it is.
+    /// The operation is posted on the lane whose turn it is.
     Whole(Signature, Memory),
-    /// Cut over the lanes, a part for each, with what it is as a whole.
+    /// The operation is cut over the lanes. This holds the signature of the whole and a part for
+    /// each lane.
     Cut(Signature, Vec<Part>),
 }
 
@@ -121,7 +124,7 @@ impl Group {
         self.state.rank
     }
 
-    /// Members of the group.
+    /// Number of members of the group.
     pub fn size(&self) -> u32 {
         self.state.size
     }
@@ -131,13 +134,14 @@ impl Group {
         self.state.error().cloned()
     }
 
-    /// Leaves the group; as dropping it, with the error.
+    /// Leaves the group as dropping it does, and returns the error.
     pub fn free(self) -> Result<(), Error> {
         self.leave()
     }
 
-    /// Leaves the group while others may still hold it: operations still outstanding fail, and so does whatever is posted
-    /// later. A progress callback may call it, even within a call that waits for one of the group's operations.
+    /// Leaves the group while other handles may still exist: operations still outstanding fail, and
+    /// so do all that are posted later. A progress callback may call it, even inside a call that
+    /// waits for one of the group's operations.
     pub fn leave(&self) -> Result<(), Error> {
         if self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -146,12 +150,14 @@ impl Group {
         self.shared.free_group(&self.state)
     }
 
-    /// Posts an operation; `operation` has a constructor for the signature of each collective. Where this rank gives or gets
-    /// nothing its buffer is not looked at. The input of a bcast's root, and the output of the others, is the buffer.
+    /// Posts an operation; module `operation` has a constructor for the signature of each
+    /// collective. If this rank gives nothing, `input` is not read; if it gets nothing, `output` is
+    /// not written. A bcast has one buffer: the input at the root, the output elsewhere.
     ///
     /// # Safety
-    /// The buffers are as long as the operation says, and are the library's until the request is done: nobody writes to the
-    /// input, nobody touches the output. They overlap only as `Input::InPlace` says.
+    /// The buffers are as long as the operation says, and are the library's until the request is
+    /// done: nothing else writes to the input, and nothing else touches the output. They overlap
+    /// only as `Input::InPlace` says.
     pub unsafe fn start(&self, signature: Signature, input: Input, output: *mut u8) -> Result<Request, Error> {
         // SAFETY: the caller's contract.
         let posting = unsafe { self.lay_out(&signature, input, output) }?;
@@ -162,19 +168,20 @@ impl Group {
     /// Posts an operation and waits for its outcome.
     ///
     /// # Safety
-    /// As for [`Group::start`], until the call returns.
+    /// The contract of [`Group::start`] holds until the call returns.
     pub unsafe fn run(&self, signature: Signature, input: Input, output: *mut u8) -> Result<(), Error> {
         // SAFETY: the caller's contract.
         let posting = unsafe { self.lay_out(&signature, input, output) }?;
         self.shared.run(&self.state, posting)
     }
 
-    /// Waits until every member has come here.
+    /// Waits until every member has called it.
     pub fn barrier(&self) -> Result<(), Error> {
         self.shared.run(&self.state, Posting::Whole(operation::barrier(), Memory::none()))
     }
 
-    /// Reduces the vectors of all members into `output`, everywhere. Without `input` the vector is taken from `output`.
+    /// Reduces the vectors of all members into `output` on every member. Without `input` the vector
+    /// is taken from `output`.
     pub fn allreduce(
         &self,
         input: Option<&[u8]>,
@@ -184,12 +191,14 @@ impl Group {
     ) -> Result<(), Error> {
         let count = elements(output.len(), dtype)?;
         same_len(input, output.len())?;
-        // SAFETY: both slices have the length of the vector and are borrowed until the call returns.
+        // SAFETY: both slices have the length of the vector and are borrowed until the call
+        // returns.
         unsafe { self.run(operation::allreduce(count, dtype, op), from_slice(input), output.as_mut_ptr()) }
     }
 
-    /// Reduces the vectors of all members into `output` at `root`; elsewhere `output` stays untouched and may be empty.
-    /// Without `input`, allowed at the root only, the vector is taken from `output`.
+    /// Reduces the vectors of all members into `output` at `root`; elsewhere `output` stays as it
+    /// is and may be empty. Without `input`, which is allowed at the root only, the vector is taken
+    /// from `output`.
     pub fn reduce(
         &self,
         input: Option<&[u8]>,
@@ -207,20 +216,23 @@ impl Group {
         unsafe { self.run(operation::reduce(count, dtype, op, root), from_slice(input), output.as_mut_ptr()) }
     }
 
-    /// Copies `buffer` of `root` to all.
+    /// Copies the root's `buffer` to all members.
     pub fn bcast(&self, buffer: &mut [u8], root: u32) -> Result<(), Error> {
         let start = buffer.as_mut_ptr();
         let count = buffer.len() as u64;
-        // SAFETY: the root's buffer is only read, the others' only written to; it is borrowed until the call returns.
+        // SAFETY: the root's buffer is only read, the others' only written to; it is borrowed until
+        // the call returns.
         unsafe { self.run(operation::bcast(count, root), Input::At(start), start) }
     }
 
-    /// Reduces the vectors of all members, of `size` blocks each; `output` takes the block of this rank.
+    /// Reduces the vectors of all members, which have `size` blocks each. `output` takes this
+    /// rank's block.
     pub fn reduce_scatter(&self, input: &[u8], output: &mut [u8], dtype: DataType, op: ReduceOp) -> Result<(), Error> {
         let count = elements(output.len(), dtype)?;
         same_len(Some(input), output.len() * self.size() as usize)?;
         let signature = operation::reduce_scatter(count, dtype, op);
-        // SAFETY: the input holds `size` blocks, the output one; both are borrowed until the call returns.
+        // SAFETY: the input holds `size` blocks, the output one; both are borrowed until the call
+        // returns.
         unsafe { self.run(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }
     }
 
@@ -228,12 +240,13 @@ impl Group {
     pub fn allgather(&self, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
         same_len(Some(output), input.len() * self.size() as usize)?;
         let signature = operation::allgather(input.len() as u64);
-        // SAFETY: the output holds `size` blocks of the input's length; both are borrowed until the call returns.
+        // SAFETY: the output holds `size` blocks of the input's length; both are borrowed until the
+        // call returns.
         unsafe { self.run(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }
     }
 
-    /// What the library keeps of the last results on one path for members that may still lack it, lane by lane; empty when all
-    /// have it.
+    /// What the library keeps of the last results on one path for members that may still lack it,
+    /// lane by lane. Empty when all members have everything.
     pub fn last_result_tail(&self, path: Path) -> Result<Vec<u8>, Error> {
         self.shared.tail(&self.state, path)
     }
@@ -271,7 +284,8 @@ impl Group {
         if !lanes.cut(signature, size) {
             return Ok(Posting::Whole(*signature, checked(Memory::new(signature, size, rank, input, output))?));
         }
-        // All are laid out before the first is posted: a result may come to lie over another part's input.
+        // All parts are laid out before the first is posted, because a part's result may come to
+        // lie over another part's input.
         let part = |part: Range<u64>| -> Result<Part, Error> {
             // SAFETY: the caller's contract.
             let memory = checked(unsafe { Memory::part(signature, &part, (size, rank), input, output) })?;
@@ -284,7 +298,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // After finalize there is nothing to leave, in a forked child nothing may be touched; either is said elsewhere.
+        // After finalize there is nothing to leave, and in a forked child nothing may be touched.
+        // Other calls report both.
         let _ = self.leave();
     }
 }

@@ -1,12 +1,13 @@
-//! Which lane an operation travels on, or which of its parts.
+//! On which lane an operation, or each of its parts, travels.
 //!
 //! ```text
-//!   long vectors   |---- lane 0 ----|-- lane 1 --|      one contiguous part for each lane, by weight
+//!   long vectors   |---- lane 0 ----|-- lane 1 --|      a contiguous part for each lane, by weight
 //!   the others     lane 0, lane 1, lane 0, lane 1, ...  by their number in the group
 //! ```
-//! Both depend on nothing but what all members know, so all decide alike. A collective with a block for each rank is cut in
-//! every block at the same places: a part is then the same collective with shorter blocks. No element is ever cut, and each
-//! lane folds in the same order, so that the bits of a result do not tell how many lanes there were.
+//! Both depend only on what all members know, so all decide alike. In a collective with a block for
+//! each rank, every block is cut at the same places, so that a part is the same collective with
+//! shorter blocks. No element is ever cut, and each lane folds in the same order, so the bits of a
+//! result do not depend on the number of lanes.
 
 use std::ops::Range;
 
@@ -17,15 +18,15 @@ use trib_wire::Signature;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lanes {
     weights: Box<[u32]>,
-    /// Bytes from which a vector is cut.
+    /// Vectors of at least this many bytes are cut.
     threshold: u64,
 }
 
 impl Lanes {
-    /// Lanes of these weights.
+    /// The lanes with these weights.
     ///
     /// # Panics
-    /// If there is none, or one without weight.
+    /// If there is no weight, or one of them is 0.
     pub(crate) fn new(weights: impl IntoIterator<Item = u32>, threshold: u64) -> Lanes {
         let weights: Box<[u32]> = weights.into_iter().collect();
         assert!(!weights.is_empty() && !weights.contains(&0), "a group has lanes, and each carries something");
@@ -43,7 +44,8 @@ impl Lanes {
         self.weights.len() > 1 && window::vector_len(signature, size).is_some_and(long)
     }
 
-    /// The parts of `count` elements, one for each lane. Empty ones too: what ranks disagree about shows on every lane.
+    /// The parts of `count` elements, one for each lane. Empty parts are kept, so that a mismatch
+    /// between ranks shows on every lane.
     pub(crate) fn parts(&self, count: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let whole: u128 = self.weights.iter().map(|weight| u128::from(*weight)).sum();
         let mut before = 0u128;
@@ -51,13 +53,13 @@ impl Lanes {
             let start = u128::from(count) * before / whole;
             before += u128::from(*weight);
             let end = u128::from(count) * before / whole;
-            // Neither is more than `count`.
+            // Both are at most `count`, so they fit.
             start as u64..end as u64
         };
         self.weights.iter().map(part)
     }
 
-    /// The lane of the operation with this number, if it is not cut.
+    /// The lane of the operation with this number if it is not cut.
     pub(crate) fn turn(&self, number: u64) -> usize {
         (number % self.weights.len() as u64) as usize
     }
@@ -70,7 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// The lane of each element, one by one: the first whose share of the whole reaches beyond it.
+    /// The lane of an element, found without a formula: the first whose share of the whole reaches
+    /// beyond the element.
     fn lane_of(weights: &[u32], count: u64, element: u64) -> usize {
         let whole: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
         let mut reach = 0;

@@ -1,10 +1,13 @@
-//! What an application links: a context for the job, groups of its ranks, requests for operations in flight.
+//! The library that an application links: a context for the job, groups of its ranks, requests for
+//! operations in flight.
 //!
-//! Map: `context` (one rank of one job), `params` (how to join), `join` (the way in), `agreement` (one verdict for all ranks over the
-//! caller's exchange), `group` (collectives), `operation`
-//! (their signatures), `lanes` (which tree an operation takes), `request` (an operation in flight), `memory` (where a vector lies in the caller's buffers), `engine`
-//! (protocol core, sockets, waiting, the helper thread), `tail` (what members may still lack), `directory` (how people call nodes and ranks), `fork`, `counters`, `error`, `boundary` (for C
-//! interfaces over this one).
+//! The modules are `context` (one rank of one job), `params` (how to join), `join` (joining),
+//! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
+//! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
+//! in flight), `memory` (where a vector lies in the caller's buffers), `engine` (protocol core,
+//! sockets, waiting, the helper thread), `tail` (what members may still lack), `directory` (names
+//! of nodes and ranks for people), `fork`, `counters`, `error`, and `boundary` (for C interfaces
+//! over this library).
 //!
 //! ```no_run
 //! use trib_client::{Context, Params, RankList};
@@ -17,8 +20,9 @@
 //! # Ok::<(), trib_client::Error>(())
 //! ```
 //!
-//! Invariants: after joining nothing waits for the manager; no lock is held while a callback of the caller's runs; the
-//! caller's memory is neither read nor written after its request is done; a forked child touches nothing.
+//! Invariants: after joining nothing waits for the manager; no lock is held while a callback of the
+//! caller's runs; the caller's memory is neither read nor written after its request is done; a
+//! forked child touches nothing.
 
 pub mod agreement;
 pub mod boundary;

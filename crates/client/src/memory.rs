@@ -6,13 +6,14 @@
 //!  vector   0 .... gotten.start ========== gotten.end ......... len       (what this rank gets)
 //!  output                   |  byte i of the result is output[i - gotten.start]
 //! ```
-//! A reduce-scatter in place is the one case where the result would land on input that may still have to be sent
-//! (again): block r of rank r > 0 belongs at the start of the buffer. It is collected in a block of ours and
-//! copied when the operation is complete.
+//! A reduce-scatter in place is the one case in which the result would overwrite input that may
+//! still have to be sent: block r of rank r > 0 belongs at the start of the buffer. This result is
+//! collected in a block of ours and copied when the operation is complete.
 //!
-//! A part of an operation that is cut over lanes (`part`) is the same with a part of every block. Where that does not lie in
-//! one piece, the blocks of a reduce-scatter's input and of an allgather's output, the parts are moved together in
-//! memory of ours: before the operation, and behind it.
+//! A part of an operation that is cut over lanes (`part`) has a part of every block. In the input
+//! of a reduce-scatter and in the output of an allgather these parts do not lie in one piece. Then
+//! they are packed into memory of ours: the input before the operation, the result until it is
+//! complete.
 
 use core::ops::Range;
 use std::collections::TryReserveError;
@@ -24,7 +25,7 @@ use trib_wire::{Collective, Signature};
 /// Where the input of an operation is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// At this address; may be null where this rank gives nothing.
+    /// At this address. It may be null if this rank gives nothing.
     At(*const u8),
     /// Already in the output buffer; see `TRIB_IN_PLACE` in `tributary.h`.
     InPlace,
@@ -36,34 +37,34 @@ pub(crate) struct Memory {
     given: Range<u64>,
     output: *mut u8,
     gotten: Range<u64>,
-    /// What of it is ours.
+    /// Buffers of ours, if it needs any.
     private: Option<Box<Private>>,
 }
 
 /// Memory of ours.
 struct Private {
-    /// The input, moved together; empty where it lies in one piece.
+    /// The packed input; empty where the input lies in one piece.
     input: Vec<u8>,
-    /// The result until it is complete; empty where it goes to its place at once.
+    /// The result until it is complete; empty where it goes directly to its place.
     result: Vec<u8>,
-    /// Where the result goes then, in so many rows of equal length,
+    /// Where the result is copied then, in `rows` rows of equal length.
     target: *mut u8,
     rows: usize,
-    /// each so far behind the one before.
+    /// The distance in bytes between the starts of two rows.
     stride: usize,
 }
 
-// SAFETY: the caller of the posting function gave the buffers to the library until the request is done, from whatever
-// thread makes progress; access is serialised by the engine's lock.
+// SAFETY: the caller of the posting function gave the buffers to the library until the request is
+// done, whichever thread makes progress. The engine's lock serialises access.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// The memory of an operation without any.
+    /// The memory of an operation without buffers.
     pub(crate) fn none() -> Memory {
         Memory { input: std::ptr::null(), given: 0..0, output: std::ptr::null_mut(), gotten: 0..0, private: None }
     }
 
-    /// Lays the vector of `signature` over the buffers of group rank `rank`.
+    /// Lays the vector of `signature` over the buffers of the member with group rank `rank`.
     pub(crate) fn new(
         signature: &Signature,
         size: u32,
@@ -76,7 +77,7 @@ impl Memory {
         let mut memory = Memory { input: std::ptr::null(), given, output, gotten, private: None };
         memory.input = match input {
             Input::At(address) => address,
-            // The own block lies at its place in the gathered vector.
+            // This rank's block lies at its position in the gathered vector.
             Input::InPlace if signature.collective == Collective::Allgather => {
                 output.wrapping_add(memory.given.start as usize)
             }
@@ -89,11 +90,13 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Lays one part of an operation that is cut over lanes. `signature` is the whole operation's, `part` the elements of
-    /// the vector, or of every block, that belong to it.
+    /// Lays one part of an operation that is cut over lanes over the buffers. `signature` is that
+    /// of the whole operation, and `part` the range of elements of the vector, or of every block,
+    /// that belong to the part.
     ///
     /// # Safety
-    /// The buffers are as long as the operation says. The input of a reduce-scatter is read.
+    /// The buffers are as long as the operation says. The input of a reduce-scatter is read at
+    /// once.
     pub(crate) unsafe fn part(
         signature: &Signature,
         part: &Range<u64>,
@@ -105,7 +108,7 @@ impl Memory {
         let (from, len) = (part.start as usize * element, (part.end - part.start) as usize * element);
         let block = signature.count as usize * element;
         let own = Signature { count: part.end - part.start, ..*signature };
-        // A buffer that is missing stays so.
+        // A null pointer stays null.
         let behind = |start: *mut u8, bytes: usize| if start.is_null() { start } else { start.wrapping_add(bytes) };
         let input = match input {
             Input::At(start) => behind(start.cast_mut(), from).cast_const(),
@@ -123,7 +126,7 @@ impl Memory {
                 let mut packed = Vec::new();
                 packed.try_reserve_exact(len * size as usize)?;
                 for row in 0..size as usize {
-                    // SAFETY: row by row inside the input, which has `size` blocks.
+                    // SAFETY: every row lies inside the input, which has `size` blocks.
                     packed.extend_from_slice(unsafe { core::slice::from_raw_parts(input.add(row * block), len) });
                 }
                 let (target, result) = (memory.output, Vec::new());
@@ -137,7 +140,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Lets the result come to memory of ours, to be copied to `target` in `rows`.
+    /// Makes the result come to memory of ours, from which it is copied to `target` in `rows` rows.
     fn collect(&mut self, target: *mut u8, rows: usize, stride: usize) -> Result<(), TryReserveError> {
         let len = (self.gotten.end - self.gotten.start) as usize;
         let mut result = Vec::new();
@@ -148,7 +151,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes this rank gives and gets.
+    /// The number of bytes that this rank gives, and that it gets.
     pub(crate) fn needs(&self) -> (u64, u64) {
         (self.given.end - self.given.start, self.gotten.end - self.gotten.start)
     }
@@ -159,12 +162,12 @@ impl Memory {
         (gives > 0 && self.input.is_null()) || (gets > 0 && self.output.is_null())
     }
 
-    /// The input bytes of a slice; `None` outside what this rank gives.
+    /// The address of a slice's input; `None` outside what this rank gives.
     pub(crate) fn input(&self, slice: Slice) -> Option<*const u8> {
         offset(&self.given, slice).map(|at| self.input.wrapping_add(at))
     }
 
-    /// Where the result of a slice goes; `None` outside what this rank gets.
+    /// The address for a slice's result; `None` outside what this rank gets.
     pub(crate) fn output(&self, slice: Slice) -> Option<*mut u8> {
         offset(&self.gotten, slice).map(|at| self.output.wrapping_add(at))
     }
@@ -172,19 +175,19 @@ impl Memory {
     /// The part of the result inside `range` of the vector, as bytes.
     ///
     /// # Safety
-    /// The operation has just completed: its buffers are still the library's, every byte of the result is there, and `finish`
-    /// was not called yet.
+    /// The operation has just completed: its buffers are still the library's, every byte of the
+    /// result is there, and `finish` was not called yet.
     pub(crate) unsafe fn result(&self, range: &Range<u64>) -> &[u8] {
         let (from, to) = (range.start.max(self.gotten.start), range.end.min(self.gotten.end));
         if from >= to {
             return &[];
         }
         let at = self.output.wrapping_add((from - self.gotten.start) as usize);
-        // SAFETY: inside the output buffer, which the caller vouches for.
+        // SAFETY: the bytes lie inside the output buffer, for which the caller vouches.
         unsafe { core::slice::from_raw_parts(at, (to - from) as usize) }
     }
 
-    /// Moves a privately collected result into the caller's buffer.
+    /// Copies a privately collected result into the caller's buffer.
     ///
     /// # Safety
     /// As for `result`.
@@ -192,7 +195,7 @@ impl Memory {
         let Some(private) = self.private.take() else { return };
         let Private { result, target, rows, stride, .. } = *private;
         for (row, bytes) in result.chunks_exact((result.len() / rows.max(1)).max(1)).enumerate() {
-            // SAFETY: the caller's buffer has room for every row of the result at its place.
+            // SAFETY: the caller's buffer has room for every row of the result at its position.
             unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(row * stride), bytes.len()) };
         }
     }
@@ -244,10 +247,10 @@ mod tests {
         let mut m = Memory::new(&scatter, 3, 1, Input::InPlace, all.as_mut_ptr()).unwrap();
         let place = m.output(slice(2, 2)).unwrap();
         assert!(!all.as_ptr_range().contains(&place.cast_const()));
-        // SAFETY: both point at two bytes.
+        // SAFETY: both addresses have two bytes.
         unsafe { core::ptr::copy_nonoverlapping(b"XY".as_ptr(), place, 2) };
         assert_eq!(&all, b"aabbcc");
-        // SAFETY: the result is complete and `all` still there.
+        // SAFETY: the result is complete, and `all` still exists.
         assert_eq!(unsafe { m.result(&(0..3)) }, b"X");
         // SAFETY: as above.
         unsafe { m.finish() };
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn parts_of_blocks_are_moved_together_and_apart() {
-        // Three blocks of four, of which the part has the second and the third byte.
+        // There are three blocks of four bytes, of which the part has the second and the third.
         let mut all = *b"abcdefghijkl";
         let scatter = signature(Collective::ReduceScatter, 4);
         // SAFETY: `all` holds three blocks.
@@ -276,7 +279,7 @@ mod tests {
         let place = m.output(slice(0, 6)).unwrap();
         // SAFETY: the result has six bytes.
         unsafe { core::ptr::copy_nonoverlapping(b"BCFGJK".as_ptr(), place, 6) };
-        // SAFETY: the result is complete and `all` still there.
+        // SAFETY: the result is complete, and `all` still exists.
         unsafe { m.finish() };
         assert_eq!(&all, b"aBCdeFGhiJKl");
 

@@ -1,4 +1,4 @@
-//! What an application says when it joins a job.
+//! What an application gives when it joins a job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,16 @@ use trib_wire::control::request::QuotaAsk;
 
 use crate::error::Error;
 
-/// Called about every millisecond while a call of ours blocks, without any lock of ours held.
+/// A function that a blocked call of ours calls about every millisecond, without any lock of ours
+/// held.
 pub type Progress = Arc<dyn Fn() + Send + Sync>;
 
-/// The caller's own way to exchange a few bytes between all ranks; used while joining only.
+/// The caller's own way to exchange a few bytes between all ranks. It is used only while joining.
 pub trait OutOfBand {
-    /// Every rank gives `mine`, of equal length everywhere; at rank 0 `all` takes them in rank order.
+    /// Every rank gives `mine`, which has the same length on all ranks. At rank 0 `all` takes the
+    /// values in rank order. An error is the exchange's own code.
     fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32>;
-    /// `bytes` from rank 0 to all, of equal length everywhere.
+    /// Copies `bytes` from rank 0 to all ranks. They have the same length on all ranks.
     fn bcast(&mut self, bytes: &mut [u8]) -> Result<(), i32>;
 }
 
@@ -23,27 +25,30 @@ pub trait OutOfBand {
 pub struct Params {
     /// Rank in the job, below `size`.
     pub rank: u32,
-    /// Ranks of the job, 1 to 2^20.
+    /// Number of ranks of the job, 1 to 2^20.
     pub size: u32,
-    /// Where the manager is; without it `TRIB_MANAGER` says so. Only rank 0 needs it, unless the ranks meet at
-    /// the manager.
+    /// The manager's address; without it that of `TRIB_MANAGER`. Only rank 0 needs it, unless the
+    /// ranks meet at the manager.
     pub manager: Option<String>,
-    /// This host's name in the fabric's topology; without it `TRIB_HOST`, else the system's host name.
+    /// This host's name in the fabric's topology; without it `TRIB_HOST`, else the system's host
+    /// name.
     pub host: Option<String>,
-    /// Exchange between the ranks; without it they meet at the manager under the name `TRIB_RENDEZVOUS`.
+    /// An exchange between the ranks; without it they meet at the manager under the name
+    /// `TRIB_RENDEZVOUS`.
     pub oob: Option<Box<dyn OutOfBand>>,
     /// Time limit of joining; without it `TRIB_TIMEOUT_MS`, else 30 s.
     pub timeout: Option<Duration>,
-    /// The caller's own progress.
+    /// The caller's own progress function.
     pub progress: Option<Progress>,
     /// What the job would like to use; `TRIB_QUOTA` fills in what is left out.
     pub ask: QuotaAsk,
-    /// What the caller has found wrong already. The rank takes part in the exchange nevertheless, and all ranks fail with it.
+    /// An error that the caller has found already. The rank takes part in the exchange
+    /// nevertheless, and all ranks fail with it.
     pub objection: Option<Error>,
 }
 
 impl Params {
-    /// Rank `rank` of `size`, the rest from the environment.
+    /// Parameters for rank `rank` of `size`; the rest comes from the environment.
     pub fn new(rank: u32, size: u32) -> Params {
         Params {
             rank,
@@ -58,7 +63,7 @@ impl Params {
         }
     }
 
-    /// Notes what is wrong; the first word counts.
+    /// Notes an error. The first one counts.
     pub fn object(&mut self, objection: Error) {
         self.objection.get_or_insert(objection);
     }
@@ -74,7 +79,7 @@ impl Params {
         Ok(Params::new(number(RANK_ENV)?, number(SIZE_ENV)?))
     }
 
-    /// Whether it makes sense to join.
+    /// Checks that rank and size are possible.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Some(objection) = &self.objection {
             return Err(objection.clone());
@@ -102,7 +107,8 @@ impl Params {
         }
     }
 
-    /// How long the manager may let the job wait for quota that others have, on top of the time limit.
+    /// How long the manager may let the job wait for quota that other jobs have, on top of the time
+    /// limit.
     pub(crate) fn queue_limit(&self) -> Result<Duration, Error> {
         let Some(text) = setting(WAIT_ENV)? else { return Ok(Duration::ZERO) };
         match text.parse::<u32>() {
@@ -126,7 +132,7 @@ impl Params {
         Ok(name)
     }
 
-    /// What the job asks for: the caller's wishes, then those of the environment.
+    /// What the job asks for: the caller's wishes, completed by those of the environment.
     pub(crate) fn quota(&self) -> Result<QuotaAsk, Error> {
         let mut ask = self.ask.clone();
         if let Some(text) = setting(QUOTA_ENV)? {
@@ -135,8 +141,8 @@ impl Params {
         Ok(ask)
     }
 
-    /// Adds wishes to `ask`, as `TRIB_QUOTA` has them: `NAME=NUMBER,...`; what is there already stays. `source` stands in
-    /// errors.
+    /// Adds wishes to `ask` in the form of `TRIB_QUOTA`, `NAME=NUMBER,...`. A field that is set
+    /// already keeps its value. Errors name `source`.
     pub fn ask_for(&mut self, text: &str, source: &str) -> Result<(), Error> {
         read_wishes(&mut self.ask, text, source)
     }
@@ -156,13 +162,14 @@ fn read_wish(ask: &mut QuotaAsk, wish: &str, source: &str) -> Result<(), Error> 
     let (name, value) = wish.split_once('=').ok_or_else(wrong)?;
     let field = QuotaField::from_name(name.trim()).filter(|field| field.may_be_asked()).ok_or_else(wrong)?;
     let value: u64 = value.trim().parse().map_err(|_| wrong())?;
-    // What is there already stands, but nonsense is told nevertheless.
+    // A field that is set already keeps its value, but a wrong wish for it is an error
+    // nevertheless.
     let mut unused = QuotaAsk::default();
     let ask = if ask.get(field).is_some() { &mut unused } else { ask };
     ask.ask(field, value).map_err(|cause| Error::Invalid(format!("{source}: {cause}")))
 }
 
-/// A variable of the environment; empty counts as not set.
+/// A variable of the environment. An empty one counts as not set.
 pub(crate) fn setting(name: &str) -> Result<Option<String>, Error> {
     match std::env::var(name) {
         Ok(text) if text.is_empty() => Ok(None),
@@ -174,7 +181,8 @@ pub(crate) fn setting(name: &str) -> Result<Option<String>, Error> {
 
 fn system_host_name() -> Result<String, Error> {
     let mut name = [0u8; 256];
-    // SAFETY: writes at most the given length, one byte less than the buffer, so that it stays terminated.
+    // SAFETY: the call writes at most the given length, one byte less than the buffer, so the
+    // buffer stays terminated.
     let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0;
     let text = core::ffi::CStr::from_bytes_until_nul(&name).ok().and_then(|text| text.to_str().ok());
     match text {
@@ -183,25 +191,28 @@ fn system_host_name() -> Result<String, Error> {
     }
 }
 
-/// Rank of this process, set by `trib run`.
+/// The rank of this process, set by `trib run`.
 pub const RANK_ENV: &str = "TRIB_RANK";
-/// Ranks of the job, set by `trib run`.
+/// The number of ranks of the job, set by `trib run`.
 pub const SIZE_ENV: &str = "TRIB_SIZE";
-/// Name under which ranks without an exchange of their own meet at the manager, set by `trib run`.
+/// The name under which ranks without an exchange of their own meet at the manager, set by `trib
+/// run`.
 pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 /// This host's name in the topology.
 pub const HOST_ENV: &str = "TRIB_HOST";
-/// Time limit of joining, milliseconds.
+/// The time limit of joining in milliseconds.
 pub const TIMEOUT_ENV: &str = "TRIB_TIMEOUT_MS";
-/// How long the job may wait for quota that others have, milliseconds, on top of the time limit.
+/// How long the job may wait for quota that other jobs have, in milliseconds, on top of the time
+/// limit.
 pub const WAIT_ENV: &str = "TRIB_WAIT_MS";
-/// What the job asks for: `NAME=NUMBER` separated by commas, names as in `QuotaAsk`.
+/// What the job asks for: `NAME=NUMBER` pairs, separated by commas. The names are those of
+/// `QuotaAsk`.
 pub const QUOTA_ENV: &str = "TRIB_QUOTA";
 
-/// The manager's own limit, milliseconds.
+/// The largest value that the manager takes, in milliseconds.
 const WAIT_MAX: u32 = 3_600_000;
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
-/// Longest host name: that of a domain name.
+/// The longest host name in bytes, which is the longest domain name.
 pub(crate) const HOST_MAX: usize = 253;
 
 #[cfg(test)]
@@ -221,7 +232,7 @@ mod tests {
             let text = read_wishes(&mut ask, wish, "here").unwrap_err().to_string();
             assert!(text.contains(&format!("here: `{wish}`")) && text.contains("stream_threshold"), "{text}");
         }
-        // Where it is first read, and also if it would not be used.
+        // A wrong wish is an error where it is first read, even if it would not be used.
         for (wish, told) in [
             ("groups=4294967296", "groups = 4294967296 is out of range: it is 1 to 4294967295 groups"),
             ("window=65", "window = 65 is out of range: it is 1 to 64 fragments"),

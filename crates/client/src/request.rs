@@ -1,4 +1,4 @@
-//! An operation in flight, as its poster holds it.
+//! An operation in flight, as the caller that posted it holds it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,8 +9,8 @@ use trib_wire::Signature;
 use crate::engine::Shared;
 use crate::error::Error;
 
-/// One posted operation or group creation. Dropping it lets the operation go on; its buffers stay the library's until
-/// it is done.
+/// A posted operation, or the creation of a group. Dropping it lets the operation go on; its
+/// buffers stay the library's until it is done.
 pub struct Request {
     shared: Arc<Shared>,
     completion: Arc<Completion>,
@@ -21,7 +21,7 @@ impl Request {
         Request { shared, completion }
     }
 
-    /// Drives progress once, without waiting: the outcome, if there is one.
+    /// Drives progress once without waiting, and returns the outcome if there is one.
     pub fn test(&self) -> Option<Result<(), Error>> {
         if !self.completion.is_done()
             && let Err(error) = self.shared.poll()
@@ -31,43 +31,45 @@ impl Request {
         self.completion.outcome()
     }
 
-    /// Waits for the outcome, at most `timeout`. `Error::Timeout` leaves the operation running.
+    /// Waits for the outcome, at most `timeout`. After `Error::Timeout` the operation goes on.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<(), Error> {
         self.shared.wait(&self.completion, timeout)
     }
 
-    /// Whether the operation is over; looks only.
+    /// Whether the operation is over. It does not drive progress.
     pub fn is_done(&self) -> bool {
         self.completion.is_done()
     }
 }
 
-/// What the engine tells the poster of a request.
+/// What the engine tells the holder of a request.
 pub(crate) struct Completion {
     done: AtomicBool,
-    /// Parts that are not over.
+    /// The number of parts that are not over.
     parts: AtomicU32,
-    /// The lane of a request that has one.
+    /// The lane, if the request has only one.
     lane: Option<usize>,
-    /// The operation; `None`: a group is made.
+    /// The operation; `None` if a group is made.
     what: Option<Signature>,
-    /// An operation on datagrams: over in less time than a sleeper needs to wake, if nobody is late.
+    /// The operation is on datagrams: unless a rank is late, it is over in less time than a
+    /// sleeping thread needs to wake.
     short: AtomicBool,
     error: OnceLock<Error>,
 }
 
 impl Completion {
-    /// Of a request on one lane.
+    /// The completion of an operation on one lane.
     pub(crate) fn on_lane(lane: usize, what: Signature) -> Completion {
         Completion { lane: Some(lane), ..Completion::of_cut(1, what) }
     }
 
-    /// Of an operation that is cut, with so many parts.
+    /// The completion of an operation that is cut into `parts` parts.
     pub(crate) fn of_cut(parts: u32, what: Signature) -> Completion {
         Completion { what: Some(what), ..Completion::of_parts(parts) }
     }
 
-    /// Of a request with so many parts, each on a lane of its own: over when all of them are.
+    /// The completion of a request with `parts` parts, each on a lane of its own. It is over when
+    /// all of them are.
     pub(crate) fn of_parts(parts: u32) -> Completion {
         Completion {
             done: AtomicBool::new(false),
@@ -79,7 +81,7 @@ impl Completion {
         }
     }
 
-    /// Ends a part, once; the first error counts.
+    /// Ends a part. It must be called once for each. The first error counts.
     pub(crate) fn finish(&self, outcome: Result<(), Error>) {
         if let Err(error) = outcome {
             let _ = self.error.set(error);
@@ -89,17 +91,17 @@ impl Completion {
         }
     }
 
-    /// The operation, whole even where it is cut.
+    /// The operation; the whole one, if it is cut.
     pub(crate) fn what(&self) -> Option<&Signature> {
         self.what.as_ref()
     }
 
-    /// The lane of a request that has one; else the first.
+    /// The lane, if the request has only one; else the first.
     pub(crate) fn lane(&self) -> usize {
         self.lane.unwrap_or(0)
     }
 
-    /// Marks an operation on datagrams, for which somebody may look at one lane alone.
+    /// Marks an operation on datagrams, for which a waiter may look at one lane alone.
     pub(crate) fn set_short(&self) {
         self.short.store(self.lane.is_some(), Ordering::Relaxed);
     }

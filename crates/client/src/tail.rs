@@ -1,8 +1,9 @@
-//! The tail of a group's last results: what some member may still lack.
+//! The tail of a group's last results, which some member may still lack.
 //!
-//! Nothing of the caller's memory is read after an operation is complete, yet the last fragments of its result may be
-//! the only copy left if the node above dies before every member has received them. So the library keeps a copy of
-//! its own of that part, and drops it when the group's mark says that everybody has it.
+//! The library does not read the caller's memory after an operation is complete. But if the node
+//! above dies before every member has received the last fragments of the result, this rank's copy
+//! may be the only one left. So the library keeps its own copy of these fragments, and drops it
+//! when the group's mark says that every member has them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub(crate) struct Tails {
 /// The copy.
 #[derive(Default)]
 struct Tail {
-    /// Fragment or segment numbers of the group below this one are covered.
+    /// The copy covers fragments or segments of the group with numbers below this one.
     end_seq: u64,
     bytes: Vec<u8>,
 }
@@ -32,7 +33,7 @@ fn key(group: GroupId, path: Path) -> (GroupId, Lane) {
 }
 
 impl Tails {
-    /// Replaces the tail of `path`: `bytes` belong to numbers below `end_seq`.
+    /// Replaces the tail of `path`; `bytes` belong to numbers below `end_seq`.
     pub(crate) fn keep(&mut self, group: GroupId, path: Path, end_seq: u64, bytes: &[u8]) {
         let tail = self.kept.entry(key(group, path)).or_default();
         tail.end_seq = end_seq;
@@ -40,24 +41,24 @@ impl Tails {
         tail.bytes.extend_from_slice(bytes);
     }
 
-    /// Every member holds the results below `seq`.
+    /// Notes that every member has the results below `seq`.
     pub(crate) fn stable(&mut self, group: GroupId, path: Path, seq: u64) {
         if let Some(tail) = self.kept.get_mut(&key(group, path))
             && tail.end_seq <= seq
         {
-            // The allocation stays for the next operation.
+            // The memory is kept for the next operation.
             tail.bytes.clear();
         }
     }
 
-    /// The group is gone.
+    /// Drops the tails of a group that was left.
     pub(crate) fn forget(&mut self, group: GroupId) {
         for path in [Path::Datagram, Path::Stream] {
             self.kept.remove(&key(group, path));
         }
     }
 
-    /// What is kept for a path; empty when everybody has everything.
+    /// What is kept for a path; empty when every member has everything.
     pub(crate) fn get(&self, group: GroupId, path: Path) -> &[u8] {
         self.kept.get(&key(group, path)).map_or(&[], |tail| &tail.bytes)
     }

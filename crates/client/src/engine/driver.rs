@@ -1,5 +1,5 @@
-//! Carries out what the leaf core asks for: frames into sockets, payloads into the caller's memory, outcomes into
-//! requests.
+//! Carries out what the leaf core asks for: it puts frames into sockets, payloads into the caller's
+//! memory, and outcomes into requests.
 
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::group::GroupState;
 use crate::tail::Tails;
 
-/// Sockets, memory and books of one rank.
+/// Sockets, memory and state of one lane of a rank.
 pub(crate) struct Driver {
     pub(crate) datagrams: DatagramSocket,
     node: [SocketAddr; 1],
@@ -34,7 +34,7 @@ pub(crate) struct Driver {
     /// The operation being posted, until the core has named it.
     pub(crate) posting: Option<Operation>,
     groups: FxHashMap<GroupId, Joined>,
-    /// How many of them are neither ready nor refused.
+    /// How many of the groups are neither ready nor refused.
     joining: usize,
     /// The group being created, until the core has named it.
     pub(crate) creating: Option<Arc<GroupState>>,
@@ -42,12 +42,13 @@ pub(crate) struct Driver {
     /// The payload of the frame being handled.
     pub(crate) arriving: Arriving,
     pub(crate) counters: Counters,
-    /// Groups that have failed and that the other lanes have not been told of; always empty where there is one lane.
+    /// Groups that have failed here and on which the other lanes have not yet given up. It is
+    /// always empty where there is one lane.
     failed: Vec<Arc<GroupState>>,
     alone: bool,
-    /// A request has ended since somebody last asked.
+    /// A request has ended since this was last read.
     pub(crate) finished: bool,
-    /// An operation has failed whose memory a half-read frame may still refer to.
+    /// An operation has failed, and a half-read frame may still refer to its memory.
     pub(crate) severed: bool,
     /// The stream connection is of no use any more.
     pub(crate) stream_broken: bool,
@@ -65,18 +66,18 @@ struct Joined {
 pub(crate) enum Arriving {
     /// It has none.
     Nothing,
-    /// Here, to be copied to its place.
+    /// At this address, from which it is to be copied to its place.
     Here(*const u8, usize),
     /// In its place already.
     Placed(Slice),
 }
 
-// SAFETY: the pointer in `arriving` is only set while a frame is handled, by the thread that has locked the engine, and
-// everything else in here may move between threads.
+// SAFETY: the pointer in `arriving` is only set while a frame is handled, by the thread that has
+// locked the engine, and everything else in here may move between threads.
 unsafe impl Send for Driver {}
 
 impl Driver {
-    /// `alone`: there are no other lanes.
+    /// `alone` says that there are no other lanes.
     pub(crate) fn new(
         datagrams: DatagramSocket,
         node: SocketAddr,
@@ -111,7 +112,8 @@ impl Driver {
         &self.keys.down
     }
 
-    /// The node has answered from here. If that is where it is sent to, nobody else need be heard any more.
+    /// The node has answered from here. If that is where it is sent to, nobody else need be heard
+    /// any more.
     #[inline]
     pub(crate) fn settle_on(&mut self, source: SocketAddr) {
         if !self.datagrams.is_settled() && self.node == [source] {
@@ -214,7 +216,8 @@ impl Driver {
         operation.memory.input(slice).expect("the core sends what this rank gives")
     }
 
-    /// A fault in the words of the program: its communicator, and its operation if it is about one.
+    /// A fault in the terms of the program: with its communicator, and with its operation if the
+    /// fault concerns one.
     pub(crate) fn failure(
         &self,
         fault: &Fault,
@@ -227,13 +230,15 @@ impl Driver {
         if words.is_empty() { error } else { error.with_text(format!("{}: {error}", words.join(": "))) }
     }
 
-    /// Before a failed operation gives its memory back: no frame refers to it any more.
+    /// Makes sure that no frame refers to a failed operation's memory, which is about to be given
+    /// back.
     fn sever(&mut self, operation: &Operation) {
         self.severed = true;
         let Some(trace) = operation.trace else { return };
         self.writer.cut(|header| trace.covers(header));
         for (header, payload) in self.writer.payloads_mut() {
-            // Only a frame that has begun is left: the far end expects its rest.
+            // Only a frame that is half sent is left. The far end expects its rest, so its payload
+            // is copied.
             if trace.covers(header) {
                 payload.detach();
             }
@@ -257,7 +262,8 @@ impl LeafOutput for Driver {
         match path {
             Path::Datagram => {
                 let bytes = match data {
-                    // SAFETY: `input` checked that the slice lies inside the input of an operation that runs.
+                    // SAFETY: `input` checked that the slice lies inside the input of a running
+                    // operation.
                     Some((start, len)) if len > 0 => unsafe { core::slice::from_raw_parts(start, len) },
                     _ => &body,
                 };
@@ -266,8 +272,8 @@ impl LeafOutput for Driver {
             Path::Stream if header.keeps_turn() => {
                 let mut header = *header;
                 header.payload_len = data.map_or(0, |(_, len)| len as u32);
-                // SAFETY: as above; `sever` removes the reference if the operation fails before the frame is written, and
-                // an operation that succeeds has been contributed to in full.
+                // SAFETY: as above. If the operation fails before the frame is written, `sever`
+                // removes the reference; it cannot succeed before that.
                 let source = data.map(|(start, len)| Outgoing::User(unsafe { UserSource::new(start, len) }));
                 self.writer.push_data(&header, source);
             }
@@ -288,8 +294,8 @@ impl LeafOutput for Driver {
             Arriving::Placed(placed) => assert!(placed == slice, "a payload was read to another place"),
             Arriving::Here(bytes, len) => {
                 assert!(len == slice.len as usize, "a payload is delivered whole");
-                // SAFETY: `output` checked that the place lies inside the result of an operation that runs; the payload
-                // lies in a receive buffer.
+                // SAFETY: `output` checked that the place lies inside the result of a running
+                // operation; the payload lies in a receive buffer.
                 unsafe { core::ptr::copy_nonoverlapping(bytes, place, len) };
             }
             Arriving::Nothing => assert!(slice.len == 0, "there is no payload to deliver"),
@@ -303,7 +309,7 @@ impl LeafOutput for Driver {
         let outcome = match result {
             Ok(tail) => {
                 if let Some(trace) = operation.trace {
-                    // SAFETY: the operation is complete and its request not finished yet.
+                    // SAFETY: the operation is complete, and its request is not finished yet.
                     let tail = unsafe { operation.memory.result(&tail) };
                     self.tails.keep(operation.group, trace.path, trace.end_seq, tail);
                 }
@@ -313,7 +319,8 @@ impl LeafOutput for Driver {
             }
             Err(fault) => {
                 self.sever(&operation);
-                // What a group has failed of on another lane says more than that we have left it here.
+                // If the group has failed on another lane, the error there says more than that this
+                // rank has left the group here.
                 let state = self.groups.get(&operation.group).map(|joined| &joined.state);
                 let known = state.and_then(|state| state.error().cloned());
                 Err(known.unwrap_or_else(|| self.failure(&fault, state, Some(&operation))))
@@ -361,5 +368,6 @@ impl LeafOutput for Driver {
     }
 }
 
-/// Control frames that may wait for a node that does not read: more than all groups of a large quota have at once.
+/// The number of control frames that may wait for a node that does not read. It is more than all
+/// groups of a large quota have at once.
 const CONTROL_MAX: usize = 1 << 17;

@@ -1,14 +1,17 @@
-//! The helper thread: progress while the application is elsewhere, heartbeats while it is idle.
+//! The helper thread drives progress while the application computes, and sends heartbeats while it
+//! is idle.
 //!
-//! | the application ...                      | the helper ...                                              |
-//! |------------------------------------------|-------------------------------------------------------------|
-//! | waits in a call of ours                  | sleeps; looks again after half a heartbeat, or after a      |
-//! |                                          | millisecond if it used non-blocking calls lately            |
-//! | called us less than a millisecond ago    | sleeps for the rest of that millisecond                     |
-//! | is elsewhere, operations are outstanding | drives progress; sleeps on the sockets and the next deadline |
-//! | is elsewhere, nothing is outstanding     | sleeps until the next deadline (a heartbeat)                |
+//! | the application ...                 | the helper ...                                      |
+//! |-------------------------------------|-----------------------------------------------------|
+//! | waits in a call of ours             | sleeps for half a heartbeat, or for a millisecond   |
+//! |                                     | if the application used non-blocking calls lately   |
+//! | called us less than 1 ms ago        | sleeps for the rest of that millisecond             |
+//! | computes; operations are under way  | drives progress; sleeps until a socket has          |
+//! |                                     | something, at most until the next deadline          |
+//! | computes; nothing is under way      | sleeps until the next deadline (a heartbeat)        |
 //!
-//! So a program that only uses blocking calls wakes it a few times a second, and never for an operation.
+//! So in a program that only uses blocking calls the helper wakes a few times a second, and never
+//! for an operation.
 
 use std::io;
 use std::sync::Arc;
@@ -22,14 +25,14 @@ use super::wait::NEGLECT;
 
 /// Starts the thread. It ends when the engine is `stopping`.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    // A thread inherits its creator's mask: signals are for the application's threads.
+    // A thread inherits its creator's mask, and signals are for the application's threads.
     let _mask = SignalMask::block_all();
     Builder::new().name("tributary".into()).stack_size(STACK_LEN).spawn(move || run(&shared))
 }
 
 fn run(shared: &Shared) {
     loop {
-        // A poisoned engine has failed for good; the application learns it from its next call.
+        // A poisoned engine has failed for good; the application learns this from its next call.
         let Ok(mut engine) = shared.lock() else { return };
         if engine.stopping {
             return;
@@ -37,7 +40,8 @@ fn run(shared: &Shared) {
         let now = engine.now();
         let mut sleeping = None;
         let until = if engine.waiters > 0 {
-            // A program that posts, computes and waits in turn would wake a long sleeper at every post.
+            // If the helper slept long, a program that posts, computes and waits in turn would have
+            // to wake it at every post.
             now + if now.since(engine.left_busy) < LATELY { NEGLECT } else { engine.heartbeat_half() }
         } else if !engine.is_busy() {
             if now >= engine.next_deadline() {
@@ -88,9 +92,10 @@ impl Drop for SignalMask {
     }
 }
 
-/// Enough for the protocol core, whose frames are small.
+/// The stack's size in bytes. It is enough for the protocol core, whose frames on the stack are
+/// small.
 const STACK_LEN: usize = 512 * 1024;
-/// A program that has left operations to the helper within this time will do so again.
+/// A program that has left operations to the helper within this time is expected to do so again.
 const LATELY: Nanos = Nanos::from_millis(10);
-/// A deadline that has passed is met at the next turn, but not by spinning.
+/// The shortest sleep, so that a deadline that has passed does not make the helper spin.
 const SLEEP_MIN: Nanos = Nanos::from_micros(50);

@@ -1,6 +1,7 @@
-//! One lane: leaf core, sockets and books of one tree, or of one connection along it.
+//! One lane: leaf core, sockets and state for one tree, or for one connection along it.
 //!
-//! A lane knows nothing of the others; the engine moves all of them, under one lock and one clock.
+//! A lane knows nothing of the others. The engine drives all of them under one lock and with one
+//! clock.
 
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -43,7 +44,7 @@ pub(crate) struct Lane {
     link: Option<Link>,
     config: LeafConfig,
     batch: Option<Box<RecvBatch>>,
-    /// Those of threads that look for themselves.
+    /// Spare batches of threads that receive datagrams by themselves.
     singles: Vec<RecvBatch>,
     rejected: UdpCounters,
 }
@@ -53,7 +54,7 @@ struct Link {
     socket: StreamSocket,
     reader: StreamReader<Incoming>,
     low_water: LowWater,
-    /// Frames wait for room in the socket.
+    /// Frames wait until the socket has room.
     blocked: bool,
 }
 
@@ -63,7 +64,7 @@ impl Lane {
         self.config.limits
     }
 
-    /// `alone`: there are no other lanes.
+    /// `alone` says that there are no other lanes.
     pub(super) fn new(sources: Sources, alone: bool) -> Lane {
         let Sources { config, stream, datagrams, node, keys, directory } = sources;
         let reader = StreamReader::new(keys.down);
@@ -88,12 +89,13 @@ impl Lane {
         Nanos(self.config.limits.heartbeat.0 / 2)
     }
 
-    /// Whether something must go on while the application is elsewhere.
+    /// Whether the lane needs progress even while the application makes no call.
     pub(super) fn is_busy(&self) -> bool {
         self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
     }
 
-    /// Before a sleep on the sockets: when the stream is no longer trusted to bring what its low-water mark waits for.
+    /// Called before a sleep on the sockets. Returns the time from which the stream is no longer
+    /// trusted to bring as many bytes as its low-water mark asks for.
     pub(super) fn arm(&mut self, now: Nanos) -> Option<Nanos> {
         let link = self.link.as_mut()?;
         let (sent, total) = self.core.results_due();
@@ -102,7 +104,7 @@ impl Lane {
         link.low_water.arm(&link.socket, due).map(|span| now + Nanos(span.as_nanos() as u64))
     }
 
-    /// The sleep that was armed until `end` is over.
+    /// Called after a sleep that was armed until `end`.
     pub(super) fn disarm(&mut self, now: Nanos, end: Nanos, ready: bool) {
         if let Some(link) = &mut self.link
             && (ready || now >= end)
@@ -119,7 +121,7 @@ impl Lane {
         }
     }
 
-    /// Whether frames wait for room in the socket.
+    /// Whether frames wait until the socket has room.
     pub(super) fn is_blocked(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.blocked)
     }
@@ -140,8 +142,8 @@ impl Lane {
         }
     }
 
-    /// Posts an operation under the next number, or an operation or a part of one under the number that it has on all lanes, with what
-    /// says which part it is.
+    /// Posts an operation. A `number` is the operation's on all lanes, with what says which part of
+    /// it this is; without one the lane's core gives it the next number.
     pub(super) fn post(
         &mut self,
         now: Nanos,
@@ -195,15 +197,16 @@ impl Lane {
         self.settle(now);
     }
 
-    /// The group has failed on another lane: its operations here end with that error, and the other members learn of it.
+    /// Leaves a group that has failed on another lane: its operations here end with that error, and
+    /// the other members learn of it.
     pub(super) fn abandon_group(&mut self, now: Nanos, group: GroupId) {
         self.core.free_group(now, group, &mut self.driver);
         self.driver.give_up_group(group);
         self.settle(now);
     }
 
-    /// Reads what the sockets have, lets the clock act, writes what is queued. Sockets come before the clock: a sign of
-    /// life that waits to be read is one.
+    /// Reads what the sockets have, lets timers act, and writes what is queued. Sockets come before
+    /// timers, so that an answer that waits to be read counts as a sign of life.
     pub(super) fn progress(&mut self, now: Nanos, datagram: bool, stream: bool) {
         if datagram {
             self.read_datagrams(now);
@@ -215,9 +218,9 @@ impl Lane {
         self.flush(now);
     }
 
-    /// Lets the clock act. The node's answers are read before it is judged by them: a thread that
-    /// waits for datagrams does not look at the stream, and poll keeps silent about less than the
-    /// low-water mark.
+    /// Lets timers act. Before the node is judged by its silence, its answers are read: a thread
+    /// that waits for datagrams does not look at the stream, and poll does not report fewer bytes
+    /// than the low-water mark.
     pub(super) fn tend(&mut self, now: Nanos) {
         if now >= self.core.next_judgement() {
             self.read_stream(now);
@@ -238,7 +241,7 @@ impl Lane {
         self.batch = Some(batch);
     }
 
-    /// A batch of one datagram, for a thread that looks for itself.
+    /// A batch of one datagram, for a thread that receives by itself.
     pub(super) fn single_batch(&mut self) -> RecvBatch {
         self.singles.pop().unwrap_or_else(|| RecvBatch::new(1, datagram_max(&self.config)))
     }
@@ -312,7 +315,8 @@ impl Lane {
         self.settle(now);
     }
 
-    /// After every call of the core: lets go of memory that is no longer ours, and of a connection that is gone.
+    /// Called after every call of the core. It lets go of memory that is no longer ours, and of a
+    /// connection that has ended.
     fn settle(&mut self, now: Nanos) {
         if std::mem::take(&mut self.driver.severed)
             && let Some(link) = &mut self.link
@@ -355,14 +359,15 @@ impl FrameSink for Sink<'_> {
         Destination::Into(placed.unwrap_or_else(|| Incoming::Aside(vec![0; header.payload_len as usize])))
     }
 
-    /// Only while nothing of ours waits to be written: what is read into a result that lies over its input, and turns out
-    /// to be something else, must not change what is still to be sent.
+    /// Bytes are read ahead only while nothing of ours waits to be written. The result may lie over
+    /// its input, and if the frame turns out to be another one, its bytes must not change input
+    /// that is still to be sent.
     fn foresee(&mut self, header: &Header) -> Option<Incoming> {
         let slice = self.core.foresee(header).filter(|_| self.driver.writer.is_idle())?;
         self.landing(slice, header)
     }
 
-    /// The operation may have failed, and its memory may be gone, since the frame was foreseen.
+    /// Since the frame was foreseen, the operation may have failed, and its memory may be gone.
     fn confirm(&mut self, header: &Header, buffer: Incoming) -> Destination<Incoming> {
         match (&buffer, self.core.place(header)) {
             (Incoming::Placed(foreseen, _), Some(slice)) if *foreseen == slice => Destination::Into(buffer),
@@ -391,7 +396,7 @@ impl FrameSink for Sink<'_> {
                 let bytes = aside.insert(bytes);
                 Arriving::Here(bytes.as_ptr(), bytes.len())
             }
-            // Its operation failed while it was read.
+            // The operation failed while this frame was read.
             Arrived::Discarded => return Ok(()),
         };
         self.core.on_frame(self.now, Path::Stream, header, body, self.driver);
@@ -407,19 +412,21 @@ impl Sink<'_> {
     fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
         let len = header.payload_len as usize;
         let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.len as usize == len)?;
-        // SAFETY: `output` checked that the place lies inside the result of an operation that runs, and only the reader
-        // writes there until the frame is complete; `settle` takes it away when the operation fails.
+        // SAFETY: `output` checked that the place lies inside the result of a running operation.
+        // Only the reader writes there until the frame is complete, and `settle` takes the place
+        // away from it when the operation fails.
         Some(Incoming::Placed(slice, unsafe { UserLanding::new(place, len) }))
     }
 }
 
-/// Whether a frame whose tag is right speaks to this rank. Every child of the node shares the key of the way down.
+/// Whether a frame with a right tag is addressed to this rank. All children of the node share the
+/// key of the frames that come down.
 fn is_for(config: &LeafConfig, header: &Header) -> bool {
     let to_us = header.child == config.child || header.child == ChildIndex::ALL;
     to_us && (header.job, header.epoch, header.node) == (config.job, config.epoch, config.node)
 }
 
-/// Bytes behind the header of the longest datagram that a rank takes.
+/// The most bytes behind the header of a datagram that this rank accepts.
 fn datagram_max(config: &LeafConfig) -> usize {
     (config.limits.payload as usize).max(BODY_MAX)
 }
@@ -440,7 +447,7 @@ fn wrong(error: &LeafError) -> &'static str {
 
 /// Datagrams taken with one system call.
 const DATAGRAM_BATCH: usize = 16;
-/// Room for the typed bodies that come as datagrams.
+/// Room in bytes for the typed bodies that come as datagrams.
 const BODY_MAX: usize = 256;
-/// Bytes read from the stream before the writer gets its turn.
+/// The most bytes that are read from the stream before the writer gets its turn.
 const STREAM_BUDGET: usize = 512 * 1024;

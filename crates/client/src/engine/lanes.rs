@@ -1,7 +1,7 @@
-//! What concerns several lanes: operations that are cut over them, groups that exist on all of
-//! them, and sleeping on the sockets of all.
+//! Work that concerns several lanes: operations that are cut over them, groups, which exist on all
+//! of them, and sleeping on the sockets of all of them.
 //!
-//! Each lane completes its part of an operation on its own, but a group fails on all lanes
+//! Each lane completes its part of an operation on its own. A group, however, fails on all lanes
 //! together: when it fails on one lane, this rank leaves it on the others too, so that the other
 //! members do not wait there for parts that never come.
 
@@ -20,7 +20,7 @@ use crate::lanes::Lanes;
 use crate::request::Completion;
 
 impl Engine {
-    /// Posts an operation on the lane whose turn it is, or its parts on theirs.
+    /// Posts an operation on the lane whose turn it is, or its parts on their lanes.
     pub(super) fn post_on_lanes(
         &mut self,
         now: Nanos,
@@ -62,7 +62,7 @@ impl Engine {
             let (id, number) = (group.ids()[at], Some((number, at as u16 + 1)));
             if let Err(error) = self.lanes[at].post(now, id, number, signature, memory, completion.clone()) {
                 if at > 0 {
-                    // The other members would wait for the parts that are missing.
+                    // Without this the other members would wait for the missing parts.
                     group.fail(error.clone());
                     self.abandon(group);
                 }
@@ -110,7 +110,8 @@ impl Engine {
         }
     }
 
-    /// Ends groups on all lanes that have failed on one. Where there is one lane, there is nothing to do.
+    /// Leaves groups that have failed on one lane on all others. With a single lane there is
+    /// nothing to do.
     #[inline]
     pub(super) fn spread_failures(&mut self) {
         if self.lanes.len() > 1 {
@@ -144,13 +145,13 @@ impl Engine {
         self.lanes.iter().map(|lane| lane.heartbeat_half()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Whether something must go on while the application is elsewhere.
+    /// Whether a lane needs progress even while the application makes no call.
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
         self.lanes.iter().any(|lane| lane.is_busy())
     }
 
-    /// Before a sleep on the sockets that shall last until `until`. Afterwards comes `end_sleep`.
+    /// Called before a sleep on the sockets until `until`; `end_sleep` must follow.
     #[inline]
     pub(super) fn begin_sleep(&mut self, until: Nanos) -> Sleep {
         let (sockets, until) = (self.sockets(), until.min(self.next_deadline()));
@@ -163,7 +164,7 @@ impl Engine {
         sleeping
     }
 
-    /// The sleep is over.
+    /// Called after the sleep.
     #[inline]
     pub(super) fn end_sleep(&mut self, sleeping: &Sleep, ready: Ready) {
         let now = self.now();
@@ -179,14 +180,14 @@ impl Engine {
         Sockets::of(self.lanes.iter().map(|lane| lane.sockets()))
     }
 
-    /// Lanes whose frames wait for room in the socket, a bit for each.
+    /// The lanes whose frames wait until the socket has room, a bit for each.
     #[inline]
     pub(super) fn blocked(&self) -> u8 {
         let bit = |(at, lane): (usize, &super::Lane)| u8::from(lane.is_blocked()) << at;
         self.lanes.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
     }
 
-    /// Of all lanes together; a group counts once.
+    /// The sum over all lanes. A group counts once.
     pub(super) fn counters(&self) -> Counters {
         let mut lanes = self.lanes.iter().map(|lane| lane.counters());
         let first = lanes.next().unwrap_or_default();

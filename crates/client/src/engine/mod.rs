@@ -1,15 +1,15 @@
 //! The engine: the lanes of a job, and the caller's memory, behind one lock.
 //!
-//! Map: `lane` (leaf core and sockets of one lane), `lanes` (what concerns several), `driver` (what a core asks for), `operation`
-//! (what is remembered of an operation), `poll` (sleeping), `wait` (how application threads wait), `helper` (the one thread of
-//! ours).
+//! `lane` is the leaf core and the sockets of one lane, `lanes` what concerns several. `driver`
+//! does what a core asks for, and `operation` is what it remembers of an operation. `poll` sleeps,
+//! `wait` is how application threads wait, and `helper` is our one thread.
 //!
 //! ```text
 //!   post, test, wait        helper thread
 //!          \                  /
 //!           +---- lock ------+
 //!                  |
-//!    sockets --> LeafCore --> Driver --> sockets, memory, requests      as often as there are lanes
+//!    sockets --> LeafCore --> Driver --> sockets, memory, requests      once for each lane
 //! ```
 
 mod driver;
@@ -45,10 +45,10 @@ use wait::poisoned;
 /// What all handles of one context share.
 pub(crate) struct Shared {
     pub(crate) fork: ForkGuard,
-    /// How operations are laid over the lanes.
+    /// How operations are distributed over the lanes.
     lanes: Lanes,
     engine: Mutex<Engine>,
-    /// Requests have ended, or a poller is wanted.
+    /// Signalled when requests have ended or a poller is needed.
     changed: Condvar,
     /// Wakes the poller.
     waker: Waker,
@@ -56,10 +56,10 @@ pub(crate) struct Shared {
     progress: Option<Progress>,
 }
 
-/// What sleeps in `poll` with the engine unlocked.
+/// What the poller watches while it sleeps with the engine unlocked.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    /// Lanes whose stream is watched for room to write.
+    /// The lanes whose stream is watched for room to write, a bit for each.
     write: u8,
     until: Nanos,
 }
@@ -69,7 +69,8 @@ struct Watch {
 struct Sleep {
     sockets: Sockets,
     until: Nanos,
-    /// By lane, when the stream is no longer trusted to bring what its low-water mark waits for; never, where it has none.
+    /// For each lane, when its stream is no longer trusted to bring as many bytes as its low-water
+    /// mark asks for. It is never, where the stream has no such mark.
     marked: [Nanos; LANES_MAX],
 }
 
@@ -80,21 +81,21 @@ pub(crate) struct Engine {
     patience: Patience,
     /// Application threads inside a wait.
     waiters: u32,
-    /// Those of them that sleep beside the poller.
+    /// How many of them sleep beside the poller.
     followers: u32,
-    /// The one that sleeps on the sockets.
+    /// What the poller watches, if one of them sleeps on the sockets.
     poller: Option<Watch>,
     /// When the application last called.
     active: Nanos,
-    /// When it last left something under way.
+    /// When the application last left a call while operations were under way.
     left_busy: Nanos,
-    /// When the helper thread looks by itself.
+    /// When the helper thread wakes by itself.
     helper_until: Nanos,
     stopping: bool,
 }
 
 impl Shared {
-    /// Starts an engine and its helper thread; `sources` are the lanes' own.
+    /// Starts an engine and its helper thread; `sources` are the sockets of the lanes.
     pub(crate) fn start(
         lanes: Lanes,
         sources: Vec<Sources>,
@@ -115,12 +116,12 @@ impl Shared {
         Ok((shared, helper))
     }
 
-    /// How operations are laid over the lanes.
+    /// How operations are distributed over the lanes.
     pub(crate) fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
-    /// Locks the engine for a call of the application's.
+    /// Locks the engine for a call of the application.
     pub(crate) fn enter(&self) -> Result<MutexGuard<'_, Engine>, Error> {
         self.fork.check()?;
         let engine = self.lock()?;
@@ -172,7 +173,7 @@ impl Shared {
         created
     }
 
-    /// Leaves a group. After finalize, or in a forked child, there is nothing to leave.
+    /// Leaves a group. After finalize there is none to leave, and a forked child may not.
     pub(crate) fn free_group(&self, state: &GroupState) -> Result<(), Error> {
         self.fork.check()?;
         let mut engine = self.lock()?;
@@ -199,7 +200,8 @@ impl Shared {
         Ok(lanes.flat_map(|(lane, id)| lane.driver.tails.get(*id, path)).copied().collect())
     }
 
-    /// Leaves every group, waits at most `linger` for what is queued, and closes the sockets. The helper thread ends.
+    /// Leaves every group, waits at most `linger` for queued frames, and closes the sockets. The
+    /// helper thread ends.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
         let mut engine = self.enter()?;
         engine.leave_groups();
@@ -246,7 +248,7 @@ impl Engine {
         Nanos(self.clock.read())
     }
 
-    /// When it was last read: at the last post, look or return from a sleep.
+    /// The clock's last reading, at the last post, poll or return from a sleep.
     fn lately(&self) -> Nanos {
         Nanos(self.clock.last())
     }
@@ -264,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// Reads what the sockets have, lets the clock act, writes what is queued.
+    /// Reads what the sockets have, lets timers act, writes what is queued.
     fn progress(&mut self, ready: Ready) {
         let now = self.now();
         for (at, lane) in self.lanes.iter_mut().enumerate() {
@@ -273,7 +275,7 @@ impl Engine {
         self.spread_failures();
     }
 
-    /// Lets the clock act.
+    /// Lets timers act.
     fn tend(&mut self) {
         let now = self.lately();
         self.lanes.iter_mut().for_each(|lane| lane.tend(now));
@@ -287,7 +289,7 @@ impl Engine {
     }
 }
 
-/// A group of this library's has names before anybody has it.
+/// The lanes name a group before a caller gets it, so this is a bug.
 fn unnamed() -> Error {
     Error::broken("an operation for a group without a name")
 }

@@ -1,4 +1,4 @@
-//! What the driver remembers of a posted operation, and the memory its frames are sent from and read into.
+//! What the driver remembers of a posted operation, and the memory of its frames' payloads.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Operation {
     pub(crate) group: GroupId,
     pub(crate) memory: Memory,
     pub(crate) completion: Arc<Completion>,
-    /// How its frames are known, once one was sent or came.
+    /// How to recognise its frames, once one was sent or received.
     pub(crate) trace: Option<Trace>,
 }
 
@@ -32,14 +32,15 @@ pub(crate) struct Trace {
 }
 
 impl Operation {
-    /// What it is and which of its group's: `allreduce of 1024 float64 (sum), the 3rd operation`.
+    /// The operation and its number in the group: `allreduce of 1024 float64 (sum), the 3rd
+    /// operation`.
     pub(crate) fn words(&self) -> Option<String> {
         let what = self.completion.what()?.words();
         let which = self.trace.map(|trace| format!(", the {} operation", ordinal(trace.op_seq)));
         Some(what + &which.unwrap_or_default())
     }
 
-    /// Notes a frame of the operation.
+    /// Notes that a frame of the operation was sent or received.
     pub(crate) fn saw(&mut self, path: Path, header: &Header) {
         let end_seq = self.trace.map_or(0, |trace| trace.end_seq).max(header.seq + 1);
         let Header { group: index, generation, op_seq, .. } = *header;
@@ -54,16 +55,16 @@ impl Trace {
     }
 }
 
-/// Payload of a queued stream frame.
+/// The payload of a queued stream frame.
 pub(crate) enum Outgoing {
-    /// In the caller's memory, while its operation runs.
+    /// The caller's memory, while its operation runs.
     User(UserSource),
     /// A copy: the operation has failed while the frame was half written.
     Copy(Vec<u8>),
 }
 
 impl Outgoing {
-    /// Lets go of the caller's memory.
+    /// Replaces a reference into the caller's memory by a copy.
     pub(crate) fn detach(&mut self) {
         if let Outgoing::User(source) = self {
             *self = Outgoing::Copy(source.bytes().to_vec());
@@ -82,9 +83,9 @@ impl Source for Outgoing {
 
 /// Where the payload of a stream frame is read to.
 pub(crate) enum Incoming {
-    /// Straight to its place in the result.
+    /// Directly to its place in the result.
     Placed(Slice, UserLanding),
-    /// Aside, for a frame that the core had no place for when its header came.
+    /// To a buffer of ours, because the core did not yet have a place for it when its header came.
     Aside(Vec<u8>),
 }
 

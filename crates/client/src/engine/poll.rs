@@ -12,40 +12,41 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// A waker nobody has touched.
+    /// A waker that no thread has touched yet.
     pub(crate) fn new() -> io::Result<Waker> {
-        // SAFETY: no memory is involved; the result is checked.
+        // SAFETY: the call touches no memory; its result is checked.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a fresh descriptor that nobody else owns.
+        // SAFETY: the descriptor is fresh, and nothing else owns it.
         Ok(Waker { event: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
     /// Wakes the sleeper, now or when it next goes to sleep.
     pub(crate) fn wake(&self) {
         let one = 1u64;
-        // SAFETY: eight readable bytes. It can only fail when the counter is full, and then the sleeper is awake anyway.
+        // SAFETY: the eight bytes are readable. The call can only fail when the counter is full,
+        // and then the sleeper is awake anyway.
         unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
     /// Forgets earlier wakes.
     pub(crate) fn clear(&self) {
         let mut count = 0u64;
-        // SAFETY: eight writable bytes. Failing means that there was nothing to forget.
+        // SAFETY: the eight bytes are writable. A failure means that there was nothing to forget.
         unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }
 
-/// What a sleeper watches of one lane.
+/// What a sleeper watches on one lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneSockets {
     /// The datagram socket, to read.
     pub(crate) datagram: RawFd,
     /// The stream connection, to read.
     pub(crate) stream: RawFd,
-    /// Watch the stream for room to write as well.
+    /// Whether the stream is watched for room to write as well.
     pub(crate) write: bool,
 }
 
@@ -79,7 +80,7 @@ impl Sockets {
     }
 }
 
-/// What a sleeper found, a bit for each lane.
+/// What a sleeper found, with a bit for each lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
     datagrams: u8,
@@ -119,7 +120,7 @@ pub(crate) fn sleep(waker: &Waker, sockets: &Sockets, span: Nanos) -> Ready {
     // SAFETY: the array and the timespec live across the call, the length is the slice's.
     let count = unsafe { libc::ppoll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, &span, std::ptr::null()) };
     if count <= 0 {
-        // The time is over, or a signal came: the caller looks at the clock.
+        // The time is over, or a signal came. The caller looks at the clock.
         return Ready::default();
     }
     if entries[0].revents != 0 {

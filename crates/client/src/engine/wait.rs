@@ -1,9 +1,10 @@
 //! How application threads wait.
 //!
-//! Who waits for an operation on datagrams first drives progress itself and yields in between, as long as its `Patience`
-//! allows: most small operations end within that time and cost no wake-up. Then it sleeps. Of
-//! several sleeping threads one, the poller, watches the sockets; the others wait for it to finish their requests or to
-//! leave. While anybody waits here the helper thread keeps out.
+//! A thread that waits for an operation on datagrams first drives progress itself and yields in
+//! between, as long as its `Patience` allows. Most small operations end within that time and cost
+//! no wake-up. Then the thread sleeps. One of several sleeping threads, the poller, watches the
+//! sockets; the others wait until the poller finishes their requests or leaves. While any thread
+//! waits here, the helper thread does nothing.
 
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -62,13 +63,15 @@ impl Shared {
         }
         let began = engine.clock.last_reading();
         let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
-        // Only this operation's lane: what others bring meanwhile is read before anybody sleeps.
+        // The thread looks at the lane of this operation only; what comes on other lanes is read
+        // before any thread sleeps.
         let at = completion.lane();
         let receiver = engine.lanes[at].driver.datagrams.receiver();
         let mut batch = engine.lanes[at].single_batch();
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
-            // Faults come over the stream, but nobody hurries to learn of them.
+            // Faults come over the stream, where this loop does not look: learning of them a little
+            // later does no harm.
             let has_come = turns.look(|| receiver.has_come(&mut batch));
             engine = self.lock()?;
             engine.clock.note(turns.last_look());
@@ -125,7 +128,7 @@ impl Shared {
         Ok(engine)
     }
 
-    /// Sleeps beside a poller.
+    /// Sleeps while another thread is the poller.
     fn follow<'a>(&'a self, mut engine: MutexGuard<'a, Engine>, span: Nanos) -> Result<MutexGuard<'a, Engine>, Error> {
         engine.followers += 1;
         let slept = self.changed.wait_timeout(engine, Duration::from_nanos(span.0.min(FOLLOW_MAX.0)));
@@ -153,7 +156,7 @@ impl Shared {
         Ok(engine)
     }
 
-    /// After progress under the lock: tells sleeping threads what concerns them.
+    /// Called after progress under the lock. It wakes sleeping threads that the progress concerns.
     #[inline]
     pub(crate) fn announce(&self, engine: &mut Engine) {
         let mut finished = false;
@@ -171,7 +174,8 @@ impl Shared {
         }
     }
 
-    /// Ends a call of the application's: somebody must care for what is still going on.
+    /// Ends a call of the application. If no other thread waits, the helper has to look after what
+    /// is still under way.
     pub(crate) fn leave(&self, mut engine: MutexGuard<'_, Engine>) {
         self.announce(&mut engine);
         if engine.followers > 0 && engine.poller.is_none() {
@@ -195,30 +199,32 @@ impl Shared {
     }
 }
 
-/// Until the caller's own progress runs again, for a caller that has waited this long: who waits long waits for somebody
-/// who is late, not for the network.
+/// How long to pause between two calls of the caller's progress function after a wait of `waited`.
+/// A long wait is a wait for a late rank and not for the network, so longer pauses cost nothing
+/// then.
 fn pause(waited: Nanos) -> Nanos {
     Nanos(waited.0 / TICK_PART).clamp(TICK_MIN, TICK_MAX)
 }
 
-/// A thread panicked while it held the engine.
+/// The error after a thread panicked while it held the engine.
 pub(crate) fn poisoned() -> Error {
     Error::broken("a thread panicked inside the protocol engine")
 }
 
-/// How long a waiter drives progress itself before it sleeps: a small operation over two or three levels.
+/// How long a waiter drives progress itself before it sleeps. A small operation over two or three
+/// levels takes about as long.
 pub(super) const SPIN: Duration = Duration::from_micros(300);
-/// The shortest pause between two calls of the caller's own progress while a call blocks.
+/// The shortest pause between two calls of the caller's progress function while a call blocks.
 const TICK_MIN: Nanos = Nanos::from_millis(1);
 /// The longest pause, after seconds of blocking. A thousand wake-ups a second cost 2 to 3 % of a
 /// core, which is too much over minutes.
 const TICK_MAX: Nanos = Nanos::from_millis(20);
-/// A pause is at most the time waited so far divided by this, so that it delays the end of a wait by
-/// no more than that share.
+/// A pause is at most the time waited so far divided by this number, so that it delays the end of a
+/// wait by no more than that share.
 const TICK_PART: u64 = 200;
-/// A follower looks around this often even if nobody tells it anything.
+/// A follower wakes this often even if it is never woken.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
-/// After this long without a call of the application's the helper thread takes over.
+/// When the application has made no call for this long, the helper thread takes over.
 pub(crate) const NEGLECT: Nanos = Nanos::from_millis(1);
-/// The helper is not woken to look a little earlier than it would anyway.
+/// The helper is not woken if it would wake by itself no more than this much later.
 const SLACK: Nanos = Nanos::from_micros(200);

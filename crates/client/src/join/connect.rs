@@ -107,5 +107,6 @@ fn unreachable_node(cause: &HandshakeError, name: &str, address: SocketAddr) -> 
     }
 }
 
-/// Wanted for the datagram socket: a window of results of several groups at once.
+/// The receive buffer that the datagram socket asks for, in bytes: a window of results of several
+/// groups at once.
 const RECV_BUFFER: usize = 2 << 20;

@@ -1,6 +1,7 @@
 //! Joining over the caller's own exchange.
 //!
-//! Whatever is wrong at a rank, its arguments and its environment included, goes into its first record: see `agreement`.
+//! An error of a rank, in its arguments or its environment, goes into its first record: see
+//! `agreement`.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, 
     let wait = params.queue_limit();
     let deadline = Deadline::after(limit.clone().unwrap_or_default());
     let own = params.check().and(limit).and(wait.clone()).and_then(|_| {
-        // What only rank 0 needs is looked at here, so that an error names it.
+        // Only rank 0 needs these settings, but they are checked here so that an error in them
+        // names rank 0.
         if params.rank == 0 {
             manager::url(params).and(params.quota())?;
         }
@@ -52,7 +54,7 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, 
     }
 }
 
-/// Brings rank 0's ticket to all, and the verdict on what each made of it.
+/// Brings rank 0's ticket to all ranks, and then the verdict on whether each of them could connect.
 fn share(
     params: &Params,
     agreement: &mut Agreement,
@@ -63,7 +65,7 @@ fn share(
 ) -> Result<Context, Error> {
     let ticket = agreement.bcast(granted)??;
     let deadline = deadline.after_waiting(wait);
-    // An objection that was lost on the way is said once more.
+    // The first exchange may have lost this rank's objection, so the rank raises it once more.
     let taken = own.and_then(|_| read(&ticket)).and_then(|ticket| connect::to_nodes(params, &ticket, deadline));
     let outcome = taken.as_ref().map(|_| &[][..]).map_err(Clone::clone);
     let verdict = agreement.gather(outcome)?.map(|_| Vec::new());
@@ -76,12 +78,12 @@ fn read(ticket: &[u8]) -> Result<JobTicket, Error> {
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
 }
 
-/// What a rank says of itself: its process number, and its host's name.
+/// What a rank tells about itself: its process id and its host's name.
 fn introduction(host: String) -> String {
     format!("{} {host}", std::process::id())
 }
 
-/// By rank, the hosts and process numbers.
+/// The hosts and process ids of all ranks, by rank.
 fn introduced(values: Vec<Vec<u8>>) -> Result<(Vec<String>, Vec<u32>), Error> {
     let unreadable =
         || Error::OutOfBand("the out-of-band gather brought what is no process number and host name".into());

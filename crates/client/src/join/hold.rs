@@ -1,8 +1,8 @@
 //! Rank 0's connection to the manager, which holds the job.
 //!
-//! After joining nothing is asked over it: what the manager is told goes into the socket, and its answer is not waited for. So a
-//! manager that hangs or dies is no affair of a running job, and one that is well knows how a job ended, and why it goes on
-//! without its tree.
+//! After joining, this side asks nothing over it. It may tell the manager something, but it never
+//! waits for the answer. So a manager that hangs or dies does not disturb a running job, and a
+//! healthy one knows how a job ended, and why it goes on without its tree.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use trib_control::Channel;
 use trib_wire::JobId;
 use trib_wire::control::request::Request;
 
-/// The job lives as long as this. Dropped without a word, it counts as lost.
+/// The job lives as long as this value. If it is dropped without a message, the job counts as lost.
 pub(crate) struct Hold {
     channel: Channel,
     job: JobId,
@@ -22,17 +22,18 @@ impl Hold {
         Hold { channel, job, told: AtomicBool::new(false) }
     }
 
-    /// The program is done with the job.
+    /// Says that the program is done with the job.
     pub(crate) fn end(self) {
         self.say(&Request::EndJob { job: self.job, why: None });
     }
 
-    /// The job was granted and cannot be used.
+    /// Says that the job was granted and cannot be used.
     pub(crate) fn give_up(self, why: String) {
         self.say(&Request::EndJob { job: self.job, why: Some(why) });
     }
 
-    /// The program goes on without the tree. The first reason is told: answers that nobody reads must stay few.
+    /// Says that the program goes on without the tree. Only the first reason is sent: nothing reads
+    /// the answers, so there must be few.
     pub(crate) fn fall_back(&self, why: &str) {
         if !self.told.swap(true, Ordering::Relaxed) {
             self.say(&Request::Fallback { job: self.job, why: why.to_owned() });

@@ -12,8 +12,8 @@ use super::{Deadline, Hold};
 use crate::error::Error;
 use crate::params::Params;
 
-/// Sends `request` and takes the ticket, for which the job may `wait` beyond the deadline. The job lives as long as the
-/// hold, if this is rank 0.
+/// Sends `request` and returns the ticket. The job may `wait` for it beyond the deadline. If this
+/// is rank 0, the job lives as long as the hold.
 pub(super) fn ask(
     params: &Params,
     request: &Request,
@@ -37,7 +37,7 @@ pub(super) fn ask(
     }
 }
 
-/// Where the manager is.
+/// The address of the manager.
 pub(super) fn url(params: &Params) -> Result<ManagerUrl, Error> {
     match &params.manager {
         Some(text) => Ok(text.parse()?),
@@ -45,7 +45,7 @@ pub(super) fn url(params: &Params) -> Result<ManagerUrl, Error> {
     }
 }
 
-/// What a request says about waiting.
+/// The field of a request that says how long it may wait, in milliseconds; `None` if it may not.
 pub(super) fn wait_ms(wait: Duration) -> Option<u32> {
     u32::try_from(wait.as_millis()).ok().filter(|ms| *ms > 0)
 }
@@ -54,7 +54,7 @@ fn ranks_of(ticket: &JobTicket) -> usize {
     ticket.lanes.iter().map(|lane| lane.leaves.len()).min().unwrap_or(0)
 }
 
-/// What a refusal means to the caller.
+/// The caller's error for a refusal.
 pub(super) fn refused(refusal: &Refusal) -> Error {
     let text = format!("the manager refused the job: {refusal}");
     match refusal.resource {
@@ -66,16 +66,16 @@ pub(super) fn refused(refusal: &Refusal) -> Error {
     }
 }
 
-/// The program's name, for people.
+/// The program's name, for messages.
 pub(super) fn program_name() -> String {
     let path = std::env::current_exe().ok();
     let name = path.as_deref().and_then(std::path::Path::file_name);
     name.map_or_else(|| "unknown".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Who runs the program, for people.
+/// The user who runs the program, for messages.
 pub(super) fn user_name() -> String {
-    // SAFETY: asks the kernel for a number.
+    // SAFETY: the call asks the kernel for a number.
     let number = || format!("uid {}", unsafe { libc::getuid() });
     std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(number)
 }

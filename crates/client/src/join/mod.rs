@@ -1,12 +1,13 @@
-//! Joining a job: a ticket from the manager, a connection to the own node, and one verdict for all ranks.
+//! Joining a job: a ticket from the manager, a connection to this rank's node, and one verdict for
+//! all ranks.
 //!
 //! ```text
 //!  with an out-of-band exchange                     without
-//!  gather  host names           -> rank 0           every rank: Attach at the manager, under one name
+//!  gather  host names           -> rank 0           every rank: Attach at the manager, by name
 //!  rank 0: RequestJob           -> ticket           manager: the same ticket to all
 //!  bcast   ticket or error
 //!  every rank: connect to its node                  every rank: connect to its node
-//!  gather  outcomes, bcast verdict                  a group of all ranks is made: only if everybody is there
+//!  gather  outcomes, bcast verdict                  a group of all ranks becomes ready
 //! ```
 
 mod connect;
@@ -27,12 +28,12 @@ use crate::params::Params;
 pub(crate) fn join(mut params: Params) -> Result<Context, Error> {
     match params.oob.take() {
         Some(oob) => exchange::join(&params, oob),
-        // The manager itself ends the others' waiting.
+        // Without an exchange the manager itself ends the wait of the others.
         None => params.check().and_then(|()| rendezvous::join(&params)),
     }
 }
 
-/// The end of the caller's patience.
+/// The end of the time that the caller allows.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: Instant,
@@ -44,12 +45,13 @@ impl Deadline {
         Deadline { at: Instant::now() + whole, whole }
     }
 
-    /// The same with `more` before it ends.
+    /// A deadline that ends later by `more`.
     fn plus(self, more: Duration) -> Deadline {
         Deadline { at: self.at + more, whole: self.whole }
     }
 
-    /// What the steps after the manager's answer may take: where the job may have waited for its turn, that does not count.
+    /// The deadline of the steps after the manager's answer. If the job may wait for its turn, the
+    /// time that it waited does not count.
     fn after_waiting(self, wait: Duration) -> Deadline {
         if wait.is_zero() { self } else { Deadline::after(self.whole) }
     }
@@ -58,7 +60,8 @@ impl Deadline {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// What is left, but enough for one try: a step whose turn comes late is not failed unseen.
+    /// The time that is left, but at least enough for one try, so that a step whose turn comes late
+    /// still gets one.
     fn left_for_a_try(&self) -> Duration {
         self.left().max(Duration::from_millis(500))
     }

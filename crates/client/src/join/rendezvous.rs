@@ -49,7 +49,7 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
     }
 }
 
-/// A group of all ranks becomes ready only when everybody is connected.
+/// Waits until all ranks are connected: only then does a group of all ranks become ready.
 fn await_all(context: &Context, deadline: Deadline) -> Result<(), Error> {
     let (group, request) = context.start_group(RankList::world(context.size()), TAG)?;
     request.wait(Some(deadline.left_for_a_try())).map_err(|error| match error {
@@ -62,7 +62,7 @@ fn await_all(context: &Context, deadline: Deadline) -> Result<(), Error> {
     group.free()
 }
 
-/// Tells this group from any of the caller's with all ranks.
+/// The tag that tells this group from those of the caller with all ranks.
 const TAG: u64 = u64::MAX;
-/// The manager's own limit, milliseconds.
+/// The largest value that the manager takes, in milliseconds.
 const PATIENCE_MAX: u32 = 3_600_000;

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 12] = [
     "bench",
     "capi",
+    "crates/client",
     "crates/compare",
     "crates/lab",
     "crates/reduce",
