@@ -7,7 +7,8 @@
 
 #include "counted.h"
 
-/* Those that the tree takes, then those that are only counted, in the order of calls.toml. */
+/* First the collectives that the tree takes, then those that are only counted, in the order of
+ * calls.toml. */
 enum collective {
     COLLECTIVE_ALLREDUCE,
     COLLECTIVE_REDUCE,
@@ -17,7 +18,7 @@ enum collective {
     COLLECTIVE_NONE = COLLECTIVES
 };
 
-/* REASON_TREE is the verdict "through the tree"; the others say why not. Every verdict but
+/* REASON_TREE is the verdict "through the tree"; every other value says why not. Every verdict but
  * REASON_ARGUMENT, which means that the program's call is wrong, comes from values that MPI
  * guarantees equal on all ranks of the communicator. */
 enum reason {
@@ -42,9 +43,9 @@ enum reason {
 
 /* "MPI_Allreduce", ... */
 const char *collective_name(enum collective collective);
-/* For people: "no group: ...". */
+/* The reason in words for people: "no group: ...". */
 const char *reason_text(enum reason reason);
-/* For programs: "no_group", ... */
+/* The reason as a key for programs: "no_group", ... */
 const char *reason_key(enum reason reason);
 
 #endif

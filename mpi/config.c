@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row per number: README.md lists the same. */
+/* One row for each number. README.md lists the same settings. */
 static const struct setting {
     const char *name;
     uint64_t fallback, largest;

@@ -19,7 +19,8 @@ enum mode {
 #define CONFIG_DTYPES 256 /* trib_dtype, pairs included, is a byte */
 #define CONFIG_TEXT 1024
 
-/* Plain bytes, the same layout on every rank: it is broadcast as it is. */
+/* The settings as plain bytes. All ranks have the same layout, because the struct is broadcast as
+ * it is. */
 struct config {
     uint32_t mode;
     uint32_t report;     /* 1: figures are collected and shown in MPI_Finalize */
@@ -32,17 +33,17 @@ struct config {
     char manager[CONFIG_TEXT];         /* TRIB_MANAGER; empty: not set */
 };
 
-/* Reads the settings from this process's environment; a value that makes no sense is named on
+/* Reads the settings from this process's environment. A value that makes no sense is named on
  * stderr and replaced by its default. */
 void config_read(struct config *config);
 
-/* Whether this process's own environment asks for the tree. For programs whose ranks cannot
+/* Whether this process's own environment asks for the tree. This is for programs whose ranks cannot
  * agree. */
 bool config_is_on(void);
 
-/* TRIB_MPI_THREADS=multiple: the MPI is asked for MPI_THREAD_MULTIPLE whatever the program asks
- * for. The only setting of a rank's own, because it is needed before ranks can talk; it changes
- * how fast ranks answer, not what they decide. */
+/* With TRIB_MPI_THREADS=multiple the MPI is asked for MPI_THREAD_MULTIPLE, whatever level the
+ * program asks for. This is the only setting that each rank reads for itself, because it is needed
+ * before ranks can talk. It changes how fast ranks answer, not what they decide. */
 bool config_wants_threads(void);
 
 #endif

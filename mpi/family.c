@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For the Makefile, which reads what the preprocessor makes of this: whose ABI the compiler at hand
- * is for. Never compiled.
+ * Tells the Makefile for which MPI's ABI the compiler at hand is. The Makefile reads what the
+ * preprocessor makes of this file, which is never compiled.
  */
 #include <mpi.h>
 

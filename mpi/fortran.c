@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How Fortran initialises MPI. Where the MPI's Fortran calls its C functions by their inner names
- * (Open MPI), nothing of a Fortran program comes past our stubs; it is told so instead of going
- * without a word.
+ * How Fortran initialises MPI. Where the MPI's Fortran functions call its C functions by inner
+ * names (Open MPI), no call of a Fortran program passes our stubs. The program's user is then told
+ * so.
  *
  * The names are those of compilers that append an underscore, which today's do.
  */

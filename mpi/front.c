@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exists in every MPI since 3.0 and may be called before MPI_Init. */
+/* This function exists in every MPI since 3.0 and may be called before MPI_Init. */
 #define ASK_VERSION "PMPI_Get_library_version"
-/* More than MPI_MAX_LIBRARY_VERSION_STRING of any MPI. */
+/* This is more than MPI_MAX_LIBRARY_VERSION_STRING of any MPI. */
 #define VERSION_LEN 16384
 
 static const struct {
@@ -29,7 +29,7 @@ static void (*count)(unsigned index);
 static void (*tell_fortran)(void);
 static atomic_bool chosen, saw_init;
 
-/* At load: later the program may have another working directory. */
+/* Runs at load, because the program may have another working directory later. */
 __attribute__((constructor)) static void find_folder(void)
 {
     Dl_info own;
@@ -41,8 +41,8 @@ __attribute__((constructor)) static void find_folder(void)
     memcpy(folder, path, sizeof folder);
 }
 
-/* The ranks cannot talk yet: the launcher's variables tell the first one, and a program without
- * a launcher is its own. */
+/* Ranks cannot talk to each other yet, so the launcher's variables tell the first one. A program
+ * without a launcher is its own first rank. */
 static bool is_first_rank(void)
 {
     static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
@@ -53,7 +53,7 @@ static bool is_first_rank(void)
     return true;
 }
 
-/* Why nothing of ours is used; silent where nothing of ours is wanted. */
+/* Says why this library does nothing, unless the user has switched it off. */
 static void step_aside(const char *why)
 {
     const char *mode = getenv("TRIB_MPI");
@@ -62,7 +62,7 @@ static void step_aside(const char *why)
         notice("the collectives of this program stay with the MPI: %s", why);
 }
 
-/* The object that caller lies in, as dlsym wants it; RTLD_DEFAULT for the program itself. */
+/* A handle for dlsym on the object in which caller lies; RTLD_DEFAULT for the program itself. */
 static void *object_of(const void *caller)
 {
     Dl_info object;
@@ -94,7 +94,8 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *search_)
     return 0;
 }
 
-/* Where name is found: among what the caller was linked with, in the program, or else anywhere. */
+/* The object that defines name. The search goes first through what the caller was linked with, then
+ * through the program, then through everything that is loaded. */
 static bool find_object(const char *name, const void *caller, void **object)
 {
     struct search search = {.name = name};
@@ -118,7 +119,7 @@ void *front_find(const char *name, const void *caller)
     return found != NULL ? found : dlsym(RTLD_NEXT, name);
 }
 
-/* The first line of what the MPI says about itself. */
+/* Reads the first line of what the MPI says about itself. */
 static void read_version(void *mpi, char version[VERSION_LEN])
 {
     int length = 0;
@@ -139,7 +140,7 @@ static const char *family_of(const char *version)
     return NULL;
 }
 
-/* The library that fits the program's MPI, or NULL and why not. */
+/* Loads the library that fits the program's MPI; returns NULL and writes why if there is none. */
 static void *load_library(void *mpi, char *why, size_t length)
 {
     char version[VERSION_LEN], path[PATH_MAX + 64];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libtrib_mpi.so, which programs preload. It is linked with no MPI and knows none of its types:
- * when the program initialises its MPI, it finds out which one that is and loads
- * libtrib_mpi_FAMILY.so, which fits it. From there on each stub calls a shim of that library, or
- * the MPI. Where no library fits it says so and steps aside: every call goes straight to the MPI.
+ * libtrib_mpi.so, which programs preload. It is linked with no MPI and knows none of its types.
+ * When the program initialises its MPI, this library finds out which one that is and loads
+ * libtrib_mpi_FAMILY.so, which fits it. From then on each stub calls a shim of that library, or the
+ * MPI. If no library fits, it says so and steps aside: every call goes straight to the MPI.
  *
  * Arguments are handed on as machine words. All of them are integers or pointers, which the ABIs of
- * 64-bit Linux pass in a register or an 8-byte slot each, so a stub needs not know which.
+ * 64-bit Linux pass in a register or an 8-byte slot each, so a stub need not know which.
  */
 #ifndef TRIB_MPI_FRONT_H
 #define TRIB_MPI_FRONT_H
@@ -21,25 +21,27 @@ typedef void (*front_entry)(void); /* of another type; the one that no compiler 
 
 #define FRONT_CALLS_MAX 160
 
-/* Generated: the calls in the order of their numbers; those that are only counted come first. */
+/* Generated: the names of the calls in the order of their numbers. Those that are only counted come
+ * first. */
 extern const char *const front_names[];
 extern const unsigned front_calls;
 
-/* The function that does call number index. caller: an address in the program or library that
- * calls. */
+/* The function that carries out the call with number index. caller is an address in the program or
+ * library that makes the call. */
 front_entry front_target(unsigned index, const void *caller);
 
-/* Decides who does the calls, once; caller as above. */
+/* Decides once which library carries out the calls; caller as above. */
 void front_choose(const void *caller);
 
-/* MPI_Init or MPI_Init_thread came through a stub. */
+/* Whether MPI_Init or MPI_Init_thread came through a stub. */
 bool front_saw_init(void);
 
-/* The library for this program's MPI tells that the collectives of Fortran stay with the MPI;
- * nothing where there is none. */
+/* Makes the library for this program's MPI say that the collectives of Fortran stay with the MPI;
+ * does nothing if there is no such library. */
 void front_tell_fortran(void);
 
-/* Looks a function up as the object at caller sees it, our own apart. NULL: nobody has it. */
+/* The function that the object at caller finds under this name, ours left out. NULL if there is
+ * none. */
 void *front_find(const char *name, const void *caller);
 
 #endif

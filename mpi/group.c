@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* What communicators without a tree share: one for each reason. */
+/* The group that all communicators without a tree share, one for each reason. */
 static struct group *treeless(enum reason reason)
 {
     static struct group all[REASONS];
@@ -19,8 +19,9 @@ static struct group *treeless(enum reason reason)
     return &all[reason];
 }
 
-/* The first member numbers the group. Its count is its own, so the pair of rank and count is
- * unique in the job. People read the number, as the group's tag: MPI_COMM_WORLD's is 1. */
+/* The first member numbers the group. It counts the groups that it numbers, so the pair of its rank
+ * and its count is unique in the job. People read the number as the group's tag: that of
+ * MPI_COMM_WORLD is 1. */
 static uint64_t agree_on_id(MPI_Comm comm, int rank)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,7 +37,8 @@ static uint64_t agree_on_id(MPI_Comm comm, int rank)
     return id;
 }
 
-/* Every wait in here ends: a member that cannot take part must not leave the others standing. */
+/* Every wait in here is bounded, so that a member that cannot take part does not make the others
+ * wait for ever. */
 static int make_tree(struct group *group, const uint32_t *ranks, const char *name)
 {
     trib_request *request = NULL;
@@ -99,8 +101,8 @@ static void discard(struct group *group)
     registry_unlock();
 }
 
-/* The first refusal in words; the report counts the rest. status_all is the least, and so the
- * worst, of all members. */
+/* Reports the first refusal in words; the report counts the others. status_all is the lowest, and
+ * so the worst, of all members. */
 static void tell_refusal(const char *name, int rank, int size, int status, int status_all)
 {
     static atomic_bool told; /* on all members, so that one of them speaks for all */
@@ -121,8 +123,8 @@ void group_create(MPI_Comm comm)
     PMPI_Comm_size(comm, &size);
     if (inter || size < 2)
         return;
-    /* Before the first message: members of another MPI_COMM_WORLD do not expect any, for they
-     * may not know this library. */
+    /* This check comes before the first message: members of another MPI_COMM_WORLD do not expect
+     * one, because they may not use this library. */
     if (!members_are_in(comm, job.world))
         return;
     if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a communicator has with us: made in its constructor, kept as its attribute, gone with it.
+ * What this library keeps for a communicator. It is made in the communicator's constructor, kept as
+ * its attribute, and freed with it.
  */
 #ifndef TRIB_MPI_GROUP_H
 #define TRIB_MPI_GROUP_H
@@ -16,8 +17,8 @@
 
 struct recovery;
 
-/* The last operation that completed through the tree, for a member that missed it when a node
- * died. */
+/* The last operation that completed through the tree, kept for a member that missed it because a
+ * node died. */
 struct kept {
     enum collective collective;
     int root;
@@ -27,8 +28,9 @@ struct kept {
     size_t capacity; /* of data */
 };
 
-/* The registry's lock guards all of it except standing, id, tree, members, rank and left_to_mpi,
- * which only the thread inside a call on the communicator changes (MPI allows one at a time). */
+/* The registry's lock guards all fields except standing, id, tree, members, rank and left_to_mpi.
+ * These are changed only by the thread inside a call on the communicator (MPI allows one at a
+ * time). */
 struct group {
     enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is set */
     uint64_t id; /* made of the first member's world rank and its count of groups made: never used twice */
@@ -45,24 +47,24 @@ struct group {
     struct group *newer, *older;
 };
 
-/* Makes comm's group: collective over comm, which must have no other traffic yet. All members
- * get the same outcome; without a group the communicator's collectives stay with the MPI. A
- * communicator with members of another MPI_COMM_WORLD has none, and not one message is sent on
- * it. */
+/* Makes comm's group. The call is collective over comm, on which there must be no other traffic
+ * yet. All members get the same outcome. Without a group the communicator's collectives stay with
+ * the MPI. A communicator with members of another MPI_COMM_WORLD gets none, and no message is sent
+ * on it. */
 void group_create(MPI_Comm comm);
 
-/* comm's group, or NULL. */
+/* Returns comm's group, or NULL. */
 struct group *group_of(MPI_Comm comm);
 
-/* For a program without a job: REASON_DRY_RUN where group_create() would make a tree, or why it
- * would not. Local. */
+/* Returns REASON_DRY_RUN if group_create() would make a tree, else why it would not. For a program
+ * without a job. The call is local. */
 enum reason group_dry_run(MPI_Comm comm);
 
-/* Takes the tree away, for trib_group_free(), which may wait: another thread may be looking at
- * it until then. */
+/* Takes the tree out of the group and returns it. trib_group_free(), which may wait, is called on
+ * it outside the lock, because until then another thread may use it. */
 trib_group *group_take_tree(struct group *group);
 
-/* Frees the groups of communicators the program never freed; for MPI_Finalize. */
+/* Frees the groups of communicators that the program never freed; for MPI_Finalize. */
 void group_free_all(void);
 
 /* For MPI_Comm_create_keyval. */

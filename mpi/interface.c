@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What libtrib_mpi.so, which programs preload, wants of the library for one MPI besides the shims.
+ * What libtrib_mpi.so, which programs preload, needs of the library for one MPI besides the shims.
  */
 #define _GNU_SOURCE
 #include "collective.h"
@@ -13,7 +13,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Both libraries were made from one table of calls. */
+/* The mark shows that both libraries were made from the same table of calls. */
 EXPORT extern const char trib_mpi_mark[];
 const char trib_mpi_mark[] = COUNTED_MARK;
 
@@ -29,7 +29,7 @@ void trib_mpi_tell_fortran(void)
     policy_tell_fortran();
 }
 
-/* Preloaded itself, this library would do nothing, and say nothing. */
+/* If this library itself is preloaded, it does nothing, so it says what to preload. */
 __attribute__((constructor)) static void check_preload(void)
 {
     const char *preload = getenv("LD_PRELOAD");

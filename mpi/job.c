@@ -39,7 +39,7 @@ static void share_config(void)
     PMPI_Bcast(&job.config, sizeof job.config, MPI_BYTE, 0, job.world);
 }
 
-/* All ranks join or none does; the words of the lowest rank that could not are given to all. */
+/* All ranks join or none does. If some could not, all get the error text of the lowest of them. */
 static bool agree(int status)
 {
     struct {

@@ -25,26 +25,27 @@ struct job {
 
 extern struct job job;
 
-/* Collective over MPI_COMM_WORLD, right after the MPI's own initialisation. Never fails: without
- * a job everything stays with the MPI. */
+/* Joins the job. The call is collective over MPI_COMM_WORLD, right after the MPI's own
+ * initialisation. It never fails: without a job all collectives stay with the MPI. */
 void job_join(void);
 
-/* Collective over MPI_COMM_WORLD, right before the MPI's own finalisation: writes the report,
- * frees everything. */
+/* Writes the report and frees everything. The call is collective over MPI_COMM_WORLD, right before
+ * the MPI's own finalisation. */
 void job_leave(void);
 
-/* The manager learns why collectives of this program are left to the MPI; the first call on rank
+/* Tells the manager why collectives of this program stay with the MPI. Only the first call on rank
  * 0 of MPI_COMM_WORLD counts. */
 void job_tell_fallback(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* There is no job because none is wanted: each communicator still has its verdict. */
+/* Whether there is no job because none is wanted, while each communicator still gets its
+ * verdict. */
 bool job_is_weighed(void);
 
-/* Between MPI_Init and MPI_Finalize, in the process that called them, not in a child made by
- * fork(). */
+/* True between MPI_Init and MPI_Finalize in the process that called them, and false in a child made
+ * by fork(). */
 bool job_is_own(void);
 
-/* There is a job, and this process is the one that joined it, not a child made by fork(). */
+/* Whether there is a job and this process joined it, instead of being a child made by fork(). */
 bool job_usable(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define TAG 1
 
-/* One message on its way, header and payload in one piece. */
+/* One message on its way. Header and payload lie together. */
 struct parcel {
     struct parcel *next;
     MPI_Request request;
@@ -58,8 +58,8 @@ static void forget_sent(void)
     }
 }
 
-/* Starts to receive the next message, if one is there. Also what makes the MPI progress while a
- * rank waits in the tree. */
+/* Starts to receive the next message, if there is one. The probe also makes the MPI progress while
+ * a rank waits in the tree. */
 static void accept_next(void)
 {
     MPI_Message matched;

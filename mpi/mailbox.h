@@ -3,8 +3,8 @@
  * Messages between ranks about a tree that failed, over a private duplicate of MPI_COMM_WORLD.
  *
  * A message names its group in its body, not in its MPI tag, so that two groups that fail at the
- * same time can never be confused. Sending and receiving never wait: any wrapped call may be the
- * one that moves a message on. Ranks are taken to share one byte order, as the tree itself asks.
+ * same time can never be confused. Sending and receiving never wait: any wrapped call may move a
+ * message on. All ranks must have the same byte order, which the tree itself needs too.
  */
 #ifndef TRIB_MPI_MAILBOX_H
 #define TRIB_MPI_MAILBOX_H
@@ -36,16 +36,16 @@ struct message {
     char cause[MESSAGE_CAUSE]; /* mark: what made the sender stop; empty: it was asked to */
 };
 
-/* comm must stay valid until mailbox_idle() is true and nothing more is sent. Callers hold
- * registry_lock() from here on: the mailbox has no lock of its own. */
+/* Opens the mailbox on comm, which must stay valid until mailbox_idle() is true and nothing more is
+ * sent. From here on callers hold registry_lock(), because the mailbox has no lock of its own. */
 void mailbox_open(MPI_Comm comm);
 
-/* Starts sending; false when memory is short. payload is copied and may be NULL when
- * message->payload is 0. */
+/* Starts to send a message; returns false when memory is short. payload is copied and may be NULL
+ * when message->payload is 0. */
 bool mailbox_send(int world_rank, const struct message *message, const void *payload);
 
-/* Moves everything in flight on, and calls handle() for each message that has arrived; handle()
- * may send. The payload belongs to handle(), which frees it. */
+/* Moves all messages on, and calls handle() for each one that has arrived. handle() may send; it
+ * owns the payload and frees it. */
 void mailbox_poll(void (*handle)(const struct message *message, void *payload));
 
 /* True when nothing is waiting to be sent. */

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the thin C functions that stand in front of the MPI's own, from calls.toml.
 
-stubs    in libtrib_mpi.so, which is preloaded: one for every call, under the MPI's name. It knows no MPI's types and hands
-         its arguments on as machine words, to a shim or to the MPI.
-shims    in libtrib_mpi_FAMILY.so: one for every call that policy.c decides about. A shim itself decides nothing.
-counted  what both agree about: the numbers of the collectives that are only counted, and a mark of this table.
+stubs    in libtrib_mpi.so, which is preloaded: one for every call, under the MPI's name. It knows no
+         MPI's types and hands its arguments on as machine words, to a shim or to the MPI.
+shims    in libtrib_mpi_FAMILY.so: one for every call that policy.c decides about. A shim itself
+         decides nothing.
+counted  what both agree about: the numbers of the collectives that are only counted, and a mark of
+         this table.
 
 usage: make_shims.py stubs|shims|counted calls.toml > FILE
 """

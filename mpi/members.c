@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members that are translated at a time, so that no memory is needed for it. */
+/* So many members are translated at a time, which takes no memory from the heap. */
 #define CHUNK 256
 
-/* What is asked about each member; false ends the search. world_rank may be MPI_UNDEFINED. */
+/* A question about each member; false ends the search. world_rank may be MPI_UNDEFINED. */
 typedef bool (*question)(uint32_t rank, int world_rank, void *about);
 
 static bool holds_for_all(MPI_Comm comm, MPI_Comm world, question holds, void *about)

@@ -17,17 +17,19 @@ struct members {
     uint32_t *list; /* NULL for an arithmetic sequence */
 };
 
-/* Questions whose answers are local, need no memory of ours, and are the same on all members. */
+/* Questions whose answers are local, take no memory from the heap, and are the same on all
+ * members. */
 
-/* All members of comm are in world; processes that were spawned or connected later are not. */
+/* Whether all members of comm are in world. Processes that were spawned or connected later are
+ * not. */
 bool members_are_in(MPI_Comm comm, MPI_Comm world);
-/* All members of comm, which are in world, are on one host. */
+/* Whether all members of comm, which must be in world, are on one host. */
 bool members_share_host(MPI_Comm comm, MPI_Comm world);
 
-/* The members of comm, all of them in world; false when memory is short. *ranks is the plain list,
- * to be freed by the caller. */
+/* Reads the members of comm, all of which must be in world; returns false when memory is short.
+ * *ranks becomes the plain list, which the caller frees. */
 bool members_read(MPI_Comm comm, MPI_Comm world, struct members *members, uint32_t **ranks);
-/* World rank of a member; rank < size. */
+/* The world rank of a member. rank must be below size. */
 int members_world_rank(const struct members *members, uint32_t rank);
 void members_free(struct members *members);
 

@@ -16,7 +16,7 @@
 static atomic_int *shared;      /* of all ranks of a host */
 static atomic_int own;          /* where there is none */
 
-/* The first rank of a host makes the memory; 0 or -1, as for open. */
+/* Makes the shared memory, on the first rank of a host. Returns 0 or -1, as open does. */
 static int make(char name[NAME_LEN])
 {
     struct timespec now;

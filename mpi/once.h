@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A word that one rank says for all, when ranks can no longer talk to each other: the first on each
- * host that asks.
+ * Chooses one rank on each host that speaks for all, when ranks can no longer talk to each other:
+ * the first one that asks.
  */
 #ifndef TRIB_MPI_ONCE_H
 #define TRIB_MPI_ONCE_H
@@ -9,11 +9,11 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Collective over world, whose ranks know their placement. Where a host has no shared memory
- * each rank is the first. */
+/* Opens the host's shared memory. The call is collective over world, whose ranks know their
+ * placement. On a host without shared memory every rank counts as the first. */
 void once_open(MPI_Comm world);
 
-/* True for the first rank of this host that calls it. */
+/* Returns true for the first rank of this host that calls it. */
 bool once_is_first(void);
 
 void once_close(void);

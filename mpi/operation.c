@@ -15,8 +15,8 @@ size_t operation_bytes(const struct operation *operation)
 }
 
 /* A tree that fails half way leaves a mixture in output, so an input that lies there is copied
- * first, at memory speed: little against the network's (README.md has figures). NULL: no copy is
- * needed. */
+ * first. The copy goes at memory speed, which is little beside the network's (README.md has
+ * figures). Returns NULL if no copy is needed. */
 static void *save_input(const struct operation *operation)
 {
     if (operation->input != TRIB_IN_PLACE || operation->count == 0)
@@ -28,8 +28,8 @@ static void *save_input(const struct operation *operation)
     return memcpy(saved, operation->output, operation_bytes(operation));
 }
 
-/* Waits as long as it takes: a rank that is late is no failure. When a member gives up or a node
- * dies, the library hears of it on every other member. */
+/* Waits without a limit, because a late rank is no failure. When a member gives up or a node dies,
+ * the library learns of it on every other member. */
 static int through_tree(trib_group *tree, const struct operation *o)
 {
     switch (o->collective) {

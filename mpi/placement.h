@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which ranks share a host, as all ranks know it: the names are those that the manager plans with,
- * TRIB_HOST or the machine's own.
+ * Which ranks share a host. All ranks know this. The host names are those with which the manager
+ * plans: TRIB_HOST, or the machine's own.
  */
 #ifndef TRIB_MPI_PLACEMENT_H
 #define TRIB_MPI_PLACEMENT_H
@@ -9,15 +9,15 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Collective over world. Where memory is short on any rank, every rank counts as alone on its
- * host, on all ranks alike. */
+/* Reads the placement. The call is collective over world. If memory is short on any rank, then on
+ * all ranks every rank counts as alone on its host. */
 void placement_read(MPI_Comm world);
 
-/* The lowest rank in MPI_COMM_WORLD on the host of this one; so two ranks share a host when this
- * is equal. */
+/* The lowest rank in MPI_COMM_WORLD on the host of this rank. Two ranks share a host if these are
+ * equal. */
 int placement_leader(int world_rank);
 
-/* All ranks of MPI_COMM_WORLD are on one host. */
+/* Whether all ranks of MPI_COMM_WORLD are on one host. */
 bool placement_is_one_host(void);
 
 void placement_forget(void);

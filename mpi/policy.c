@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether an operation goes through the tree is a function of values that MPI guarantees equal on
- * all ranks of the communicator (the communicator, count, datatype, operator, root), of the
- * placement that all ranks know, of what the manager predicted for the job, and of rank 0's
- * settings; nothing else may decide it, or ranks would wait for each other in different places for
- * ever.
+ * Whether an operation goes through the tree depends on four things only: on values that MPI
+ * guarantees equal on all ranks of the communicator (the communicator, count, datatype, operator,
+ * root), on the placement that all ranks know, on what the manager predicted for the job, and on
+ * rank 0's settings. If anything else decided it, ranks would wait for each other in different
+ * calls for ever.
  *
- * What only this rank knows is absorbed: equal buffers count as MPI_IN_PLACE. A call that is wrong
- * on this rank alone is the MPI's to report.
+ * Differences that only this rank can see must not matter: equal buffers count as MPI_IN_PLACE. A
+ * call that is wrong on this rank alone is left to the MPI to report.
  */
 #include "policy.h"
 
@@ -48,8 +48,8 @@ int policy_finalize(void)
     return PMPI_Finalize();
 }
 
-/* The fabric notices that this process is gone when its connections close; an abort should not
- * wait for anything. */
+/* Nothing is sent before an abort, which should not wait for anything. The fabric notices that this
+ * process has ended when its connections close. */
 int policy_abort(MPI_Comm comm, int errorcode)
 {
     if (job_is_own())
@@ -102,8 +102,8 @@ static bool is_in(const trib_range *ranges, uint32_t count, uint64_t bytes)
     return false;
 }
 
-/* The verdict of the manager's prediction, which all members have from the same ticket and look up
- * by the same members. */
+/* The verdict of the manager's prediction. All members have it from the same ticket and ask it
+ * about the same members, so it is equal on all of them. */
 static enum reason judge_by_prediction(const struct group *group, enum collective collective, uint64_t bytes)
 {
     const trib_prediction *predicted = &group->prediction;
@@ -127,7 +127,7 @@ static enum reason judge_by_prediction(const struct group *group, enum collectiv
     return pays ? REASON_TREE : REASON_PREDICTED_SLOWER;
 }
 
-/* All verdicts; the communicator's counts first, and the prediction's last. */
+/* All verdicts. The communicator's comes first, and the prediction's last. */
 static enum reason judge(MPI_Comm comm, struct operation *operation, int count, struct group **group)
 {
     enum reason reason = judge_communicator(comm, group);
@@ -141,9 +141,9 @@ static enum reason judge(MPI_Comm comm, struct operation *operation, int count, 
     return judge_by_prediction(*group, operation->collective, (uint64_t)operation->count * operation->type.width);
 }
 
-/* The MPI does it. Once an operation of the communicator has been left to the MPI because its
- * tree failed, all its members do as this rank, because they settled at the same operation: they
- * use non-blocking forms, in which a rank still answers those that ask about other
+/* Leaves the operation to the MPI. If an operation of the communicator has been left to the MPI
+ * because the tree failed, all members know this, because they settled at the same operation. From
+ * then on they use non-blocking forms, in which a rank still answers those that ask about other
  * communicators. */
 static enum way leave(const struct group *group, enum collective collective, enum reason reason)
 {

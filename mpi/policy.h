@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every decision about a wrapped call; the generated shims call these.
+ * Every decision about a wrapped call. The generated shims call these functions.
  */
 #ifndef TRIB_MPI_POLICY_H
 #define TRIB_MPI_POLICY_H
@@ -10,16 +10,16 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Lifecycle: the whole call. */
+/* Lifecycle: these carry out the whole call. */
 int policy_init(int *argc, char ***argv);
 int policy_init_thread(int *argc, char ***argv, int required, int *provided);
 int policy_finalize(void);
 int policy_abort(MPI_Comm comm, int errorcode);
 
-/* Constructors: what the MPI returned and made; returns result. */
+/* Constructors: result is what the MPI returned, and newcomm what it made; returns result. */
 int policy_constructed(int result, const MPI_Comm *newcomm);
 
-/* Collectives: how the call is done. */
+/* Collectives: how the call is carried out. */
 enum way {
     WAY_DONE,          /* it was done here; *result is what it returns */
     WAY_MPI,           /* by the MPI */
@@ -32,10 +32,11 @@ enum way policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Dataty
 enum way policy_barrier(MPI_Comm comm, int *result);
 int policy_await(MPI_Request *request);
 
-/* A collective that the tree does not take is about to be done by the MPI. */
+/* Notes that the MPI is about to do a collective that the tree does not take. */
 void policy_counted(enum collective collective);
 
-/* The program has initialised MPI through Fortran, and none of its calls comes past us. */
+/* Says that the program has initialised MPI through Fortran, so that none of its calls passes our
+ * stubs. */
 void policy_tell_fortran(void);
 
 #endif

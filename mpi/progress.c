@@ -13,20 +13,20 @@
 #include <stddef.h>
 #include <time.h>
 
-/* Short against a network round trip, long against the step itself. */
+/* This is short beside a network round trip, and long beside the step itself. */
 #define REST_NS 100000
 
-/* The library calls us about every millisecond. One step is enough when there is nothing to do;
- * when a step moved a piece of a message, the next pieces should not wait a millisecond each. A
- * step tells by its cost: more than BUSY_FACTOR times the cheapest one lately. A wrong guess
- * costs a little speed and nothing else. */
+/* The library calls us about every millisecond. If there is nothing to do, one step is enough. If a
+ * step moved a piece of a message, the next pieces should not wait a millisecond each. A step that
+ * did something is known by its cost: more than BUSY_FACTOR times that of the cheapest one lately.
+ * A wrong guess costs a little speed and nothing else. */
 #define BUSY_FACTOR 3
 #define IDLE_STEPS 4
 #define VISIT_NS 500000
 #define LATELY 256
 
-/* A word about a failed tree may take this long; at 100 looks a second the helper costs nothing
- * that can be measured. */
+/* The helper thread's rest. An answer about a failed tree may wait this long; at 100 looks a second
+ * the helper's cost cannot be measured. */
 #define HELPER_REST_NS 10000000
 
 static pthread_t helper;
@@ -45,8 +45,8 @@ void progress(void)
     registry_unlock();
 }
 
-/* Whether another rank can be waiting for a word of ours. Asks our own library only: the MPI is
- * not touched. */
+/* Whether another rank may be waiting for an answer from this one. It asks our own library only and
+ * does not touch the MPI. */
 static bool word_may_be_owed(void)
 {
     if (!registry_trylock())
@@ -107,7 +107,7 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Keeps the cheapest of the last LATELY steps, or of a few more. */
+/* Knows the cheapest of the last LATELY steps, or of a few more. */
 struct meter {
     uint64_t cheapest_ns, candidate_ns;
     unsigned steps;
@@ -124,7 +124,7 @@ static bool is_expensive(struct meter *meter, uint64_t cost_ns)
     return cost_ns > BUSY_FACTOR * meter->cheapest_ns;
 }
 
-/* Costs are measured in this thread's own time, so that the time other processes take does not
+/* The cost is measured in this thread's own time, so that the time of other processes does not
  * count. */
 static bool step_was_busy(struct meter *meter)
 {
@@ -136,8 +136,8 @@ static bool step_was_busy(struct meter *meter)
 
 void progress_while_waiting(void *ctx)
 {
-    /* The first step after a rest finds cold caches and costs several times what the next one
-     * does. */
+    /* The first step after a rest finds cold caches and costs several times as much as the next
+     * one, so it has a meter of its own. */
     static _Thread_local struct meter first, next;
     uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + VISIT_NS;
     int steps_left = step_was_busy(&first) ? IDLE_STEPS : 0;

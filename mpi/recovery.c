@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one member told the first one. */
+/* What one member told the first member. */
 struct mark {
     bool given;
     uint64_t completed, bytes;
@@ -81,12 +81,12 @@ static void send_data(struct group *group, uint32_t member, const void *data, si
     send(group, member, &message, data);
 }
 
-/* A failure has been told on some rank's stderr; the report counts the others. Guarded by the
- * registry's lock. */
+/* Whether a rank has reported a failure on its stderr. Only the first failure is reported there;
+ * the report counts the others. The registry's lock guards it. */
 static bool told;
 
-/* The decision is known: whoever has what another member lacks sends it, from whatever call it
- * happens to be in. */
+/* Once the decision is known, a member that has what another one lacks sends it, in whatever call
+ * it happens to be. */
 static void send_what_others_lack(struct group *group)
 {
     const struct recovery *recovery = group->recovery;
@@ -117,7 +117,7 @@ static void accept_decision(struct group *group, const struct message *decision,
     send_what_others_lack(group);
 }
 
-/* The cause, and what follows from it. */
+/* Says the cause, and what follows from it. */
 static void tell_failure(const struct group *group, const char *consequence)
 {
     const struct recovery *recovery = group->recovery;
@@ -128,7 +128,7 @@ static void tell_failure(const struct group *group, const char *consequence)
            recovery->first_rank, recovery->first_cause, consequence);
 }
 
-/* Who can give the others the last operation; members.size when nobody can. */
+/* The first member that can give the others the last operation; members.size when none can. */
 static uint32_t find_holder(const struct group *group, uint64_t reached)
 {
     uint32_t member = 0;
@@ -149,7 +149,7 @@ static bool all_hold(const struct group *group, uint64_t reached)
     return true;
 }
 
-/* Nobody completed an operation that somebody lacks. */
+/* For when no member has completed an operation that another one lacks. */
 static void decide_to_repeat(struct group *group, struct message *decision, const unsigned char *lacks)
 {
     decision->collective = COLLECTIVE_NONE;
@@ -158,7 +158,7 @@ static void decide_to_repeat(struct group *group, struct message *decision, cons
     accept_decision(group, decision, lacks);
 }
 
-/* Some have completed the last operation and some have not. */
+/* For when some members have completed the last operation and some have not. */
 static void decide_to_complete(struct group *group, struct message *decision, const unsigned char *lacks)
 {
     const struct recovery *recovery = group->recovery;
@@ -254,7 +254,7 @@ static void give_mark(struct group *group)
         send(group, 0, &mark, NULL);
 }
 
-/* From here on this rank starts nothing through the group's tree; its mark follows when no
+/* From here on this rank starts nothing through the group's tree. It sends its mark when no
  * operation is running. */
 static void fence(struct group *group)
 {
@@ -284,7 +284,7 @@ void recovery_handle(const struct message *message, void *payload)
 {
     struct group *group = registry_find(message->group);
 
-    /* A group that was freed long ago: the rank that asks will name us when its time is up. */
+    /* The group was freed long ago. The rank that asks will name this one when its time is up. */
     if (group == NULL || message->sender >= group->members.size) {
         free(payload);
         return;
@@ -326,7 +326,7 @@ bool recovery_is_asked_for(const struct group *group)
     return asked;
 }
 
-/* The outcome of the operation is known; the mark, if one was asked for meanwhile, can be given. */
+/* The outcome of the operation is known, so the mark can be sent if it was asked for meanwhile. */
 static void end(struct group *group)
 {
     group->in_operation = false;
@@ -334,8 +334,8 @@ static void end(struct group *group)
         give_mark(group);
 }
 
-/* What a member that misses this operation would need from this rank: the result of an
- * allreduce, the input to a reduce. */
+/* What a member that misses this operation would need from this rank: the result of an allreduce,
+ * or the input to a reduce. */
 static const void *needed_by_others(const struct group *group, const struct operation *operation)
 {
     if (operation->collective == COLLECTIVE_ALLREDUCE)
@@ -386,7 +386,7 @@ static bool inputs_are_here(const struct group *group)
     return group->recovery->delivered >= group->members.size - 1;
 }
 
-/* Which members the first one still waits for, for the message before the end. */
+/* Lists the members for which the first one still waits, for the message before the end. */
 static void list_missing(const struct group *group, char *text, size_t length)
 {
     size_t used = 0;
@@ -435,8 +435,7 @@ static void need_bytes(const struct delivery *delivery, size_t bytes)
         recovery_give_up("ranks disagree about the length of a vector: %zu and %zu bytes", delivery->bytes, bytes);
 }
 
-/* The root's part: the left fold in the order of ranks, as the tree would have done it with one
- * node. */
+/* The root folds from left to right in the order of ranks, as a tree with one node would do. */
 static void fold_inputs(struct group *group, const struct operation *operation, const void *own)
 {
     size_t bytes = operation_bytes(operation);
@@ -470,7 +469,7 @@ static void send_own_input(struct group *group, const struct operation *operatio
     registry_unlock();
 }
 
-/* This rank lacks the last operation, which completed elsewhere. */
+/* Completes the last operation, which this rank lacks and another rank has. */
 static void complete(struct group *group, const struct operation *operation, const void *saved)
 {
     const struct recovery *recovery = group->recovery;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All groups of this rank, most recently used first: the way from a message to its group, the owner
- * of what is kept of completed operations, and the memory of groups that were freed a moment ago,
- * which another rank may still ask about.
+ * All groups of this rank, the most recently used first. The registry leads from a message to its
+ * group. It owns what is kept of completed operations, and the memory of groups that were freed a
+ * moment ago, about which another rank may still ask.
  *
- * A group is found from a communicator through the communicator's attribute, never here.
+ * From a communicator a group is found through the communicator's attribute, never here.
  */
 #ifndef TRIB_MPI_REGISTRY_H
 #define TRIB_MPI_REGISTRY_H
@@ -15,24 +15,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Guards the registry, the mailbox, and all fields of a group but those its comment exempts.
- * Never held while a function of tributary.h waits, because that may call our progress callback. */
+/* The lock guards the registry, the mailbox, and all fields of a group except those that its
+ * comment names. It is never held while a function of tributary.h waits, because that function may
+ * call our progress callback. */
 void registry_lock(void);
 bool registry_trylock(void);
 void registry_unlock(void);
 
-/* The rest is called with the lock held. */
+/* The following functions are called with the lock held. */
 
 void registry_add(struct group *group);
 struct group *registry_find(uint64_t id);
 void registry_remove_and_free(struct group *group);
-/* The communicator is gone: the group stays findable until REGISTRY_BURIED younger ones have
- * followed it. */
+/* Notes that the communicator was freed. The group can still be found until REGISTRY_BURIED younger
+ * ones have followed it. */
 void registry_bury(struct group *group);
-/* Notes the operation that group just completed and copies what another rank might miss; data
- * NULL: nothing to hold. */
+/* Notes the operation that group just completed, and copies what another rank might miss. If data
+ * is NULL, there is nothing to copy. */
 void registry_keep(struct group *group, enum collective collective, int root, const void *data, size_t bytes, size_t limit);
-/* Gives the memory of the copy back. */
+/* Frees the copy. */
 void registry_drop_kept(struct group *group);
 /* Whether a group's tree has failed and its members have not yet agreed on how to go on. */
 bool registry_any_unsettled(void);
@@ -40,7 +41,8 @@ bool registry_any_unsettled(void);
 struct group *registry_any_alive(void);
 
 #define REGISTRY_BURIED 64
-/* Of all groups together; the least recently used lose theirs first. */
+/* The limit for the copies of all groups together; the least recently used groups lose theirs
+ * first. */
 #define REGISTRY_KEPT_BYTES ((size_t)64 << 20)
 
 #endif

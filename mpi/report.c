@@ -39,7 +39,8 @@ static const struct {
 
 static const char *const GROUP_WORDS[GROUP_EVENTS] = {"made", "refused", "freed", "broken"};
 
-/* Nothing but numbers of one type: a sum over ranks is one reduction. */
+/* The struct holds nothing but numbers of one type, so that one reduction sums it over the
+ * ranks. */
 struct figures {
     uint64_t calls[COLLECTIVES][REASONS];
     uint64_t tree_bytes[COLLECTIVES];
@@ -95,7 +96,7 @@ static uint64_t counter(const struct figures *figures, const char *name)
     return figures->counters[kind];
 }
 
-/* What a person can make something of; the JSON has all. */
+/* Prints the figures that say something to a person; the JSON file has all. */
 static void print_traffic(const struct figures *figures)
 {
     notice("  in the tree: %" PRIu64 " short operations by datagrams, %" PRIu64 " long ones by streams",

@@ -11,16 +11,16 @@
 
 enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_BROKEN, GROUP_EVENTS };
 
-/* Counting; from any thread. */
+/* Count an operation, a group and so on. Any thread may call these. */
 void report_operation(enum collective collective, enum reason reason, uint64_t bytes);
 void report_group(enum group_event event);
 
-/* Sums over all ranks: on rank 0's stderr when TRIB_MPI_REPORT is set there, as JSON in the file
- * TRIB_MPI_REPORT_FILE. Collective over the job's private communicator. */
+/* Sums over all ranks and writes: to rank 0's stderr when TRIB_MPI_REPORT is set there, and as JSON
+ * to the file TRIB_MPI_REPORT_FILE. The call is collective over the job's private communicator. */
 void report_write(void);
 
-/* This rank's figures alone, on its stderr, when TRIB_MPI_REPORT is set: for MPI_Abort. Only the
- * first rank of a host that comes here prints. */
+/* Writes this rank's figures alone to its stderr when TRIB_MPI_REPORT is set; for MPI_Abort. Only
+ * the first rank of a host that comes here prints. */
 void report_write_own(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* In front of each buffer. */
+/* The header in front of each buffer. */
 struct header {
     alignas(max_align_t) size_t capacity;
 };

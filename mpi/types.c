@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <wchar.h>
 
-/* What MPI allows on a class of datatypes; the rest is the MPI's to refuse, in its own words. */
+/* The operators that MPI allows on a class of datatypes. Other combinations are left to the MPI to
+ * refuse, in its own words. */
 enum family {
     ARITHMETIC = 1, /* MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX */
     BITWISE = 2,    /* MPI_BAND, MPI_BOR, MPI_BXOR */
@@ -17,14 +18,14 @@ enum family {
 #define UNSIGNED(type) \
     (sizeof(type) == 8 ? TRIB_UINT64 : sizeof(type) == 4 ? TRIB_UINT32 : sizeof(type) == 2 ? TRIB_UINT16 : TRIB_UINT8)
 
-/* MPI's pairs are C structs of a value and an int. Where the compiler pads them they are not
- * what the tree calls a pair: width 0. */
+/* MPI's pairs are C structs of a value and an int. Where the compiler pads them, they are not what
+ * the tree calls a pair, and the width is 0. */
 #define PAIR_WIDTH(type) (sizeof(struct { type value; int index; }) == sizeof(type) + sizeof(int) ? sizeof(type) + sizeof(int) : 0)
 #define PAIR(handle, type, dtype) {handle, TRIB_PAIR(dtype, SIGNED(int)), PAIR_WIDTH(type), LOCATED}
 
-/* The common ones first: the table is searched from its start. MPI_CHAR is text to MPI and takes
- * no operator. MPI_C_BOOL takes the logical ones: a bool is a byte of 0 or 1. MPI_AINT,
- * MPI_OFFSET and MPI_COUNT take none of them. */
+/* The common types come first, because the table is searched from its start. MPI_CHAR is text to
+ * MPI and takes no operator. MPI_C_BOOL takes the logical ones: a bool is a byte of 0 or 1.
+ * MPI_AINT, MPI_OFFSET and MPI_COUNT do not take logical ones. */
 static const struct {
     MPI_Datatype handle;
     uint8_t dtype, width, families;

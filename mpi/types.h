@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an MPI datatype and operator are to the tree.
+ * The tree's datatype and operator for those of MPI.
  */
 #ifndef TRIB_MPI_TYPES_H
 #define TRIB_MPI_TYPES_H
@@ -18,8 +18,9 @@ struct wire_type {
     size_t width; /* bytes of one element */
 };
 
-/* REASON_TREE and *type, or why the tree does not take it. Only predefined handles are known:
- * what MPI calls the same arguments on all ranks is then the same answer on all ranks. */
+/* Returns REASON_TREE and sets *type, or returns why the tree does not take the type or operator.
+ * Only predefined handles are known, so the answer is the same on all ranks for arguments that MPI
+ * calls equal. */
 enum reason types_map(const struct config *config, MPI_Datatype datatype, MPI_Op op, struct wire_type *type);
 
 #endif
