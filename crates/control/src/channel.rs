@@ -41,15 +41,15 @@ impl Channel {
         Self::connect_as(url, &Credentials::load(url.credentials(), role)?, handshake::ours(role), timeout)
     }
 
-    /// The same with any credentials and introduction, for gateways, and for tests of what a
+    /// Does the same with any credentials and introduction, for gateways, and for tests of what a
     /// manager does with a client that it does not know.
     pub fn connect_as(url: &ManagerUrl, own: &Credentials, hello: Hello, timeout: Duration) -> Result<Self, Error> {
         let limit = Limit::after(timeout);
         let name = url.address();
         let config = own.client_config()?;
         let (stream, address) = dial(url, limit)?;
-        // The name is that of the role, so the certificate of another role is not accepted as the
-        // manager's.
+        // The expected name is that of the role, so the certificate of another role is not accepted
+        // as the manager's.
         let tls = ClientConnection::new(config, credentials::role_name(Role::Manager))
             .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
         let secure = Secure::new(stream, Connection::Client(tls), name.clone())?;
@@ -93,7 +93,7 @@ impl Channel {
         })
     }
 
-    /// Sends one message and waits for one in return, at most `timeout`.
+    /// Sends one message and returns the next one that comes, which must come within `timeout`.
     pub fn ask<Q: Serialize, A: DeserializeOwned>(&self, question: &Q, timeout: Duration) -> Result<A, Error> {
         self.send(question)?;
         self.recv(Some(timeout))

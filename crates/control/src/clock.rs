@@ -1,8 +1,8 @@
-//! The time of day, for people and other machines; and spans of time in words.
+//! The time of day, for people and other machines, and spans of time in words.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970-01-01 UTC.
+/// The time in milliseconds since 1970-01-01 UTC.
 pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64)
 }

@@ -1,13 +1,14 @@
 //! The fabric's credentials: one authority, one certificate per role.
 //!
 //! ```text
-//!   DIR/ca.pem        the authority's certificate; its key is never written, so that nobody can add
-//!                     a certificate later: a new authority is a new folder
+//!   DIR/ca.pem        the authority's certificate; its key is never written, so that no
+//!                     certificate can be added later: a new authority is a new folder
 //!   DIR/ROLE.pem      certificate for ROLE.tributary, ROLE one of manager, node, user
 //!   DIR/ROLE.key      its private key, readable by its owner only
 //!   DIR/users/        ca.pem, user.pem and user.key once more: what a cluster gives to its users
 //! ```
-//! A host needs `ca.pem` and the two files of its own role, nothing else; `users` is that folder for the role that people have.
+//! A host needs `ca.pem` and the two files of its own role, nothing else. `users` is the folder
+//! with these files for the role that people have.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ use trib_wire::control::hello::Role;
 
 use crate::Error;
 
-/// One role's certificate and key, with the authority it trusts.
+/// One role's certificate and key, with the authority that it trusts.
 pub struct Credentials {
     role: Role,
     folder: PathBuf,
@@ -37,9 +38,10 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Makes a new authority with one certificate per role in `folder`, which is made if missing, and the folder for users.
+    /// Makes a new authority with one certificate per role in `folder`, which is made if missing,
+    /// and the folder for users.
     ///
-    /// Refuses to replace files that are there: a running fabric may depend on them.
+    /// Existing files are an error and are not replaced: a running fabric may depend on them.
     pub fn create(folder: &Path) -> Result<(), Error> {
         let files = Role::ALL.into_iter().flat_map(|role| [certificate_file(folder, role), key_file(folder, role)]);
         if files.chain([folder.join(AUTHORITY)]).any(|file| file.exists()) {
@@ -58,9 +60,11 @@ impl Credentials {
         Ok(())
     }
 
-    /// Makes the folder for users below `folder`, which holds the fabric's credentials, unless it is there; gives its path.
+    /// Makes the folder for users below `folder`, which holds the fabric's credentials, and returns
+    /// its path. A folder that exists is left as it is.
     ///
-    /// It holds what a user needs and nothing else, so that it can be given away as it is: no key of a daemon is in it.
+    /// The folder holds what a user needs and nothing else, so that it can be given away as a
+    /// whole: no key of a daemon is in it.
     pub fn make_users_folder(folder: &Path) -> Result<PathBuf, Error> {
         let users = folder.join(USERS);
         let read = |path: PathBuf| {
@@ -78,14 +82,15 @@ impl Credentials {
         Ok(users)
     }
 
-    /// Lets the members of a group, and nobody else but the owner, use the user's credentials in `folder`.
+    /// Lets the members of a group use the user's credentials in `folder`, and nobody else but the
+    /// owner.
     pub fn give_to_group(folder: &Path, group: u32) -> Result<(), Error> {
         let give = |path: PathBuf, mode: u32| {
             let given = std::os::unix::fs::chown(&path, None, Some(group))
                 .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)));
             given.map_err(|cause| Error::CannotWrite { path, cause })
         };
-        // The key first: until the folder is open nobody gets at it.
+        // The folder is opened last, so nobody can reach a file before its own rights are set.
         give(key_file(folder, Role::User), 0o640)?;
         give(certificate_file(folder, Role::User), 0o644)?;
         give(folder.join(AUTHORITY), 0o644)?;
@@ -116,7 +121,7 @@ impl Credentials {
         Ok(Credentials { role, folder: folder.into(), roots: Arc::new(roots), chain, key })
     }
 
-    /// Whose credentials these are.
+    /// The role to which these credentials belong.
     pub fn role(&self) -> Role {
         self.role
     }
@@ -134,7 +139,8 @@ impl Credentials {
         Ok(Arc::new(config))
     }
 
-    /// The TLS configuration of the side that is connected to; asks for the other side's certificate.
+    /// The TLS configuration of the side that accepts connections. It asks for the other side's
+    /// certificate.
     pub(crate) fn server_config(&self) -> Result<Arc<ServerConfig>, Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone())
@@ -146,7 +152,7 @@ impl Credentials {
                 builder.with_client_cert_verifier(verifier).with_single_cert(self.chain.clone(), self.key.clone_key())
             })
             .map_err(|cause| self.unusable(cause))?;
-        // A channel lives as long as its job: nobody resumes a session.
+        // A channel lives as long as its job, so no session is ever resumed.
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }
@@ -156,7 +162,7 @@ impl Credentials {
     }
 }
 
-/// The fabric's own authority stands first in the file of those that are believed.
+/// The certificate of the fabric's own authority, which is the first in the file of trusted ones.
 pub(crate) fn first_certificate(roots: &Path) -> Result<String, Error> {
     let read = fs::read_to_string(roots);
     let text = read.map_err(|cause| Error::NoCredentials { role: Role::Manager, path: roots.into(), cause })?;
@@ -167,11 +173,11 @@ pub(crate) fn first_certificate(roots: &Path) -> Result<String, Error> {
     Ok(format!("{block}\n"))
 }
 
-/// The authorities' certificates in a credentials folder.
+/// The file of the trusted authorities' certificates in a credentials folder.
 pub(crate) const AUTHORITY: &str = "ca.pem";
-/// The folder for users, in the fabric's.
+/// The folder for users, in the fabric's folder.
 pub(crate) const USERS: &str = "users";
-/// Where a certificate ends.
+/// The line with which a certificate ends.
 pub(crate) const END: &str = "-----END CERTIFICATE-----";
 
 /// The name in a certificate that stands for `role`.
@@ -179,12 +185,12 @@ pub(crate) fn role_name(role: Role) -> ServerName<'static> {
     ServerName::try_from(role_text(role)).expect("a role's word is a valid label")
 }
 
-/// The same as text.
+/// The same name as text.
 pub(crate) fn role_text(role: Role) -> String {
     format!("{role}.tributary")
 }
 
-/// The role that a verified certificate is for.
+/// The role for which a verified certificate was issued.
 pub(crate) fn role_of(certificate: &CertificateDer<'_>) -> Result<Role, Error> {
     let parsed = rustls::server::ParsedCertificate::try_from(certificate)
         .map_err(|cause| Error::BadCertificate(cause.to_string()))?;
@@ -194,19 +200,19 @@ pub(crate) fn role_of(certificate: &CertificateDer<'_>) -> Result<Role, Error> {
         .ok_or_else(|| Error::BadCertificate("it names no role".into()))
 }
 
-/// Where the certificate of a role stands.
+/// The file of a role's certificate.
 pub(crate) fn certificate_file(folder: &Path, role: Role) -> PathBuf {
     folder.join(format!("{role}.pem"))
 }
 
-/// Where its key stands.
+/// The file of a role's key.
 pub(crate) fn key_file(folder: &Path, role: Role) -> PathBuf {
     folder.join(format!("{role}.key"))
 }
 
-/// A new authority under this name, for people.
-// Validity is the library's default, centuries: switches and DPUs boot with wrong clocks, and a
-// credential is withdrawn by giving the fabric a new folder.
+/// A new authority with this name, which is for people.
+// Its validity is the library's default, centuries, because switches and DPUs boot with wrong
+// clocks. A credential is withdrawn by giving the fabric a new folder.
 pub(crate) fn authority(name: &str) -> Result<CertifiedIssuer<'static, KeyPair>, rcgen::Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -215,7 +221,7 @@ pub(crate) fn authority(name: &str) -> Result<CertifiedIssuer<'static, KeyPair>,
     CertifiedIssuer::self_signed(params, KeyPair::generate()?)
 }
 
-/// A certificate for these names, of which one is the role's, and its key.
+/// Issues a certificate for these names, one of which is the role's, and its key.
 pub(crate) fn issue(
     authority: &CertifiedIssuer<'_, KeyPair>,
     role: Role,
@@ -233,7 +239,7 @@ pub(crate) fn issue(
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// Writes a file that must not be there yet.
+/// Writes a file that must not exist yet.
 pub(crate) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let write = || -> io::Result<()> {
         OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())

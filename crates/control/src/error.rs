@@ -12,7 +12,7 @@ use crate::credentials;
 /// A failure of the control channel.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This side's configuration: nobody said where the manager is.
+    /// This side's configuration: there is no address of the manager.
     #[error("no manager given: set TRIB_MANAGER=tls://HOST:PORT?credentials=DIR (`trib fabric up` prints it)")]
     NoManager,
     /// This side's configuration: the manager's address cannot be read.
@@ -23,7 +23,7 @@ pub enum Error {
         /// What is wrong with it.
         cause: String,
     },
-    /// The manager, or the network to it.
+    /// The manager, or the network to it, cannot be reached.
     #[error("cannot reach the manager at {address}: {cause}; is `trib am` running there?")]
     Unreachable {
         /// Where it should be.
@@ -57,7 +57,7 @@ pub enum Error {
         /// Why not.
         cause: io::Error,
     },
-    /// This side's caller: there are credentials already.
+    /// This side's caller: the folder holds credentials already.
     #[error(
         "{folder} holds the credentials of a fabric already, and nothing was changed: its daemons and programs depend on them. \
          `trib credentials {folder} --users` makes the folder for its users, and `--tenant NAME` adds a tenant. For another fabric \
@@ -68,7 +68,7 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// This side's caller: the tenant is there already.
+    /// This side's caller: the tenant exists already.
     #[error(
         "tenant {name} has its credentials already, in {folder}, and nothing was changed: give that folder to its hosts, or choose \
          another name; to give it new ones, remove the folder first",
@@ -80,7 +80,7 @@ pub enum Error {
         /// Its folder.
         folder: PathBuf,
     },
-    /// This side's caller: no name for a tenant.
+    /// This side's caller: the text is no name for a tenant.
     #[error(
         "`{0}` is no name for a tenant: write 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or a digit"
     )]
@@ -141,7 +141,8 @@ pub enum Error {
     },
 }
 
-/// Says which files are wanted, and who has them. People who use a fabric get a folder of their own, never a daemon's key.
+/// Says which files are wanted, and where they can be had. Users of a fabric get a folder of their
+/// own, never a daemon's key.
 fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {
     let folder = path.parent().unwrap_or(path);
     let (shown, users) = (path.display(), folder.join(credentials::USERS));

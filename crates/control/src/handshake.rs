@@ -25,7 +25,7 @@ pub(crate) fn introduce(secure: &Secure, name: &str, hello: &Hello, limit: Limit
     agree(hello, theirs)
 }
 
-/// The accepting side: it sends first, but only once the other side's certificate is accepted.
+/// The accepting side: it sends first, but only after it has accepted the other side's certificate.
 pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) -> Result<Hello, Error> {
     secure.handshake(limit)?;
     let role = certified(secure)?;
@@ -40,7 +40,8 @@ pub(crate) fn welcome(secure: &Secure, name: &str, hello: &Hello, limit: Limit) 
     Err(Error::Refused(refusal))
 }
 
-/// The tenant that the other side's certificate names, if it names one; after the handshake.
+/// The tenant that the other side's certificate names, if it names one. It is known after the
+/// handshake.
 pub(crate) fn tenant(secure: &Secure) -> Option<String> {
     let tls = secure.tls();
     tls.peer_certificates().and_then(|chain| chain.first()).and_then(tenant::tenant_of)

@@ -67,7 +67,7 @@ impl Pending {
         self.establish_as(&handshake::ours(Role::Manager), timeout)
     }
 
-    /// The same with any introduction, for tests of what others do with a manager that is not
+    /// Does the same with any introduction, for tests of what others do with a manager that is not
     /// theirs.
     pub fn establish_as(self, hello: &Hello, timeout: Duration) -> Result<Channel, Error> {
         let limit = Limit::after(timeout);

@@ -14,7 +14,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 
-/// The daemon serves, at `address` if it listens. `Ok(false)`: no supervisor asked.
+/// Says that the daemon serves, at `address` if it listens. `Ok(false)`: no supervisor asked.
 pub fn ready(address: Option<SocketAddr>) -> io::Result<bool> {
     match address {
         Some(address) => send(&format!("READY=1\nX_TRIB_ADDRESS={address}")),
@@ -22,17 +22,17 @@ pub fn ready(address: Option<SocketAddr>) -> io::Result<bool> {
     }
 }
 
-/// The daemon ends. `Ok(false)`: no supervisor asked.
+/// Says that the daemon ends. `Ok(false)`: no supervisor asked.
 pub fn stopping() -> io::Result<bool> {
     send("STOPPING=1")
 }
 
-/// The daemon serves metrics at `address`. `Ok(false)`: no supervisor asked.
+/// Says that the daemon serves metrics at `address`. `Ok(false)`: no supervisor asked.
 pub fn metrics(address: SocketAddr) -> io::Result<bool> {
     send(&format!("X_TRIB_METRICS={address}"))
 }
 
-/// The daemon is well, which a supervisor with a watchdog wants to be told again and again.
+/// Says that the daemon is well, which a supervisor with a watchdog wants to hear again and again.
 /// `Ok(false)`: no supervisor asked.
 pub fn alive() -> io::Result<bool> {
     send("WATCHDOG=1")

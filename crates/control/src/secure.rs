@@ -76,8 +76,8 @@ impl Secure {
         self.write_records(turn, limit)
     }
 
-    /// The next frame; `None` waits until it comes or the connection ends. Nothing is lost at a
-    /// time-out.
+    /// Returns the next frame. Without a limit it waits until a frame comes or the connection ends.
+    /// Nothing is lost at a time-out.
     pub(crate) fn recv(&self, limit: Option<Limit>) -> Result<Vec<u8>, Error> {
         let mut inbox = lock(&self.inbox);
         loop {
@@ -112,7 +112,7 @@ impl Secure {
         self.close();
     }
 
-    /// Whether the other side is gone, as far as the kernel knows without waiting.
+    /// Whether the other side has closed, as far as the kernel knows without waiting.
     pub(crate) fn is_closed(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         match SockRef::from(&self.stream).recv_with_flags(&mut byte, libc::MSG_PEEK | libc::MSG_DONTWAIT) {

@@ -1,14 +1,18 @@
-//! Tenants: whom a program works for, told by its certificate and not by the program.
+//! Tenants: the groups of users for which programs count. A program's certificate names its tenant;
+//! the program itself is not asked.
 //!
 //! ```text
 //!   DIR/tenants/NAME/user.pem   certificate for user.tributary and NAME.tenant.tributary
 //!   DIR/tenants/NAME/user.key   its private key
 //!   DIR/tenants/NAME/ca.pem     the fabric's authority, by which the manager is known
-//!   DIR/ca.pem                  gets one more authority, the tenant's: the manager believes it from its next start on
+//!   DIR/ca.pem                  gets one more authority, the tenant's, which the manager trusts
+//!                               from its next start on
 //! ```
-//! A tenant has an authority of its own, because the key of the fabric's was never written. Its key is not written either: it
-//! signs one certificate. So tenants come when the fabric runs already, and one goes with its certificate in `DIR/ca.pem`. The folder
-//! of a tenant is a credentials folder like any other: its programs name it in `TRIB_MANAGER`.
+//! A tenant has an authority of its own, because the key of the fabric's authority was never
+//! written. The tenant's key is not written either: it signs one certificate. So a tenant can be
+//! added while the fabric runs, and is removed by removing its certificate from `DIR/ca.pem`. The
+//! folder of a tenant is a credentials folder like any other: the tenant's programs name it in
+//! `TRIB_MANAGER`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -24,9 +28,10 @@ use crate::credentials::{
 use crate::{Error, credentials};
 
 impl Credentials {
-    /// Makes a tenant's certificate and key below `folder`, which holds the fabric's credentials; gives the tenant's folder.
+    /// Makes a tenant's certificate and key below `folder`, which holds the fabric's credentials,
+    /// and returns the tenant's folder.
     ///
-    /// Refuses to replace a tenant that is there: its programs depend on it.
+    /// An existing tenant is an error and is not replaced, because its programs depend on it.
     pub fn add_tenant(folder: &Path, name: &str) -> Result<PathBuf, Error> {
         if !is_tenant_name(name) {
             return Err(Error::BadTenant(name.into()));
@@ -52,7 +57,8 @@ impl Credentials {
         write_new(&own.join(AUTHORITY), &known, 0o644)?;
         write_new(&certificate_file(&own, Role::User), &certificate, 0o644)?;
         write_new(&key_file(&own, Role::User), &key, 0o600)?;
-        // Last, and in one piece: until then nobody believes the new authority.
+        // This is written last and in one piece: until then the manager does not trust the new
+        // authority.
         let block = format!("\n{}", authority.as_ref().pem());
         let append = || -> io::Result<()> { OpenOptions::new().append(true).open(&roots)?.write_all(block.as_bytes()) };
         append().map_err(cannot_write(&roots))?;
@@ -60,8 +66,8 @@ impl Credentials {
     }
 }
 
-/// Whether this can be a tenant's name: a label of a domain name in lower case, 1 to 63 of `a-z`, `0-9` and `-`, the last not
-/// at an end.
+/// Whether this can be a tenant's name: a label of a domain name in lower case, 1 to 63 of `a-z`,
+/// `0-9` and `-`, without a `-` at either end.
 pub fn is_tenant_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&name.len()) && name.bytes().all(is_letter) && !name.starts_with('-') && !name.ends_with('-')
@@ -105,7 +111,7 @@ mod tests {
         assert_eq!(own, folder.join("tenants/astro"));
         assert_eq!(tenant_of(&read(&own.join("user.pem"))), Some("astro".into()));
         assert_eq!(credentials::role_of(&read(&own.join("user.pem"))).unwrap(), Role::User);
-        // The tenant believes the fabric's authority, and the manager both.
+        // The tenant trusts the fabric's authority, and the manager trusts both.
         assert_eq!(read(&own.join("ca.pem")), read(&folder.join("ca.pem")));
         let count = |path: &Path| fs::read_to_string(path).unwrap().matches(END).count();
         assert_eq!((count(&own.join("ca.pem")), count(&folder.join("ca.pem"))), (1, 2));

@@ -7,14 +7,14 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Environment variable with the manager's address.
+/// The environment variable with the manager's address.
 pub const MANAGER_ENV: &str = "TRIB_MANAGER";
-/// Environment variable with the credentials folder, for addresses that name none.
+/// The environment variable with the credentials folder, for addresses that name none.
 pub const CREDENTIALS_ENV: &str = "TRIB_CREDENTIALS";
 
 /// `tls://HOST:PORT?credentials=DIR`, or `HOST:PORT` with the default credentials folder.
 ///
-/// The default folder is `$TRIB_CREDENTIALS`, else `/etc/tributary` if there is one, else
+/// The default folder is `$TRIB_CREDENTIALS`, else `/etc/tributary` if it exists, else
 /// `$XDG_CONFIG_HOME/tributary` (`~/.config/tributary`). DIR is taken as it is, without escapes, up
 /// to the end of the text.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -17,7 +17,7 @@ use trib_wire::control::reply::{Reply, Resource};
 const LIMIT: Duration = Duration::from_secs(10);
 const ANY: &str = "127.0.0.1:0";
 
-/// A new folder that goes with the test.
+/// A new folder that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -147,8 +147,8 @@ fn another_fabrics_credentials_do_not_open_the_door() {
     assert!(matches!(client, Err(Error::BadCertificate(_))));
     assert!(server.is_err());
 
-    // The authority is the right one, so that the manager is believed, but the certificate is
-    // another authority's.
+    // The authority is the right one, so the manager is trusted, but the certificate is another
+    // authority's.
     let mixed = Folder::new();
     std::fs::create_dir_all(&mixed.0).unwrap();
     for (from, file) in [(&ours, "ca.pem"), (&theirs, "user.pem"), (&theirs, "user.key")] {

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "bench",
     "capi",
     "crates/client",
     "crates/compare",
+    "crates/control",
     "crates/lab",
     "crates/reduce",
     "crates/sim",
