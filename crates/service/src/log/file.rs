@@ -14,7 +14,7 @@ pub(super) struct LogFile {
     file: Mutex<File>,
 }
 
-/// The right to write one entry.
+/// The right to write one entry, for as long as it lives.
 pub(super) struct Entry<'a>(MutexGuard<'a, File>);
 
 impl LogFile {
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&moved).unwrap(), "one\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "two\nthree\n");
         fs::remove_dir_all(&folder).unwrap();
-        // The file cannot be opened again, so the old one still takes entries.
+        // The file cannot be opened again, so entries still go to the old one.
         log.make_writer().write_all(b"four\n").unwrap();
     }
 }

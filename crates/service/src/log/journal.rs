@@ -9,8 +9,8 @@ use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Whether stderr is the journal: `$JOURNAL_STREAM` names the device and inode of what systemd
-/// connected, and a stderr that was redirected since is another one.
+/// Whether stderr is the journal. `$JOURNAL_STREAM` names the device and inode of what systemd
+/// connected; a stderr that was redirected since has others.
 pub(super) fn is_wanted() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(io::stderr()).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
@@ -36,7 +36,7 @@ where
         let mut text = String::new();
         self.line.format_event(context, Writer::new(&mut text), event)?;
         let priority = priority(event.metadata().level());
-        // A line break begins another entry in the journal, and that needs a prefix of its own.
+        // A line break begins another entry in the journal, which needs a prefix of its own.
         text.lines().try_for_each(|line| writeln!(out, "<{priority}>{}", line.trim_start()))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   stderr is a terminal or a file    2026-01-01T00:00:00Z  INFO trib_node: registered ...
-//!   stderr is the journal             <6>trib_node: registered ...       (sd-daemon(3); the journal has the time)
+//!   stderr is the journal             <6>trib_node: registered ...     (sd-daemon(3))
 //!   a file                            as the first, without colours
 //! ```
 //!
@@ -23,7 +23,7 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 /// Logging that could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// What is to be logged cannot be understood.
+    /// The filter cannot be understood.
     #[error(
         "the log level `{filter}` makes no sense: {cause}; write error, warn, info, debug, trace, or crate=level,..."
     )]
@@ -33,7 +33,7 @@ pub enum LogError {
         /// What is wrong with it.
         cause: String,
     },
-    /// The file cannot be written.
+    /// The log file cannot be written.
     #[error("cannot log to {}: {cause}; name a file that this user may write", file.display())]
     File {
         /// The file.
@@ -43,13 +43,13 @@ pub enum LogError {
     },
 }
 
-/// Logs from now on what `filter` lets through, to stderr and to `file`.
+/// Logs from now on, to stderr and to `file`, what `filter` lets through.
 ///
 /// # Errors
 /// The filter makes no sense, or the file cannot be opened.
 ///
 /// # Panics
-/// It was called before in this process.
+/// If it was called before in this process.
 pub fn init(filter: &str, file: Option<&Path>) -> Result<(), LogError> {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())

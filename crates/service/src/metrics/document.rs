@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::table::METRICS;
 use crate::settings::Daemon;
 
-/// Markdown tables: of both daemons, of the manager, of nodes.
+/// Markdown tables: of metrics of both daemons, of the manager's, and of a node's.
 fn document() -> String {
     let mut text = String::new();
     for (title, daemon) in

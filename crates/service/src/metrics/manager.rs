@@ -77,7 +77,7 @@ fn add_tenants(page: &mut Page, tenants: &[TenantStatus]) {
     }
 }
 
-/// The resource as control messages name it.
+/// The resource's name in control messages.
 fn word(resource: trib_wire::control::reply::Resource) -> String {
     match serde_json::to_value(resource) {
         Ok(serde_json::Value::String(word)) => word,

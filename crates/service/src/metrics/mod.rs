@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   worker, acceptor --mailbox--> counts ---+
-//!   jobs, registry, ledger -----> report ---+--> Page --> HTTP, one scrape at a time, in a thread of its own
-//!   /proc/self -----------------> process --+
+//!   jobs, registry, ledger -----> report ---+--> Page --> HTTP, one scrape at a time
+//!   /proc/self -----------------> process --+             in a thread of its own
 //! ```
 //!
 //! Map: `table` (every metric, with its name, type, labels and meaning), `manager`, `node`,
 //! `process` (from what a daemon reports to samples), `page` (the format), `request` (the HTTP that
 //! is understood), `exporter` (the socket), `document` (the table in words).
 //!
-//! Invariant: a scrape asks threads as `trib status` does, between two rounds of their work;
-//! nothing on the way of a vector waits for it or reads a clock for it.
+//! Invariant: a scrape asks threads as `trib status` does, between two rounds of their work.
+//! Nothing on the way of a vector waits for it or reads a clock for it.
 
 #[cfg(test)]
 mod document;

@@ -27,7 +27,7 @@ fn counters(page: &mut Page, report: &NodeReport) {
         let mut samples = page.metric(metric.name);
         for (counter, label) in metric.counters {
             let labels: &[&str] = if metric.labels.is_empty() { &[] } else { &[label] };
-            // A worker without jobs counts none.
+            // A worker without jobs has no entry.
             let count = report.counters.get(*counter).copied().unwrap_or(0);
             match counter.strip_suffix("_ns") {
                 Some(_) => samples.sample(labels, count as f64 / 1e9),
@@ -56,7 +56,7 @@ fn paths(latencies: &Latencies) -> [(&'static str, &Stages); 2] {
 const DATAGRAM: &str = "datagram";
 const STREAM: &str = "stream";
 
-/// A job's report with its names in words.
+/// A job's report with the label values that name it.
 struct Labelled<'a> {
     job: String,
     node: String,
@@ -174,7 +174,7 @@ mod tests {
         for name in report.counters.keys() {
             assert!(shown.contains(name.as_str()), "no metric shows the counter {name}");
         }
-        // Those that only jobs have.
+        // These metrics exist only while there are jobs.
         for name in ["jobs", "groups", "links", "buffers_held"] {
             report.counters.entry(name.into()).or_insert(1);
         }

@@ -1,4 +1,4 @@
-//! What every daemon tells about itself.
+//! Metrics that every daemon has about itself.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::page::Page;
 use crate::settings::Daemon;
 
-/// Adds version and process.
+/// Adds the metrics of the version and of the process.
 pub(super) fn add_to(page: &mut Page, daemon: Daemon, began: SystemTime) {
     page.metric("tributary_build_info").sample(&[daemon.word(), env!("CARGO_PKG_VERSION")], 1);
     let cpu = clock_gettime(ClockId::ProcessCPUTime);

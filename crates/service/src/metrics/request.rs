@@ -9,7 +9,7 @@ pub(super) struct Request {
     pub path: String,
 }
 
-/// Why a request is not answered as it wants.
+/// Why a request gets another answer than it wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     /// It is not HTTP.
@@ -35,7 +35,7 @@ impl Fault {
 }
 
 /// Reads what has come so far. `Ok(None)`: the head is not complete yet. The function is total:
-/// whatever the bytes are, and however they were cut, the answer is the same.
+/// however the bytes of a request were cut, the answer is the same.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<Request>, Fault> {
     let window = &bytes[..bytes.len().min(HEAD_MAX)];
     let Some(end) = window.windows(4).position(|four| four == b"\r\n\r\n") else {
@@ -74,7 +74,7 @@ fn is_header(line: &str) -> bool {
     line.split_once(':').is_some_and(|(name, _)| is_name(name))
 }
 
-/// Bytes of a request's head. A scraper's has some hundreds.
+/// The most bytes of a request's head. A scraper's has some hundreds.
 pub(super) const HEAD_MAX: usize = 8 << 10;
 
 #[cfg(test)]

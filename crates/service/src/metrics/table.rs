@@ -15,7 +15,8 @@ pub struct Metric {
     pub daemon: Option<Daemon>,
     /// What it means, in a sentence without its full stop.
     pub meaning: &'static str,
-    /// The counters of `trib status` that it shows, each with the value of the first label (nothing where there is none).
+    /// The counters of `trib status` that it shows, each with the value of the first label, which
+    /// is empty if there is no label.
     pub counters: &'static [(&'static str, &'static str)],
 }
 
@@ -45,7 +46,7 @@ impl Metric {
     /// The metric of this name.
     ///
     /// # Panics
-    /// There is none: an error of this program.
+    /// If there is none, which is a bug of this program.
     pub(super) fn named(name: &str) -> &'static Metric {
         METRICS.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("no metric is named {name}"))
     }

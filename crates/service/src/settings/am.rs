@@ -6,26 +6,26 @@ use std::path::PathBuf;
 use super::common::{LOG, log_file, metrics};
 use super::{Default, Kind, Setting, Values};
 
-/// How a manager is run.
+/// The settings of a manager.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagerSettings {
     /// The topology file.
     pub topology: PathBuf,
-    /// The fabric's keys and certificates.
+    /// The folder of the fabric's keys and certificates.
     pub credentials: PathBuf,
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Where its jobs are kept for the next manager.
+    /// The file in which its jobs are kept for the next manager.
     pub state: Option<PathBuf>,
-    /// Who may use how much.
+    /// The file that says how much each tenant may use.
     pub tenants: Option<PathBuf>,
-    /// What predictions take for granted.
+    /// The file of the constants with which it predicts.
     pub constants: Option<PathBuf>,
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     pub metrics: Option<SocketAddr>,
     /// What is logged.
     pub log: String,
-    /// Where it is logged besides stderr.
+    /// The file to which it logs besides stderr.
     pub log_file: Option<PathBuf>,
 }
 

@@ -8,24 +8,24 @@ use trib_control::ManagerUrl;
 use super::common::{LOG, log_file, metrics};
 use super::{Default, Kind, Setting, Values};
 
-/// How a node is run.
+/// The settings of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeSettings {
     /// Its name in the topology.
     pub name: String,
-    /// Where the manager is.
+    /// The manager's address.
     pub manager: ManagerUrl,
-    /// Where it takes datagrams and streams.
+    /// The addresses at which it takes datagrams and streams.
     pub listen: Vec<SocketAddr>,
-    /// Worker threads for each of these addresses.
+    /// The number of worker threads for each of these addresses.
     pub workers: usize,
-    /// Most bytes of buffers for all jobs together.
+    /// The most bytes of buffers for all jobs together.
     pub memory: Option<u64>,
-    /// Where metrics are served.
+    /// The address at which metrics are served.
     pub metrics: Option<SocketAddr>,
     /// What is logged.
     pub log: String,
-    /// Where it is logged besides stderr.
+    /// The file to which it logs besides stderr.
     pub log_file: Option<PathBuf>,
 }
 

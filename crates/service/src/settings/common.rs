@@ -2,7 +2,7 @@
 
 use super::{Default, Kind, Setting};
 
-/// Where metrics are served.
+/// The address at which metrics are served.
 pub(super) const fn metrics(variable: &'static str, example: &'static str) -> Setting {
     Setting {
         name: "metrics",
@@ -16,7 +16,7 @@ pub(super) const fn metrics(variable: &'static str, example: &'static str) -> Se
     }
 }
 
-/// What is logged; one variable for every tool.
+/// What is logged. All tools have the same variable.
 pub(super) const LOG: Setting = Setting {
     name: "log",
     option: "log",
@@ -28,7 +28,7 @@ pub(super) const LOG: Setting = Setting {
     example: "warn",
 };
 
-/// Where it is logged besides stderr.
+/// The file to which a daemon logs besides stderr.
 pub(super) const fn log_file(variable: &'static str, example: &'static str) -> Setting {
     Setting {
         name: "log_file",

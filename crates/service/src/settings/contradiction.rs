@@ -1,8 +1,8 @@
-//! Finds values that are right one by one and cannot hold together.
+//! Finds values that are each right and cannot hold together.
 //!
-//! Which values can clash follows from the kinds of settings, so a new row of a table is covered
-//! without a rule of its own. No two sockets have one address, no two files have one path, and no
-//! node has its manager's address.
+//! The kinds of settings decide which values can clash, so a new row of a table needs no rule of
+//! its own. No two sockets have one address, no two files have one path, and no node has its
+//! manager's address.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,8 +17,8 @@ pub(super) fn check(daemon: Daemon, values: &Named) -> Result<(), SettingsError>
         for second in names().skip(at + 1) {
             let (Some(one), Some(other)) = (values.get(first), values.get(second)) else { continue };
             let Some(remedy) = clash(&one.value, &other.value) else { continue };
-            // The value to change is named first: if one of the two is a default, it is the other,
-            // which a person wrote.
+            // The value to change is named first. If one of the two is a default, that is the other
+            // one, because a person wrote it.
             let mut pair = [(second, other), (first, one)];
             pair.sort_by_key(|(_, given)| given.origin == Origin::Default);
             let [(name, given), (against, holds)] = pair;
@@ -29,7 +29,7 @@ pub(super) fn check(daemon: Daemon, values: &Named) -> Result<(), SettingsError>
     Ok(())
 }
 
-/// What to do where two values cannot hold together.
+/// What to do if two values cannot hold together; `None` if they can.
 fn clash(one: &Value, other: &Value) -> Option<&'static str> {
     let clash = |one: &[SocketAddr], other: &[SocketAddr]| {
         one.iter().any(|address| other.iter().any(|against| meet(*address, *against)))
@@ -46,7 +46,7 @@ fn clash(one: &Value, other: &Value) -> Option<&'static str> {
     }
 }
 
-/// Where a daemon would listen.
+/// The addresses at which a daemon would listen.
 fn sockets(value: &Value) -> &[SocketAddr] {
     match value {
         Value::Address(address) => std::slice::from_ref(address),
@@ -55,8 +55,8 @@ fn sockets(value: &Value) -> &[SocketAddr] {
     }
 }
 
-/// Whether two sockets cannot listen at these addresses. The kernel gives a free port where none is
-/// named.
+/// Whether two sockets cannot both listen at these addresses. Port 0 clashes with no other, because
+/// the kernel gives it a free port.
 fn meet(one: SocketAddr, other: SocketAddr) -> bool {
     let same = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() != 0 && same

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Daemon, Default, Setting};
 
-/// A file with every setting, those that may be left out as comments.
+/// A file with every setting. Those that may be left out are comments.
 pub(super) fn example_file(daemon: Daemon) -> String {
     let mut text = format!(
         "# Settings of the {} (`trib {daemon} --config FILE`). What stands behind a # is the default, or an example.\n\

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Settings that a daemon cannot be started with.
+/// Settings with which a daemon cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
@@ -14,7 +14,7 @@ pub enum SettingsError {
         /// Why not.
         cause: io::Error,
     },
-    /// Something in the file.
+    /// A line of the file is wrong.
     #[error("configuration {}:{line}: {cause}; {remedy}", file.display())]
     File {
         /// The file.
@@ -26,7 +26,7 @@ pub enum SettingsError {
         /// What to do.
         remedy: String,
     },
-    /// A value of the command line or of the environment.
+    /// A value of the command line or of the environment is wrong.
     #[error("{origin}: {cause}; expected {form}")]
     Value {
         /// Where the value comes from.
@@ -41,12 +41,12 @@ pub enum SettingsError {
     Contradiction {
         /// Where the second value comes from.
         origin: String,
-        /// Both, and where the first comes from.
+        /// Both values, and where the first comes from.
         cause: String,
         /// What to do.
         remedy: &'static str,
     },
-    /// Nobody gave a value that the daemon cannot do without.
+    /// There is no value for a setting that the daemon needs.
     #[error(
         "no {name} is given: say --{option}, set {variable} in the environment, or write `{name} = ...` in the settings file that --config names. It is: {meaning}"
     )]
@@ -63,7 +63,7 @@ pub enum SettingsError {
 }
 
 impl SettingsError {
-    /// Whether what was asked for makes no sense, rather than that something is missing around the daemon.
+    /// Whether the user's settings are wrong, and not something in the daemon's surroundings.
     pub fn is_usage(&self) -> bool {
         !matches!(self, SettingsError::Unreadable { .. })
     }

@@ -23,7 +23,7 @@ pub(super) fn read(daemon: Daemon, path: &Path) -> Result<Named, SettingsError> 
     parse(daemon, &text, path)
 }
 
-/// The same for its text.
+/// Reads the text of such a file.
 fn parse(daemon: Daemon, text: &str, path: &Path) -> Result<Named, SettingsError> {
     let line_of = |span: Option<Range<usize>>| {
         let start = span.map_or(0, |span| span.start).min(text.len());

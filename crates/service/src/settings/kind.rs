@@ -17,11 +17,11 @@ pub enum Kind {
     File,
     /// A folder.
     Folder,
-    /// Where a daemon listens.
+    /// The address at which a daemon listens.
     Address,
-    /// The same, at one address or at several.
+    /// One or several addresses at which a daemon listens.
     Addresses,
-    /// Where the manager is.
+    /// The manager's address.
     Manager,
     /// What is logged.
     Filter,
@@ -34,18 +34,18 @@ pub enum Kind {
     },
 }
 
-/// A value that is of its kind.
+/// A value of one of these kinds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A name, or what is logged.
     Text(String),
     /// A file or a folder.
     Path(PathBuf),
-    /// Where a daemon listens.
+    /// The address at which a daemon listens.
     Address(SocketAddr),
-    /// The same, at least one address.
+    /// The addresses at which a daemon listens, at least one.
     Addresses(Vec<SocketAddr>),
-    /// Where the manager is.
+    /// The manager's address.
     Manager(ManagerUrl),
     /// A number.
     Integer(u64),
@@ -85,7 +85,7 @@ impl Kind {
         !matches!(self, Kind::Integer { .. })
     }
 
-    /// Reads a value; the error is its cause.
+    /// Reads a value. The error says what is wrong with it.
     pub fn parse(self, text: &str) -> Result<Value, String> {
         if text.trim().is_empty() {
             return Err("it is empty".to_owned());
@@ -113,8 +113,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is no IP address with a port"))
 }
 
-/// Addresses that differ. An unspecified one stands for all of a host's addresses, so there can be
-/// no other beside it.
+/// Reads addresses, which must differ. An unspecified address stands for all of a host's, so no
+/// other may be beside it.
 fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let mut all: Vec<SocketAddr> = Vec::new();
     for part in text.split(',') {

@@ -41,9 +41,9 @@ pub struct Setting {
     pub variable: &'static str,
     /// What its value may be.
     pub kind: Kind,
-    /// What holds where nobody says anything.
+    /// What holds if no source gives a value.
     pub default: Default,
-    /// What the value counts; empty where it counts nothing.
+    /// The unit in which the value counts; empty if it counts nothing.
     pub unit: &'static str,
     /// What it means, in a sentence without its full stop.
     pub meaning: &'static str,
@@ -51,7 +51,7 @@ pub struct Setting {
     pub example: &'static str,
 }
 
-/// What holds where nobody says anything.
+/// What holds if no source gives a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Default {
     /// There is no default: the daemon does not start.

@@ -10,9 +10,9 @@ use super::origin::{Given, Origin};
 use super::{Daemon, Default, Setting, SettingsError, Value};
 use super::{contradiction, file};
 
-/// Where values come from.
+/// The sources of values.
 pub struct Sources<'a> {
-    /// What the command line says, by the settings' names.
+    /// The values of the command line, by the settings' names.
     pub command_line: &'a BTreeMap<&'static str, String>,
     /// What a variable of the environment holds. An empty one counts as not set.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
@@ -20,7 +20,7 @@ pub struct Sources<'a> {
     pub file: Option<&'a Path>,
 }
 
-/// What is given, by the settings' names.
+/// The values that are given, by the settings' names.
 pub(super) type Named = BTreeMap<&'static str, Given>;
 
 /// One value for every setting of a daemon that has one.
@@ -28,8 +28,10 @@ pub(super) type Named = BTreeMap<&'static str, Given>;
 pub struct Values(Named);
 
 impl Values {
-    /// The command line wins over the environment, the environment over the file, the file over the default. The file is
-    /// checked as a whole even where nothing of it is used, and what is left must not contradict itself.
+    /// Chooses the value of every setting: the command line wins over the environment, the
+    /// environment over the file, the file over the default. All of the file is checked, even
+    /// values that another source overrides. The values that are chosen must not contradict each
+    /// other.
     pub fn resolve(daemon: Daemon, sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let mut values = match sources.file {
             Some(path) => file::read(daemon, path)?,
@@ -110,7 +112,8 @@ impl Values {
     }
 }
 
-/// The table and the one who reads it disagree: an error of this program, which its tests find.
+/// The table does not fit the code that reads it. This is a bug of the program, which its tests
+/// find.
 fn unfit(name: &str, value: Option<Value>) -> ! {
     panic!("the setting {name} is not of the kind its reader expects: {value:?}")
 }
@@ -226,13 +229,14 @@ mod tests {
         let node = [("name", "a"), ("manager", "am:1"), ("listen", "10.0.0.1:7,10.1.0.1:9"), ("metrics", "10.1.0.1:9")];
         let error = resolve(Daemon::Node, &node, &[], None).unwrap_err();
         assert!(error.contains("metrics = 10.1.0.1:9 contradicts listen = 10.0.0.1:7,10.1.0.1:9"), "{error}");
-        // Only names that are addresses can be compared, and ports that the kernel chooses never meet.
+        // Only names that are addresses can be compared, and ports that the kernel chooses never
+        // meet.
         let node = [("name", "a"), ("manager", "am:7070"), ("listen", "10.0.0.1:0"), ("metrics", "10.0.0.1:0")];
         assert!(resolve(Daemon::Node, &node, &[], None).is_ok());
     }
 
     proptest! {
-        // The plain reference: of four places, the first that holds something.
+        // The plain reference: of four sources, the first that holds something.
         #[test]
         fn the_first_source_that_says_something_wins(places in proptest::array::uniform3(proptest::option::of(1u64..=64))) {
             let [command_line, environment, file] = places;

@@ -7,14 +7,15 @@ use std::path::Path;
 use super::supervisor::run;
 use super::text::USER;
 
-/// Whether the user database below `root` has the user; `None` where there is no such database.
+/// The user's entry in the user database below `root`, if it has one; `None` if there is no such
+/// database.
 fn entry(root: &Path) -> Option<Option<String>> {
     let text = fs::read_to_string(root.join("etc/passwd")).ok()?;
     Some(text.lines().find(|line| line.split(':').next() == Some(USER)).map(str::to_owned))
 }
 
-/// Makes the user where it is missing. `Ok(false)`: it is there, or there is no user database below
-/// `root`.
+/// Makes the user if it is missing. `Ok(false)`: the user exists, or there is no user database
+/// below `root`.
 pub(super) fn make(root: &Path) -> io::Result<bool> {
     if entry(root) != Some(None) {
         return Ok(false);
@@ -42,5 +43,6 @@ pub(super) fn remove(root: &Path) -> io::Result<bool> {
     run(words).map(|()| true)
 }
 
-/// Distinguishes the user that was made for the daemons from a person with that name.
+/// The comment in the user database that distinguishes the daemons' user from a person with that
+/// name.
 const COMMENT: &str = "Tributary daemons";

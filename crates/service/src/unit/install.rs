@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use super::text::{CONFIGURATION, LOGS, STATE, USER};
 use super::{Service, account, supervisor};
 
-/// Where services are installed.
+/// Where services are installed, and to what they belong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The folder below which all paths lie: `/`, or that of an image.
     pub root: PathBuf,
-    /// The folder of the package to which the units belong; without one they are the
-    /// administrator's.
+    /// The folder of the package to which the units belong; without one they belong to the
+    /// administrator.
     pub prefix: Option<PathBuf>,
     /// The program that units run.
     pub program: PathBuf,
@@ -23,7 +23,7 @@ pub struct Place {
 /// What was done, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Done {
-    /// A file was written, or a folder, or a user made.
+    /// A file was written, or a folder or a user was made.
     Made(String),
     /// Something was removed.
     Removed(String),
@@ -50,22 +50,22 @@ impl Place {
         }
     }
 
-    /// The configuration's path there.
+    /// The configuration's path on the machine that it is for.
     pub fn configuration(&self, service: &Service) -> PathBuf {
         Path::new(CONFIGURATION).join(service.configuration())
     }
 
-    /// Where a path of that machine is for this process.
+    /// The path by which this process reaches a path of that machine.
     fn here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Writes the units and nothing else: what a package does when it is built.
+    /// Writes the units and nothing else, as a package does when it is built.
     pub fn install_units(&self, services: &[Service]) -> Result<Vec<Done>, ServiceError> {
         services.iter().map(|service| self.write_unit(service)).collect()
     }
 
-    /// Makes the user, writes the units, and configurations where there are none.
+    /// Makes the user, writes the units, and writes configurations where there are none.
     pub fn install(&self, services: &[Service]) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
         if account::make(&self.root).context(|| format!("make the user {USER}"))? {
@@ -99,9 +99,8 @@ impl Place {
         }
     }
 
-    /// Stops the services and removes what [`Place::install`] made. A configuration that was
-    /// edited, keys, jobs and logs stay, unless `purge` is given; what other services need stays,
-    /// too.
+    /// Stops the services and removes what [`Place::install`] made. An edited configuration, keys,
+    /// jobs and logs stay, unless `purge` is given. What other services need stays in any case.
     pub fn remove(&self, services: &[Service], purge: bool) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
         for service in services {
@@ -186,7 +185,7 @@ fn remove_folder(path: &Path, kept: &str, purge: bool) -> Result<Option<Done>, S
     }
 }
 
-/// Says what was tried.
+/// Adds to an error what was tried.
 trait Context<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T, ServiceError>;
 }

@@ -3,11 +3,11 @@
 //! ```text
 //!   trib service install an      user tributary
 //!                                /etc/tributary/an.toml                     unless there is one
-//!                                /etc/systemd/system/tributary-an.service   trib an --config /etc/tributary/an.toml
+//!                                /etc/systemd/system/tributary-an.service   runs trib an --config
 //!   make install, the package    PREFIX/lib/systemd/system/tributary-an.service
 //! ```
 //!
-//! Map: `text` (what a unit says), `install` (putting files in place and taking them away),
+//! Map: `text` (the text of a unit), `install` (putting files in place and removing them),
 //! `account` (the system user), `supervisor` (calling systemctl).
 
 mod account;

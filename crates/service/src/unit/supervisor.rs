@@ -1,11 +1,10 @@
-//! Calls of other programs: of systemctl, where systemd runs this machine, and of the tools for
-//! users.
+//! Calls of other programs: of systemctl, if systemd runs this machine, and of the tools for users.
 
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whether systemd runs, and installing below `root` concerns it.
+/// Whether systemd runs here and an installation below `root` concerns it.
 pub(super) fn is_concerned(root: &Path) -> bool {
     root == Path::new("/") && Path::new("/run/systemd/system").is_dir()
 }
@@ -20,7 +19,7 @@ pub(super) fn disable(unit: &str) -> io::Result<()> {
     run(&["systemctl", "disable", "--now", "--quiet", unit])
 }
 
-/// Runs a program; the error has the last lines that the program printed.
+/// Runs a program. The error has the last lines that the program printed.
 pub(super) fn run(words: &[&str]) -> io::Result<()> {
     let (program, arguments) = words.split_first().expect("a command has a first word");
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();

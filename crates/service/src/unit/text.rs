@@ -1,4 +1,4 @@
-//! What a unit says.
+//! The text of a unit.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct Service {
 pub struct NameError(String);
 
 impl Service {
-    /// The daemon's only service on this machine, or with a name one of several.
+    /// The daemon's only service on this machine or, with a name, one of several.
     pub fn new(daemon: Daemon, name: Option<&str>) -> Result<Self, NameError> {
         let fits = |name: &str| {
             (1..=64).contains(&name.len())
@@ -44,7 +44,7 @@ impl Service {
         format!("{}.toml", self.label())
     }
 
-    /// Where a manager keeps its jobs.
+    /// The file in which a manager keeps its jobs.
     fn state(&self) -> String {
         format!("{STATE}/{}.jobs", self.label())
     }
@@ -105,20 +105,23 @@ pub(super) const CONFIGURATION: &str = "/etc/tributary";
 /// The folder of logs, for `log_file`.
 pub(super) const LOGS: &str = "/var/log/tributary";
 
-/// The folder of what managers keep for the next one.
+/// The folder of what managers keep for their successors.
 pub(super) const STATE: &str = "/var/lib/tributary";
 
-/// A manager is ready as soon as it listens. Its own folder is the only place besides the log's that it writes to.
+/// A manager is ready as soon as it listens. It writes to its own folder and to the log's, and
+/// nowhere else.
 const START_OF_MANAGER: &str = "\
 TimeoutStartSec=30
 StateDirectory=tributary
 StateDirectoryMode=0750
 ";
-/// A node is ready when the manager has taken it in, and the manager may be started later.
+/// A node is ready when the manager has accepted it, and the manager may be started later than the
+/// node.
 const START_OF_NODE: &str = "TimeoutStartSec=infinity\n";
 
-/// What holds for both daemons. A wrong configuration (exit code 2) does not become right by being tried again. Neither
-/// daemon needs a capability, writes anything but its log and the manager's jobs, or makes memory executable.
+/// What both daemons have in common. A wrong configuration (exit code 2) does not become right by
+/// another try. Neither daemon needs a capability, writes anything but its log and the manager's
+/// jobs, or makes memory executable.
 const COMMON: &str = "\
 TimeoutStopSec=15
 WatchdogSec=30

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 15] = [
     "bench",
     "capi",
     "crates/client",
@@ -13,6 +13,7 @@ const FOLDERS: [&str; 14] = [
     "crates/control",
     "crates/lab",
     "crates/reduce",
+    "crates/service",
     "crates/sim",
     "crates/testkit",
     "crates/transport",
