@@ -1,19 +1,20 @@
-//! The addresses of one node or host: `address = "10.0.0.1"`, or `addresses = ["10.0.0.1", "10.1.0.1"]`, one for each port.
+//! The addresses of one node or host: `address = "10.0.0.1"`, or `addresses = ["10.0.0.1",
+//! "10.1.0.1"]`, one for each port.
 
 use std::net::IpAddr;
 
 use trib_wire::control::node::PORTS_MAX;
 
-/// What is wrong with them.
+/// What is wrong with the addresses.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressFault {
     /// Both fields.
     #[error("`{0}` has `address` and `addresses`")]
     Both(String),
-    /// A list of none.
+    /// The list is empty.
     #[error("`{0}` has an empty list of addresses")]
     None(String),
-    /// One address for two ports.
+    /// One address stands for two ports.
     #[error("`{name}` has the address {address} twice")]
     Twice {
         /// Whose it is.
@@ -21,7 +22,7 @@ pub enum AddressFault {
         /// The address.
         address: IpAddr,
     },
-    /// More than anybody has ports.
+    /// There are more addresses than any machine has ports.
     #[error("`{name}` has {count} addresses; 1 to {PORTS_MAX} are possible")]
     TooMany {
         /// Whose they are.
@@ -43,7 +44,7 @@ impl AddressFault {
     }
 }
 
-/// The addresses of `name`, whichever of the two fields has them.
+/// The addresses of `name`, whichever of the two fields holds them.
 pub(crate) fn addresses(
     name: &str,
     address: Option<IpAddr>,

@@ -1,11 +1,13 @@
-//! More children than one logical node may have: a cascade of nodes at the same place.
+//! A cascade of nodes in one process, for more children than one logical node may have.
 
 use trib_wire::ids::CHILDREN_MAX;
 
-/// How `count` children (more than one node may have) are dealt to the fewest levels of nodes: sizes of
-/// contiguous blocks, each of which becomes one node; a block may still be too large and is dealt again.
+/// Deals `count` children (more than one node may have) to the fewest levels of nodes. It returns
+/// the sizes of contiguous blocks, each of which becomes one node. A block may still be too large,
+/// and is then dealt again.
 ///
-/// Sizes differ by at most one, so that no node of a level has much more to fold than its neighbours.
+/// Sizes differ by at most one, so that no node of a level has much more to fold than its
+/// neighbours.
 pub(crate) fn blocks(count: usize) -> Vec<usize> {
     let mut reach = CHILDREN_MAX;
     while reach * CHILDREN_MAX < count {

@@ -14,7 +14,7 @@ use crate::graph::GraphFault;
 pub struct TopologyError {
     /// The file.
     pub file: PathBuf,
-    /// The line, counted from 1, where there is one to blame.
+    /// The line, counted from 1, if one line is to blame.
     pub line: Option<usize>,
     /// What is wrong.
     pub fault: Fault,
@@ -29,16 +29,16 @@ pub enum Fault {
     /// It is not TOML, or not of the form expected.
     #[error("{0}")]
     Syntax(String),
-    /// No node at all.
+    /// There is no node at all.
     #[error("there is no [[node]]")]
     NoNodes,
-    /// More nodes than a fabric may have.
+    /// There are more nodes than a fabric may have.
     #[error("{0} nodes, at most {max} are possible", max = crate::topology::NODES_MAX)]
     TooManyNodes(usize),
-    /// Two nodes of one name.
+    /// Two nodes have one name.
     #[error("node `{0}` stands there twice")]
     DuplicateNode(String),
-    /// A parent that is no node.
+    /// A node's parent is no node.
     #[error("node `{node}` has the parent `{parent}`, which is no node")]
     UnknownParent {
         /// The node.
@@ -46,7 +46,7 @@ pub enum Fault {
         /// Its parent.
         parent: String,
     },
-    /// Two nodes without a parent.
+    /// Two nodes have no parent.
     #[error("nodes `{first}` and `{second}` both have no parent: a fabric has one root")]
     TwoRoots {
         /// The root.
@@ -54,22 +54,22 @@ pub enum Fault {
         /// The other.
         second: String,
     },
-    /// Parents that lead round in a circle.
+    /// Parents form a circle.
     #[error("node `{0}` is its own ancestor")]
     Cycle(String),
-    /// A tree that is too deep.
+    /// The tree is too deep.
     #[error("node `{0}` lies more than {max} levels below the root", max = crate::topology::DEPTH_MAX)]
     TooDeep(String),
-    /// Two entries for one host.
+    /// A host has two entries.
     #[error("host `{0}` stands there twice")]
     DuplicateHost(String),
-    /// No host at all.
+    /// There is no host at all.
     #[error("there is no [[host]]")]
     NoHosts,
-    /// A host without a leaf, or with both ways to name them.
+    /// A host has no leaf, or uses both ways to name leaves.
     #[error("host `{0}` needs either `leaf` or a non-empty `leaves`")]
     NoLeaf(String),
-    /// A leaf named twice.
+    /// A leaf is named twice.
     #[error("host `{host}` names leaf `{leaf}` twice")]
     DuplicateLeaf {
         /// The host.
@@ -77,7 +77,7 @@ pub enum Fault {
         /// The leaf.
         leaf: String,
     },
-    /// A leaf that is no node.
+    /// A leaf is no node.
     #[error("host `{host}` hangs on `{leaf}`, which is no node")]
     UnknownLeaf {
         /// The host.
@@ -85,22 +85,22 @@ pub enum Fault {
         /// Its leaf.
         leaf: String,
     },
-    /// One address for many hosts.
+    /// One address is given to many hosts.
     #[error("the host `*` stands for many hosts and cannot have one address")]
     WildAddress,
     /// An empty name.
     #[error("a {0} has an empty name")]
     EmptyName(&'static str),
-    /// An MTU outside 576..=65536.
+    /// The MTU is outside 576..=65536.
     #[error("the mtu {0} lies outside 576..=65536")]
     Mtu(u32),
-    /// A rate of a link that is none.
+    /// A link's rate is no rate.
     #[error("{0}")]
     Rate(&'static str),
-    /// A limit outside its range.
+    /// A limit is outside its range.
     #[error("limit `{}` = {} is out of range: it is {}", .0.field.name(), .0.value, .0.field.row().range())]
     Limit(OutOfRange),
-    /// A default above its maximum.
+    /// A default is above its maximum.
     #[error("limit `{name}`: the default {default} is above the maximum {maximum}")]
     DefaultAboveMaximum {
         /// Its name.
@@ -110,7 +110,7 @@ pub enum Fault {
         /// The maximum.
         maximum: u64,
     },
-    /// A heartbeat that comes too seldom to keep anybody alive.
+    /// Heartbeats come too seldom to show that a side is alive.
     #[error("`dead_after_ms` ({dead_after_ms}) must be at least three times `heartbeat_ms` ({heartbeat_ms})")]
     Heartbeat {
         /// The period.
@@ -118,10 +118,10 @@ pub enum Fault {
         /// The silence.
         dead_after_ms: u64,
     },
-    /// Addresses that cannot be.
+    /// Addresses are not possible.
     #[error(transparent)]
     Addresses(AddressFault),
-    /// A fabric's graph that is wrong.
+    /// The graph of a fabric is wrong.
     #[error(transparent)]
     Graph(#[from] GraphFault),
 }

@@ -17,7 +17,8 @@
 //! name = "host0"                  # or "*" for every host that is not named
 //! rate = "100gbit"                # optional, for predictions
 //! leaf = "leaf0"                  # or leaves = ["leaf0", "leaf1"]: ranks in contiguous blocks
-//! address = "10.0.0.1"            # optional: its ranks may connect from here only; addresses = [...] of several ports
+//! address = "10.0.0.1"            # optional: its ranks may connect from here only
+//!                                  # addresses = [...]: one for each of several ports
 //!
 //! [limits]
 //! groups = 1000                               # default and maximum at once
@@ -76,7 +77,7 @@ pub(crate) struct Host {
     pub addresses: Option<Vec<IpAddr>>,
 }
 
-/// `[limits]`: what the file says of each of them.
+/// `[limits]`: the bounds that the file gives, by limit.
 #[derive(Default)]
 pub(crate) struct Limits(pub BTreeMap<QuotaField, Spanned<Bound>>);
 
@@ -116,7 +117,8 @@ impl<'de> Deserialize<'de> for Bound {
     }
 }
 
-// By hand, because an untagged enum would answer every slip with "did not match any variant".
+// This is written by hand, because an untagged enum would answer every slip with "did not match any
+// variant".
 struct BoundVisitor;
 
 impl<'de> serde::de::Visitor<'de> for BoundVisitor {

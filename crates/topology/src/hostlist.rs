@@ -1,22 +1,23 @@
 //! Many names in few characters: `tux[0-15,20],login` as Slurm writes lists of hosts.
 //!
-//! A bracket holds numbers and ranges; leading zeros are kept (`n[08-10]` is `n08 n09 n10`); a name may have several brackets.
+//! A bracket holds numbers and ranges. Leading zeros are kept (`n[08-10]` is `n08 n09 n10`). A name
+//! may have several brackets.
 
 use std::collections::BTreeMap;
 
-/// Most names of one list.
+/// The most names of one list.
 pub const NAMES_MAX: usize = 1 << 18;
 
 /// What is wrong with a list of names.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HostlistError {
-    /// No name, or an empty one between two commas.
+    /// A name is missing, or empty between two commas.
     #[error("`{0}` has an empty name; write names such as h0 or h[0-15], with single commas between")]
     Empty(String),
-    /// A bracket that is not closed, or closed twice.
+    /// A bracket is not closed, or is closed twice.
     #[error("`{0}` has an unpaired bracket; close every `[` with a `]`")]
     Bracket(String),
-    /// A range that is none.
+    /// A range is malformed.
     #[error("`{0}` is no range of numbers; write 7 or 0-15, the smaller first")]
     Range(String),
     /// Too many names.
@@ -38,7 +39,7 @@ pub fn expand(list: &str) -> Result<Vec<String>, HostlistError> {
     Ok(names)
 }
 
-/// A short list for names, in their order: runs of consecutive numbers become ranges.
+/// A short list for names, in their order. Runs of consecutive numbers become ranges.
 pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut words: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut place: BTreeMap<&str, usize> = BTreeMap::new();
@@ -58,7 +59,8 @@ pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// What names are sorted by as people do: `n2` stands before `n10`. Each piece is text, and the number after it.
+/// A key that sorts names as people do: `n2` before `n10`. Each piece is a text and the number
+/// after it.
 pub(crate) fn natural_key(name: &str) -> Vec<(String, u64, usize)> {
     let mut pieces = Vec::new();
     let mut rest = name;
@@ -72,7 +74,7 @@ pub(crate) fn natural_key(name: &str) -> Vec<(String, u64, usize)> {
     pieces
 }
 
-// One piece of a name: text, or the numbers of a bracket.
+// One piece of a name: a text, or the numbers of a bracket.
 enum Part<'a> {
     Text(&'a str),
     Numbers(Vec<Run>),
@@ -95,7 +97,7 @@ impl Part<'_> {
     }
 }
 
-// At commas outside brackets.
+// Splits a list at the commas outside brackets.
 fn split(list: &str) -> Result<Vec<&str>, HostlistError> {
     let (mut items, mut start, mut open) = (Vec::new(), 0, false);
     for (at, byte) in list.bytes().enumerate() {
@@ -126,7 +128,7 @@ fn parts(item: &str) -> Result<Vec<Part<'_>>, HostlistError> {
         parts.push(Part::Numbers(inside.split(',').map(run).collect::<Result<_, _>>()?));
         rest = after;
     }
-    // Recursion over brackets is bounded with them.
+    // This bound on brackets bounds the recursion over them too.
     if parts.len() / 2 > BRACKETS_MAX {
         return Err(HostlistError::TooMany(item.into()));
     }
@@ -146,7 +148,7 @@ fn run(text: &str) -> Result<Run, HostlistError> {
     }
 }
 
-// Digits only, few enough that differences and widths stay small.
+// Whether a number has digits only, and so few that differences and widths stay small.
 fn fits(number: &str) -> bool {
     (1..=DIGITS_MAX).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -180,7 +182,7 @@ fn ranges(numbers: &[&str]) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-// Whether a range that starts with the same width writes `next` after `last`.
+// Whether a range that starts with this width would write `next` after `last`.
 fn follows(last: &str, next: &str) -> bool {
     let width = if last.starts_with('0') || next.starts_with('0') { last.len() } else { 0 };
     last.parse::<u64>().is_ok_and(|last| format!("{:0width$}", last + 1) == next)

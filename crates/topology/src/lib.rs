@@ -1,13 +1,17 @@
 //! The fabric as its operator describes it, and the reduction trees that fit it: pure functions.
 //!
-//! Map. Of the tree that the manager serves: `file` (the TOML text), `error` (what is wrong with it, with line and remedy),
-//! `topology` (the checked fabric, a tree or a graph), `addresses` (of a node or a host), `limits` (the quota a fabric gives), `plan` (hosts by rank to a logical tree), `cascade`
-//! (more children than a node may have). Of whole fabrics: `hostlist` (many names in few characters), [`graph`] (readers of the
-//! formats that clusters have), [`trees`] (trees in a graph), [`predict`] (what they are expected to take), [`draw`] (text and SVG).
+//! Map. For the fabric that a manager serves: `file` (the TOML text), `error` (what is wrong with
+//! it, with line and remedy), `topology` (the checked fabric, a tree or a graph), `addresses` (of a
+//! node or a host), `limits` (the quota that a fabric gives), `plan` (from hosts by rank to a
+//! logical tree), `cascade` (more children than a node may have). For whole fabrics: `hostlist`
+//! (many names in few characters), [`graph`] (readers of the formats that clusters have), [`trees`]
+//! (trees in a graph), [`predict`] (how long operations are expected to take on them), [`draw`]
+//! (text and SVG).
 //!
-//! Invariants: a [`Topology`] is one tree or one graph, checked once; a plan depends on the topology, the hosts and, in a
-//! graph, the trees beside it alone. So the same program gets the same tree, and with it the same bits; in a graph whose switches of a
-//! level are alike it gets at least a tree of the same shape.
+//! Invariants: a [`Topology`] is one tree or one graph and is checked once. A plan depends on the
+//! topology and the hosts alone, and in a graph also on the other trees there. So the same program
+//! gets the same tree, and with it the same bits. In a graph whose switches of a level are alike,
+//! it gets at least a tree of the same shape.
 #![forbid(unsafe_code)]
 
 mod addresses;

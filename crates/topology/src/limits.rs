@@ -1,4 +1,5 @@
-//! What a fabric gives to a job that asks for nothing, and the most it gives to one that asks.
+//! The limits that a fabric gives to a job that asks for nothing, and the highest that it gives to
+//! one that asks.
 
 use std::ops::{Index, IndexMut, Range};
 
@@ -10,15 +11,16 @@ use crate::file;
 /// One limit's default and maximum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
-    /// For a job that does not ask.
+    /// The limit of a job that does not ask.
     pub default: u64,
-    /// For a job that asks.
+    /// The highest limit of a job that asks.
     pub maximum: u64,
 }
 
-/// Every limit of a fabric. [`trib_wire::control::quota`] says what each means, and `node_memory` bounds what they come to.
+/// Every limit of a fabric. [`trib_wire::control::quota`] says what each means, and `node_memory`
+/// bounds the memory that they take together.
 ///
-/// What the network allows (payload by MTU, window by receive buffers) comes on top of it.
+/// The network's own limits (payload by MTU, window by receive buffers) apply besides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LimitTable([Bound; QUOTA.len()]);
 
@@ -43,7 +45,7 @@ impl IndexMut<QuotaField> for LimitTable {
 }
 
 impl LimitTable {
-    /// The built-in table with a file's changes.
+    /// The built-in table with the changes of a file.
     pub(crate) fn from_file(limits: &file::Limits) -> Result<Self, (Option<Range<usize>>, Fault)> {
         let mut table = LimitTable::default();
         for (field, given) in &limits.0 {
@@ -53,7 +55,7 @@ impl LimitTable {
             for value in [default, maximum].into_iter().flatten() {
                 field.check(value).map_err(|cause| wrong(Fault::Limit(cause)))?;
             }
-            // A maximum below the built-in default lowers the default with it.
+            // A maximum below the built-in default lowers the default too.
             let maximum = maximum.unwrap_or(bound.maximum.max(default.unwrap_or(0)));
             let default = default.unwrap_or(bound.default.min(maximum));
             if default > maximum {

@@ -7,11 +7,12 @@
 //!    |- leaf1 (h2 h3)                                n2 leaf2   children r4 r5
 //!    `- leaf2 (h4 h5)
 //! ```
-//! Only nodes on the way from a rank to the lowest common node take part, and all of those do, even with
-//! one child: a node is where the packets pass. Children stand in topology order, then in rank order.
+//! Nodes on the way from a rank to the lowest common node take part, and no others. Even those with
+//! one child do, because packets pass there. Children stand in topology order, then in rank order.
 //!
-//! Which node is above which is what the file says (here), or, of a graph, the tree that is the best beside those of other
-//! jobs (`in_graph`). Which ports and parallel links a lane takes of it is decided last (`ports`).
+//! Which node is above which is what the file says (here), or in a graph the tree that is the best
+//! beside those of other jobs (`in_graph`). The ports and parallel links that a lane takes of this
+//! tree are chosen last (`ports`).
 
 use std::net::IpAddr;
 
@@ -26,15 +27,16 @@ use crate::trees::{Loads, Tree, TreeError};
 /// A program's logical tree on a fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// The logical nodes: `nodes[i].id` is `NodeId(i)`, the root is first, parents stand before children.
+    /// The logical nodes. `nodes[i].id` is `NodeId(i)`, the root is first, and parents stand before
+    /// children.
     pub nodes: Vec<PlanNode>,
-    /// Where each rank hangs, by rank.
+    /// The node to which each rank is attached, by rank.
     pub leaves: Vec<Placement>,
-    /// Index of each rank's host in [`Topology::hosts`], by rank.
+    /// The index of each rank's host in [`Topology::hosts`], by rank.
     pub hosts: Vec<usize>,
     /// In a graph, the tree over its links.
     pub tree: Option<Tree>,
-    /// By which port it goes wherever a node is reached at several addresses.
+    /// The port by which it goes to nodes that are reached at several addresses.
     pub port: usize,
 }
 
@@ -43,11 +45,11 @@ pub struct Plan {
 pub struct PlanNode {
     /// Its number.
     pub id: NodeId,
-    /// Index of the aggregation node that hosts it, in [`Topology::nodes`].
+    /// The index in [`Topology::nodes`] of the aggregation node that hosts it.
     pub place: usize,
-    /// Name of the aggregation node that hosts it.
+    /// The name of the aggregation node that hosts it.
     pub name: String,
-    /// At which of that node's addresses it is, where the topology names several.
+    /// Which of that node's addresses it has, if the topology names several.
     pub address: Option<IpAddr>,
     /// Its parent and its position there; `None` at the root.
     pub parent: Option<(NodeId, ChildIndex)>,
@@ -60,14 +62,15 @@ pub struct PlanNode {
 pub struct PlanChild {
     /// What it is.
     pub kind: ChildKind,
-    /// All ranks at or below it, ascending.
+    /// All ranks at or below it, in ascending order.
     pub ranks: RankList,
-    /// Where it connects from, if the topology says.
+    /// The address from which it connects, if the topology says.
     pub address: Option<IpAddr>,
 }
 
 impl Plan {
-    /// Whether both fold the same ranks in the same order, whatever the nodes and links: then they give the same bits.
+    /// Whether both fold the same ranks in the same order, whatever their nodes and links are. If
+    /// so, they give the same bits.
     pub fn folds_as(&self, other: &Plan) -> bool {
         let shape = |node: &PlanNode| {
             let children = node.children.iter().map(|child| (child.kind, child.ranks.clone()));
@@ -77,8 +80,9 @@ impl Plan {
             && self.nodes.iter().zip(&other.nodes).all(|(own, theirs)| shape(own) == shape(theirs))
     }
 
-    /// The same tree for one more lane of its job, beside `lanes` that go over it: by another port of nodes with several
-    /// addresses, and over other ones of parallel links, as far as there are any.
+    /// The same tree for one more lane of its job, besides the `lanes` that already go over it. It
+    /// takes another port of nodes with several addresses, and others of parallel links, as far as
+    /// there are any.
     #[must_use]
     pub fn beside(&self, topology: &Topology, loads: &Loads, lanes: &[&Plan]) -> Plan {
         let mut plan = self.clone();
@@ -86,10 +90,11 @@ impl Plan {
         plan
     }
 
-    /// Adds `by` to the numbers of all logical nodes, so that trees of one job can stand beside each other.
+    /// Adds `by` to the numbers of all logical nodes, so that several trees of one job can exist
+    /// together.
     ///
     /// # Panics
-    /// If a number grows beyond those there are.
+    /// If a number becomes too large.
     pub fn renumber(&mut self, by: u16) {
         let moved = |id: &mut NodeId| id.0 = id.0.checked_add(by).expect("the caller has counted the nodes");
         for node in &mut self.nodes {
@@ -108,13 +113,13 @@ impl Plan {
 /// Why there is no plan.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanError {
-    /// A program without ranks.
+    /// The program has no ranks.
     #[error("the program has no ranks")]
     NoRanks,
-    /// More ranks than a job may have.
+    /// The program has more ranks than a job may have.
     #[error("the program has {0} ranks, at most {WORLD_MAX} are possible")]
     TooManyRanks(usize),
-    /// A host that no entry covers.
+    /// No entry covers a host.
     #[error(
         "rank {rank} runs on host `{host}`, which the topology does not know: add it there, or let TRIB_HOST say the name that it has there"
     )]
@@ -124,18 +129,19 @@ pub enum PlanError {
         /// Its host.
         host: String,
     },
-    /// A tree with more logical nodes than numbers for them.
+    /// The tree has more logical nodes than there are numbers for them.
     #[error("the tree would need {0} logical nodes, at most 65535 are possible")]
     TooManyNodes(usize),
-    /// A tree in a graph that is deeper than any should be.
+    /// The graph's tree is deeper than a tree may be.
     #[error("the tree would have {0} levels of aggregation nodes, at most {max} are possible: let fewer switches have one", max = DEPTH_MAX + 1)]
     TooDeep(u32),
-    /// A graph without a tree for these hosts.
+    /// The graph has no tree for these hosts.
     #[error(transparent)]
     NoTree(#[from] TreeError),
 }
 
-/// The logical tree for ranks on `hosts` (by rank), in a graph beside the trees that `loads` counts.
+/// The logical tree for ranks on `hosts` (by rank). In a graph, `loads` counts the trees that exist
+/// already.
 pub fn plan(topology: &Topology, hosts: &[String], loads: &Loads) -> Result<Plan, PlanError> {
     if hosts.is_empty() {
         return Err(PlanError::NoRanks);
@@ -169,8 +175,8 @@ fn find_entries(topology: &Topology, hosts: &[String]) -> Result<Vec<usize>, Pla
     hosts.iter().enumerate().map(find).collect()
 }
 
-// The aggregation node of each rank: the ranks of one entry go to its leaves in contiguous blocks whose
-// sizes differ by at most one.
+// The aggregation node of each rank. The ranks of one entry go to its leaves in contiguous blocks
+// whose sizes differ by at most one.
 fn spread(topology: &Topology, entries: &[usize]) -> Vec<usize> {
     let mut totals = vec![0usize; topology.hosts().len()];
     for entry in entries {
@@ -186,8 +192,8 @@ fn spread(topology: &Topology, entries: &[usize]) -> Vec<usize> {
     entries.iter().map(place).collect()
 }
 
-// For every aggregation node the ranks that hang on it and the children that have ranks at or below them, both in
-// order, and the lowest node above all ranks.
+// For every aggregation node, the ranks that are attached to it and the children with ranks at or
+// below them, both in order; and the lowest node above all ranks.
 struct Needed {
     ranks_at: Vec<Vec<u32>>,
     children: Vec<Vec<usize>>,
@@ -195,7 +201,7 @@ struct Needed {
 }
 
 impl Needed {
-    /// A root above the one child that has all ranks gives way to it.
+    /// If one child has all ranks, the root above it is not needed, and the child becomes the root.
     fn new(ranks_at: Vec<Vec<u32>>, children: Vec<Vec<usize>>, mut root: usize) -> Self {
         while let ([only], true) = (&children[root][..], ranks_at[root].is_empty()) {
             root = *only;
@@ -246,20 +252,20 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    // Recursion is bounded by the depth of a topology.
+    // The depth of a topology bounds the recursion.
     fn branch(&self, place: usize) -> Branch {
         let nodes = self.needed.children[place].iter().map(|child| self.branch(*child));
         let ranks = self.needed.ranks_at[place].iter().map(|rank| Branch::Rank(*rank));
         node_of(place, nodes.chain(ranks).collect())
     }
 
-    // Numbers the branch and all below it, parents first; gives the ranks it found.
+    // Numbers the branch and all below it, parents first. Returns the ranks that it found.
     fn place(&mut self, branch: Branch, parent: Option<(NodeId, ChildIndex)>) -> (ChildKind, Vec<u32>) {
         let (place, branches) = match branch {
             Branch::Rank(rank) => return (ChildKind::Rank(Rank(rank)), vec![rank]),
             Branch::Node { place, children } => (place, children),
         };
-        // Beyond 65535 the number wraps; `plan` refuses such a tree before anyone sees it.
+        // Above 65535 the number wraps, and `plan` then refuses the tree.
         let (index, id) = (self.nodes.len(), NodeId(self.nodes.len() as u16));
         let name = self.topology.nodes()[place].name.clone();
         self.nodes.push(PlanNode {

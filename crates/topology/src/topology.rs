@@ -14,15 +14,15 @@ use crate::graph::{self, FabricFile, Graph, LinkRate};
 use crate::limits::LimitTable;
 use crate::trees::Loads;
 
-/// Most aggregation nodes of a fabric.
+/// The most aggregation nodes of a fabric.
 pub(crate) const NODES_MAX: usize = 4096;
-/// Most levels of nodes below the root.
+/// The most levels of nodes below the root.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// The path MTU where a file says nothing.
+/// The path MTU, in bytes, if a file says nothing.
 pub(crate) const MTU_DEFAULT: u32 = 1500;
 
-/// A fabric that a manager serves: one tree of aggregation nodes with hosts that hang on them, or a
+/// A fabric that a manager serves: one tree of aggregation nodes to which hosts are attached, or a
 /// graph in which each job gets a tree of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Topology {
@@ -40,29 +40,29 @@ pub struct Topology {
 pub struct AggregationNode {
     /// Its name.
     pub name: String,
-    /// Index of its parent in [`Topology::nodes`]; `None` at the root, and in a graph.
+    /// The index of its parent in [`Topology::nodes`]; `None` at the root, and in a graph.
     pub parent: Option<usize>,
-    /// Levels below the root; 0 in a graph.
+    /// How many levels it is below the root; 0 in a graph.
     pub depth: usize,
-    /// Where it connects to its parent from, if the file says; several are also where its children
-    /// reach it, one for each port.
+    /// The addresses from which it connects to its parent, if the file says. If there are several,
+    /// its children reach it there too, one for each port.
     pub addresses: Vec<IpAddr>,
-    /// Of the link to its parent, if the file says; a graph knows its links itself.
+    /// The rate of the link to its parent, if the file says. A graph knows its links itself.
     pub rate: Option<LinkRate>,
 }
 
-/// One host, or all that have no entry of their own.
+/// One host, or all hosts that have no entry of their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
     /// Its name, or `*`.
     pub name: String,
-    /// Indices of its leaves in [`Topology::nodes`], as in the file; at least one, but for none in
-    /// a graph.
+    /// The indices of its leaves in [`Topology::nodes`], in the file's order. There is at least
+    /// one, except in a graph, where there are none.
     pub leaves: Vec<usize>,
-    /// Where its ranks connect from, if the file says: one address, or one for each port, in a
-    /// graph for each link.
+    /// The addresses from which its ranks connect, if the file says: one, or one for each port, or
+    /// in a graph one for each link.
     pub addresses: Vec<IpAddr>,
-    /// Of the link to its leaf, if the file says; a graph knows its links itself.
+    /// The rate of the link to its leaf, if the file says. A graph knows its links itself.
     pub rate: Option<LinkRate>,
 }
 
@@ -89,7 +89,7 @@ impl Topology {
         &self.name
     }
 
-    /// Bytes of the largest IP packet that passes everywhere.
+    /// The length in bytes of the largest IP packet that passes everywhere.
     pub fn mtu(&self) -> u32 {
         self.mtu
     }
@@ -109,12 +109,12 @@ impl Topology {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// The graph, where that is what the file describes.
+    /// The graph, if the file describes one.
     pub fn graph(&self) -> Option<&Graph> {
         self.graph.as_ref()
     }
 
-    /// What trees take of the graph while there are none.
+    /// The loads of the graph while there are no trees.
     pub fn idle_loads(&self) -> Loads {
         self.graph.as_ref().map(Loads::idle).unwrap_or_default()
     }
@@ -124,7 +124,8 @@ impl Topology {
         &self.limits
     }
 
-    /// Index of the entry for a host: its full name, else its name up to the first dot, else `*`.
+    /// The index of the entry for a host: that of its full name, else that of its name up to the
+    /// first dot, else that of `*`.
     pub(crate) fn host_index(&self, name: &str) -> Option<usize> {
         let short = name.split('.').next().unwrap_or(name);
         [name, short, "*"].into_iter().find_map(|key| self.by_host.get(key)).copied()
@@ -204,8 +205,9 @@ fn link_nodes(nodes: &[file::Node], by_name: &BTreeMap<&str, usize>) -> Result<V
     Ok(linked)
 }
 
-// Follows every chain of parents to the root. One that takes longer than there are nodes has run
-// into a circle and stands on it; a circle is also what there is when nobody is without a parent.
+// Follows every chain of parents to the root. A chain that is longer than the number of nodes runs
+// in a circle, and the node that it has reached is on that circle. There is also a circle if every
+// node has a parent.
 fn measure_depths(file: &[file::Node], nodes: &mut [AggregationNode]) -> Result<(), Complaint> {
     for i in 0..nodes.len() {
         let (mut above, mut depth) = (nodes[i].parent, 0);

@@ -1,5 +1,5 @@
-//! Files as real tools write them (`tests/files/README.md` tells how): read, drawn, converted and
-//! planned.
+//! Files as real tools write them (`tests/files/README.md` tells how) are read, drawn, converted
+//! and planned.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ fn load(name: &str) -> Graph {
     FabricFile::read(&path(name)).and_then(|file| file.graph(LinkRate::DEFAULT)).unwrap()
 }
 
-/// Reads a file, and checks that all its hosts are spanned, that it can be drawn, and that as TOML
-/// it is the same fabric.
+/// Reads a file and checks that all its hosts are spanned, that it can be drawn, and that it is the
+/// same fabric as TOML.
 fn check(name: &str, hosts: usize, switches: usize, links: usize) -> Graph {
     let graph = load(name);
     assert_eq!(

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 15] = [
+const FOLDERS: [&str; 16] = [
     "bench",
     "capi",
     "crates/client",
@@ -16,6 +16,7 @@ const FOLDERS: [&str; 15] = [
     "crates/service",
     "crates/sim",
     "crates/testkit",
+    "crates/topology",
     "crates/transport",
     "crates/wire",
     "mpi",

@@ -1,7 +1,7 @@
 //! Where the parts of a fabric stand in a picture.
 //!
-//! With several levels each level is a row (`rows`). Otherwise switches attract and repel one another (`springs`). Nothing in it is
-//! random, so a fabric always looks the same.
+//! With several levels each level is a row (`rows`). Otherwise switches attract and repel one
+//! another (`springs`). Nothing in it is random, so a fabric always looks the same.
 
 mod rows;
 mod springs;
@@ -11,18 +11,18 @@ use std::collections::BTreeMap;
 use crate::graph::Graph;
 use crate::hostlist::compress;
 
-/// Something with a place.
+/// An item of the picture, at its position.
 pub(super) struct Item {
     /// Centre, pixels.
     pub(super) x: f64,
     pub(super) y: f64,
-    /// What stands in it.
+    /// The text in it.
     pub(super) label: String,
-    /// What it stands for: a switch, or hosts with the same links.
+    /// The vertices that it stands for: one switch, or one or more hosts with the same links.
     pub(super) vertices: Vec<usize>,
 }
 
-/// The picture's measures and items; `place` finds a vertex's item.
+/// The picture's measures and items; `place` gives the item of each vertex.
 pub(super) struct Layout {
     /// Whether items of one level stand in a row.
     pub(super) has_rows: bool,
@@ -32,7 +32,7 @@ pub(super) struct Layout {
     pub(super) place: Vec<usize>,
 }
 
-/// More hosts than these are drawn as one box for those with the same links.
+/// If there are more hosts, those with the same links are drawn as one box.
 const SINGLE_HOSTS_MAX: usize = 48;
 const MARGIN: f64 = 40.0;
 
@@ -49,7 +49,7 @@ pub(super) fn layout(graph: &Graph) -> Layout {
         springs::lay(graph, &mut items, &place)
     }
     let most = |value: fn(&Item) -> f64| items.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
-    // The leftmost and the highest stand at the margin.
+    // The leftmost and the highest item stand at the margin.
     let (left, top) = (MARGIN + most(|item| half_width(item) - item.x), MARGIN + most(|item| -item.y));
     let (width, height) = (left + most(|item| item.x + half_width(item)) + MARGIN, top + most(|item| item.y) + MARGIN);
     for item in &mut items {
@@ -63,7 +63,8 @@ pub(super) fn half_width(item: &Item) -> f64 {
     3.5 * item.label.chars().count() as f64 + 8.0
 }
 
-// Switches in the graph's order, then hosts: each on its own, or one box for those with the same links.
+// Switches in the graph's order, then hosts: each on its own, or one box for those with the same
+// links.
 fn items(graph: &Graph, single_hosts: bool) -> Vec<Item> {
     let item = |label: String, vertices: Vec<usize>| Item { x: 0.0, y: 0.0, label, vertices };
     let name = |vertex: usize| graph.vertices()[vertex].name.as_str();

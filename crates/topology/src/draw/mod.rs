@@ -1,4 +1,5 @@
-//! A fabric for the eye: `text` for a terminal, `svg` for a browser; `layout` says where things stand in a picture.
+//! A fabric for the eye: `text` draws it for a terminal, `svg` for a browser, and `layout` says
+//! where things stand in a picture.
 
 mod layout;
 mod svg;

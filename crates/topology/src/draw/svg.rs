@@ -1,5 +1,6 @@
-//! A fabric as a picture: switches with nodes are filled, servers with nodes are small boxes at their switch, and several parallel
-//! links are one thick line with their number. Pointing at a part tells its name and rate.
+//! A fabric as a picture. Switches with nodes are filled, servers with nodes are small boxes at
+//! their switch, and several parallel links are one thick line with their number. Pointing at a
+//! part shows its name and rate.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +26,7 @@ pub fn svg(graph: &Graph) -> String {
     text
 }
 
-// Links of the same ends and rate are one line; so are those of hosts that stand in one box.
+// Links with the same ends and rate are one line; so are those of hosts that stand in one box.
 fn links(text: &mut String, graph: &Graph, layout: &Layout) {
     let mut lines: BTreeMap<(usize, usize, LinkRate), usize> = BTreeMap::new();
     for link in graph.links() {
@@ -36,7 +37,7 @@ fn links(text: &mut String, graph: &Graph, layout: &Layout) {
     for ((first, second, rate), count) in lines {
         let (a, b) = (&layout.items[first], &layout.items[second]);
         let thickness = 1.0 + (count as f64).log2().min(4.0) * 0.7;
-        // In one row a straight line would run through what stands between.
+        // Within a row a straight line would run through the items between.
         let is_row = layout.has_rows && (a.y - b.y).abs() < 1.0;
         let bend = if is_row { ((a.x - b.x).abs() * 0.12).clamp(25.0, 90.0) } else { 0.0 };
         let title = format!("{} to {}: {count} x {rate}", escaped(&a.label), escaped(&b.label));

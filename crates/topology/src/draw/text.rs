@@ -1,4 +1,5 @@
-//! A fabric in lines: one for each switch, from the top level down, with what it is connected to.
+//! A fabric in lines: one for each switch, from the top level down, with the things to which it is
+//! connected.
 //!
 //! ```text
 //! level 2
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use crate::graph::{Graph, LinkRate};
 use crate::hostlist::compress;
 
-/// Where a link leads, in the order of printing.
+/// Where a link leads. The variants are in the order of printing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Hosts,

@@ -1,11 +1,11 @@
-//! A graph while it grows: every bound is checked before anything is kept.
+//! A graph while it grows. Every bound is checked before anything is kept.
 
 use std::collections::{HashMap, HashSet};
 
 use super::error::{GraphFault, LEVEL_MAX, PARALLEL_MAX};
 use super::{Graph, Kind, LINKS_MAX, Link, LinkRate, Node, VERTICES_MAX, Vertex, levels, nodes_at};
 
-/// What the readers and makers fill.
+/// The graph that readers and makers fill.
 pub(super) struct Builder {
     name: String,
     vertices: Vec<Vertex>,
@@ -20,7 +20,8 @@ impl Builder {
         Self { name, vertices: Vec::new(), links: Vec::new(), nodes: Vec::new(), by_name: HashMap::new() }
     }
 
-    /// A switch, of a level that is derived where none is given, with or without a node in it.
+    /// Adds a switch, with or without a node in it. Without a level it gets one when the graph is
+    /// finished.
     pub(super) fn switch(&mut self, name: &str, level: Option<u32>, node: bool) -> Result<usize, GraphFault> {
         if let Some(level) = level.filter(|level| !(1..=LEVEL_MAX).contains(level)) {
             return Err(GraphFault::Level(level));
@@ -36,7 +37,7 @@ impl Builder {
         self.vertex(name, Kind::Host, 0)
     }
 
-    /// A server with one NIC beside a switch, on which a node runs.
+    /// Adds a server with one NIC beside a switch, on which a node runs.
     pub(super) fn server(&mut self, name: &str, switch: usize, nic: LinkRate) -> Result<(), GraphFault> {
         if name.is_empty() {
             return Err(GraphFault::EmptyName("server"));
@@ -83,7 +84,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The graph, with the levels of all switches.
+    /// The graph, in which all switches have levels.
     pub(super) fn finish(mut self) -> Result<Graph, GraphFault> {
         if !self.vertices.iter().any(|vertex| vertex.kind == Kind::Host) {
             return Err(GraphFault::NoHosts);
@@ -102,7 +103,8 @@ impl Builder {
         Ok(Graph { name, vertices, links, nodes, links_at, nodes_at, by_name })
     }
 
-    // A node in a switch has the switch's name, which is one of a vertex; servers have names of their own.
+    // A node in a switch has the switch's name, which is the name of a vertex; servers must have
+    // other names.
     fn check_servers(&self) -> Result<(), GraphFault> {
         let mut seen = HashSet::new();
         for node in &self.nodes {

@@ -8,54 +8,54 @@ use crate::hostlist::HostlistError;
 /// What is wrong with a fabric's file.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphFault {
-    /// It is longer than any fabric's.
+    /// It is longer than the file of any fabric.
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
     /// It is not of its format.
     #[error("{0}")]
     Syntax(String),
-    /// A field that the format does not have.
+    /// The format does not have such a field.
     #[error("`{0}` is no field of a topology.conf for topology/tree")]
     UnknownField(String),
-    /// A list of names that is none.
+    /// A list of names is malformed.
     #[error("{0}")]
     Hostlist(#[from] HostlistError),
-    /// A rate that is none.
+    /// A rate is malformed.
     #[error("`{text}` is no rate: {cause}")]
     Rate {
         /// What stands there.
         text: String,
-        /// Why it is none.
+        /// Why it is malformed.
         cause: &'static str,
     },
-    /// Two vertices of one name.
+    /// Two vertices have one name.
     #[error("`{0}` stands there twice")]
     Duplicate(String),
-    /// A vertex without a name.
+    /// A vertex has no name.
     #[error("a {0} has an empty name")]
     EmptyName(&'static str),
-    /// A name that nothing has.
+    /// Nothing has this name.
     #[error("`{0}` is neither a switch nor a host")]
     Unknown(String),
-    /// A switch that is none.
+    /// This is no switch.
     #[error("`{0}` is no switch")]
     NotASwitch(String),
-    /// A link from something to itself.
+    /// A link leads from a vertex to itself.
     #[error("a link connects `{0}` with itself")]
     Loop(String),
-    /// A link between hosts.
+    /// A link connects two hosts.
     #[error("a link connects the hosts `{0}` and `{1}`")]
     HostToHost(String, String),
-    /// A number of parallel links outside its range.
+    /// The number of parallel links is outside its range.
     #[error("{0} parallel links; 1 to {PARALLEL_MAX} are possible")]
     Parallel(u32),
-    /// A level outside its range.
+    /// A level is outside its range.
     #[error("level {0}; switches have 1 to {LEVEL_MAX}")]
     Level(u32),
-    /// Switches that contain each other.
+    /// Switches contain each other.
     #[error("switch `{0}` lies below itself")]
     Cycle(String),
-    /// Too many switches and hosts.
+    /// There are too many switches and hosts.
     #[error("more than {VERTICES_MAX} switches and hosts")]
     TooManyVertices,
     /// Too many links.
@@ -67,16 +67,16 @@ pub enum GraphFault {
     /// No switch.
     #[error("there is no switch")]
     NoSwitches,
-    /// No node, where one is needed.
+    /// There is no node, and one is needed.
     #[error("no switch has an aggregation node")]
     NoNodes,
-    /// One address for several things.
+    /// Several things have one address.
     #[error("`{0}` stands for several names, which cannot have the same addresses")]
     SharedAddress(String),
-    /// An address of what takes no part.
+    /// An address is given to a thing that has no node and is no host.
     #[error("switch `{0}` has an address and no aggregation node")]
     AddressWithoutNode(String),
-    /// A host whose addresses are not one for each of its links.
+    /// A host has not one address for each of its links.
     #[error("host `{host}` has {addresses} addresses and {links} links")]
     Rails {
         /// The host.
@@ -86,14 +86,14 @@ pub enum GraphFault {
         /// Its links.
         links: usize,
     },
-    /// Addresses that cannot be.
+    /// Addresses are not possible.
     #[error(transparent)]
     Addresses(#[from] AddressFault),
 }
 
-/// Most parallel links between two vertices.
+/// The most parallel links between two vertices.
 pub(super) const PARALLEL_MAX: u32 = 1024;
-/// Highest level of a switch.
+/// The highest level of a switch.
 pub(super) const LEVEL_MAX: u32 = 64;
 
 impl GraphFault {
@@ -130,12 +130,12 @@ impl GraphFault {
 /// A fault and its line, before the file's name is known.
 pub(super) type Complaint = (Option<usize>, Fault);
 
-/// For `map_err`: a fault of this line.
+/// A function for `map_err` that makes a fault of this line.
 pub(super) fn at<F: Into<GraphFault>>(line: usize) -> impl Fn(F) -> Complaint {
     move |fault| (Some(line), Fault::Graph(fault.into()))
 }
 
-/// For `map_err`: a fault of the file as a whole.
+/// Makes a fault of the file as a whole, for `map_err`.
 pub(super) fn whole(fault: GraphFault) -> Complaint {
     (None, Fault::Graph(fault))
 }

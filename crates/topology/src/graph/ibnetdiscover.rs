@@ -1,4 +1,5 @@
-//! What `ibnetdiscover` of infiniband-diags prints: the fabric as a subnet's own tools see it.
+//! Reads what `ibnetdiscover` of infiniband-diags prints: the fabric as a subnet's own tools see
+//! it.
 //!
 //! ```text
 //! switchguid=0x2c90200(2c90200)
@@ -10,13 +11,14 @@
 //! Ca      1 "H-0000000000100000"    # "tux0 mlx5_0"
 //! [1](100001)    "S-0000000002c90200"[1]    # lid 4 lmc 0 "leaf0" lid 2 4xEDR
 //! ```
-//! A link stands there once for each of its ends and is counted once. Names come from the node descriptions where those
-//! tell things apart: a host's without the name of its adapter, so that adapters of one host are its rails; a managed
-//! switch's (`MF0;leaf0:MSB7800/U1`) without what surrounds it. Otherwise the identifier in quotes is the name. Routers,
-//! and the aggregation engines that Quantum switches show as adapters, take no part.
+//! The dump has each link once for each of its ends; it is counted once. Names come from the node
+//! descriptions if these tell things apart. A host's name goes without that of its adapter, so that
+//! the adapters of one host are its rails. A managed switch's (`MF0;leaf0:MSB7800/U1`) goes without
+//! what surrounds it. Otherwise the identifier in quotes is the name. Routers, and the aggregation
+//! engines that Quantum switches show as adapters, take no part.
 //!
-//! The order of a dump is that of discovery, which depends on where it began. Here it is that of the names, so that the same
-//! fabric gives the same graph, and with it the same trees.
+//! A dump is in the order of discovery, which depends on where that began. Here things are in the
+//! order of their names, so that the same fabric gives the same graph, and with it the same trees.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,7 +27,7 @@ use super::error::{Complaint, at, whole};
 use super::{Graph, GraphFault, LinkRate};
 use crate::hostlist::natural_key;
 
-/// A port of something: its identifier and the port's number.
+/// A port: the identifier of its device, and its number there.
 type Port<'a> = (&'a str, u32);
 
 struct Device<'a> {
@@ -38,11 +40,12 @@ struct Device<'a> {
 #[derive(Default)]
 struct Dump<'a> {
     devices: Vec<Device<'a>>,
-    /// By the lesser of the two ports, with the line that told it.
+    /// The cables by the lesser of their two ports, each with the line that told it.
     cables: BTreeMap<(Port<'a>, Port<'a>), (usize, LinkRate)>,
 }
 
-/// Every switch has an aggregation node, since the dump cannot tell.
+/// Reads a dump. Every switch gets an aggregation node, because the dump cannot tell which have
+/// one.
 pub(super) fn read(text: &str, name: &str) -> Result<Graph, Complaint> {
     let dump = scan(text)?;
     let names = names(&dump.devices);
@@ -52,7 +55,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Graph, Complaint> {
     devices.sort_by_cached_key(|(device, name)| (natural_key(name), device.id));
     for (device, name) in &devices {
         let vertex = match (device.is_switch, builder.find(name)) {
-            // A second adapter of the same host.
+            // This is a second adapter of the same host.
             (false, Ok(known)) => known,
             (false, Err(_)) => builder.host(name).map_err(at(device.line))?,
             (true, _) => builder.switch(name, None, true).map_err(at(device.line))?,
@@ -60,7 +63,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Graph, Complaint> {
         vertices.insert(device.id, vertex);
     }
     for ((from, to), (line, rate)) in &dump.cables {
-        // A port may lead to what takes no part, or beyond the hops that were discovered.
+        // A port may lead to a device that takes no part, or beyond the hops that were discovered.
         if let (Some(from), Some(to)) = (vertices.get(from.0), vertices.get(to.0)) {
             builder.link([*from, *to], *rate, 1).map_err(at(*line))?;
         }
@@ -118,7 +121,7 @@ fn port(text: &str) -> Result<(u32, Port<'_>, LinkRate), GraphFault> {
     Ok((here, (peer, there), rate))
 }
 
-// The rate of a `4xEDR`, or why it is unknown; `None` for a word of another form.
+// The rate of a `4xEDR`, or why it is unknown. `None` for a word of another form.
 fn width_and_speed(word: &str) -> Option<Result<LinkRate, GraphFault>> {
     let (width, speed) = word.split_once('x')?;
     let width = width.parse::<u64>().ok().filter(|width| [1, 2, 4, 8, 12].contains(width))?;
@@ -132,7 +135,7 @@ fn width_and_speed(word: &str) -> Option<Result<LinkRate, GraphFault>> {
     })
 }
 
-/// Data rate of one lane, without the line code's share, Mbit/s.
+/// The data rate of one InfiniBand lane without the line code's share, in Mbit/s.
 const LANES: [(&str, u64); 9] = [
     ("SDR", 2000),
     ("DDR", 4000),
@@ -145,10 +148,11 @@ const LANES: [(&str, u64); 9] = [
     ("XDR", 200_000),
 ];
 
-// What the switch's own aggregation hardware calls itself.
+// The name that a switch's own aggregation hardware gives itself.
 const AGGREGATION_ENGINE: &str = "Mellanox Technologies Aggregation Node";
 
-// A name for each device. Adapters of one host share one; anything else that would share one gets its identifier.
+// A name for each device. Adapters of one host share one; anything else that would share one gets
+// its identifier.
 fn names(devices: &[Device<'_>]) -> Vec<String> {
     let wanted: Vec<(String, bool)> = devices.iter().map(wanted).collect();
     let mut seen: HashMap<&str, usize> = HashMap::new();

@@ -1,4 +1,5 @@
-//! How far above the hosts a switch stands, where a file does not say: as many links as to the nearest host.
+//! How far above the hosts a switch stands if a file does not say: as many links as to the nearest
+//! host.
 
 use std::collections::VecDeque;
 

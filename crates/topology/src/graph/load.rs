@@ -11,7 +11,8 @@ use super::{Graph, GraphFault, LinkRate, ibnetdiscover, slurm, toml_file, tree_f
 use crate::error::{Fault, TopologyError};
 use crate::topology::Topology;
 
-/// Longest file that is read, bytes; a fabric of 100,000 hosts takes about 30 MB as a dump of ibnetdiscover.
+/// The longest file that is read, in bytes. A fabric of 100,000 hosts takes about 30 MB as a dump
+/// of ibnetdiscover.
 const LENGTH_MAX: u64 = 256 << 20;
 
 /// The formats that a fabric's file may have; the content tells which.
@@ -19,7 +20,7 @@ const LENGTH_MAX: u64 = 256 << 20;
 pub enum Format {
     /// Slurm's `topology.conf`, plugin topology/tree.
     Slurm,
-    /// What infiniband-diags' `ibnetdiscover` prints.
+    /// The output of infiniband-diags' `ibnetdiscover`.
     Ibnetdiscover,
     /// TOML with `[[switch]]`.
     Graph,
@@ -77,7 +78,7 @@ impl FabricFile {
         self.format
     }
 
-    /// The fabric; links whose rate the file does not tell get `rate`.
+    /// The fabric. Links get `rate` if the file does not tell theirs.
     pub fn graph(&self, rate: LinkRate) -> Result<Graph, TopologyError> {
         Graph::parse(&self.text, &self.path, rate)
     }
@@ -88,7 +89,8 @@ impl FabricFile {
 }
 
 impl Graph {
-    /// Reads a text of any format; `path` stands in errors, and in the fabric's name where the text has none.
+    /// Reads a text of any format. `path` stands in errors, and is the fabric's name if the text
+    /// has none.
     pub fn parse(text: &str, path: &Path, rate: LinkRate) -> Result<Self, TopologyError> {
         let wrong = |(line, fault): Complaint| TopologyError { file: path.into(), line, fault };
         match read_graph(text, path, rate).map_err(wrong)? {
@@ -98,7 +100,7 @@ impl Graph {
     }
 }
 
-/// The graph, and what else the text says; none where it gives a tree by hand.
+/// The graph, and what else the text says. `None` if the text gives a tree by hand.
 pub(crate) fn read_graph(text: &str, path: &Path, rate: LinkRate) -> Result<Option<(Graph, Settings)>, Complaint> {
     let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| !stem.is_empty()).unwrap_or("fabric");
     let plain = |graph| (graph, Settings::default());

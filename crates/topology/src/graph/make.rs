@@ -3,33 +3,36 @@
 use super::builder::Builder;
 use super::{Graph, GraphFault, LinkRate};
 
-/// A shape and its measures. Every switch has an aggregation node; all links have one rate, and parallel ones where it says.
+/// A shape and its measures. Every switch has an aggregation node. All links have one rate, and are
+/// single unless the shape says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
-    /// Leaves and spines, each leaf with a link to each spine: half of the leaves' ports go down.
+    /// Leaves and spines, with a link from each leaf to each spine. Half of a leaf's ports go down.
     FatTree2 {
         /// Hosts; the last leaf may have fewer than the others.
         hosts: u32,
         /// Ports of a switch, even.
         ports: u32,
     },
-    /// Pods of leaves and spines, and cores above: a spine with number i in its pod has links to the i-th block of cores.
+    /// Pods of leaves and spines, and cores above. The spine with number i in its pod has links to
+    /// the i-th block of cores.
     FatTree3 {
         /// Hosts.
         hosts: u32,
         /// Ports of a switch, even.
         ports: u32,
     },
-    /// Groups of leaves and spines, each leaf with a link to each spine of its group, and links between the spines of any two groups.
+    /// Groups of leaves and spines, with a link from each leaf to each spine of its group, and
+    /// links between the spines of any two groups.
     DragonflyPlus {
         /// Groups.
         groups: u32,
-        /// Leaves of a group, and as many spines.
+        /// The number of leaves of a group, and of its spines.
         leaves: u32,
         /// Hosts of a leaf.
         hosts: u32,
     },
-    /// A grid that is closed in each of three dimensions; 1 for a dimension that is not wanted.
+    /// A grid that is closed in each of three dimensions. A dimension that is not wanted has 1.
     Torus {
         /// Switches in each dimension.
         sides: [u32; 3],
@@ -45,10 +48,10 @@ pub enum Shape {
     },
 }
 
-/// Measures that make no fabric.
+/// Measures that give no fabric.
 #[derive(Debug, thiserror::Error)]
 pub enum ShapeError {
-    /// A measure outside its range.
+    /// A measure is outside its range.
     #[error("{what} is {given}; choose {least} to {most}")]
     Measure {
         /// Which.
@@ -60,10 +63,10 @@ pub enum ShapeError {
         /// The most.
         most: u32,
     },
-    /// An odd number of ports.
+    /// The number of ports is odd.
     #[error("a switch has {0} ports; half of them go up, so choose an even number")]
     OddPorts(u32),
-    /// More than a graph may have.
+    /// The shape has more than a graph may have.
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Graph(#[from] GraphFault),
 }
@@ -103,7 +106,8 @@ impl Shape {
                 if !ports.is_multiple_of(2) {
                     return Err(ShapeError::OddPorts(ports));
                 }
-                // A switch of p ports: p/2 leaves of a pod with p/2 hosts each, p pods. Without pods p leaves.
+                // With switches of p ports there are p pods of p/2 leaves with p/2 hosts each;
+                // without pods there are p leaves.
                 let half = ports / 2;
                 let most = if matches!(self, Shape::FatTree2 { .. }) { ports * half } else { ports * half * half };
                 bounded("the number of hosts", hosts, 1, most)
@@ -161,7 +165,8 @@ impl Fabric {
             self.connect(&lower, &upper)?;
             spines.push(upper);
         }
-        // As many links between two groups as a group has spines, spread over the spines of both.
+        // Two groups have as many links between them as a group has spines, spread over the spines
+        // of both.
         for first in 0..spines.len() {
             for second in first + 1..spines.len() {
                 for (i, spine) in spines[first].iter().enumerate() {
@@ -181,7 +186,7 @@ impl Fabric {
         for at in 0..count as usize {
             for (side, step) in sides.map(|side| side as usize).into_iter().zip(steps) {
                 let position = at / step % side;
-                // In a dimension of two the way round would be the same link again.
+                // In a dimension of two, the way round would be the same link again.
                 if side > 2 || (side == 2 && position == 0) {
                     let next = at - position * step + (position + 1) % side * step;
                     self.builder.link([switches[at], switches[next]], self.rate, 1)?;
@@ -202,7 +207,8 @@ impl Fabric {
         Ok(())
     }
 
-    // Switches with hosts, `each` but for the last, numbered on over all of the fabric.
+    // Adds switches with hosts, `each` on every one but the last, numbered on over the whole
+    // fabric.
     fn leaves(&mut self, hosts: u32, each: u32, name: &str) -> Result<Vec<usize>, GraphFault> {
         let leaves = self.switches(hosts.div_ceil(each), name, 1)?;
         for i in 0..hosts {

@@ -8,11 +8,12 @@
 //!          h0 h1   h2 h3   h4 h5    level 0
 //! ```
 //! Map: `load` (which format a file has), `slurm`, `ibnetdiscover`, `toml_file` and `tree_file`
-//! (the readers), `job_graph` (a tree by hand, for one job), `settings` (what a manager finds in
-//! such a file besides), `write` (back to TOML), `make` (fabrics of regular shape), `builder`
-//! (checks and bounds), `levels`, `rate`, `error`.
+//! (the readers), `job_graph` (a tree by hand, for one job), `settings` (what else a manager finds
+//! in such a file), `write` (back to TOML), `make` (fabrics of regular shape), `builder` (checks
+//! and bounds), `levels`, `rate`, `error`.
 //!
-//! Every cable is a link of its own, parallel ones too: a connection travels over one of them.
+//! Every cable is a link of its own, even if others are parallel to it: a connection travels over
+//! one of them.
 
 mod builder;
 mod error;
@@ -38,7 +39,7 @@ pub use make::{Shape, ShapeError};
 pub use rate::LinkRate;
 pub(crate) use settings::Settings;
 
-/// Most switches and hosts together.
+/// The most switches and hosts together.
 pub const VERTICES_MAX: usize = 1 << 18;
 /// Most links.
 pub const LINKS_MAX: usize = 1 << 20;
@@ -60,7 +61,7 @@ pub struct Graph {
 pub struct Vertex {
     /// Its name.
     pub name: String,
-    /// Which of the two.
+    /// Whether it is a switch or a host.
     pub kind: Kind,
     /// How far above the hosts it stands; 0 for hosts, at least 1 for switches.
     pub level: u32,
@@ -80,7 +81,7 @@ pub enum Kind {
 pub struct Link {
     /// The vertices at its ends.
     pub ends: [usize; 2],
-    /// What it carries, each way.
+    /// Its rate in each direction.
     pub rate: LinkRate,
 }
 
@@ -94,11 +95,11 @@ impl Link {
 /// One aggregation node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// Its name; the switch's for one inside a switch.
+    /// Its name. A node in a switch has the switch's name.
     pub name: String,
-    /// The switch in or beside which it is.
+    /// The switch in which or beside which it is.
     pub switch: usize,
-    /// For a server the rate of its one NIC, over which all its children's data come.
+    /// For a server, the rate of its one NIC, over which the data of all its children come.
     pub nic: Option<LinkRate>,
 }
 
@@ -148,7 +149,7 @@ impl Graph {
         (0..self.vertices.len()).filter(|vertex| self.is_host(*vertex))
     }
 
-    /// Lets only these switches have an aggregation node in them; servers beside switches stay.
+    /// Leaves an aggregation node only in these switches. Servers beside switches stay.
     pub fn keep_nodes(&mut self, switches: &[String]) -> Result<(), GraphFault> {
         let mut kept = HashSet::new();
         for name in switches {

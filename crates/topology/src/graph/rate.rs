@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct LinkRate(u64);
 
 impl LinkRate {
-    /// What links have when a file says nothing.
+    /// The rate of links if a file says nothing.
     pub const DEFAULT: Self = Self::gbit(100);
 
     /// So many Gbit/s.
@@ -16,12 +16,12 @@ impl LinkRate {
         Self(rate * 1_000_000_000)
     }
 
-    /// So many bits per second; at least 1.
+    /// A rate of `rate` bits per second; `None` for 0.
     pub fn bits(rate: u64) -> Option<Self> {
         (1..=MOST).contains(&rate).then_some(Self(rate))
     }
 
-    /// Bits per second; never 0.
+    /// The rate in bits per second. It is never 0.
     pub fn bits_per_second(self) -> u64 {
         self.0
     }
@@ -47,10 +47,10 @@ impl FromStr for LinkRate {
 }
 
 impl fmt::Display for LinkRate {
-    /// As [`LinkRate::from_str`] reads it.
+    /// Writes the rate as [`LinkRate::from_str`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(1_000_000_000_000, "tbit"), (1_000_000_000, "gbit"), (1_000_000, "mbit"), (1000, "kbit")];
-        // The largest unit in which at most three decimals are needed, so that nothing is lost.
+        // The largest unit that needs at most three decimals is taken, so that nothing is lost.
         for (scale, unit) in units {
             if self.0 >= scale && self.0.is_multiple_of(scale / 1000) {
                 return write!(f, "{}{unit}", self.0 as f64 / scale as f64);

@@ -1,4 +1,4 @@
-//! What a graph's file says to a manager beyond the graph.
+//! What a graph's file tells a manager besides the graph.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use crate::limits::LimitTable;
 use crate::topology::MTU_DEFAULT;
 
-/// The settings; those of a format without settings are the defaults.
+/// The settings. A format without settings gives the defaults.
 pub(crate) struct Settings {
-    /// Path MTU between hosts and nodes.
+    /// Path MTU between hosts and nodes, in bytes.
     pub(crate) mtu: u32,
     pub(crate) limits: LimitTable,
-    /// The addresses of the nodes and hosts of these names: one, or one for each port; of a host for each link, in the order of
-    /// the links.
+    /// The addresses of nodes and hosts by name: one, or one for each port. A host with several
+    /// links has one for each link, in their order.
     pub(crate) addresses: BTreeMap<String, Vec<IpAddr>>,
 }
 

@@ -1,4 +1,4 @@
-//! Slurm's `topology.conf` for the plugin topology/tree.
+//! Reads Slurm's `topology.conf` for the plugin topology/tree.
 //!
 //! ```text
 //! # two racks
@@ -7,9 +7,10 @@
 //!            LinkSpeed=100
 //! SwitchName=spine Switches=leaf[0-1]
 //! ```
-//! Keys are case-insensitive, a `#` starts a comment, a backslash at the end of a line joins the next. A switch may be below
-//! several others. Slurm leaves the unit of `LinkSpeed` open: here it is the rate of the links from the switch to what
-//! it names, in Gbit/s for a bare number, or with its unit (`LinkSpeed=56gbit`).
+//! Keys are case-insensitive, a `#` starts a comment, and a backslash at the end of a line joins
+//! the next line. A switch may be below several others. Slurm leaves the unit of `LinkSpeed` open.
+//! Here it is the rate of the links from the switch to the things that it names, in Gbit/s if it is
+//! a bare number, or with its unit (`LinkSpeed=56gbit`).
 
 use std::collections::BTreeMap;
 
@@ -27,12 +28,13 @@ struct Entry {
     rate: LinkRate,
 }
 
-/// Every switch has an aggregation node, since the file cannot tell.
+/// Reads a file. Every switch gets an aggregation node, because the file cannot tell which have
+/// one.
 pub(super) fn read(text: &str, name: &str, rate: LinkRate) -> Result<Graph, Complaint> {
     let (mut entries, mut named) = (Vec::new(), 0);
     for (line, text) in joined(text) {
         let Some(entry) = entry(line, &text, rate).map_err(at(line))? else { continue };
-        // A short line may name many; each name is a link.
+        // A short line may name many things, and each name is a link.
         named += entry.switches.len() + entry.nodes.len();
         if named > LINKS_MAX {
             return Err(at(line)(GraphFault::TooManyLinks));
@@ -67,7 +69,7 @@ fn connect(builder: &mut Builder, entry: &Entry) -> Result<(), GraphFault> {
     Ok(())
 }
 
-// Lines without comments, with the number of the first where several are joined.
+// The lines without comments, each with its number. Joined lines have the number of the first.
 fn joined(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -120,8 +122,8 @@ fn speed(value: &str) -> Result<LinkRate, GraphFault> {
     text.parse().map_err(|cause| GraphFault::Rate { text: value.into(), cause })
 }
 
-// The level of each switch: one above the highest below it. Rounds instead of recursion, because files come from anywhere:
-// a round settles every switch whose lower ones are settled.
+// The level of each switch: one above the highest below it. It goes in rounds instead of recursion,
+// because files come from anywhere. A round settles every switch below which all are settled.
 fn heights(entries: &[Entry]) -> Result<Vec<u32>, Complaint> {
     let index: BTreeMap<&str, usize> = entries.iter().enumerate().map(|(i, entry)| (entry.name.as_str(), i)).collect();
     let mut above = vec![Vec::new(); entries.len()];

@@ -13,7 +13,8 @@ fn graph(text: &str) -> Graph {
     parse(text).unwrap()
 }
 
-// Every link as a line, parallel ones counted, so that graphs are compared whatever the order of their links.
+// Every link as a line, with a count of parallel ones, so that graphs can be compared whatever the
+// order of their links.
 fn links(graph: &Graph) -> Vec<String> {
     let name = |vertex: usize| graph.vertices()[vertex].name.as_str();
     let mut lines: Vec<String> = graph
@@ -287,7 +288,8 @@ fn shapes_have_the_links_that_they_should() {
     let made = |shape: Shape| shape.graph(LinkRate::DEFAULT).unwrap();
     let counts = |graph: &Graph| (graph.hosts().count(), graph.switches().count(), graph.links().len());
     assert_eq!(counts(&made(Shape::FatTree2 { hosts: 32, ports: 8 })), (32, 12, 32 + 32));
-    // Of a full fat tree of p ports: p^3/4 hosts, 5p^2/4 switches, and as many links in each of three layers as hosts.
+    // A full fat tree of switches with p ports has p^3/4 hosts, 5p^2/4 switches, and in each of
+    // three layers as many links as hosts.
     assert_eq!(counts(&made(Shape::FatTree3 { hosts: 128, ports: 8 })), (128, 80, 3 * 128));
     assert_eq!(counts(&made(Shape::DragonflyPlus { groups: 3, leaves: 2, hosts: 2 })), (12, 12, 12 + 12 + 6));
     assert_eq!(counts(&made(Shape::Torus { sides: [4, 2, 1], hosts: 1 })), (8, 8, 8 + 8 + 4));

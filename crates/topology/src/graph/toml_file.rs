@@ -1,4 +1,4 @@
-//! A graph in TOML, for fabrics of any shape.
+//! Reads a graph in TOML, for fabrics of any shape.
 //!
 //! ```toml
 //! [fabric]
@@ -27,8 +27,9 @@
 //! name = "h8"
 //! switch = "leaf1"
 //! address = "10.0.0.8"             # of one switch, server or host: it connects from here only
-//!                                  # addresses = [...]: of one host one for each of its links, in the file's order; of
-//!                                  # one switch or server one for each port at which its node is reached
+//!                                  # addresses = [...]: of one host, one for each of its links
+//!                                  # in the file's order; of one switch or server, one for
+//!                                  # each port at which its node is reached
 //!
 //! [[link]]
 //! ends = ["leaf[0-1]", "spine[0-1]"]   # each of the first with each of the second
@@ -137,10 +138,10 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     Ok((graph, Settings { mtu, limits, addresses }))
 }
 
-// Which links a host has is known when all are.
+// This is checked at the end, because a host's links are known only then.
 fn check_rails(graph: &Graph, host: &Host) -> Result<(), GraphFault> {
     let Some(addresses) = &host.addresses else { return Ok(()) };
-    // Only one host can have them.
+    // Rails belong to a single host, so the list has one name.
     for name in expand(&host.name)? {
         let links = graph.find(&name).map_or(0, |vertex| graph.links_at(vertex).len());
         if addresses.len() != links {
@@ -152,7 +153,7 @@ fn check_rails(graph: &Graph, host: &Host) -> Result<(), GraphFault> {
 
 struct Filling {
     builder: Builder,
-    /// Of links without a rate.
+    /// The rate of links for which the file gives none.
     default: LinkRate,
     addresses: BTreeMap<String, Vec<IpAddr>>,
 }
@@ -203,7 +204,7 @@ impl Filling {
         Ok(())
     }
 
-    // The names of a list, whose one may have addresses.
+    // The names of a list. Only a list of one name may have addresses.
     fn names(
         &mut self,
         list: &str,
@@ -230,7 +231,7 @@ impl Filling {
     }
 }
 
-/// Where lines begin: a file of many entries asks for many lines.
+/// The positions at which lines begin. A file with many entries asks for many line numbers.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -1,12 +1,12 @@
-//! A topology file in which the tree is given by hand, seen as a graph: each node is a switch with
-//! a node in it.
+//! A topology file that gives the tree by hand, seen as a graph: each node is a switch with a node
+//! in it.
 
 use super::builder::Builder;
 use super::{Graph, GraphFault, LinkRate};
 use crate::topology::Topology;
 
-/// Links whose rate the file does not tell get `rate`. The host `*` has no name to plan for and is
-/// left out.
+/// Makes the graph. Links get `rate` if the file does not tell theirs. The host `*` has no name for
+/// which to plan, and is left out.
 pub(super) fn read(topology: &Topology, rate: LinkRate) -> Result<Graph, GraphFault> {
     let deepest = topology.nodes().iter().map(|node| node.depth).max().unwrap_or(0);
     let mut builder = Builder::new(topology.name());

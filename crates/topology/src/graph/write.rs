@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 use super::{Graph, LinkRate};
 use crate::hostlist::compress;
 
-/// What entries have in common that stand in one.
+/// What switches must have in common to stand in one entry.
 type SwitchKey = (u32, bool);
 type HostKey = (usize, LinkRate);
 
 impl Graph {
-    /// The file; reading it gives the same fabric, with its links perhaps in another order.
+    /// The file as TOML. Reading it gives the same fabric, though perhaps with its links in another
+    /// order.
     pub fn to_toml(&self) -> String {
         let mut text = format!("[fabric]\nname = {}\n", quoted(&self.name));
         self.write_switches(&mut text);
@@ -26,7 +27,7 @@ impl Graph {
         text
     }
 
-    // Runs of alike switches, so that their order stays.
+    // A run of alike switches is one entry, so that their order stays.
     fn write_switches(&self, text: &mut String) {
         let mut runs: Vec<(SwitchKey, Vec<&str>)> = Vec::new();
         for switch in self.switches() {
@@ -43,7 +44,8 @@ impl Graph {
         }
     }
 
-    // Runs of hosts on one switch; a host with none, or with several links, stands without and gets [[link]]s.
+    // A run of hosts on one switch is one entry. A host with no link or several stands by itself
+    // and gets `[[link]]`s.
     fn write_hosts(&self, text: &mut String) {
         let mut runs: Vec<(Option<HostKey>, Vec<&str>)> = Vec::new();
         for host in self.hosts() {

@@ -1,4 +1,4 @@
-//! The tree of a graph over the hosts of a program's ranks.
+//! The tree in a graph over the hosts of a program's ranks.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::graph::Graph;
 use crate::topology::{DEPTH_MAX, Topology};
 use crate::trees::{Loads, Tree, find_tree};
 
-/// `entries` are indices of the topology's hosts, by rank.
+/// `entries` holds the index of each rank's host in the topology, by rank.
 pub(super) fn needed(
     topology: &Topology,
     graph: &Graph,
     entries: &[usize],
     loads: &Loads,
 ) -> Result<(Needed, Tree), PlanError> {
-    // Each host once, in the order of its first rank.
+    // Each host stands once, in the order of its first rank.
     let (mut hosts, mut leaf_of) = (Vec::new(), HashMap::new());
     for entry in entries {
         leaf_of.entry(*entry).or_insert_with(|| {
@@ -23,7 +23,7 @@ pub(super) fn needed(
         });
     }
     let tree = find_tree(graph, &hosts, loads)?;
-    // Plans are made by recursion over the levels of nodes.
+    // Plans are made by recursion over the levels of nodes, so these are bounded.
     if tree.depth() > DEPTH_MAX as u32 + 1 {
         return Err(PlanError::TooDeep(tree.depth()));
     }
@@ -35,13 +35,14 @@ pub(super) fn needed(
             children[node_at(&tree, above)].push(node);
         }
     }
-    // In the file's order, so that the order of folding does not depend on the way the tree was found.
+    // Children are in the file's order, so that the order of folding does not depend on how the
+    // tree was found.
     children.iter_mut().for_each(|children| children.sort_unstable());
     let root = node_at(&tree, 0);
     Ok((Needed::new(ranks_at, children, root), tree))
 }
 
-/// The node that folds what comes to a branch: its own, or the nearest above.
+/// The node that folds what comes to a branch: the branch's own, or the nearest one above.
 pub(super) fn node_at(tree: &Tree, branch: usize) -> usize {
     let folding = tree.branches[branch].node.map_or_else(|| tree.parent_node(branch), |_| Some(branch));
     folding.and_then(|branch| tree.branches[branch].node).expect("the root of a tree has a node")

@@ -1,16 +1,18 @@
-//! Ports: by which of several links, and to which of several addresses of a node, a lane goes.
+//! Which of several links, and which of several addresses of a node, a lane takes: its port.
 //!
 //! ```text
 //!   h0 10.0.0.1 ---- 10.0.1.1 leaf0        lane 0: port 0
 //!      10.1.0.1 ---- 10.1.1.1              lane 1: port 1, the same tree
 //! ```
-//! A node with several addresses has a port for each. A lane goes by one port everywhere: the p-th of such a node's addresses, the p-th of
-//! the parallel links to its switch, the p-th address of a host whose links the file does not tell; counted round where there are
-//! fewer. So each of its logical nodes is at one address, and a network for each port needs no way to the others. Below nodes with one
-//! address, every one of several parallel links is chosen by itself.
+//! A node with several addresses has a port for each. A lane takes one port everywhere: the p-th
+//! address of such a node, the p-th of the parallel links to its switch, and the p-th address of a
+//! host whose links the file does not tell. If there are fewer than p, it counts round. So each
+//! logical node of a lane is at one address, and the network of one port needs no way to those of
+//! others. Below nodes with one address, each lane chooses among parallel links edge by edge.
 //!
-//! Lanes of one job over one tree take different ports and links as far as there are any: the one that the fewest of them have, among those
-//! the one that leaves the most beside other trees, then the first.
+//! Lanes of one job over one tree take different ports and links as far as there are any. A lane
+//! takes the one that the fewest lanes have; among these the one that other trees leave the most
+//! of; then the first.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,11 +26,12 @@ use crate::graph::Graph;
 use crate::topology::{Host, Topology};
 use crate::trees::{Loads, Tree, parallel};
 
-/// Lets `plan` go by a port and links beside `lanes`, which are over the same tree, and fills in all addresses.
+/// Chooses a port and links for `plan`, besides `lanes`, which are over the same tree, and fills in
+/// all addresses.
 pub(super) fn choose(plan: &mut Plan, topology: &Topology, loads: &Loads, lanes: &[&Plan]) {
     let ports = plan.nodes.iter().map(|node| ports_of(topology, node.place)).max().unwrap_or(1);
     match (topology.graph(), &mut plan.tree) {
-        // A single lane of nodes with one address each is as the search left it.
+        // A single lane over nodes with one address each keeps what the search chose.
         (Some(_), Some(_)) if ports == 1 && lanes.is_empty() => {}
         (Some(graph), Some(tree)) => {
             let edges = edges(topology, graph, tree);
@@ -43,21 +46,21 @@ pub(super) fn choose(plan: &mut Plan, topology: &Topology, loads: &Loads, lanes:
     fill_in(plan, topology);
 }
 
-/// Addresses at which a node is reached.
+/// The number of addresses at which a node is reached.
 fn ports_of(topology: &Topology, place: usize) -> usize {
     topology.nodes()[place].addresses.len().max(1)
 }
 
-/// Lanes that go by a port.
+/// The number of lanes that go by a port.
 fn taken(port: usize, lanes: &[&Plan]) -> usize {
     lanes.iter().filter(|lane| lane.port == port).count()
 }
 
-/// An edge of a tree: the leaf or branch at its lower end, and the links it may take.
+/// An edge of a tree: the leaf or branch at its lower end, and the links that it may take.
 struct Edge {
     lower: Lower,
     parallel: Vec<usize>,
-    /// Whether the node above is reached by ports.
+    /// Whether the node above has several ports.
     has_ports: bool,
 }
 
@@ -84,7 +87,7 @@ impl Lower {
     }
 }
 
-/// The edges at which there is something to choose.
+/// The edges at which there is a choice.
 fn edges(topology: &Topology, graph: &Graph, tree: &Tree) -> Vec<Edge> {
     let edge = |lower, vertex: usize, above: usize| {
         let parallel: Vec<usize> = parallel(graph, vertex, tree.branches[above].switch).collect();
@@ -99,7 +102,7 @@ fn edges(topology: &Topology, graph: &Graph, tree: &Tree) -> Vec<Edge> {
     leaves.chain(branches).collect()
 }
 
-/// The port that the fewest lanes have and whose slowest link leaves the most.
+/// The port that the fewest lanes have; among these the one whose slowest link leaves the most.
 fn best_port(ports: usize, graph: &Graph, edges: &[Edge], loads: &Loads, lanes: &[&Plan]) -> usize {
     let rank = |port: &usize| {
         let links = edges.iter().filter(|edge| edge.has_ports).map(|edge| edge.at(*port));
@@ -123,7 +126,7 @@ fn take_links(tree: &mut Tree, graph: &Graph, edges: &[Edge], port: usize, loads
         };
         let best = match edge.has_ports {
             true => Some(edge.at(port)),
-            // The search has looked at more than this link.
+            // The search has already chosen a link, with regard to the whole tree.
             false if lanes.is_empty() => None,
             false => edge.parallel.iter().copied().min_by_key(rank),
         };
@@ -133,7 +136,7 @@ fn take_links(tree: &mut Tree, graph: &Graph, edges: &[Edge], port: usize, loads
     }
 }
 
-/// Where everybody connects from and to.
+/// Fills in from and to which addresses ranks and nodes connect.
 fn fill_in(plan: &mut Plan, topology: &Topology) {
     let addresses = host_addresses(plan, topology);
     let of_node = |place: usize, port: usize| at_port(&topology.nodes()[place].addresses, port);
@@ -143,19 +146,20 @@ fn fill_in(plan: &mut Plan, topology: &Topology) {
         for child in &mut node.children {
             child.address = match child.kind {
                 ChildKind::Rank(rank) => addresses[rank.0 as usize],
-                // A cascade stays inside one process, whatever address that connects to itself from.
+                // A cascade stays inside one process, which may connect to itself from any address.
                 ChildKind::Node(id) if places[usize::from(id.0)] == node.place => None,
                 ChildKind::Node(id) => of_node(places[usize::from(id.0)], plan.port),
             };
         }
     }
     for ((leaf, host), address) in plan.leaves.iter_mut().zip(&plan.hosts).zip(addresses) {
-        // A host with one address has nothing to choose.
+        // A host with one address has no choice.
         leaf.address = address.filter(|_| topology.hosts()[*host].addresses.len() > 1);
     }
 }
 
-/// The addresses of hosts, by rank: that of the link by which the host is in the tree, or that of the port.
+/// The addresses of hosts, by rank: that of the link by which the host is in the tree, or that of
+/// the port.
 fn host_addresses(plan: &Plan, topology: &Topology) -> Vec<Option<IpAddr>> {
     let hosts = plan.hosts.iter().map(|host| &topology.hosts()[*host]);
     let (Some(graph), Some(tree)) = (topology.graph(), &plan.tree) else {

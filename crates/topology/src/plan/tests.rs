@@ -26,7 +26,7 @@ fn named(hosts: &[&str]) -> Vec<String> {
     hosts.iter().map(|host| host.to_string()).collect()
 }
 
-// "leaf0: r0 r1" per node, the way a reader would draw it.
+// "leaf0: r0 r1" for each node, as a reader would draw it.
 fn picture(plan: &Plan) -> Vec<String> {
     let child = |child: &PlanChild| match child.kind {
         ChildKind::Rank(rank) => rank.to_string(),
@@ -113,7 +113,7 @@ fn ten_thousand_ranks_are_planned_in_well_under_a_second() {
     assert!(took < Duration::from_millis(500), "{took:?}");
 }
 
-// What every plan promises, said without looking at how it is made.
+// What every plan promises, stated without looking at how plans are made.
 fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
     assert_eq!(plan.leaves.len(), hosts.len());
     let mut parents = vec![0; plan.nodes.len()];
@@ -150,12 +150,12 @@ fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
     let mut all: Vec<u32> = plan.nodes[0].children.iter().flat_map(|c| c.ranks.iter().map(|r| r.0)).collect();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..hosts.len() as u32));
-    // Trimmed: the root is where ways part, or where ranks hang.
+    // The plan is trimmed: its root has several children, or ranks are attached to it.
     let root = &plan.nodes[0];
     assert!(root.children.len() > 1 || matches!(root.children[0].kind, ChildKind::Rank(_)));
 }
 
-// A tree of up to 40 nodes, hosts on one to three leaves each, and ranks on these hosts.
+// Trees of up to 40 nodes, hosts on one to three leaves each, and ranks on these hosts.
 fn fabrics() -> impl Strategy<Value = (String, Vec<String>)> {
     let nodes = prop::collection::vec(any::<prop::sample::Index>(), 0..40);
     let hosts = prop::collection::vec(prop::collection::btree_set(0usize..40, 1..4), 1..12);
@@ -163,7 +163,7 @@ fn fabrics() -> impl Strategy<Value = (String, Vec<String>)> {
     (nodes, hosts, ranks).prop_map(|(parents, hosts, ranks)| {
         let mut text = String::from("[[node]]\nname = \"n0\"\n");
         for (i, parent) in parents.iter().enumerate() {
-            // At most 20 levels, well inside what a topology allows.
+            // There are at most 20 levels, well inside what a topology allows.
             let above = parent.index(i + 1).max(i.saturating_sub(3)).min(i);
             let above = if i < 20 { above } else { above % 20 };
             text += &format!("[[node]]\nname = \"n{}\"\nparent = \"n{above}\"\n", i + 1);
@@ -200,7 +200,7 @@ const GRAPH: &str = "[fabric]\nmtu = 9000\n[[switch]]\nname = \"leaf[0-1]\"\n[[s
 fn a_job_in_a_graph_gets_the_best_tree_beside_those_of_others() {
     let fabric = topology(GRAPH);
     let mut loads = fabric.idle_loads();
-    // Ranks of a host on a switch without a node hang on the node above.
+    // Ranks on a host below a switch without a node are attached to the node above.
     let hosts = named(&["b0", "a1.cluster", "c", "a1", "b0"]);
     let first = super::plan(&fabric, &hosts, &loads).unwrap();
     let expected = ["n0 spine0: n1(1-3/2) n2(0-4/4) r2", "n1 leaf0: r1 r3", "n2 leaf1: r0 r4"];
@@ -209,7 +209,7 @@ fn a_job_in_a_graph_gets_the_best_tree_beside_those_of_others() {
     check(&fabric, &hosts, &first);
     loads.add(first.tree.as_ref().unwrap());
     let second = super::plan(&fabric, &hosts, &loads).unwrap();
-    // Another spine, the same shape: and so the same bits.
+    // The other spine gives the same shape, and so the same bits.
     assert_eq!(picture(&second), expected.map(|line| line.replace("spine0", "an")));
     assert_eq!(fabric.nodes()[second.nodes[0].place].addresses, ["10.0.0.9".parse::<IpAddr>().unwrap()]);
     loads.remove(first.tree.as_ref().unwrap());
@@ -218,7 +218,7 @@ fn a_job_in_a_graph_gets_the_best_tree_beside_those_of_others() {
     assert_eq!(picture(&plan(&fabric, &named(&["a0", "a1"])).unwrap()), ["n0 leaf0: r0 r1"]);
 }
 
-// Two rails: every host on a leaf of each, below a spine of its own.
+// Two rails: every host is on a leaf of each, and each rail has a spine of its own.
 const RAILS: &str = "[[switch]]\nname = \"l0,l1,s\"\n[[switch]]\nname = \"m0,m1,t\"\n\
     [[host]]\nname = \"a\"\nswitch = \"l0\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n\
     [[host]]\nname = \"b\"\nswitch = \"l1\"\naddresses = [\"10.0.0.2\", \"10.1.0.2\"]\n\

@@ -1,4 +1,4 @@
-//! How many jobs of one kind fit at once.
+//! How many jobs of one kind fit on a fabric at the same time.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,13 @@ use serde::Serialize;
 use crate::graph::Graph;
 use crate::trees::{Loads, TreeError, find_stripes};
 
-/// How many jobs, each with as many hosts and trees as the first, run side by side as fast as alone.
+/// How many jobs, each with as many hosts and trees as the first, run side by side as fast as each
+/// would alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Fit {
-    /// The jobs, the first included.
+    /// The number of jobs, the first included.
     pub jobs: usize,
-    /// Why there are not more.
+    /// Why there are no more.
     pub stop: Stop,
 }
 
@@ -22,15 +23,17 @@ pub struct Fit {
 pub enum Stop {
     /// Too few hosts are left.
     Hosts,
-    /// Its trees would share a link between switches, or a server's NIC, with another job's.
+    /// The next job's trees would share a link between switches, or a server's NIC, with another
+    /// job's.
     Links,
-    /// Its hosts are not connected by a tree.
+    /// No tree connects the next job's hosts.
     Unconnected,
     /// Counting ended.
     Enough,
 }
 
-/// The other jobs' hosts are taken in the file's order, from those that are left.
+/// Counts the jobs. The hosts of further jobs are taken in the file's order from those that are
+/// left.
 pub fn fit(graph: &Graph, hosts: &[usize], stripes: usize) -> Result<Fit, TreeError> {
     let mut loads = Loads::idle(graph);
     find_stripes(graph, hosts, stripes, &mut loads)?;
@@ -54,5 +57,5 @@ pub fn fit(graph: &Graph, hosts: &[usize], stripes: usize) -> Result<Fit, TreeEr
     Ok(Fit { jobs, stop: Stop::Hosts })
 }
 
-/// Where counting ends: each job costs a search.
+/// The number of jobs at which counting ends, because each job costs a search.
 const JOBS_MAX: usize = 256;

@@ -1,22 +1,22 @@
-//! What the hosts' own algorithms cost.
+//! The costs of the hosts' own algorithms.
 //!
-//! Flat ones know nothing of hosts: ranks exchange with ranks. Where several ranks share a host,
-//! those whose partner is elsewhere share its link. Ones with leaders sum within a host first, let
-//! one rank of each host do the rest, and hand the result out.
+//! Flat algorithms know nothing of hosts: ranks exchange with ranks. If several ranks share a host,
+//! those whose partner is elsewhere share its link. Algorithms with leaders sum within each host
+//! first, then let one rank of each host do the rest, and then hand the result out.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Candidate, Model, Way};
 use crate::graph::Graph;
 
-/// Where ranks are, in the order in which the algorithms take them.
+/// The ranks' hosts, in the order in which the algorithms take the ranks.
 pub(super) struct Members<'a> {
     graph: &'a Graph,
     /// The host of each.
     ranks: &'a [usize],
     /// Each host once, in the order of its first rank.
     leaders: Vec<usize>,
-    /// Most ranks of one host.
+    /// The largest number of ranks on one host.
     each: usize,
     model: &'a Model,
 }
@@ -41,12 +41,12 @@ impl<'a> Members<'a> {
         &self.leaders
     }
 
-    /// Most ranks of one host.
+    /// The largest number of ranks on one host.
     pub(super) fn each(&self) -> usize {
         self.each
     }
 
-    /// The most ring neighbours that are not on the same host, of one host.
+    /// The largest number of a host's ranks whose ring neighbour is on another host.
     pub(super) fn ring_streams(&self) -> usize {
         let count = self.ranks.len();
         let mut leaving: HashMap<usize, usize> = HashMap::new();
@@ -58,7 +58,7 @@ impl<'a> Members<'a> {
         leaving.values().copied().max().unwrap_or(0)
     }
 
-    /// The ways of an allreduce.
+    /// The hosts' ways to do an allreduce.
     pub(super) fn allreduces(&self) -> Vec<Candidate> {
         if let Some(alone) = self.within_a_host() {
             return alone.into_iter().collect();
@@ -73,7 +73,7 @@ impl<'a> Members<'a> {
         ways
     }
 
-    /// The ways of a reduce.
+    /// The hosts' ways to do a reduce.
     pub(super) fn reduces(&self) -> Vec<Candidate> {
         if let Some(alone) = self.within_a_host() {
             return alone.into_iter().collect();
@@ -89,13 +89,13 @@ impl<'a> Members<'a> {
         ways
     }
 
-    /// Where there is one host: nothing for one rank, shared memory for several.
+    /// The prediction if there is only one host: none for one rank, shared memory for several.
     fn within_a_host(&self) -> Option<Option<Candidate>> {
         let nothing = Candidate { way: Way::Memory, latency: 0.0, byte: 0.0, limit: "a host's memory".to_owned() };
         (self.leaders.len() < 2).then(|| (self.ranks.len() > 1).then(|| self.led(nothing)))
     }
 
-    /// With what the ranks of a host do before and after.
+    /// Adds what the ranks of a host do before and after.
     fn led(&self, way: Candidate) -> Candidate {
         let further = self.each as f64 - 1.0;
         Candidate {
@@ -105,7 +105,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Neighbours follow one another in the list.
+    /// A ring in which neighbours follow one another in the list.
     fn ring(&self) -> Candidate {
         let count = self.ranks.len();
         let step = self.step(self.ranks, self.model.ring_share, |at| Some((at + 1) % count));
@@ -118,18 +118,20 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// In step k partners are 2^k apart; where ranks are no power of two the rest is taken as free.
+    /// Recursive doubling: in step k partners are 2^k apart. If the number of ranks is no power of
+    /// two, what the others do is taken as free.
     fn doubling(&self, ranks: &[usize], way: Way) -> Candidate {
         self.pairs(ranks, way, 1.0, |_| 1.0)
     }
 
-    /// Recursive halving, then doubling (Rabenseifner): in step k 2^k apart, with half of what the
-    /// step before had, there and back.
+    /// Recursive halving, then doubling (Rabenseifner): in step k partners are 2^k apart and move
+    /// half of what the step before moved, there and back.
     fn halving(&self, ranks: &[usize], way: Way) -> Candidate {
         self.pairs(ranks, way, 2.0, |step| 2.0 / f64::from(2u32 << step))
     }
 
-    /// The way there, and a gather to the root: the whole vector over its link.
+    /// The first half of that, and a gather to the root, in which the whole vector goes over the
+    /// root's link.
     fn halving_to_root(&self, ranks: &[usize], way: Way) -> Candidate {
         let there = self.pairs(ranks, way, 2.0, |step| 1.0 / f64::from(2u32 << step));
         let root = ranks[0];
@@ -137,8 +139,8 @@ impl<'a> Members<'a> {
         Candidate { byte: there.byte + gather, ..there }
     }
 
-    /// Steps with partners 2^k apart, each of which moves `share(k)` of the vector; `times` counts
-    /// each step's latency.
+    /// Steps in which partners are 2^k apart and move `share(k)` of the vector. Each step's latency
+    /// counts `times` times.
     fn pairs(&self, ranks: &[usize], way: Way, times: f64, share: impl Fn(u32) -> f64) -> Candidate {
         let count = ranks.len();
         let mut whole = Candidate { way, latency: 0.0, byte: 0.0, limit: String::new() };
@@ -155,8 +157,8 @@ impl<'a> Members<'a> {
         whole
     }
 
-    /// A tree of ranks: in step k every second one that is left gives its whole vector to one 2^k
-    /// before it.
+    /// A tree of ranks: in step k every second rank that is left gives its whole vector to the one
+    /// 2^k before it.
     fn binomial(&self, ranks: &[usize], way: Way) -> Candidate {
         let mut whole = Candidate { way, latency: 0.0, byte: 0.0, limit: String::new() };
         for k in 0..steps_of(ranks.len()) {
@@ -187,8 +189,8 @@ impl<'a> Members<'a> {
             crosses = true;
             *from_host.entry(*host).or_default() += 1;
             if !switches(graph, other).any(|switch| switches(graph, *host).any(|known| known == switch)) {
-                // Of several rails the stream takes one; which makes no difference where their
-                // switches are alike.
+                // If there are several rails, the stream takes one. It does not matter which, as
+                // long as their switches are alike.
                 if let Some(switch) = switches(graph, *host).min() {
                     *from_switch.entry(switch).or_default() += 1;
                 }
@@ -213,21 +215,21 @@ impl<'a> Members<'a> {
         Step { seconds: step, byte: slowest.0, limit: slowest.1 }
     }
 
-    /// Of all links of a host.
+    /// The rate of all links of a host together, in bits per second.
     pub(super) fn rate(&self, host: usize) -> f64 {
         total_rate(self.graph, host, |_| true)
     }
 }
 
 struct Step {
-    /// Of a short message.
+    /// Seconds for a short message.
     seconds: f64,
     /// Of each byte.
     byte: f64,
     limit: String,
 }
 
-/// Steps in which a number of ranks that doubles reaches `count`.
+/// How many steps it takes until a number of ranks that doubles in each step reaches `count`.
 pub(super) fn steps_of(count: usize) -> u32 {
     usize::BITS - count.saturating_sub(1).leading_zeros()
 }

@@ -1,4 +1,5 @@
-//! A job's fabric as a graph, whatever the topology file was, and what its manager predicts for it.
+//! A job's fabric as a graph, whatever form the topology file has, and what its manager predicts
+//! for the job.
 
 use std::collections::HashMap;
 
@@ -20,16 +21,16 @@ pub struct JobGround<'a> {
     pub topology: &'a Topology,
     /// The hosts of its ranks, by rank.
     pub hosts: &'a [String],
-    /// Its lanes: over which of its trees each goes, and its plan.
+    /// Its lanes: the index of the tree over which each goes, and its plan.
     pub lanes: &'a [(usize, &'a Plan)],
-    /// Vectors of so many bytes or more are cut over the lanes.
+    /// Vectors of at least this many bytes are cut over the lanes.
     pub stripe_threshold: u64,
-    /// Worker threads that the node with the fewest has.
+    /// The number of worker threads of the node with the fewest.
     pub workers: u32,
 }
 
-/// What is predicted for a job, for its ranks and for people; nothing where there is but one host
-/// or no graph can be made.
+/// The prediction for a job, for its ranks and for people. `None` if there is only one host, or if
+/// no graph can be made.
 pub fn predict_job(ground: &JobGround<'_>, constants: &Constants) -> Option<(Prediction, PredictionStatus)> {
     let (_, first) = ground.lanes.first()?;
     let mut numbers: HashMap<&str, u32> = HashMap::new();
@@ -112,5 +113,5 @@ fn different_trees(lanes: &[(usize, &Plan)]) -> Option<Vec<Tree>> {
     Some(trees)
 }
 
-/// Vectors for which people are told times.
+/// The lengths of vectors, in bytes, for which people are told times.
 const SIZES: [u64; 5] = [8, 4 << 10, 64 << 10, 1 << 20, 16 << 20];

@@ -1,27 +1,27 @@
-//! How long an allreduce takes over each candidate plan, which plan is the best, and from which
-//! vector on and up to which one the tree is.
+//! How long an allreduce takes with each candidate plan, which plan is the best, and for which
+//! lengths of vectors a tree is at least as fast as the hosts alone.
 //!
 //! The model is Hockney's: a time is a latency and a number of seconds per byte, `T(n) = a + n x
 //! b`. (R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2",
 //! Parallel Computing 20, 1994.)
 //!
-//! - *Trees.* `a` is a hop up and one down for each level of nodes, and what nodes spend on the
-//!   messages of their children. `b` is that of the slowest part, because segments overlap: on a
-//!   link, 8 over its rate for each stream of the plan on it, one for each rank of a host; on a
-//!   server's NIC the same for all its children's streams and its own; at a node or host processor
-//!   time per byte moved. Stripes carry equal parts of the vector; lanes over one tree spread over
-//!   the workers of its nodes.
+//! - *Trees.* `a` is one hop up and one down for each level of nodes, and the time that nodes
+//!   spend on the messages of their children. `b` is that of the slowest part, because segments
+//!   overlap. On a link it is 8 over its rate for each stream of the plan on it, of which there
+//!   is one for each rank of a host. On a server's NIC it is the same for all its children's
+//!   streams and its own. At a node or host it is the processor's time per byte moved. Stripes
+//!   carry equal parts of the vector; lanes over one tree spread over the workers of its nodes.
 //! - *Host-based.* A ring takes `2(p-1)` steps and moves `2(p-1)/p` of the vector through each
-//!   rank; recursive doubling takes `log2 p` steps and moves the vector in each; halving and
-//!   doubling twice as many, with `2(p-1)/p` of it (R. Thakur, R. Rabenseifner, W. Gropp,
-//!   "Optimization of collective communication operations in MPICH", 2005). Where hosts have
-//!   several ranks there are those that sum within a host first. Where neighbours or partners hang
-//!   on different switches they share what goes up from their switch; beyond that every link is
-//!   taken as free, in favour of these plans.
+//!   rank. Recursive doubling takes `log2 p` steps and moves the vector in each. Halving and
+//!   doubling takes twice as many steps and moves `2(p-1)/p` of it (R. Thakur, R. Rabenseifner,
+//!   W. Gropp, "Optimization of collective communication operations in MPICH", 2005). If hosts
+//!   have several ranks, there are also algorithms that sum within a host first. If neighbours or
+//!   partners are on different switches, they share the links that go up from their switch.
+//!   Beyond that every link is taken as free, in favour of these plans.
 //!
-//! Map: `constants` (what it takes for granted), `tree_cost`, `host_based`, `table` (what a job is
-//! told), `job` (its fabric as a graph, whatever the topology file was), `fit`, `stand_in`,
-//! `report`.
+//! Map: `constants` (the figures from which it predicts), `tree_cost`, `host_based`, `table` (what
+//! a job is told), `job` (its fabric as a graph, whatever form the topology file has), `fit`,
+//! `stand_in`, `report`.
 
 mod constants;
 mod fit;
@@ -47,16 +47,16 @@ pub use job::{JobGround, predict_job};
 pub use report::{BranchReport, TreeReport};
 pub use stand_in::stands_in;
 
-/// How to do it.
+/// A way to do the operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// So many trees that share the vector equally; 1 is a tree for all of it.
+    /// This many trees that share the vector equally. With 1, a tree carries all of it.
     Trees(usize),
-    /// One tree with so many lanes, over which the vector is cut.
+    /// One tree with this many lanes, over which the vector is cut.
     Lanes(usize),
     /// A ring of the ranks.
     Ring,
-    /// Recursive doubling among the ranks; of a reduce, a tree of ranks.
+    /// Recursive doubling among the ranks; for a reduce, a tree of ranks.
     Doubling,
     /// Recursive halving and doubling among the ranks (Rabenseifner).
     Halving,
@@ -74,7 +74,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Whether it takes a tree of ours.
+    /// Whether it is a way of ours, over a tree.
     pub fn is_tree(self) -> bool {
         matches!(self, Way::Trees(_) | Way::Lanes(_))
     }
@@ -118,25 +118,25 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Seconds of an allreduce.
+    /// The seconds that an operation on a vector of this length takes.
     pub fn time(&self, bytes: u64) -> f64 {
         self.latency + bytes as f64 * self.byte
     }
 }
 
-/// What was planned for a job, and what may be expected of it.
+/// The plan for a job, and what may be expected of it.
 #[derive(Debug)]
 pub struct Forecast {
-    /// The trees of the candidate with the most; each candidate takes the first of them.
+    /// The trees of the candidate with the most trees; each candidate takes the first of them.
     pub trees: Vec<Tree>,
     /// One tree first.
     pub candidates: Vec<Candidate>,
 }
 
 impl Forecast {
-    /// What to do with a vector: what is fastest, but no more trees than it takes to come within a
-    /// twentieth of the fastest number of them, as the model is not better than that. Never what is
-    /// predicted to be slower than the hosts alone.
+    /// The best way for a vector of this length. It is the fastest one, but with no more trees than
+    /// it takes to come within a twentieth of the fastest, because the model is no more exact. It
+    /// is never a way that is predicted to be slower than the hosts alone.
     pub fn choice(&self, bytes: u64) -> &Candidate {
         let by_time = |a: &&Candidate, b: &&Candidate| a.time(bytes).total_cmp(&b.time(bytes));
         let (trees, hosts): (Vec<&Candidate>, Vec<&Candidate>) =
@@ -155,8 +155,8 @@ impl Forecast {
 }
 
 impl Forecast {
-    /// The vectors for which a tree is predicted to be at least as fast as all of the hosts' own
-    /// ways.
+    /// The lengths of vectors for which a tree is predicted to be at least as fast as all of the
+    /// hosts' own ways.
     pub fn pays(&self, tree: &Candidate) -> Option<Range> {
         let hosts = self.candidates.iter().filter(|candidate| !candidate.way.is_tree());
         let lines: Vec<(f64, f64)> = hosts.map(|candidate| (candidate.latency, candidate.byte)).collect();
@@ -164,8 +164,8 @@ impl Forecast {
     }
 }
 
-/// Plans a job whose ranks are on these hosts (by rank), alone on the fabric, with up to `stripes`
-/// trees, or so many lanes over one.
+/// Plans a job whose ranks are on these hosts (by rank) and which is alone on the fabric, with up
+/// to `stripes` trees, or as many lanes over one.
 pub fn forecast(
     graph: &Graph,
     ranks: &[usize],
@@ -185,9 +185,9 @@ pub fn forecast(
     Ok(Forecast { trees, candidates })
 }
 
-/// How much slower fewer trees may be and still be chosen.
+/// How many times as long a plan with fewer trees may take and still be chosen.
 const TOLERANCE: f64 = 1.05;
-/// Most trees of one job.
+/// The most trees of one job.
 pub const STRIPES_MAX: usize = 16;
 
 #[cfg(test)]

@@ -17,27 +17,27 @@ pub struct TreeReport {
     pub branches: Vec<BranchReport>,
 }
 
-/// One switch of it.
+/// One switch of a tree.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BranchReport {
     /// The switch.
     pub switch: String,
-    /// The node that folds there; none where data passes through.
+    /// The node that folds there; `None` if data passes through.
     pub node: Option<String>,
     /// The switch above.
     pub parent: Option<String>,
-    /// Rate of the link to it.
+    /// The rate of the link to its parent.
     pub rate: Option<LinkRate>,
-    /// Streams on that link, each way: more than one below a switch without a node.
+    /// The streams on that link, each way. There is more than one below a switch without a node.
     pub streams: Option<u32>,
-    /// The hosts that hang on it, as a list like `h[0-15]`.
+    /// The hosts attached to it, as a list like `h[0-15]`.
     pub hosts: String,
     /// How many switches lie between it and the root.
     pub depth: u32,
 }
 
 impl TreeReport {
-    /// Of a tree in its graph, branches in the order of an indented drawing.
+    /// The report on a tree in its graph, with branches in the order of an indented drawing.
     pub fn new(graph: &Graph, tree: &Tree) -> Self {
         let name = |vertex: usize| graph.vertices()[vertex].name.clone();
         let mut children = vec![Vec::new(); tree.branches.len()];

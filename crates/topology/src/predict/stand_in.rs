@@ -1,4 +1,4 @@
-//! Whether another tree will do where nodes of the best one are away.
+//! Whether another tree will do while nodes of the best one are away.
 
 use super::host_based::Members;
 use super::tree_cost::TreeCost;
@@ -6,10 +6,9 @@ use super::{Model, Way};
 use crate::graph::Graph;
 use crate::trees::Tree;
 
-/// A tree may stand in for a better one over the same hosts if a byte takes at most twice as long
-/// on it, or no longer than the hosts take alone. Around a missing leaf, every stream of its hosts
-/// crosses the trunk on its own: where that is slow, a job is better off without a tree than with
-/// such a one.
+/// Whether `tree` may stand in for a better one over the same hosts: if a byte takes at most twice
+/// as long on it, or no longer than it takes the hosts alone. If a leaf is missing, every stream of
+/// its hosts crosses the trunk on its own. If that is slow, a job is better off without a tree.
 pub fn stands_in(graph: &Graph, tree: &Tree, better: &Tree, model: &Model) -> bool {
     let hosts: Vec<usize> = tree.leaves.iter().map(|leaf| leaf.host).collect();
     let byte = |tree: &Tree| TreeCost::of(graph, std::slice::from_ref(tree), 1, &hosts, model).byte;
@@ -52,7 +51,7 @@ mod tests {
         let crowded = without(Some("leaf0"), &hosts);
         assert!(crowded.copies().links.iter().any(|(_, streams)| *streams == 8));
         assert!(!stands_in(&graph, &crowded, &best, &model));
-        // Two streams on a trunk are no more than twice one.
+        // Two streams on a trunk take no more than twice as long as one.
         let few = [hosts[0], hosts[1], hosts[8]];
         assert!(stands_in(&graph, &without(Some("leaf0"), &few), &without(None, &few), &model));
     }

@@ -1,16 +1,17 @@
-//! What the ranks of a job are told: for each shape of a communicator the vectors that the tree is
-//! to have.
+//! What the ranks of a job are told: for each shape of a communicator, the vectors for which the
+//! tree is predicted to pay.
 //!
-//! A tree's time is a line over the bytes of a vector, that of the best way of the hosts the lowest
-//! of several lines: so the tree is at least as fast from one size to another, and nowhere else.
-//! With several lanes there is one such range below the size from which vectors are cut, and one
-//! above.
+//! A tree's time is a line over the bytes of a vector, and that of the best way of the hosts is the
+//! lowest of several lines. So the tree is at least as fast from one size to another, and nowhere
+//! else. With several lanes there is one such range below the size from which vectors are cut, and
+//! one above.
 //!
 //! The job as a whole is judged exactly, on its own hosts and links. Its other communicators are
-//! judged by their shape: how many hosts, at most how many ranks on each, whether a ring of them
-//! leaves each host once or as often as it has ranks. Rows are powers of two; a look-up
-//! takes fewer hosts and more ranks on each than there are, which is in favour of the hosts' own
-//! ways. What such a communicator's tree takes is bounded by what the whole job's does.
+//! judged by their shape: how many hosts they have, at most how many ranks on each, and whether a
+//! ring of them leaves each host once or as often as it has ranks. Rows are powers of two. A
+//! look-up takes a row with fewer hosts and more ranks on each than there are, which is in favour
+//! of the hosts' own ways. The time of such a communicator's tree is bounded by that of the whole
+//! job's tree.
 
 use trib_wire::control::prediction::{Range, ShapePrediction};
 
@@ -18,22 +19,22 @@ use super::host_based::{Members, steps_of};
 use super::tree_cost::TreeCost;
 use super::{Candidate, Model};
 
-/// The tree of the job.
+/// The tree of the job, and the links of its hosts.
 pub(super) struct Ground<'a> {
-    /// For vectors that are not cut.
+    /// The cost of vectors that are not cut.
     pub(super) short: &'a TreeCost,
-    /// For those that are.
+    /// The cost of vectors that are cut.
     pub(super) long: Option<&'a TreeCost>,
-    /// Bytes from which they are.
+    /// Vectors of at least this many bytes are cut.
     pub(super) threshold: u64,
-    /// Of all links of the host that has the least, bits per second.
+    /// The rate of all links together of the host with the least, in bits per second.
     pub(super) rate: f64,
 }
 
 /// A time as a line over bytes: seconds, and seconds per byte.
 type Line = (f64, f64);
 
-/// The job's own row first.
+/// The table. The job's own row comes first.
 pub(super) fn table(
     ground: &Ground<'_>,
     members: &Members<'_>,
@@ -60,7 +61,8 @@ pub(super) fn table(
     rows
 }
 
-/// Powers of two from `least` up to the first that is `most` or more, or the last below it.
+/// The powers of two times `least`. From 1 they go up to the first that is at least `most`; from 2
+/// they end at or below `most`.
 fn powers(least: usize, most: usize) -> impl Iterator<Item = usize> {
     let top = if least == 1 { most.next_power_of_two() } else { most };
     std::iter::successors(Some(least), |power| power.checked_mul(2)).take_while(move |power| *power <= top)
@@ -94,7 +96,7 @@ fn row(
     }
 }
 
-/// Where a line is at or below all others, within bounds.
+/// The range between `from` and `to` in which a line is at or below all others.
 pub(super) fn range((latency, byte): Line, others: &[Line], from: u64, to: u64) -> Option<Range> {
     let (mut least, mut most) = (from as f64, to as f64);
     for (their_latency, their_byte) in others {
@@ -107,13 +109,13 @@ pub(super) fn range((latency, byte): Line, others: &[Line], from: u64, to: u64) 
             return None;
         }
     }
-    // Beyond what a float tells apart there is no end.
+    // If even the largest number is in the range, it has no upper end.
     let to = if most >= to as f64 { to } else { most.floor() as u64 };
     let from = least.ceil() as u64;
     (least <= most && from <= to).then_some(Range { from, to })
 }
 
-/// A communicator on links of one rate, in closed form: every link above its hosts is free.
+/// A communicator on links of one rate, for formulas. Every link above its hosts is taken as free.
 struct Shape {
     hosts: usize,
     each: usize,
@@ -141,12 +143,12 @@ impl Shape {
         lines
     }
 
-    /// Doubling (or a tree, to a root) and halving, of so many ranks on each host.
+    /// Doubling (or a tree, if it goes to a root) and halving, with `each` ranks on each host.
     fn pairs(&self, each: usize, model: &Model, to_root: bool) -> [Line; 2] {
         let crossing = f64::from(steps_of(self.hosts));
         let latency = crossing * model.step + f64::from(steps_of(each)) * model.local_step;
-        // What leaves a host in the first step, when pairs exchange most: all its ranks' vectors,
-        // or where they follow one another one.
+        // The streams that leave a host in the first step, when pairs exchange most: those of all
+        // its ranks, or of one if its ranks follow one another.
         let spread = if self.streams > 1 { each } else { 1 };
         let part = 1.0 - 1.0 / self.hosts as f64;
         let halving = part * self.wire(spread, model.exchange_share);
@@ -158,7 +160,7 @@ impl Shape {
         [(latency, crossing * self.wire(each, model.exchange_share)), (2.0 * latency, 2.0 * halving)]
     }
 
-    /// With what the ranks of a host do before and after.
+    /// Adds what the ranks of a host do before and after.
     fn led(&self, (latency, byte): Line, model: &Model) -> Line {
         let steps = 2.0 * f64::from(steps_of(self.each));
         (latency + steps * model.local_step, byte + (self.each as f64 - 1.0) * model.local_byte)

@@ -58,9 +58,9 @@ fn blocking_trunks_slow_rings_of_interleaved_ranks_down_and_no_tree() {
     assert!(of(&forecast, Way::Ring).limit.contains("leaf0"), "{}", of(&forecast, Way::Ring).limit);
 }
 
-// Four hosts of 200 Mbit/s below two leaves, 4 MiB, one host's rank after another's: measured with
-// Open MPI 4.1 as it is installed, and with its `han` (which with one rank on each host is what is
-// installed).
+// Four hosts with 200 Mbit/s below two leaves and vectors of 4 MiB; neighbours in rank share a
+// host. This was measured with Open MPI 4.1 as it is installed, and with its `han` (which for one
+// rank on each host is what is installed).
 #[test]
 fn with_several_ranks_on_a_host_the_model_tells_who_was_measured_to_be_faster() {
     let graph = fabric(

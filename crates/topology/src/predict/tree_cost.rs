@@ -1,4 +1,4 @@
-//! What one or several trees cost.
+//! The cost of one or several trees.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,16 +6,16 @@ use super::{Candidate, Model, Way};
 use crate::graph::Graph;
 use crate::trees::Tree;
 
-/// What bounds the vectors of a job on its trees; the vector is cut into equal parts, one for each
+/// What bounds the vectors of a job on its trees. The vector is cut into equal parts, one for each
 /// tree.
 pub(super) struct TreeCost {
     /// Seconds that any vector takes.
     pub(super) latency: f64,
-    /// Seconds per byte by the slowest link of a host, for each rank there.
+    /// Seconds per byte on the slowest link of a host, for each rank there.
     pub(super) host_link: f64,
-    /// Seconds per byte by what does not depend on the ranks of a host: links between switches.
+    /// Seconds per byte on links between switches, where they do not depend on the ranks of a host.
     pub(super) trunk: f64,
-    /// Of every node the streams from below, and its seconds per byte.
+    /// For every node, the streams from below, and its seconds per byte.
     pub(super) nodes: Vec<(f64, f64)>,
     /// Seconds per byte of the whole.
     pub(super) byte: f64,
@@ -24,7 +24,8 @@ pub(super) struct TreeCost {
 }
 
 impl TreeCost {
-    /// Over `trees`, `lanes` of them over each, of a job whose ranks are on these hosts (by rank).
+    /// The cost over `trees` with `lanes` lanes over each, for a job whose ranks are on these hosts
+    /// (by rank).
     pub(super) fn of(graph: &Graph, trees: &[Tree], lanes: usize, ranks: &[usize], model: &Model) -> TreeCost {
         let part = 1.0 / trees.len() as f64;
         let mut on_host: HashMap<usize, u32> = HashMap::new();
@@ -55,7 +56,7 @@ impl TreeCost {
             }
             slowest.offer(byte, || format!("the link {} of {rate}, {}", ends(graph, link), vectors(streams)));
         }
-        // A worker has its lanes for good.
+        // A lane belongs to one worker all the time.
         let workers = model.workers.min(lanes as f64).max(1.0);
         let mut at_nodes = Vec::with_capacity(nodes.len());
         for (node, (below, above)) in nodes {
@@ -80,15 +81,15 @@ impl TreeCost {
         Candidate { way, latency: self.latency, byte: self.byte, limit: self.limit }
     }
 
-    /// Seconds per byte of a part of the job: `ranks` altogether, at most `each` on a host.
+    /// Seconds per byte for a part of the job: `ranks` altogether, at most `each` on a host.
     pub(super) fn byte_of_part(&self, ranks: f64, each: f64, model: &Model) -> f64 {
         let at_nodes = self.nodes.iter().map(|(below, byte)| byte * (ranks / below).min(1.0));
         at_nodes.fold(self.trunk.max(self.host_link * each).max(model.host_byte), f64::max)
     }
 }
 
-/// Up and down again along the way that takes longest: a hop for each level, and what nodes have to
-/// receive and to send.
+/// The way that takes longest, up and down again: a hop for each level, and the messages that nodes
+/// have to receive and to send.
 fn latency(tree: &Tree, on_host: &HashMap<usize, u32>, model: &Model) -> f64 {
     let mut below = vec![(0u32, 0.0f64); tree.branches.len()];
     for leaf in &tree.leaves {
@@ -115,7 +116,7 @@ struct Slowest {
 
 impl Slowest {
     fn offer(&mut self, byte: f64, limit: impl FnOnce() -> String) {
-        // Sums of parts are not exact; what is equal keeps the first.
+        // Sums of parts are not exact, so of equal ones the first is kept.
         if byte > self.byte * (1.0 + 1e-9) {
             *self = Self { byte, limit: limit() };
         }

@@ -70,7 +70,7 @@ fn hosts_are_found_by_full_then_short_name_then_star() {
     assert_eq!(topology.host_index("h1"), Some(0));
 }
 
-// Each fault with its line and its cause; every message ends with a remedy.
+// Each fault has its line and its cause, and every message ends with a remedy.
 #[test]
 fn every_fault_names_file_line_and_remedy() {
     let root = "[[node]]\nname = \"a\"\n";
@@ -173,7 +173,7 @@ fn a_graph_is_served_with_its_settings_and_without_them() {
     assert!(matches!(parse(&many).unwrap_err().fault, Fault::TooManyNodes(_)));
 }
 
-// docs/topology.md is what operators copy from.
+// Operators copy from docs/topology.md.
 #[test]
 fn the_documentation_says_what_is_so() {
     let text = include_str!("../../../../docs/topology.md");

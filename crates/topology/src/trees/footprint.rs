@@ -1,7 +1,7 @@
-//! What a tree takes of a fabric, by the names of what it takes it of.
+//! What a tree takes of a fabric, with names for the parts of which it takes it.
 //!
-//! Indices are those of one reading of one file. Names can be kept for a later one, which may describe a fabric that has changed
-//! meanwhile: what is not there any more carries nothing.
+//! Indices are valid for one reading of one file. Names can be kept for a later reading, though the
+//! fabric may have changed meanwhile: parts that no longer exist carry nothing.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Footprint {
     nodes: Vec<AtNode>,
 }
 
-/// Names of the two ends, which of the parallel links between them, and the streams.
+/// The names of the two ends, which of the parallel links between them it is, and the streams.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct OnLink(String, String, usize, u32);
 
@@ -26,7 +26,7 @@ struct OnLink(String, String, usize, u32);
 struct AtNode(String, u32, u32);
 
 impl Footprint {
-    /// Of streams in this graph.
+    /// The footprint of streams in this graph.
     pub fn of(graph: &Graph, copies: &Copies) -> Footprint {
         let name = |vertex: usize| graph.vertices()[vertex].name.clone();
         let link = |(link, count): &(usize, u32)| {
@@ -38,7 +38,7 @@ impl Footprint {
         Footprint { links: copies.links.iter().map(link).collect(), nodes: copies.nodes.iter().map(node).collect() }
     }
 
-    /// Of several trees together.
+    /// The footprint of both together.
     #[must_use]
     pub fn and(mut self, other: Footprint) -> Footprint {
         self.links.extend(other.links);
@@ -46,7 +46,7 @@ impl Footprint {
         self
     }
 
-    /// The same streams in another graph, as far as it has what carried them.
+    /// The same streams in another graph, as far as it has the parts that carried them.
     pub fn in_graph(&self, graph: &Graph) -> Copies {
         let link = |OnLink(first, second, nth, count): &OnLink| {
             let (first, second) = (graph.find(first)?, graph.find(second)?);
@@ -65,7 +65,7 @@ impl Footprint {
 
 /// The links between two vertices, in the file's order.
 pub(crate) fn parallel(graph: &Graph, first: usize, second: usize) -> impl Iterator<Item = usize> + '_ {
-    // A host has few links, a switch has many.
+    // A host has few links, and a switch has many.
     let fewer = if graph.links_at(first).len() <= graph.links_at(second).len() { first } else { second };
     let other = if fewer == first { second } else { first };
     graph.links_at(fewer).iter().copied().filter(move |link| graph.links()[*link].other(fewer) == other)

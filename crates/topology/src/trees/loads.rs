@@ -1,4 +1,4 @@
-//! What the trees that are there already take of links and nodes.
+//! What the existing trees take of links and nodes.
 
 use super::{Copies, Tree};
 use crate::graph::{Graph, LinkRate};
@@ -7,7 +7,7 @@ use crate::graph::{Graph, LinkRate};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Loads {
     links: Vec<u32>,
-    // On the NIC of a server, the busier direction.
+    // For a server, the streams in the busier direction of its NIC.
     nodes: Vec<u32>,
     // Nodes that no new tree may use.
     closed: Vec<bool>,
@@ -25,7 +25,7 @@ impl Loads {
         self.add_copies(&tree.copies());
     }
 
-    /// The same, of a tree of which only its streams are known.
+    /// Adds a tree of which only the streams are known.
     pub fn add_copies(&mut self, copies: &Copies) {
         for (link, count) in &copies.links {
             self.links[*link] += count;
@@ -35,12 +35,12 @@ impl Loads {
         }
     }
 
-    /// A tree has ended.
+    /// Removes a tree that has ended.
     pub fn remove(&mut self, tree: &Tree) {
         self.remove_copies(&tree.copies());
     }
 
-    /// The same, of streams that were added.
+    /// Removes streams that were added.
     pub fn remove_copies(&mut self, copies: &Copies) {
         for (link, count) in &copies.links {
             self.links[*link] -= count;
@@ -50,12 +50,13 @@ impl Loads {
         }
     }
 
-    /// No new tree may use this node: data passes through its switch, unless that has another one.
+    /// Forbids this node to new trees: data passes through its switch, unless the switch has
+    /// another node.
     pub fn close(&mut self, node: usize) {
         self.closed[node] = true;
     }
 
-    /// New trees may use all nodes again.
+    /// Allows all nodes to new trees again.
     pub fn open(&mut self) {
         self.closed.fill(false);
     }
@@ -65,22 +66,23 @@ impl Loads {
         !self.closed[node]
     }
 
-    /// Streams on a link.
+    /// The number of streams on a link.
     pub fn link(&self, link: usize) -> u32 {
         self.links[link]
     }
 
-    /// What a link leaves for one more stream, bits per second.
+    /// The rate that a link leaves for one more stream, in bits per second.
     pub(crate) fn left(&self, graph: &Graph, link: usize) -> u64 {
         share(graph.links()[link].rate, self.links[link], 1)
     }
 
-    /// Streams at a node.
+    /// The number of streams at a node.
     pub fn node(&self, node: usize) -> u32 {
         self.nodes[node]
     }
 
-    /// Whether a tree over trunks and nodes that are in no other tree leaves them all to it alone; hosts' own links do not count.
+    /// Whether the trunks and nodes of a tree are in no other tree, so that it has them for itself
+    /// alone. The hosts' own links do not count.
     pub fn leaves_alone(&self, graph: &Graph, tree: &Tree) -> bool {
         let is_idle = |branch: &super::Branch| {
             let link = branch.parent.is_none_or(|(_, link)| self.links[link] == 0);
@@ -91,7 +93,8 @@ impl Loads {
     }
 }
 
-/// Bits per second of `rate` for each stream, when `more` are added to those that are there.
+/// The share of `rate` for each stream, in bits per second, when `more` streams are added to those
+/// that are there.
 pub(super) fn share(rate: LinkRate, there: u32, more: u32) -> u64 {
     rate.bits_per_second() / u64::from(there.saturating_add(more).max(1))
 }

@@ -1,28 +1,28 @@
 //! Reduction trees in a fabric's graph.
 //!
 //! ```text
-//!   fabric       s0    s1              hosts h0 h1 h4            s0          root: lowest common node
-//!               / | \ / | \            of a job                 /   \
-//!             l0   l1   l2                                    l0     l2      links of the tree
-//!            h0 h1 h2 h3 h4 h5                               h0 h1   h4      its leaves
+//!   fabric       s0    s1            hosts h0 h1 h4         s0       root: lowest common node
+//!               / | \ / | \          of a job              /   \
+//!             l0   l1   l2                               l0     l2   links of the tree
+//!            h0 h1 h2 h3 h4 h5                          h0 h1   h4   its leaves
 //! ```
-//! A tree spans exactly the hosts asked for and is a tree of the graph: no link stands in it twice.
-//! Its root is
+//! A tree spans exactly the given hosts and is a tree of the graph: no link is in it twice. Its
+//! root is
 //!
-//! - the *lowest common node*: a switch with a node from which all hosts are reached going down, of
-//!   the lowest level;
+//! - the *lowest common node*: on the lowest level, a switch with a node from which all hosts are
+//!   reached by going down;
 //! - in a graph without one (torus, hypercube, between groups of a dragonfly) the node with the
-//!   least depth, that is with the fewest links to the farthest host.
+//!   least depth, that is, with the fewest links to the farthest host.
 //!
-//! Among equals the one wins whose slowest link leaves the tree the most, counting what other trees
-//! take of it; then the one whose node, and then whose links, are in the fewest trees; then the
-//! first in the file. So stripes of one job, and trees of concurrent jobs, spread over spines
-//! without a rule of their own.
+//! Among equals, that root wins whose slowest link leaves the tree the most beside other trees;
+//! then the one whose node, and then whose links, are in the fewest trees; then the first in the
+//! file. So stripes of one job, and trees of concurrent jobs, spread over spines without a rule of
+//! their own.
 //!
-//! A switch without a node passes data through. Where several children of a node meet in such a
-//! switch, each of their streams takes the link above on its own: [`Tree::copies`] counts them, and
-//! the search avoids it where it can. A node that is closed ([`Loads::close`]) is as if its switch
-//! had none.
+//! A switch without a node passes data through. If several children of a node meet in such a
+//! switch, each of their streams takes the link above on its own. [`Tree::copies`] counts them, and
+//! the search avoids this if it can. A node that is closed ([`Loads::close`]) is treated as if its
+//! switch had none.
 
 mod footprint;
 mod loads;
@@ -51,7 +51,7 @@ pub struct Tree {
 pub struct Branch {
     /// The switch's vertex.
     pub switch: usize,
-    /// The node that folds there; `None` where data passes through.
+    /// The node that folds there; `None` if data passes through.
     pub node: Option<usize>,
     /// The branch above, and the link to it; `None` at the root.
     pub parent: Option<(usize, usize)>,
@@ -62,21 +62,21 @@ pub struct Branch {
 pub struct Leaf {
     /// The host's vertex.
     pub host: usize,
-    /// The branch that it hangs on, and the link to it.
+    /// The branch to which it is attached, and the link to it.
     pub parent: (usize, usize),
 }
 
-/// How many streams of vectors a tree puts on a fabric's parts, each way.
+/// How many streams of vectors a tree puts on the parts of a fabric, each way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Copies {
-    /// By link, in the tree's order.
+    /// The streams by link, in the tree's order.
     pub links: Vec<(usize, u32)>,
-    /// By node: streams from below, and from above.
+    /// By node, the streams from below and from above.
     pub nodes: Vec<(usize, u32, u32)>,
 }
 
 impl Copies {
-    /// What is on links that `others` have nothing on.
+    /// What is on links on which `others` have nothing.
     #[must_use]
     pub fn beyond(mut self, others: &[Copies]) -> Copies {
         let known: HashSet<usize> = others.iter().flat_map(|other| &other.links).map(|(link, _)| *link).collect();
@@ -87,12 +87,12 @@ impl Copies {
 }
 
 impl Tree {
-    /// Vertex of the root.
+    /// The vertex of the root.
     pub fn root(&self) -> usize {
         self.branches[0].switch
     }
 
-    /// Levels of nodes that a vector passes on the longest way up.
+    /// The number of levels of nodes that a vector passes on the longest way up.
     pub fn depth(&self) -> u32 {
         let mut depths = vec![0; self.branches.len()];
         for (at, branch) in self.branches.iter().enumerate() {
@@ -101,13 +101,13 @@ impl Tree {
         self.leaves.iter().map(|leaf| depths[leaf.parent.0]).max().unwrap_or(0)
     }
 
-    /// What it carries: one stream on a link whose lower end folds, and all that come from below
-    /// where it does not.
+    /// What it carries: one stream on a link whose lower end folds; otherwise all streams that come
+    /// from below.
     pub fn copies(&self) -> Copies {
         self.copies_of(|_| 1)
     }
 
-    /// The same where a host gives so many streams.
+    /// The same if host h gives `streams(h)` streams.
     pub fn copies_of(&self, streams: impl Fn(usize) -> u32) -> Copies {
         let mut below = vec![0u32; self.branches.len()];
         let mut links = Vec::with_capacity(self.leaves.len() + self.branches.len());
@@ -130,8 +130,8 @@ impl Tree {
         Copies { links, nodes }
     }
 
-    /// For each branch with a node the nearest one above with a node: the logical tree. The root's
-    /// is `None`.
+    /// For a branch with a node, the nearest branch above with a node: the logical tree. `None` for
+    /// the root.
     pub fn parent_node(&self, branch: usize) -> Option<usize> {
         let mut above = self.branches[branch].parent;
         while let Some((parent, _)) = above.filter(|(parent, _)| self.branches[*parent].node.is_none()) {
@@ -141,15 +141,15 @@ impl Tree {
     }
 }
 
-/// Trees over the same hosts for one job, each over another root's node: at most `count`, at least
-/// one.
+/// Trees over the same hosts for one job, each with the node of another root. There are at most
+/// `count` and at least one.
 ///
-/// What they carry is added to `loads`.
+/// The streams that they carry are added to `loads`.
 pub fn find_stripes(graph: &Graph, hosts: &[usize], count: usize, loads: &mut Loads) -> Result<Vec<Tree>, TreeError> {
     let mut trees: Vec<Tree> = Vec::new();
     for _ in 0..count.max(1) {
         let tree = find_tree(graph, hosts, loads)?;
-        // Another stripe through the same root would only share what the first has.
+        // Another stripe through the same root would only share what the first one has.
         if trees.iter().any(|known| known.branches[0].node == tree.branches[0].node) {
             break;
         }

@@ -1,7 +1,7 @@
 //! The search for the best root, and the tree below it.
 //!
-//! Hosts on the same switches are one group, so that a candidate costs a walk over switches, not over hosts. A fat tree of
-//! 10,000 hosts has 400 candidates that reach some 500 switches each.
+//! Hosts on the same switches are one group, so a candidate costs a walk over switches and not over
+//! hosts. A fat tree of 10,000 hosts has 400 candidates, each of which reaches some 500 switches.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,21 +16,21 @@ pub enum TreeError {
     /// No hosts.
     #[error("a tree needs hosts; name at least one")]
     NoHosts,
-    /// Something that is no host.
+    /// One of the vertices is no host.
     #[error("`{0}` is a switch; name hosts only")]
     NotAHost(String),
     /// A host twice.
     #[error("host `{0}` is named twice; name each host once, also for several ranks on it")]
     Twice(String),
-    /// A host without a link.
+    /// A host has no link.
     #[error("host `{0}` has no link to a switch; add one")]
     Alone(String),
-    /// Hosts that nothing connects.
+    /// Nothing connects the hosts.
     #[error("no switch with an aggregation node reaches all of the hosts; add a node or the missing links")]
     NotConnected,
 }
 
-/// The best tree for `hosts` beside those that `loads` counts.
+/// The best tree for `hosts` beside the trees that `loads` counts.
 pub fn find_tree(graph: &Graph, hosts: &[usize], loads: &Loads) -> Result<Tree, TreeError> {
     check(graph, hosts)?;
     let mut search = Search::new(graph, hosts, loads);
@@ -56,37 +56,38 @@ fn check(graph: &Graph, hosts: &[usize]) -> Result<(), TreeError> {
     if hosts.is_empty() { Err(TreeError::NoHosts) } else { Ok(()) }
 }
 
-/// How good a root is: the least is the best.
+/// How good a root is; the least is the best.
 type Rank = (u32, Reverse<u64>, u32, u64, usize);
 
-/// A switch that a host hangs on, and what the host's freest link there leaves for one more stream.
+/// A switch to which a host is attached, and the rate that the host's freest link there leaves for
+/// one more stream.
 type End = (usize, u64);
 
-/// Where a walk came to a switch from.
+/// From where a walk came to a switch.
 #[derive(Clone, Copy)]
 struct Step {
-    /// Number of the walk; an older one's steps are void.
+    /// The number of the walk. Steps of older walks are void.
     walk: u32,
     depth: u32,
     parent: Option<(usize, usize)>,
-    /// What the slowest link from the root leaves.
+    /// The rate that the slowest link from the root leaves.
     share: u64,
 }
 
 struct Search<'a> {
     graph: &'a Graph,
     loads: &'a Loads,
-    /// What a group of hosts hangs on, and how many hosts it has.
+    /// The switches to which each group of hosts is attached, and the number of its hosts.
     groups: Vec<(Vec<End>, u32)>,
-    /// By vertex: the switches next to it, with the link.
+    /// For each vertex, the switches next to it and the links to them.
     trunks: Vec<Vec<(usize, usize)>>,
     steps: Vec<Step>,
-    /// Switches of this walk, in its order.
+    /// The switches of this walk, in its order.
     order: Vec<usize>,
     walk: u32,
-    /// By vertex: streams from below, while a walk is judged.
+    /// For each vertex, the streams from below while a walk is judged.
     below: Vec<u32>,
-    /// Links looked at, for the bound on all of the search.
+    /// The number of links that were looked at, which bounds the whole search.
     work: u64,
 }
 
@@ -119,7 +120,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    // The root, and whether all of the tree goes down from it.
+    // The best root, and whether the whole tree goes down from it.
     fn best_root(&mut self) -> Option<(usize, bool)> {
         let mut common: Option<(u32, Rank, usize)> = None;
         for root in self.ancestors() {
@@ -129,7 +130,7 @@ impl<'a> Search<'a> {
                 break;
             }
             if let Some(rank) = self.rank(root, true, u32::MAX) {
-                // All of one level are equally low, whatever their depth.
+                // All candidates of one level are equally low, whatever their depth.
                 let rank = (0, rank.1, rank.2, rank.3, rank.4);
                 if common.as_ref().is_none_or(|(_, best, _)| rank < *best) {
                     common = Some((level, rank, root));
@@ -142,7 +143,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    // Switches with nodes that reach the first group going down, by level.
+    // The switches with nodes that reach the first group by going down, by level.
     fn ancestors(&self) -> Vec<usize> {
         let mut seen: BTreeSet<usize> = self.groups[0].0.iter().map(|end| end.0).collect();
         let mut open: Vec<usize> = seen.iter().copied().collect();
@@ -158,7 +159,7 @@ impl<'a> Search<'a> {
         roots
     }
 
-    // Candidates by their distance from the first group: no root is less deep than that.
+    // Takes candidates by their distance from the first group. No root has less depth than that.
     fn least_deep(&mut self) -> Option<usize> {
         let mut near: Vec<(u32, usize)> = Vec::new();
         for (start, _) in self.groups[0].0.clone() {
@@ -186,7 +187,8 @@ impl<'a> Search<'a> {
         best.map(|(_, root)| root)
     }
 
-    // Over switches, breadth first; at equal depth the way with the greatest share, then the parent that folds.
+    // Walks over switches, breadth first. At equal depth the way with the greatest share is taken,
+    // then the parent that folds.
     fn walk(&mut self, root: usize, down_only: bool, depth_max: u32) {
         self.walk += 1;
         self.order.clear();
@@ -223,7 +225,7 @@ impl<'a> Search<'a> {
         (step.share, folds(step)) > (known.share, folds(known))
     }
 
-    // The end that the walk reached first and best.
+    // The switch of a group that the walk reached first, and by the best way.
     fn attachment(&self, ends: &[End]) -> Option<End> {
         let reached = ends.iter().filter(|(switch, _)| self.steps[*switch].walk == self.walk);
         reached
@@ -240,7 +242,7 @@ impl<'a> Search<'a> {
             let (switch, left) = self.attachment(ends)?;
             depth = depth.max(self.steps[switch].depth);
             used.push((switch, *count));
-            // A host's only link is in every tree, so it says nothing about this one.
+            // A host's only link is in every tree, so it does not distinguish this one.
             if ends.len() > 1 {
                 least = least.min(left);
             }
@@ -287,7 +289,7 @@ impl<'a> Search<'a> {
         let mut place = BTreeMap::new();
         let mut branches = Vec::new();
         for switch in self.order.iter().filter(|switch| needed[**switch]) {
-            // Breadth first, so the parent has its place already.
+            // The order is breadth first, so the parent has a position already.
             let parent = self.steps[*switch].parent.map(|(parent, link)| (place[&parent], link));
             place.insert(*switch, branches.len());
             branches.push(Branch { switch: *switch, node: self.node_at(*switch), parent });
@@ -305,7 +307,7 @@ impl<'a> Search<'a> {
         (switch, *link.expect("the switch is the end of one"))
     }
 
-    // The node of a switch that has the most to give.
+    // The node of a switch that leaves the most for one more tree.
     fn node_at(&self, switch: usize) -> Option<usize> {
         let nodes = self.graph.nodes_at(switch).iter().copied().filter(|node| self.loads.is_open(*node));
         nodes.min_by_key(|node| {
@@ -324,7 +326,7 @@ impl<'a> Search<'a> {
     }
 }
 
-// Ascending, so that hosts with the same ends are one group.
+// The switches of a host in ascending order, so that hosts with the same ones are one group.
 fn ends(graph: &Graph, loads: &Loads, host: usize) -> Vec<End> {
     let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
     for link in graph.links_at(host) {
@@ -334,11 +336,11 @@ fn ends(graph: &Graph, loads: &Loads, host: usize) -> Vec<End> {
     ends.into_iter().collect()
 }
 
-/// Links looked at before a search is content with the best root so far; a fat tree of 65,536 hosts and 64-port switches takes
-/// some 70 million.
+/// After this many links a search is content with the best root so far. A fat tree of 65,536 hosts
+/// and 64-port switches takes some 70 million.
 const WORK_MAX: u64 = 100_000_000;
 
-/// Links that a search looks at.
+/// The number of links that a search looks at.
 #[cfg(test)]
 pub(super) fn work(graph: &Graph, hosts: &[usize], loads: &Loads) -> u64 {
     let mut search = Search::new(graph, hosts, loads);

@@ -34,7 +34,7 @@ fn trunks(tree: &Tree) -> BTreeSet<usize> {
     tree.branches.iter().filter_map(|branch| branch.parent.map(|(_, link)| link)).collect()
 }
 
-// What every tree has to be, whatever the graph.
+// What holds for every tree, whatever the graph is.
 fn check_shape(graph: &Graph, hosts: &[usize], tree: &Tree) {
     assert_eq!(tree.leaves.iter().map(|leaf| leaf.host).collect::<Vec<_>>(), hosts, "it spans exactly its hosts");
     let mut links = BTreeSet::new();
@@ -66,7 +66,7 @@ fn check_shape(graph: &Graph, hosts: &[usize], tree: &Tree) {
     assert_eq!(switches.len(), tree.branches.len(), "each switch once");
 }
 
-// Streams on each link, by following every logical child to the node above.
+// The streams on each link, found by following every logical child to the node above.
 fn streams(tree: &Tree) -> BTreeMap<usize, u32> {
     let mut streams = BTreeMap::new();
     let mut follow = |mut way: Option<(usize, usize)>| {
@@ -80,7 +80,7 @@ fn streams(tree: &Tree) -> BTreeMap<usize, u32> {
     streams
 }
 
-// Links from a switch to each vertex, by plain search; hosts pass nothing on.
+// The number of links from a switch to each vertex, by plain search. Hosts pass nothing on.
 fn distances(graph: &Graph, from: usize, down_only: bool) -> BTreeMap<usize, u32> {
     let mut known = BTreeMap::from([(from, 0)]);
     let mut open = vec![from];
@@ -101,7 +101,7 @@ fn distances(graph: &Graph, from: usize, down_only: bool) -> BTreeMap<usize, u32
     known
 }
 
-// The trunks from a switch down to a host, of which fat trees have one set at most.
+// The trunks from a switch down to a host. Fat trees have at most one such set.
 fn way_down(graph: &Graph, from: usize, host: usize) -> Option<Vec<usize>> {
     graph.links_at(from).iter().find_map(|link| {
         let other = graph.links()[*link].other(from);
@@ -115,7 +115,8 @@ fn way_down(graph: &Graph, from: usize, host: usize) -> Option<Vec<usize>> {
     })
 }
 
-// The rule for roots, read from the module's words: the least level of a common node, else the least depth.
+// The rule for roots, from the module's description: the lowest level of a common node, else the
+// least depth.
 fn check_root(graph: &Graph, hosts: &[usize], found: Result<&Tree, &TreeError>) {
     let nodes: BTreeSet<usize> = graph.nodes().iter().map(|node| node.switch).collect();
     let depth = |switch: &usize, down_only| {
@@ -140,15 +141,15 @@ fn check_root(graph: &Graph, hosts: &[usize], found: Result<&Tree, &TreeError>) 
     }
 }
 
-// At least one, each once, in any order.
+// At least one host, each once, in any order.
 fn some_hosts(graph: &Graph, picks: &[Index]) -> Vec<usize> {
     let all: Vec<usize> = graph.hosts().collect();
     let mut seen = BTreeSet::new();
     picks.iter().map(|pick| *pick.get(&all)).filter(|host| seen.insert(*host)).collect()
 }
 
-// Switches in a random tree with more links across, some with parallel ones, some switches without a node, some with servers, and hosts
-// on one switch or two; not always connected.
+// Switches in a random tree with additional links across, some of them parallel; some switches
+// without a node, some with servers; hosts on one switch or two. The graph is not always connected.
 fn irregular() -> impl Strategy<Value = String> {
     let switch = (any::<bool>(), 0u8..3, any::<Index>(), 1u32..3);
     let link = (any::<Index>(), any::<Index>(), 1u32..4);
@@ -198,7 +199,7 @@ proptest! {
         let tree = tree(&graph, &hosts);
         check_shape(&graph, &hosts, &tree);
         check_root(&graph, &hosts, Ok(&tree));
-        // Every switch folds, so a link carries one stream.
+        // Every switch folds, so each link carries one stream.
         prop_assert!(tree.copies().links.iter().all(|(_, count)| *count == 1));
     }
 
@@ -288,7 +289,7 @@ proptest! {
         let copies = tree.copies();
         let footprint = Footprint::of(&graph, &copies);
         prop_assert_eq!(footprint.in_graph(&graph), copies);
-        // As the same fabric stands in another file: other indices, the same names.
+        // The same fabric stands in another file, where indices differ and names are the same.
         let other = fabric(&format!("[[switch]]\nname = \"new\"\n[[host]]\nname = \"newer\"\nswitch = \"new\"\n{text}"));
         let moved = footprint.in_graph(&other);
         prop_assert_eq!(Footprint::of(&other, &moved), footprint.clone());
@@ -296,7 +297,7 @@ proptest! {
         loads.add_copies(&moved);
         loads.remove_copies(&moved);
         prop_assert_eq!(loads, Loads::idle(&other));
-        // Of what is gone nothing is left.
+        // This fabric has none of the parts, so nothing is left.
         let gone = fabric("[[switch]]\nname = \"new\"\n[[host]]\nname = \"newer\"\nswitch = \"new\"\n");
         prop_assert_eq!(footprint.in_graph(&gone), Copies::default());
     }
@@ -339,7 +340,8 @@ fn concurrent_jobs_avoid_each_others_trunks() {
     let graph = made(Shape::FatTree3 { hosts: 54, ports: 6 });
     let mut loads = Loads::idle(&graph);
     let mut taken = BTreeSet::new();
-    // Each job has one host in every leaf, so each needs a core and a trunk of every leaf; there are three of these.
+    // Each job has one host on every leaf, so each needs a core and a trunk of every leaf, and
+    // there are three of these.
     for job in 0..3 {
         let hosts: Vec<usize> = graph.hosts().skip(job).step_by(3).collect();
         let tree = find_tree(&graph, &hosts, &loads).unwrap();

@@ -1,5 +1,5 @@
-//! A row for each level, hosts at the bottom; a switch stands over the middle of what it is connected to below, as far as
-//! its neighbours in the row let it.
+//! A row for each level, with hosts at the bottom. A switch stands over the middle of what it is
+//! connected to below, as far as its neighbours in the row let it.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
     }
     let row_width = |row: &Vec<usize>| row.iter().map(|at| 2.0 * half_width(&items[*at]) + GAP).sum::<f64>();
     let width = levels.values().map(row_width).fold(600.0, f64::max);
-    // Links of a wide fabric would be flat lines in low rows.
+    // In low rows the links of a wide fabric would be flat lines.
     let height = (width * FLATTEST).max(ROW);
     for (level, row) in levels {
         let mut wanted: Vec<(f64, usize)> = match level {
-            // Hosts stand below their switches: in the order of these, which is the file's.
+            // Hosts stand below their switches, in the order of these, which is the file's.
             0 => {
                 let mut row = row;
                 row.sort_by_key(|at| (neighbours(graph, &items[*at]).min().map(|vertex| place[vertex]), *at));
@@ -42,15 +42,16 @@ pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
     }
 }
 
-// The middle of what an item is connected to in the rows below.
+// The middle of the items in the rows below to which an item is connected.
 fn middle(graph: &Graph, items: &[Item], place: &[usize], at: usize, level: u32) -> Option<f64> {
     let below = neighbours(graph, &items[at]).filter(|other| graph.vertices()[*other].level < level);
     let (sum, count) = below.fold((0.0, 0), |(sum, count), other| (sum + items[place[other]].x, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }
 
-// The places nearest to those that are wanted, which ascend, with the gaps kept: what is left when each gap is taken off the
-// places after it only has to ascend, and neighbours that do not are put in their middle (isotonic regression).
+// The positions that are nearest to the wanted ones, which ascend, and keep the gaps. When each gap
+// is subtracted from all positions after it, the rest only has to ascend. Neighbours that do not
+// ascend are put at their middle (isotonic regression).
 fn settle(wanted: &[f64], gaps: &[f64]) -> Vec<f64> {
     let mut offset = 0.0;
     let offsets: Vec<f64> = std::iter::once(0.0)
@@ -74,11 +75,12 @@ fn settle(wanted: &[f64], gaps: &[f64]) -> Vec<f64> {
 
 /// Between boxes, pixels.
 const GAP: f64 = 10.0;
-/// Between rows, at least.
+/// The least distance between rows, in pixels.
 const ROW: f64 = 130.0;
-/// Height of a row over the width of all.
+/// The least height of a row, as a share of the width of all.
 const FLATTEST: f64 = 0.1;
-/// The share of an even distance that neighbours keep, even if what they are connected to is the same.
+/// The share of an even distance that neighbours keep, even if they are connected to the same
+/// items.
 const LOOSE: f64 = 0.5;
 
 #[cfg(test)]

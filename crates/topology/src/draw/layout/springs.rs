@@ -1,5 +1,6 @@
-//! Switches that are connected attract each other and all repel one another (T. Fruchterman, E. Reingold, "Graph drawing by
-//! force-directed placement", 1991), starting from a circle. Hosts stand right below their switch.
+//! Connected switches attract each other, and all switches repel one another (T. Fruchterman, E.
+//! Reingold, "Graph drawing by force-directed placement", 1991). They start from a circle. Hosts
+//! stand right below their switch.
 
 use super::{Item, neighbours};
 use crate::graph::Graph;
@@ -57,7 +58,7 @@ fn relax(graph: &Graph, place: &[usize], points: &mut [(f64, f64)]) {
             let (delta, distance) = between(points[*at], points[*other]);
             push(*at, *other, -distance / natural, delta);
         }
-        // Ever smaller steps, so that it comes to rest.
+        // The steps become smaller and smaller, so that the picture comes to rest.
         let heat = 0.1 * (1.0 - f64::from(round) / f64::from(ROUNDS));
         for (point, (dx, dy)) in points.iter_mut().zip(forces) {
             let length = dx.hypot(dy).max(1e-9);
@@ -73,9 +74,9 @@ fn between(a: (f64, f64), b: (f64, f64)) -> ((f64, f64), f64) {
 }
 
 const ROUNDS: u32 = 300;
-/// More switches than these stay on the circle.
+/// If there are more switches, they stay on the circle.
 const SPRING_MAX: usize = 256;
-/// How far apart switches are, about, pixels.
+/// About how far apart switches are, in pixels.
 const APART: f64 = 110.0;
-/// How far below its switch a box of hosts is.
+/// How far a box of hosts stands below its switch, in pixels.
 const BELOW: f64 = 26.0;

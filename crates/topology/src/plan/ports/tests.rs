@@ -11,7 +11,7 @@ fn fabric(text: &str) -> Topology {
     Topology::parse(text, Path::new("test.toml")).unwrap()
 }
 
-/// Lanes of one job over the tree that is best for these hosts.
+/// The lanes of one job over the tree that is best for these hosts.
 fn lanes(fabric: &Topology, hosts: &[String], loads: &Loads, count: usize) -> Vec<Plan> {
     let mut lanes = vec![plan(fabric, hosts, loads).unwrap()];
     while lanes.len() < count {
@@ -66,14 +66,15 @@ fn the_first_port_is_the_one_that_others_leave_free() {
     let mut loads = fabric.idle_loads();
     let other = plan(&fabric, &["a".into(), "b".into()], &loads).unwrap();
     loads.add(other.tree.as_ref().unwrap());
-    // Host c would be as well off by either.
+    // For host c both links are equally good.
     let lanes = lanes(&fabric, &["b".into(), "c".into()], &loads, 2);
     assert_eq!((other.port, lanes[0].port, lanes[1].port), (0, 1, 0));
     let links: BTreeSet<usize> = lanes[0].tree.as_ref().unwrap().leaves.iter().map(|leaf| leaf.parent.1).collect();
     assert!(links.iter().all(|link| loads.link(*link) == 0));
 }
 
-/// Hosts with `links[i]` links each to one of two leaves below a spine with `trunks` links to either, and nodes with so many ports.
+/// A graph in which host i has `links[i]` links to one of two leaves below a spine with `trunks`
+/// links to either, and each node has `ports` ports.
 fn graph(links: &[usize], trunks: usize, ports: usize) -> String {
     let list = |lead: &str, count: usize| {
         let addresses: Vec<String> = (0..count).map(|port| format!("\"10.{port}.{lead}\"")).collect();
@@ -141,7 +142,8 @@ proptest! {
                 }
             }
         }
-        // No port has two lanes more than another; below nodes with one address, no link of several.
+        // No port has two lanes more than another. Below nodes with one address the same holds for
+        // parallel links.
         let spread = |uses: Vec<usize>| uses.iter().max().unwrap() - uses.iter().min().unwrap();
         prop_assert!(spread((0..ports).map(|port| on_port.get(&port).copied().unwrap_or(0)).collect()) <= 1);
         if ports == 1 {

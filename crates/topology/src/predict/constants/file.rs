@@ -1,4 +1,4 @@
-//! Constants as a file, TOML.
+//! Constants as a TOML file.
 //!
 //! ```toml
 //! [about]
@@ -26,19 +26,19 @@ pub enum ConstantsError {
     /// The file cannot be read.
     #[error("cannot read the constants in {0}: {1}")]
     Unreadable(String, std::io::Error),
-    /// The file is no TOML, or has a field that nobody knows.
+    /// The file is no TOML, or has an unknown field.
     #[error("{0}: {1}; `trib plan --calibrate` writes such a file")]
     Syntax(String, String),
     /// No constant has this name.
     #[error("there is no constant `{0}`; there are {names}", names = names())]
     Unknown(String),
-    /// A value that cannot be.
+    /// A value is not possible.
     #[error("{0} = {1} makes no sense: give a number from {2} to {3}")]
     Range(&'static str, f64, f64, f64),
-    /// Not as it has to be written.
+    /// A value is not in the form in which it has to be written.
     #[error("`{0}` is not {1}")]
     Form(String, String),
-    /// Which file it is about.
+    /// An error in this file.
     #[error("{0}: {1}")]
     In(String, Box<ConstantsError>),
 }
@@ -47,11 +47,11 @@ fn names() -> String {
     super::CONSTANTS.iter().map(|constant| constant.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Where and when constants were measured.
+/// Where and when the constants were measured.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
-    /// The processor, and how many cores.
+    /// The processor, and the number of its cores.
     #[serde(default)]
     pub machine: String,
     /// Release of the kernel.
@@ -60,7 +60,7 @@ pub struct About {
     /// Year-month-day.
     #[serde(default)]
     pub date: String,
-    /// Over what, and how often.
+    /// Over what it was measured, and how often.
     #[serde(default)]
     pub how: String,
 }
@@ -72,7 +72,7 @@ pub struct Measured {
     pub constant: &'static Constant,
     /// The median.
     pub value: f64,
-    /// The largest deviation from it, as a share.
+    /// The largest deviation from it, as a share of it.
     pub spread: f64,
     /// What was measured.
     pub how: String,
@@ -113,7 +113,7 @@ impl Constants {
         Constants::parse(&text, &name)
     }
 
-    /// Reads the text of a file; `name` stands in errors and in the source.
+    /// Reads the text of a file. `name` stands in errors, and is the constants' source.
     pub fn parse(text: &str, name: &str) -> Result<Constants, ConstantsError> {
         let syntax =
             |error: toml::de::Error| ConstantsError::Syntax(name.into(), error.to_string().trim().replace('\n', " "));

@@ -1,8 +1,8 @@
-//! What the model takes for granted of hosts, nodes and networks, and where these figures come
+//! The figures of hosts, nodes and networks from which the model predicts, and where they come
 //! from.
 //!
 //! Map: `table` (every constant with its unit, its meaning and its values), `file` (constants as
-//! TOML, as `trib plan --calibrate` writes them), this file (a set of them with its source).
+//! TOML, as `trib plan --calibrate` writes them). This file has a set of constants with its source.
 
 mod file;
 mod table;
@@ -12,10 +12,10 @@ use std::fmt;
 pub use file::{About, ConstantsError, Measured, laboratory_file, written};
 pub use table::{CONSTANTS, Constant};
 
-/// The constants in the units of the model: seconds, bytes, shares.
+/// The constants in the units of the model: seconds, bytes, and shares of 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Model {
-    /// Seconds of a short message from a process to one of another host that waits for it.
+    /// Seconds that a short message takes from a process to one on another host that waits for it.
     pub hop: f64,
     /// Processor seconds of a node for each short message that it receives or sends.
     pub message: f64,
@@ -30,24 +30,25 @@ pub struct Model {
     /// Seconds for each byte of a vector and each rank of a host beyond the first, to sum within
     /// the host and hand the result out.
     pub local_byte: f64,
-    /// Share of a link's rate that vectors get on a tree.
+    /// The share of a link's rate that vectors reach on a tree.
     pub tree_share: f64,
-    /// Share of a link's rate that a ring of hosts gets.
+    /// The share of a link's rate that a ring of hosts reaches.
     pub ring_share: f64,
-    /// Share of a link's rate that exchanges between pairs of hosts get, and trees of hosts.
+    /// The share of a link's rate that exchanges between pairs of hosts, and trees of hosts, reach.
     pub exchange_share: f64,
     /// Worker threads of a node.
     pub workers: f64,
 }
 
 impl Model {
-    /// Servers with processors of their own: docs/topology.md derives every figure.
+    /// The constants of servers with processors of their own; docs/topology.md derives every
+    /// figure.
     pub fn server() -> Model {
         Model::of(|constant| constant.server)
     }
 
-    /// The virtual machine of two cores on which docs/performance.md was measured, with all hosts
-    /// and nodes of a laboratory on it.
+    /// The constants of the virtual machine with two cores on which docs/performance.md was
+    /// measured, with all hosts and nodes of a laboratory on it.
     pub fn laboratory() -> Model {
         Model::of(|constant| constant.laboratory)
     }
@@ -71,7 +72,7 @@ impl Model {
     }
 }
 
-/// The constants, and where they are from.
+/// The constants, and where they come from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Constants {
     /// The figures.
@@ -81,13 +82,13 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Those that hold where nobody has measured.
+    /// The constants that hold if none were measured.
     pub fn server() -> Constants {
         let source = "defaults for servers, measured on none of yours (`trib plan --calibrate` measures one)".into();
         Constants { model: Model::server(), source }
     }
 
-    /// Replaces some by hand: `NAME=NUMBER` each.
+    /// Replaces some of them by hand. Each wish is `NAME=NUMBER`.
     pub fn replace(&mut self, wishes: &[String]) -> Result<(), ConstantsError> {
         for wish in wishes {
             let (name, value) =

@@ -1,4 +1,4 @@
-//! Every constant once: its name in files and options, its unit, its meaning, and what it is on a
+//! Every constant once: its name in files and options, its unit, its meaning, and its value on a
 //! server and in a laboratory.
 
 use super::{ConstantsError, Model};
@@ -8,9 +8,9 @@ use super::{ConstantsError, Model};
 pub struct Constant {
     /// Its name, with its unit behind it.
     pub name: &'static str,
-    /// The unit in seconds, for times.
+    /// For a time, the length of its unit in seconds.
     scale: f64,
-    /// The least that makes sense, in its unit.
+    /// The least value that makes sense, in its unit.
     least: f64,
     /// The most.
     most: f64,
@@ -18,7 +18,7 @@ pub struct Constant {
     pub meaning: &'static str,
     /// Its value on a server, in its unit.
     pub server: f64,
-    /// Where that value is from.
+    /// Where that value comes from.
     pub basis: &'static str,
     /// Its value on the machine of docs/performance.md.
     pub laboratory: f64,
@@ -34,16 +34,16 @@ impl Constant {
     /// Its value in a model, in its own unit.
     pub fn get(&self, model: &Model) -> f64 {
         let mut copy = *model;
-        // What was a round number in its unit is one again.
+        // A round number in its unit becomes round again.
         ((*(self.field)(&mut copy) / self.scale) * 1e9).round() / 1e9
     }
 
-    /// Gives it a value that the table has.
+    /// Sets it to a value of the table, in its unit.
     pub(super) fn set(&self, model: &mut Model, value: f64) {
         *(self.field)(model) = value * self.scale;
     }
 
-    /// Gives it a value from outside.
+    /// Sets it to a value from outside, after checking its range.
     pub(super) fn take(&self, model: &mut Model, value: f64) -> Result<(), ConstantsError> {
         if !(self.least..=self.most).contains(&value) {
             return Err(ConstantsError::Range(self.name, value, self.least, self.most));

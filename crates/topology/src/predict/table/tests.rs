@@ -19,7 +19,7 @@ fn predicted(text: &str, hosts: &[String], constants: &Constants) -> Prediction 
     predict_job(&ground, constants).unwrap().0
 }
 
-// Two leaves below a spine, given by hand as a laboratory does, two hosts on each.
+// Two leaves below a spine, with two hosts on each, given by hand as a laboratory does.
 const BY_HAND: &str = "[[node]]\nname = \"spine\"\n\
     [[node]]\nname = \"leaf0\"\nparent = \"spine\"\nrate = \"400mbit\"\n\
     [[node]]\nname = \"leaf1\"\nparent = \"spine\"\nrate = \"400mbit\"\n\
@@ -41,7 +41,7 @@ fn four_ranks_on_each_host_leave_long_vectors_to_the_hosts_and_fewer_do_not() {
         assert_eq!((shape.hosts, shape.ranks_per_host, shape.streams), (4, each as u32, each as u32));
         assert_eq!(shape.has_allreduce(4 << 20), long, "{each} ranks: {shape:?}");
         assert!(prediction.is_valid(4 * each));
-        // One rank of each host is as if there were no others.
+        // The leaders, one on each host, are judged as if there were no other ranks.
         let leaders: Vec<Rank> = (0..4).map(Rank).collect();
         assert!(prediction.of(&leaders).unwrap().has_allreduce(4 << 20));
     }
@@ -80,7 +80,7 @@ fn lines_meet_where_they_should() {
 
 #[test]
 fn closed_forms_never_flatter_the_tree_beside_the_exact_ones() {
-    // Nothing blocks here, so that nothing but rounding may be between them.
+    // Nothing blocks here, so the two may differ by rounding only.
     let graph = Shape::FatTree2 { hosts: 8, ports: 8 }.graph(LinkRate::gbit(10)).unwrap();
     let model = Model::server();
     for hosts in [2usize, 4, 8] {
