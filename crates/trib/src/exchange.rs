@@ -1,4 +1,5 @@
-//! The out-of-band exchange of ranks that are threads of one process: a channel each way between rank 0 and every other.
+//! The out-of-band exchange of ranks that are threads of one process: a channel in each direction
+//! between rank 0 and every other rank.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -6,9 +7,9 @@ use trib_client::OutOfBand;
 
 /// One rank's end of the exchange.
 pub(crate) enum Exchange {
-    /// Rank 0's: to every other rank, in rank order.
+    /// Rank 0's end: the lines to all other ranks, in rank order.
     Root(Vec<Line>),
-    /// Another's: to rank 0.
+    /// Another rank's end: the line to rank 0.
     Other(Line),
 }
 
@@ -60,9 +61,9 @@ impl OutOfBand for Exchange {
     }
 }
 
-/// The other rank has given up.
+/// The code for an other rank that has given up.
 const GONE: i32 = 1;
-/// Lengths do not fit.
+/// The code for lengths that do not fit.
 const MISUSED: i32 = 2;
 
 #[cfg(test)]

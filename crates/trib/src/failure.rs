@@ -1,15 +1,16 @@
-//! What went wrong, and the exit code that tells it to a script.
+//! Failures of a command, and the exit codes that tell them to a script.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked to.
+/// Why a command did not do what it was asked to do.
 #[derive(Debug)]
 pub enum Failure {
     /// The operation itself failed.
     Operation(String),
-    /// The command line asks for something that makes no sense; what clap finds itself exits with the same code.
+    /// The command line asks for something that makes no sense. When clap itself finds an error, it
+    /// exits with the same code.
     Usage(String),
     /// Something outside is missing or out of reach.
     Environment(String),
@@ -36,10 +37,11 @@ impl Failure {
     }
 }
 
-/// Says what went wrong, in one piece: several ranks may speak at once, and their lines must not mix.
+/// Says what went wrong, with a single write: several ranks may write at once, and their lines must
+/// not mix.
 pub fn tell(text: impl fmt::Display) {
     let line = format!("{PREFIX}{text}\n");
-    // Where stderr is closed nobody can be told.
+    // If stderr is closed, there is nothing to do.
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
@@ -53,7 +55,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The error of a channel to the manager: what it refused failed, everything else never got there.
+/// The failure for an error of a channel to the manager: a refusal is a failed operation, a wrong
+/// address or name is wrong usage, and otherwise something outside is missing.
 impl From<trib_control::Error> for Failure {
     fn from(error: trib_control::Error) -> Self {
         match error {

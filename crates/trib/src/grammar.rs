@@ -1,5 +1,5 @@
-//! One grammar for all subcommands: an option of one name means the same everywhere, units are the same, and examples are
-//! command lines that the tool takes.
+//! One grammar for all subcommands: an option of one name means the same everywhere, units are the
+//! same, and examples are command lines that the tool accepts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use trib_topology::graph::LinkRate;
 
 use crate::Arguments;
 
-/// Every command with the words that lead to it, hidden ones too.
+/// Every command, also hidden ones, with the words that lead to it.
 fn commands() -> Vec<(String, Command)> {
     let mut root = Arguments::command();
     root.build();
@@ -25,7 +25,7 @@ fn commands() -> Vec<(String, Command)> {
     all
 }
 
-/// Every option that takes a value or none, with the command that it belongs to.
+/// Every option, with or without a value, and the command to which it belongs.
 fn options() -> Vec<(String, Arg)> {
     let of = |(words, command): (String, Command)| {
         let options: Vec<Arg> = command.get_arguments().filter(|option| option.get_long().is_some()).cloned().collect();
@@ -44,7 +44,7 @@ fn value_name(option: &Arg) -> String {
 }
 
 fn parses_into<T: Clone + Send + Sync + 'static>(option: &Arg) -> bool {
-    // A parser tells its type only by comparison with another of that type.
+    // A parser tells its type only by comparison with another parser of that type.
     let function: fn(&str) -> Result<T, String> = |_| Err(String::new());
     option.get_value_parser().type_id() == ValueParser::from(function).type_id()
 }
@@ -123,7 +123,7 @@ fn units_are_the_same_everywhere() {
 fn every_example_is_a_command_line_that_the_tool_takes() {
     let (mut taken, mut faults) = (0, Vec::new());
     for (words, command) in commands() {
-        // As it was written: what help shows is wrapped.
+        // The examples are read as they are written, because help wraps what it shows.
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let Some((_, examples)) = help.split_once("Examples:\n") else { continue };
         let examples = examples.split("\n\n").next().unwrap_or_default().replace("\\\n", " ");
@@ -140,8 +140,8 @@ fn every_example_is_a_command_line_that_the_tool_takes() {
     assert!(taken > 60, "{taken}");
 }
 
-/// The command lines of ours in a line for a shell, as words. Redirections, pipes and comments are the shell's; what stands
-/// behind `--` is looked at as well.
+/// Our command lines in a line for a shell, as words. Redirections, pipes and comments are left to
+/// the shell; a command behind `--` is looked at as well.
 fn command_lines(line: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let line = line.replace("\"$(", "").replace(")\"", "").replace("eval ", "");
@@ -153,7 +153,8 @@ fn command_lines(line: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Splits as a shell does, as far as examples go: blanks, quotes, comments, redirections.
+/// Splits a line as a shell does, as far as examples need it: blanks, quotes, comments,
+/// redirections.
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {
@@ -172,6 +173,6 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Options of one name that say the same thing in two forms: how many, or which.
+/// Options of one name that say the same thing in two forms: as a number, or as names.
 const TWO_FORMS: &[(&str, &[&str])] =
     &[("hosts", &["N", "NAME,...", "LIST"]), ("dtype", &["TYPE", "TYPE,..."]), ("listen", &["IP:PORT", "IP:PORT,..."])];

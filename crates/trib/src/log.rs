@@ -1,4 +1,4 @@
-//! Diagnostics: always on stderr, so that stdout holds nothing but what was asked for.
+//! Diagnostics. They always go to stderr, so that stdout has only what was asked for.
 
 use std::fmt;
 use std::io;
@@ -14,8 +14,8 @@ use trib_service::log::LogError;
 
 use crate::failure::{Failure, PREFIX};
 
-/// For daemons: every line with where in the code it comes from, in the form that the terminal, the journal and the file
-/// want it.
+/// Sets logging up for a daemon: every line says where in the code it comes from, in the form that
+/// the terminal, the journal or the file needs.
 pub fn init_daemon(filter: &str, file: Option<&Path>) -> Result<(), Failure> {
     trib_service::log::init(filter, file).map_err(|error| match error {
         LogError::Filter { .. } => Failure::Usage(error.to_string()),
@@ -23,7 +23,7 @@ pub fn init_daemon(filter: &str, file: Option<&Path>) -> Result<(), Failure> {
     })
 }
 
-/// For tools: just the words, each line with the tool's name in front.
+/// Sets logging up for a tool: each line has the text only, with the tool's name in front.
 pub fn init_tool() {
     tracing_subscriber::fmt()
         .with_env_filter(filter(LevelFilter::INFO))
@@ -33,7 +33,7 @@ pub fn init_tool() {
         .init();
 }
 
-/// `trib: WORDS`, a warning with that word in front.
+/// Writes `trib: TEXT`, with `warning: ` or `debug: ` before the text of these levels.
 struct Words;
 
 impl<S, N> FormatEvent<S, N> for Words
@@ -53,8 +53,8 @@ where
     }
 }
 
-/// `TRIB_LOG`, or `level` where it is silent. A directive that makes no sense is reported and left out: a tool is not
-/// stopped by it.
+/// The filter of `TRIB_LOG`, or `level` if that is not set. A directive that makes no sense is
+/// reported and left out, because it should not stop a tool.
 fn filter(level: LevelFilter) -> EnvFilter {
     EnvFilter::builder().with_default_directive(level.into()).with_env_var("TRIB_LOG").from_env_lossy()
 }

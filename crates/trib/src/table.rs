@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// Rows of equal length; every column is as wide as its widest cell, and columns of numbers, where "-" stands for none, are
-/// flush right.
+/// Rows of equal length. Every column is as wide as its widest cell. Columns of numbers, in which
+/// "-" stands for none, are flush right.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these heads.
+    /// A table with these column heads.
     pub fn new<T: Into<String>>(heads: impl IntoIterator<Item = T>) -> Self {
         Self { rows: vec![heads.into_iter().map(Into::into).collect()] }
     }
@@ -30,7 +30,7 @@ impl Table {
     }
 }
 
-/// Programs call themselves what they like: nothing of it may move the cursor.
+/// Makes a cell one line: a program may have any name, and no part of it may move the cursor.
 fn on_one_line(cell: String) -> String {
     if cell.contains(char::is_control) { cell.replace(char::is_control, "\u{fffd}") } else { cell }
 }

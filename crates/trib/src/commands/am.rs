@@ -16,7 +16,8 @@ use crate::log;
 ///
 /// Runs until SIGTERM or SIGINT. Jobs that are already admitted go on while the manager is away.
 ///
-/// When it is ready it says so to a supervisor by the protocol of sd_notify(3), with its address in X_TRIB_ADDRESS.
+/// When it is ready it says so to a supervisor by the protocol of sd_notify(3), with its address in
+/// X_TRIB_ADDRESS.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -11,20 +11,21 @@ use crate::stdout;
 
 /// Make the keys and certificates of a new fabric, of its users, or of a tenant
 ///
-/// Writes an authority and one certificate with its key for each role: manager, node, user. DIR/users has what users need
-/// and nothing else; its path is printed. Programs name it in TRIB_MANAGER, and who may read it may start jobs: the owner
-/// alone, or with --group a group.
+/// Writes an authority and one certificate with its key for each role: manager, node, user.
+/// DIR/users has what users need and nothing else; its path is printed. Programs name it in
+/// TRIB_MANAGER, and who may read it may start jobs: the owner alone, or with --group a group.
 ///
-/// Who holds the file of a role may act in it; give nodes the node's, and users DIR/users. A tenant's programs have a user's
-/// certificate of their own, by which the manager counts them; its folder is printed. The manager believes it from its next
-/// start on.
+/// Who holds the file of a role may act in it; give nodes the node's, and users DIR/users. A
+/// tenant's programs have a user's certificate of their own, by which the manager counts them; its
+/// folder is printed. The manager believes it from its next start on.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The folder, which must not hold credentials yet; with --tenant or --users: the fabric's
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Add a tenant to the fabric whose credentials are there: DIR/tenants/NAME for its hosts, its authority in DIR/ca.pem
+    /// Add a tenant to the fabric whose credentials are there: DIR/tenants/NAME for its hosts, its
+    /// authority in DIR/ca.pem
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// Make DIR/users of a fabric that has none yet, or give the one that is there to a group
@@ -38,7 +39,8 @@ pub struct Arguments {
 impl Arguments {
     /// Makes them.
     pub fn run(self) -> Result<ExitCode, Failure> {
-        // Before anything is made: a group that does not exist is a slip of the pen.
+        // The group is looked up before anything is made, because a group that does not exist is a
+        // typing error.
         let group = self.group.as_deref().map(number_of).transpose()?;
         let own = match &self.tenant {
             Some(name) => Credentials::add_tenant(&self.folder, name)?,
@@ -57,7 +59,7 @@ impl Arguments {
     }
 }
 
-/// A group's number. `getent` knows all groups that the machine knows, those of a directory service too.
+/// A group's number. `getent` knows all groups of the machine, those of a directory service too.
 fn number_of(group: &str) -> Result<u32, Failure> {
     if let Ok(number) = group.parse() {
         return Ok(number);

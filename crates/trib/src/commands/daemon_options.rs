@@ -11,13 +11,13 @@ use trib_service::settings::{Daemon, Default, Setting, SettingsError, Sources, V
 use crate::failure::Failure;
 use crate::stdout;
 
-/// Which daemon's options these are, as a type.
+/// A type that says which daemon's options these are.
 pub trait OfDaemon {
     /// The daemon.
     const DAEMON: Daemon;
 }
 
-/// What the command line says to a daemon.
+/// The options on a daemon's command line.
 #[derive(Debug)]
 pub struct DaemonOptions<D> {
     given: BTreeMap<&'static str, String>,
@@ -27,7 +27,8 @@ pub struct DaemonOptions<D> {
 }
 
 impl<D: OfDaemon> DaemonOptions<D> {
-    /// Puts command line, environment and file together, unless only the example file is wanted, which is printed.
+    /// Combines command line, environment and file. If only the example file is wanted, it is
+    /// printed instead.
     pub fn settings<S: From<Values>>(&self) -> Result<Wanted<S>, Failure> {
         if self.print_config {
             let text = D::DAEMON.example_file();
@@ -44,7 +45,7 @@ impl<D: OfDaemon> DaemonOptions<D> {
 pub enum Wanted<S> {
     /// The daemon, with these settings.
     Daemon(S),
-    /// Nothing more; the exit code.
+    /// Nothing more than was printed; this is the exit code.
     Nothing(ExitCode),
 }
 

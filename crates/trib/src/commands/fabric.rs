@@ -31,7 +31,8 @@ enum Action {
 
 #[derive(Args, Debug)]
 struct Which {
-    /// On loopback, for programs of this machine: the only kind there is, and so what is meant without it
+    /// On loopback, for programs of this machine: the only kind there is, and so what is meant
+    /// without it
     #[arg(long)]
     local: bool,
     /// Which fabric, when there are several
@@ -41,8 +42,9 @@ struct Which {
 
 /// Start the fabric, or find the one that runs, and print what a shell needs to use it
 ///
-/// Prints nothing on stdout but lines for a shell to eval. Processes of it that have ended are started again at their
-/// addresses, with the same keys, so that jobs go on and TRIB_MANAGER stays right; nothing that runs is ended.
+/// Prints nothing on stdout but lines for a shell to eval. Processes of it that have ended are
+/// started again at their addresses, with the same keys, so that jobs go on and TRIB_MANAGER stays
+/// right; nothing that runs is ended.
 #[derive(Args, Debug)]
 #[command(after_help = UP_EXAMPLES)]
 struct Up {
@@ -90,7 +92,8 @@ impl Up {
     fn run(self) -> Result<ExitCode, Failure> {
         let name = self.which.name()?;
         let base = default_base();
-        // What the command line leaves open is as it runs, so that a bare `up` always finds the fabric.
+        // What the command line leaves open is taken from the fabric that runs, so that a bare `up`
+        // always finds it.
         let running = Lab::find(&base, &name).map_err(failure)?.map(|lab| lab.topology().clone());
         let usual = match running {
             Some(Topology::Local(local)) => local,

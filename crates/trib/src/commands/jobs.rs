@@ -1,4 +1,4 @@
-//! `trib jobs`: every job, a line each; also those that ended and those that were refused.
+//! `trib jobs`: a line for every job, also for those that ended and those that were refused.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -18,14 +18,14 @@ use crate::table::Table;
 
 /// List the jobs: those that run, and on demand those that ended or were refused, with the reason
 ///
-/// States: `running`; `idle`, nothing was folded for ten seconds; `waiting`, no rank is connected; `fallback`, its program says
-/// that it goes on without the tree; `faulty`, a node says why a group of it, or all of it, cannot
-/// go on; `unknown`, none of its nodes answers. Of the past: `ended`; `failed`, it could not go on,
-/// and that is known why; `interrupted`, its launcher was told to end it; `lost`, rank 0's
-/// connection closed without a word; `left`, an earlier manager's that its nodes have no more;
-/// `given_up`, admitted but its ranks could not use it; and `refused`. The manager remembers the
-/// last 512 that ended and the last 512 that were refused; with --state the next one does, too. A
-/// program that never asked it is in no list.
+/// States: `running`; `idle`, nothing was folded for ten seconds; `waiting`, no rank is connected;
+/// `fallback`, its program says that it goes on without the tree; `faulty`, a node says why a group
+/// of it, or all of it, cannot go on; `unknown`, none of its nodes answers. Of the past: `ended`;
+/// `failed`, it could not go on, and that is known why; `interrupted`, its launcher was told to end
+/// it; `lost`, rank 0's connection closed without a word; `left`, an earlier manager's that its
+/// nodes have no more; `given_up`, admitted but its ranks could not use it; and `refused`. The
+/// manager remembers the last 512 that ended and the last 512 that were refused; with --state the
+/// next one does, too. A program that never asked it is in no list.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -65,7 +65,8 @@ impl Arguments {
         self.query.print(&with_states(&report), || tables(&report, left_out))
     }
 
-    /// Keeps what was asked for; gives how many of the past were not, as they are not by default.
+    /// Keeps the jobs that were asked for. Returns how many jobs of the past were left out, as they
+    /// are by default.
     fn select(&self, report: &mut JobsReport) -> usize {
         let is_wanted = |name: &str, user: &str| {
             self.program.as_deref().is_none_or(|wanted| wanted == name)
@@ -91,7 +92,7 @@ fn is_refused(job: &PastJob) -> bool {
     matches!(job.outcome, JobEnd::Refused(_))
 }
 
-/// What a job does, in a word.
+/// What a job does, in one word.
 fn state(job: &LiveJob) -> &'static str {
     match &job.activity {
         _ if job.fallback.is_some() => "fallback",
@@ -103,7 +104,7 @@ fn state(job: &LiveJob) -> &'static str {
     }
 }
 
-/// The report with the word for each job that the table has.
+/// The report, with the state of each job that the table shows.
 fn with_states(report: &JobsReport) -> Value {
     let mut value = serde_json::to_value(report).expect("a report has string keys only");
     let mut say = |list: &str, words: Vec<&'static str>| {
@@ -233,7 +234,7 @@ fn turned_away(jobs: &[&PastJob], ago: &impl Fn(u64) -> String) -> Table {
     table
 }
 
-/// The resource as control messages name it.
+/// The resource's name in control messages.
 pub(super) fn word(resource: Resource) -> String {
     match serde_json::to_value(resource) {
         Ok(Value::String(word)) => word,
@@ -241,7 +242,7 @@ pub(super) fn word(resource: Resource) -> String {
     }
 }
 
-/// A job that has folded nothing for so long is idle.
+/// A job that has folded nothing for this long is idle.
 const IDLE_MS: u64 = 10_000;
 
 const EXAMPLES: &str = "\

@@ -1,8 +1,9 @@
-//! The lanes of a job, as status and explanations show them.
+//! The lanes of a job, as `trib status` and explanations show them.
 
 use trib_wire::control::reply::{JobStatus, LaneStatus};
 
-/// How many lanes a job has, and the roots of its trees: `3` and `spine0,spine1`. A manager of another version may not say.
+/// How many lanes a job has, and the roots of its trees: `3` and `spine0,spine1`. A manager of
+/// another version may not tell.
 pub(super) fn cells(job: &JobStatus) -> (String, String) {
     let JobStatus { lanes, root, .. } = job;
     if lanes.is_empty() {

@@ -1,4 +1,4 @@
-//! The option that several subcommands share: where the manager is, and how it is asked.
+//! The option that several subcommands share: the manager's address, and how the manager is asked.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct ManagerOption {
 }
 
 impl ManagerOption {
-    /// The option's value, which clap has taken from the environment where the option was not given.
+    /// The option's value. Without the option, clap has taken it from the environment.
     pub fn url(&self) -> Result<ManagerUrl, Failure> {
         match &self.manager {
             Some(url) => Ok(url.parse::<ManagerUrl>()?),
@@ -32,13 +32,13 @@ impl ManagerOption {
         Ok(Channel::connect(&self.url()?, Role::User, limit)?)
     }
 
-    /// One question over a connection of its own; connection and answer may take `limit` each.
+    /// Asks one question over a connection of its own. Connection and answer may take `limit` each.
     pub fn ask(&self, request: &Request, limit: Duration) -> Result<Reply, Failure> {
         Ok(self.connect(limit)?.ask(request, limit)?)
     }
 }
 
-/// The failure that an answer is which was not hoped for: a refusal, or one to another question.
+/// The failure for an unexpected answer: a refusal, or an answer to another question.
 pub fn unexpected(reply: Reply) -> Failure {
     match reply {
         Reply::Refused(refusal) => trib_control::Error::Refused(refusal).into(),

@@ -7,12 +7,13 @@ use trib_service::metrics::{Exporter, ExporterError};
 
 use crate::failure::Failure;
 
-/// The exporter of a daemon, if it is to have one. It is bound before the daemon starts: a wrong address is an error then.
+/// The exporter of a daemon, if it is to have one. It is bound before the daemon starts, so that a
+/// wrong address is an error of the start.
 pub(super) fn exporter(address: Option<SocketAddr>) -> Result<Option<Exporter>, Failure> {
     address.map(Exporter::bind).transpose().map_err(|error: ExporterError| Failure::environment(error))
 }
 
-/// Serves from now on, and tells the supervisor where.
+/// Serves metrics from now on, and tells the supervisor the address.
 pub(super) fn serve(exporter: Option<Exporter>, page: impl Fn() -> Option<String> + Send + 'static) -> io::Result<()> {
     let Some(exporter) = exporter else { return Ok(()) };
     let address = exporter.address();

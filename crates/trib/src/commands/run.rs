@@ -14,8 +14,9 @@ use crate::log;
 
 /// Start the ranks of a program on this machine
 ///
-/// On a cluster use srun or mpirun. Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_LOCAL_RANK, TRIB_RENDEZVOUS and TRIB_MANAGER in its environment. The first rank
-/// that fails ends the others: SIGTERM, and SIGKILL after the grace period. SIGINT, SIGTERM and SIGHUP are passed on. Rank 0
+/// On a cluster use srun or mpirun. Each rank finds TRIB_RANK, TRIB_SIZE, TRIB_LOCAL_RANK,
+/// TRIB_RENDEZVOUS and TRIB_MANAGER in its environment. The first rank that fails ends the others:
+/// SIGTERM, and SIGKILL after the grace period. SIGINT, SIGTERM and SIGHUP are passed on. Rank 0
 /// reads the launcher's stdin unless that is a terminal. If the launcher dies, so do the ranks.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -23,8 +24,8 @@ pub struct Arguments {
     /// How many ranks
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     ranks: u32,
-    /// Host names that the ranks report as TRIB_HOST, in equal blocks; they choose the ranks' places in the tree. All
-    /// ranks run on this machine nevertheless
+    /// Host names that the ranks report as TRIB_HOST, in equal blocks; they choose the ranks'
+    /// places in the tree. All ranks run on this machine nevertheless
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     hosts: Vec<String>,
     /// Put the rank in front of every line of output: [3] ...
@@ -33,8 +34,8 @@ pub struct Arguments {
     /// Seconds from SIGTERM to SIGKILL, once the job is to end
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     grace: Duration,
-    /// Seconds that the job may wait for quota that others have, at most 3600; else it is refused at once [default: what
-    /// TRIB_WAIT_MS says]
+    /// Seconds that the job may wait for quota that others have, at most 3600; else it is refused
+    /// at once [default: what TRIB_WAIT_MS says]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait: Option<Duration>,
     #[command(flatten)]

@@ -13,8 +13,8 @@ use crate::stdout;
 
 /// Install or remove the daemons as services of systemd
 ///
-/// The units restart a daemon that ends or hangs (Type=notify, WatchdogSec), run it as the user `tributary` without any
-/// privilege, and read its settings from /etc/tributary.
+/// The units restart a daemon that ends or hangs (Type=notify, WatchdogSec), run it as the user
+/// `tributary` without any privilege, and read its settings from /etc/tributary.
 #[derive(Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -32,14 +32,15 @@ struct Which {
     /// The daemon; both if left out
     #[arg(value_enum, value_name = "DAEMON")]
     daemon: Option<Word>,
-    /// One of several services of this kind on the machine: the unit is tributary-DAEMON-NAME, its settings are DAEMON-NAME.toml
+    /// One of several services of this kind on the machine: the unit is tributary-DAEMON-NAME, its
+    /// settings are DAEMON-NAME.toml
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Below which folder everything lies, for an image; systemd is left alone then
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-    /// Units below PREFIX/lib/systemd/system that run PREFIX/bin/trib, as a package has them; else /etc/systemd/system and
-    /// this program
+    /// Units below PREFIX/lib/systemd/system that run PREFIX/bin/trib, as a package has them; else
+    /// /etc/systemd/system and this program
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! Lines for a shell to eval.
 
-/// One word for any POSIX shell.
+/// Quotes a text as one word for any POSIX shell.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -8,9 +8,10 @@ use crate::failure::Failure;
 
 /// Run the protocol in a simulator: a seed in, a verdict out
 ///
-/// Each seed draws a tree, a network with losses and outages, a program of collectives for every rank, and faults, and runs the same protocol
-/// core as the daemons and the client library. Checkers that stand apart from the core decide. The run ends at the first failing
-/// seed, with the command that replays it exactly.
+/// Each seed draws a tree, a network with losses and outages, a program of collectives for every
+/// rank, and faults, and runs the same protocol core as the daemons and the client library.
+/// Checkers that stand apart from the core decide. The run ends at the first failing seed, with the
+/// command that replays it exactly.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

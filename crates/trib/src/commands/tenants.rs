@@ -7,7 +7,7 @@ use trib_wire::control::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus
 
 use crate::table::Table;
 
-/// The tables, each after an empty line; nothing where there are neither tenants nor jobs that wait.
+/// The tables, each after an empty line; empty if there are neither tenants nor jobs that wait.
 pub(super) fn tables(report: &StatusReport) -> String {
     let mut text = String::new();
     if !report.tenants.is_empty() {

@@ -1,4 +1,4 @@
-//! What a rank finds in its environment.
+//! The environment of a rank.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::Job;
 use crate::failure::Failure;
 
-/// What the environments of all ranks are made from.
+/// What the environments of all ranks are made of.
 #[derive(Debug)]
 pub(super) struct Environment<'a> {
     size: u32,
@@ -56,7 +56,8 @@ impl<'a> Environment<'a> {
         command
     }
 
-    /// The host of a rank and its number there: consecutive blocks whose sizes differ by one at most.
+    /// The host of a rank and the rank's number there. Hosts get consecutive blocks of ranks whose
+    /// sizes differ by at most one.
     fn place(&self, rank: u32) -> (Option<&'a str>, u32) {
         let (size, hosts) = (u64::from(self.size), self.hosts.len() as u64);
         if hosts == 0 {
@@ -69,7 +70,8 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// 128 bits that nobody can guess, since whoever knows the name can join the job.
+/// A name of 128 random bits, which cannot be guessed: a process that knows the name can join the
+/// job.
 fn random_name() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));

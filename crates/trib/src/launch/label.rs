@@ -1,11 +1,11 @@
-//! The rank in front of every line of output.
+//! Puts the rank in front of every line of output.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::Child;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The threads that copy the ranks' output, one per stream.
+/// The threads that copy the ranks' output, one for each stream.
 #[derive(Debug)]
 pub(super) struct Labels {
     copiers: Vec<JoinHandle<()>>,
@@ -29,7 +29,7 @@ impl Labels {
         }
     }
 
-    /// Waits for the last lines, for at most `limit`.
+    /// Waits at most `limit` for the last lines.
     pub(super) fn wait(self, limit: Duration) {
         let deadline = Instant::now() + limit;
         for copier in self.copiers {
@@ -40,8 +40,8 @@ impl Labels {
     }
 }
 
-/// Copies line by line, each in one piece, until either side is closed. Dropping the pipe then tells the rank, by SIGPIPE as
-/// in any pipeline.
+/// Copies line by line, each with one write, until either side is closed. Dropping the pipe then
+/// tells the rank, by SIGPIPE as in any pipeline.
 fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -62,7 +62,7 @@ fn copy<W: Write>(input: impl Read, label: &str, output: impl Fn() -> W) {
     }
 }
 
-/// Longer lines are cut, so that no program can make us keep its output in memory.
+/// Longer lines are cut, so that no program can make us keep all its output in memory.
 const LINE_MAX: u64 = 64 * 1024;
 
 #[cfg(test)]

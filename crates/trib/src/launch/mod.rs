@@ -4,7 +4,8 @@
 //! - `rank`: one started rank and its process group
 //! - `label`: the rank in front of every line of output
 //!
-//! One thread decides everything. It sleeps until a signal arrives: SIGCHLD to look who has ended, the others to pass on.
+//! One thread decides everything. It sleeps until a signal arrives: at SIGCHLD it looks which ranks
+//! have ended, and others it passes on.
 
 mod environment;
 mod label;
@@ -33,11 +34,12 @@ use rank::{End, Rank};
 pub struct Job {
     /// How many ranks.
     pub ranks: u32,
-    /// Names that the ranks report as their hosts; empty to let them report this machine's.
+    /// The names that the ranks report as their hosts. If there are none, they report this
+    /// machine's.
     pub hosts: Vec<String>,
     /// Whether every line of output gets its rank in front.
     pub label: bool,
-    /// From SIGTERM to SIGKILL.
+    /// The time from SIGTERM to SIGKILL.
     pub grace: Duration,
     /// What the ranks get as `TRIB_WAIT_MS`; `None` to leave it as it is.
     pub wait: Option<Duration>,
@@ -52,14 +54,15 @@ pub struct Job {
 pub enum Verdict {
     /// Every rank exited with 0.
     Succeeded,
-    /// The exit code of the first that did not, or 128 + the signal that ended it or us.
+    /// The exit code of the first rank that did not exit with 0, or 128 + the signal that ended
+    /// that rank or us.
     Failed(u8),
 }
 
 impl Job {
     /// Starts the ranks and waits until all have ended.
     pub fn run(&self) -> Result<Verdict, Failure> {
-        // Before the first rank starts, so that the end of none goes unnoticed.
+        // Signals are caught before the first rank starts, so that the end of none is missed.
         let signals = listen_for_signals()?;
         let environment = Environment::new(self)?;
         let mut labels = Labels::new();
@@ -74,7 +77,7 @@ impl Job {
         Ok(running.verdict)
     }
 
-    /// When one cannot be started, dropping the others kills them.
+    /// Starts all ranks. If one cannot be started, dropping the others kills them.
     fn start(&self, environment: &Environment<'_>, labels: &mut Labels) -> Result<Vec<Rank>, Failure> {
         (0..self.ranks)
             .map(|rank| {
@@ -94,9 +97,9 @@ struct Running {
     signals: Receiver<i32>,
     grace: Duration,
     verdict: Verdict,
-    /// What the manager is told of the end, unless every rank exited with 0.
+    /// What the manager is told about the end, unless every rank exited with 0.
     account: Option<Account>,
-    /// When those that still run are killed; `None` while nothing has failed.
+    /// When the ranks that still run are killed; `None` while none has failed.
     deadline: Option<Instant>,
 }
 
@@ -132,7 +135,7 @@ impl Running {
         }
     }
 
-    /// The first failure is the job's; those after it are mostly its consequence.
+    /// Notes a failure. The first one is the job's; those after it are mostly its consequences.
     fn note_failure(&mut self, rank: u32, end: End, code: u8) {
         if self.verdict != Verdict::Succeeded {
             return;
@@ -144,7 +147,8 @@ impl Running {
         self.end_with(SIGTERM);
     }
 
-    /// A second signal, of whatever kind, means that the user has waited long enough.
+    /// Passes a signal on. A second signal, of any kind, means that the user has waited long
+    /// enough.
     fn pass_on(&mut self, signal: i32) {
         if self.deadline.is_some() {
             return self.kill("interrupted again");
@@ -170,8 +174,8 @@ impl Running {
     }
 }
 
-/// Tells the manager how the program ended, for those who ask it why. It knows nothing of a program
-/// that did not use the fabric, and may be away: neither is a failure of this run.
+/// Tells the manager how the program ended, for people who ask it why. The manager knows nothing of
+/// a program that did not use the fabric, and it may be away; neither is a failure of this run.
 fn tell(manager: &str, rendezvous: &str, account: Account) {
     let request = Request::Account { rendezvous: rendezvous.to_owned(), account };
     let told = manager
@@ -184,7 +188,7 @@ fn tell(manager: &str, rendezvous: &str, account: Account) {
     }
 }
 
-/// Signals as messages. The thread ends with the process.
+/// Receives signals as messages. The thread ends with the process.
 fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
     let mut signals = Signals::new([SIGCHLD, SIGHUP, SIGINT, SIGTERM]).map_err(Failure::environment)?;
     let (sender, receiver): (Sender<i32>, _) = channel();
@@ -198,9 +202,10 @@ fn listen_for_signals() -> Result<Receiver<i32>, Failure> {
     Ok(receiver)
 }
 
-/// How long the manager may take to hear of a job's end.
+/// How long the manager may take to accept the news of a job's end.
 const ANSWER: Duration = Duration::from_secs(1);
-/// How long the kernel may take after SIGKILL before we say so again.
+/// How long the kernel may take after SIGKILL before we report it again.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// How long the last lines of output may take; a process that a rank left behind may hold the pipe open for ever.
+/// How long the last lines of output may take. A process that a rank left behind may keep the pipe
+/// open for ever.
 const LABEL_LIMIT: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! One started rank: a process that leads a process group, so that what it starts ends with it.
+//! One started rank: a process that leads a process group, so that everything that it starts ends
+//! with it.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -23,7 +24,7 @@ pub(super) struct Rank {
 pub(super) struct End(ExitStatus);
 
 impl Rank {
-    /// Starts it; with its output through `labels`, or straight to where ours goes.
+    /// Starts the rank. Its output goes through `labels`, or directly to where ours goes.
     ///
     /// The kernel kills the rank when the calling thread ends, so this has to be the main thread.
     pub(super) fn start(number: u32, command: &mut Command, labels: Option<&mut Labels>) -> io::Result<Self> {
@@ -44,12 +45,12 @@ impl Rank {
         self.number
     }
 
-    /// True once [`Self::reap`] has told its end.
+    /// Whether [`Self::reap`] has returned its end.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Tells its end, once.
+    /// Returns its end, once.
     pub(super) fn reap(&mut self) -> Option<End> {
         if self.ended {
             return None;
@@ -59,15 +60,15 @@ impl Rank {
         Some(End(status))
     }
 
-    /// Sends a signal to it and to what it started, unless it has ended.
+    /// Sends a signal to it and to all that it started, unless it has ended.
     pub(super) fn signal(&self, signal: i32) {
-        // Until it is reaped nobody else can have its id.
+        // Until the rank is reaped, the kernel gives its id to no other process.
         if let (false, Some(signal)) = (self.ended, Signal::from_named_raw(signal)) {
             let _ = kill_process_group(self.group(), signal);
         }
     }
 
-    /// Kills it and what it started.
+    /// Kills it and all that it started.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL.as_raw());
     }
@@ -108,12 +109,13 @@ impl fmt::Display for End {
     }
 }
 
-/// A signal's name, or its number where it has none.
+/// A signal's name, or its number if it has no name.
 pub(super) fn name_of(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal).map_or_else(|| signal.to_string(), str::to_owned)
 }
 
-/// A rank reads from a terminal in a process group of its own only to be stopped by it, so that none is given one.
+/// The standard input of a rank. A rank in a process group of its own would be stopped if it read
+/// from a terminal, so no rank gets one.
 fn stdin_of(rank: u32) -> Stdio {
     if rank == 0 && !io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() }
 }

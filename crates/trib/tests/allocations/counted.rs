@@ -1,10 +1,10 @@
-//! An allocator that counts, by the name of the thread that asks.
+//! An allocator that counts by the name of the thread that calls it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Passes everything on to the system's allocator; counts between `begin` and `end`.
+/// Passes everything on to the system's allocator, and counts between `begin` and `end`.
 struct Counted;
 
 impl Counted {
@@ -23,40 +23,41 @@ impl Counted {
     }
 }
 
-// SAFETY: the system's allocator does all the work, with the arguments as they came.
+// SAFETY: the system's allocator does all the work, with the same arguments.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Counted::note();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Counted::note();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         Counted::note();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(old, layout) }
     }
 }
 
-/// Begins to count, from nothing.
+/// Begins to count from zero.
 pub fn begin() {
     BY_WORKERS.store(0, Ordering::Relaxed);
     BY_RANKS.store(0, Ordering::Relaxed);
     COUNTING.store(true, Ordering::Relaxed);
 }
 
-/// Ends counting: pieces of memory taken by the nodes' workers, and by the ranks with their helper threads.
+/// Ends counting. Returns how many pieces of memory the nodes' workers took, and how many the ranks
+/// with their helper threads.
 pub fn end() -> (u64, u64) {
     COUNTING.store(false, Ordering::Relaxed);
     (BY_WORKERS.load(Ordering::Relaxed), BY_RANKS.load(Ordering::Relaxed))

@@ -1,5 +1,6 @@
-//! Memory allocated per operation: none by the nodes, one piece by a rank (what its poster holds of the operation). A fabric
-//! in one process, manager and all, under an allocator that counts.
+//! Memory allocated per operation: none by the nodes, and one piece by a rank (what the holder of
+//! the request keeps). The fabric, manager included, is in one process with an allocator that
+//! counts.
 
 mod counted;
 #[path = "../support/fabric.rs"]
@@ -13,7 +14,7 @@ use fabric::Fabric;
 use trib_client::params::RENDEZVOUS_ENV;
 use trib_client::{Context, DataType, Params, RankList, ReduceOp};
 
-/// Equal operations, counted after a warm-up.
+/// Equal operations, which are counted after a warm-up.
 #[derive(Debug)]
 struct Round {
     bytes: usize,
@@ -30,7 +31,7 @@ const ROUNDS: [Round; 4] = [
 
 #[test]
 fn operations_allocate_nothing_at_the_nodes_and_once_at_the_ranks() {
-    // SAFETY: nothing else runs yet in this process, whose only test this is.
+    // SAFETY: no other thread runs yet in this process, which has only this test.
     unsafe { std::env::set_var(RENDEZVOUS_ENV, "allocations") };
     let fabric = Fabric::up("allocations", TOPOLOGY, &["root", "leaf0", "leaf1"]);
     counted::begin();
@@ -60,7 +61,7 @@ fn operations_allocate_nothing_at_the_nodes_and_once_at_the_ranks() {
     assert!(offences.is_empty(), "{offences:#?}");
 }
 
-/// A rank's thread, and the gates that it waits at.
+/// A rank's thread, and the gates at which it waits.
 struct Running {
     thread: JoinHandle<()>,
     arrived: Receiver<()>,
@@ -68,7 +69,7 @@ struct Running {
 }
 
 fn start(rank: u32, manager: String) -> Running {
-    // These channels have their memory from the beginning.
+    // These channels allocate their memory when they are made.
     let ((arrive, arrived), (opened, open)) = (mpsc::sync_channel(1), mpsc::sync_channel(1));
     let gate = move || {
         arrive.send(()).unwrap();
@@ -78,7 +79,7 @@ fn start(rank: u32, manager: String) -> Running {
     Running { thread, arrived, opened }
 }
 
-/// Waits until every rank stands at its gate; one that has failed never will.
+/// Waits until every rank stands at its gate. A rank that has failed never will.
 fn await_all(ranks: &[Running]) {
     for (rank, running) in ranks.iter().enumerate() {
         assert!(running.arrived.recv_timeout(LIMIT).is_ok(), "rank {rank} has failed or hangs");
@@ -112,7 +113,7 @@ fn run(rank: u32, manager: String, gate: impl Fn()) {
 }
 
 const RANKS: u32 = 4;
-/// One piece per operation, and a little for what goes on beside them.
+/// One piece per operation, and a little for what happens beside them.
 const PER_RANK_MAX: f64 = 1.05;
 const LIMIT: Duration = Duration::from_secs(120);
 const TOPOLOGY: &str = r#"

@@ -1,4 +1,4 @@
-//! What is computed, from which inputs, and what must come out.
+//! What is computed, from which inputs, and which result must come out.
 
 use trib_client::operation;
 use trib_testkit::{Tree, expected, input};
@@ -8,13 +8,14 @@ use trib_wire::{Collective, DataType, ReduceOp, Signature};
 /// One operation.
 pub struct Case {
     pub signature: Signature,
-    /// What each rank gives; of a broadcast all but the root's only say how long it is.
+    /// What each rank gives. In a broadcast only the root's input counts; the others only say how
+    /// long it is.
     pub inputs: Vec<Vec<u8>>,
-    /// What each rank gets; `None`: nothing, its buffer stays as it is.
+    /// What each rank gets. `None`: the rank gets nothing, and its buffer stays as it is.
     pub expected: Vec<Option<Vec<u8>>>,
 }
 
-/// Three collectives of every cell, and two of every type.
+/// Three collectives for every cell, and two for every type.
 pub fn cases(ranks: u32, tree: &Tree) -> Vec<Case> {
     let computing = combinations().flat_map(|(dtype, op)| {
         let root = seed(dtype, op) as u32 % ranks;
@@ -34,7 +35,8 @@ pub fn cases(ranks: u32, tree: &Tree) -> Vec<Case> {
 }
 
 fn case(dtype: DataType, signature: Signature, ranks: u32, tree: &Tree) -> Case {
-    // What does not compute is bytes to the tree; they are elements of the type all the same.
+    // The vector of a collective that computes nothing is bytes to the tree; here it has elements
+    // of the type all the same.
     let op = if signature.collective.computes() { signature.op } else { ReduceOp::Max };
     let count = match signature.collective {
         Collective::ReduceScatter => BLOCK * u64::from(ranks),
@@ -51,6 +53,6 @@ fn seed(dtype: DataType, op: ReduceOp) -> u64 {
     u64::from(dtype.code()) << 8 | u64::from(op.code())
 }
 
-/// Elements of a vector, and of a block.
+/// The number of elements of a vector, or of a block.
 const COUNT: u64 = 25;
 const BLOCK: u64 = 3;

@@ -1,9 +1,12 @@
-//! Every operator on every type it is defined on, through the whole protocol: allreduce, reduce and reduce-scatter of each cell,
-//! broadcast and allgather of each type, over datagrams and over streams, on 1 to 33 ranks; and on 8 ranks over two and three lanes,
-//! on two roots, cut and in turn. Manager, nodes and ranks are threads of this process. Every byte is compared with the plain reference of `trib-testkit`, which is given the tree.
+//! Every operator on every type on which it is defined, through the whole protocol: allreduce,
+//! reduce and reduce-scatter of each cell, broadcast and allgather of each type, over datagrams and
+//! over streams, on 1 to 33 ranks; and on 8 ranks over two and three lanes on two roots, with
+//! vectors that are cut and with lanes that take turns. Manager, nodes and ranks are threads of
+//! this process. Every byte is compared with the plain reference of `trib-testkit`, which is given
+//! the tree.
 //!
-//! Fragments and segments are of 64 bytes, so that vectors of any type are cut often, and elements of 3, 6, 9, 10 and 12 bytes leave a
-//! rest in each.
+//! Fragments and segments have 64 bytes, so that vectors of any type are cut often, and elements of
+//! 3, 6, 9, 10 and 12 bytes leave a rest in each.
 
 mod cases;
 #[path = "../support/fabric.rs"]
@@ -29,7 +32,7 @@ enum Protocol {
 
 #[test]
 fn every_cell_gives_the_reference_on_any_number_of_ranks() {
-    // SAFETY: nothing else runs yet in this process, whose only test this is.
+    // SAFETY: no other thread runs yet in this process, which has only this test.
     unsafe { std::env::set_var(RENDEZVOUS_ENV, "combinations") };
     let fabric = Fabric::up("combinations", TOPOLOGY, &["root", "spine", "leaf0", "leaf1", "leaf2"]);
     for ranks in [1, 2, 3, 8, 33] {
@@ -57,11 +60,12 @@ fn every_cell_gives_the_reference_on_any_number_of_ranks() {
 struct Manner {
     protocol: Protocol,
     lanes: u32,
-    /// Every vector is cut over the lanes; else none is.
+    /// Whether every vector is cut over the lanes; otherwise none is.
     cut: bool,
 }
 
-/// Rank r is on leaf r mod 3; children stand in the order of the topology, then of the ranks.
+/// The tree: rank r is on leaf r mod 3, and children stand in the order of the topology, then of
+/// the ranks.
 fn tree(ranks: u32) -> Tree {
     let leaf = |first: u32| Tree::Node((first..ranks).step_by(LEAVES as usize).map(Tree::Rank).collect());
     let without_idle =
@@ -69,7 +73,7 @@ fn tree(ranks: u32) -> Tree {
     without_idle(vec![without_idle(vec![leaf(0), leaf(1)]), leaf(2)])
 }
 
-/// A job of its own: all ranks, all cases, in batches that are in flight together.
+/// Runs a job of its own: all ranks, all cases, in batches that are in flight together.
 fn run(fabric: &Fabric, ranks: u32, manner: Manner, cases: &Arc<Vec<Case>>) {
     let running: Vec<_> = (0..ranks)
         .map(|rank| {
@@ -107,7 +111,7 @@ fn be_a_rank(rank: u32, ranks: u32, manager: String, manner: Manner, cases: &[Ca
         Protocol::Streams => (counters.operations_sat, counters.operations_llt),
     };
     if cut {
-        // Each has a part on every lane. One without an element is a datagram.
+        // Each operation has a part on every lane. A part without an element is a datagram.
         assert_eq!(used + unused, u64::from(lanes) * cases.len() as u64);
         assert!(used > 8 * unused, "{manner:?}: {used} and {unused}");
     } else {
@@ -132,8 +136,9 @@ impl Posted<'_> {
         // A broadcast has one buffer: at the root it is the input.
         let mut output = expected.as_ref().map_or_else(|| input.clone(), |result| vec![0xa5; result.len()]);
         let from = if expected.is_some() { input.as_ptr() } else { output.as_ptr() };
-        // SAFETY: input and output have the lengths that the signature says; the case outlives the request, and the
-        // output's heap memory stays where it is, untouched until `finish` has waited.
+        // SAFETY: input and output have the lengths that the signature says. The case outlives the
+        // request, and the output's heap memory stays where it is and is not touched until `finish`
+        // has waited.
         let request = unsafe { group.start(case.signature, Input::At(from), output.as_mut_ptr()) };
         Posted { case, rank, output, request: request.unwrap() }
     }
@@ -150,12 +155,12 @@ impl Posted<'_> {
     }
 }
 
-/// Bytes of a fragment and of a segment, at most.
+/// The most bytes of a fragment, and of a segment.
 const PIECE: u32 = 64;
 const BATCH: usize = 64;
 const LEAVES: u32 = 3;
 const LIMIT: Duration = Duration::from_secs(60);
-/// The tree of two levels below either root.
+/// A tree of two levels below either of two roots.
 const TWO_ROOTS: &str = r#"
 [fabric]
 mtu = 9000

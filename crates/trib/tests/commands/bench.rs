@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Output, Stdio};
 
-/// A fabric on loopback, taken down whatever happens.
+/// A fabric on loopback, which is taken down however the test ends.
 struct Fabric {
     name: String,
     manager: String,
@@ -57,12 +57,13 @@ fn every_collective_is_measured_on_both_paths_and_reported() {
         .iter()
         .map(|row| (row["collective"].as_str().unwrap().to_owned(), row["path"].as_str().unwrap().to_owned()))
         .collect();
-    // Two sizes of each, and the barrier, which has none.
+    // There are two sizes of each collective, and the barrier, which has none.
     assert_eq!((rows.len(), measured.len()), (11, 11), "{measured:?}");
     assert!(rows.iter().all(|row| row["iterations"] == 4 && row["min_us"].as_f64() > Some(0.0)));
 }
 
-// The nodes' memory grows with the children: a job that asks for nothing must get what a node with many has room for.
+// The nodes' memory grows with their children. A job that asks for nothing must get a quota for
+// which even a node with many children has room.
 #[test]
 fn thirty_two_ranks_on_one_leaf_need_no_quota() {
     let fabric = Fabric::with_leaves("wide", "1");

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use trib_lab::process::ProcessId;
 use trib_lab::{Lab, LabName, default_base};
 
-/// A fabric of this test's own, taken down whatever happens.
+/// A fabric of this test's own, which is taken down however the test ends.
 struct Local {
     name: String,
 }
@@ -45,7 +45,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a shell makes of the lines that `up` prints.
+/// The manager's address that a shell takes from the lines that `up` prints.
 fn manager(up: &Output) -> String {
     let script = format!("{}\nprintf %s \"$TRIB_MANAGER\"", text(&up.stdout));
     text(&Command::new("sh").args(["-c", &script]).env_remove("TRIB_MANAGER").output().unwrap().stdout)

@@ -1,11 +1,11 @@
-//! `trib lab` as a script meets it.
+//! `trib lab` as a script uses it.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 const TRIB: &str = env!("CARGO_BIN_EXE_trib");
 
-/// Runs a script beside a laboratory; `None` with a line that says why where there can be none.
+/// Runs a script beside a laboratory. If there can be none here, it returns `None` and prints why.
 fn beside(test: &str, options: &[&str], script: &str) -> Option<Output> {
     let name = format!("{test}-{}", std::process::id());
     let mut command = Command::new(TRIB);

@@ -1,4 +1,5 @@
-//! What is left of a laboratory when something kills it: nothing. And the same laboratory without root.
+//! When something kills a laboratory, nothing of it is left. The same laboratory also runs without
+//! root.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,7 +14,7 @@ use trib_lab::{Lab, LabName, default_base};
 
 const TRIB: &str = env!("CARGO_BIN_EXE_trib");
 
-/// A laboratory under a name of this test's own, taken down whatever happens.
+/// A laboratory under a name of this test's own, which is taken down however the test ends.
 struct Small {
     name: String,
 }
@@ -23,7 +24,7 @@ impl Small {
         Self { name: format!("{test}-{}", std::process::id()) }
     }
 
-    /// The command that starts it; to be completed with what to run beside it.
+    /// The command that starts it. The caller adds what to run beside it.
     fn up(&self) -> Command {
         let mut command = Command::new(TRIB);
         command.args(["lab", "up", "--hosts", "2", "--leaf-ports", "1", "--name", &self.name]);
@@ -46,7 +47,7 @@ impl Drop for Small {
     }
 }
 
-/// False with a line that says why where there can be no laboratory.
+/// Whether the laboratory came up. If there can be none here, it returns false and prints why.
 fn is_up(output: &Output) -> bool {
     let errors = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(3) && errors.contains("cannot be built here") {
@@ -68,7 +69,7 @@ fn namespaces(keeper: ProcessId) -> Vec<String> {
     held
 }
 
-/// Processes of this machine that are in one of these namespaces.
+/// The processes of this machine that are in one of these namespaces.
 fn inside(namespaces: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc").unwrap().flatten() {
@@ -171,7 +172,7 @@ fn users_who_are_not_root_have_laboratories_too() {
     assert!(!Path::new("/tmp/tributary-65534").join(&name).exists(), "the folder is left");
 }
 
-/// A copy of the binary where everybody may run it.
+/// A copy of the binary in a place where every user may run it.
 struct Program(PathBuf);
 
 impl Program {

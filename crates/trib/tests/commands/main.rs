@@ -1,4 +1,4 @@
-//! What the commands print, how they end and what they leave, by the binary itself.
+//! What the commands print, how they end and what they leave, tested with the binary itself.
 
 mod bench;
 mod fabric;

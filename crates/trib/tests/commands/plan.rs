@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A folder of its own, removed whatever happens.
+/// A folder of the test's own, which is removed however the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -95,7 +95,7 @@ fn plans_for_programs_are_json() {
     assert!(seconds("one tree") < seconds("host ring") && seconds("host ring") < seconds("host doubling"));
 }
 
-// The plan that the README shows: nodes that fold eight children, on links of 100 Gbit/s.
+// This is the plan that the README shows: nodes that fold eight children, on links of 100 Gbit/s.
 #[test]
 fn every_plan_names_its_constants_and_where_they_are_from() {
     let folder = Folder::new("constants");
@@ -122,7 +122,8 @@ fn every_plan_names_its_constants_and_where_they_are_from() {
     let value = json(&["--constants", &measured]);
     assert_eq!(value["constants"]["values"]["node_byte_ns"], 0.3);
     assert!(value["constants"]["source"].as_str().unwrap().contains("a box"));
-    // With the defaults one worker and one lane are too slow for long vectors, and lanes are not.
+    // With the default constants one worker and one lane are too slow for long vectors, and several
+    // lanes are not.
     let value = json(&["--constants", "/dev/null", "--sizes", "16M"]);
     let seconds = |way: &str| value["times"][0]["seconds"][way].as_f64().unwrap();
     assert!(seconds("8 lanes") < seconds("host ring") && seconds("host ring") < seconds("one tree"), "{value:#}");

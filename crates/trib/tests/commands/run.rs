@@ -1,4 +1,4 @@
-//! `trib run` as its users meet it: environment, output, exit codes, and nothing left behind.
+//! `trib run` as its users see it: environment, output, exit codes, and nothing left behind.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -19,14 +19,15 @@ fn shell(options: &[&str], script: &str) -> Command {
     command
 }
 
-/// Standard output's lines in order of their text, since ranks run side by side.
+/// The lines of stdout, sorted, because ranks run side by side.
 fn lines(output: &Output) -> Vec<String> {
     let mut lines: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
     lines.sort();
     lines
 }
 
-/// Starts a job whose ranks do `first`, print their ids and do `then`; gives the launcher and the ranks.
+/// Starts a job whose ranks do `first`, print their ids and do `then`. Returns the launcher and the
+/// ranks.
 fn waiting_job(ranks: usize, options: &[&str], first: &str, then: &str) -> (Child, Vec<ProcessId>) {
     let mut options = options.to_vec();
     let count = ranks.to_string();
@@ -138,7 +139,8 @@ fn a_second_interrupt_does_not_wait_for_the_grace_period() {
     let traps = "trap '[ $TRIB_RANK = 1 ] || exit 0' INT; trap '' TERM";
     let (mut launcher, ids) = waiting_job(2, &["--grace", "60"], traps, FOREVER);
     signal(&launcher, Signal::INT);
-    // Signals of two kinds have no order: the second must not be sent before the first was passed on.
+    // Signals of two kinds have no order, so the second must not be sent before the first was
+    // passed on.
     assert!(comes_true(|| ids.iter().any(|id| !id.is_running())), "the first was not passed on");
     signal(&launcher, Signal::TERM);
     assert_eq!(launcher.wait().unwrap().code(), Some(128 + 2));

@@ -1,4 +1,4 @@
-//! A fabric on loopback, all of it in this process.
+//! A fabric on loopback with all its parts in this process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ pub struct Fabric {
     folder: PathBuf,
     nodes: Vec<Node>,
     manager: Option<Manager>,
-    /// Where the manager is, for ranks.
+    /// The manager's address, for ranks.
     pub url: String,
 }
 
 impl Fabric {
-    /// Starts the manager of a topology and these nodes of it, each with one worker.
+    /// Starts the manager of a topology and these of its nodes, each with one worker.
     pub fn up(name: &str, topology_text: &str, nodes: &[&str]) -> Fabric {
         let folder = std::env::temp_dir().join(format!("trib-{name}-{}", std::process::id()));
         Credentials::create(&folder).unwrap();

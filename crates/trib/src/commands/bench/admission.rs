@@ -1,6 +1,7 @@
 //! `trib bench admission`: how long the manager takes to plan a job and to install it at its nodes.
 //!
-//! The ranks are names in a request: nobody connects, so that a job may have as many as a cluster.
+//! The ranks are only names in a request and never connect, so a job may have as many as a cluster
+//! has.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -15,8 +16,9 @@ use crate::failure::Failure;
 
 /// Admit jobs whose ranks never come
 ///
-/// Asks for a job, ends it, and asks again. The time of an admission is that from the request to the ticket: planning the
-/// tree, settling the quota, and installing every logical node at its aggregation node.
+/// Asks for a job, ends it, and asks again. The time of an admission is that from the request to
+/// the ticket: planning the tree, settling the quota, and installing every logical node at its
+/// aggregation node.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -81,7 +83,7 @@ impl Arguments {
     }
 }
 
-/// For each answer of the manager's.
+/// The time limit of each answer of the manager.
 const LIMIT: Duration = Duration::from_secs(30);
 const EXAMPLES: &str = "\
 Examples:

@@ -19,9 +19,10 @@ use crate::failure::{Failure, tell};
 
 /// Measure Tributary and its peers on laboratory fabrics
 ///
-/// Builds one fabric after the other from network namespaces and runs scenarios on them, systems in turn, round by round: the
-/// native interface, Open MPI as installed, tuned, under the interposer and with each of its allreduce algorithms, MPICH,
-/// Gloo, and ping-pong. A peer that hangs, fails or is not installed becomes a row that says so. Progress goes to stderr.
+/// Builds one fabric after the other from network namespaces and runs scenarios on them, systems in
+/// turn, round by round: the native interface, Open MPI as installed, tuned, under the interposer
+/// and with each of its allreduce algorithms, MPICH, Gloo, and ping-pong. A peer that hangs, fails
+/// or is not installed becomes a row that says so. Progress goes to stderr.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -43,8 +44,9 @@ pub(super) struct Arguments {
     /// Time for the timed operations of a cell instead of each scenario's own, seconds
     #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
     budget: Option<Duration>,
-    /// One more system in every scenario: a program, started on every host as torch.distributed starts one (RANK, WORLD_SIZE,
-    /// MASTER_ADDR, MASTER_PORT), which reads the arguments and prints the lines of `trib bench worker`
+    /// One more system in every scenario: a program, started on every host as torch.distributed
+    /// starts one (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), which reads the arguments and
+    /// prints the lines of `trib bench worker`
     #[arg(long = "peer", value_name = "NAME=COMMAND", value_parser = System::other)]
     peers: Vec<System>,
     /// Hosts of the fabric, instead of each scenario's own fabric
@@ -68,8 +70,9 @@ pub(super) struct Arguments {
     /// Longest time from one result to the next, seconds
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = super::seconds)]
     cell_limit: Duration,
-    /// Time to wait until other tenants of this machine leave its cores alone, and to measure again what they disturbed,
-    /// seconds in all and for every scenario its share [default: 0 with --quick, else 1200]
+    /// Time to wait until other tenants of this machine leave its cores alone, and to measure again
+    /// what they disturbed, seconds in all and for every scenario its share [default: 0 with
+    /// --quick, else 1200]
     #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
     patience: Option<Duration>,
     /// One JSON object with `fabric`, `results` and `targets` instead of the table of targets
@@ -102,7 +105,7 @@ impl Arguments {
             say!("{}", programs.peers.display())?;
             return Ok(ExitCode::SUCCESS);
         }
-        // What can be measured without them is.
+        // The systems that need no peers can still be measured.
         built.unwrap_or_else(tell);
         let patience = self.patience.unwrap_or(if self.quick { Duration::ZERO } else { PATIENCE });
         let limits = Limits { start: self.start_limit, cell: self.cell_limit, patience };
@@ -151,7 +154,7 @@ impl Arguments {
                 say!("{verdict} {}: {} (required: {})", target.what, target.measured, target.required)?;
             }
         }
-        // What is wrong with all cells of a system is said once.
+        // A trouble of all cells of a system is told once.
         let mut troubles = BTreeMap::<(&str, &str, &str), Vec<String>>::new();
         for row in comparison.rows.iter().filter(|row| row.status != "ok") {
             let cells = troubles.entry((&row.scenario, &row.system, &row.status)).or_default();
@@ -165,13 +168,13 @@ impl Arguments {
     }
 }
 
-/// Rows and figures give rates in whole Mbit/s.
+/// The rate in whole Mbit/s, as rows and figures give it.
 fn mbit(rate: BitRate) -> Result<u32, Failure> {
     let whole = rate.bits().is_multiple_of(MBIT).then_some(rate.bits() / MBIT).and_then(|rate| rate.try_into().ok());
     whole.ok_or_else(|| Failure::Usage(format!("--rate {rate}: the comparison takes whole Mbit/s")))
 }
 
-/// The command as a reader would type it again.
+/// The command line as a reader would type it again.
 fn command_line() -> String {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     format!("trib {}", arguments.join(" "))

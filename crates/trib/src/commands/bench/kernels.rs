@@ -1,4 +1,4 @@
-//! `trib bench kernels`: the sums alone, next to what the memory does.
+//! `trib bench kernels`: the sums alone, beside the speed of the memory.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -50,13 +50,15 @@ impl Arguments {
     }
 }
 
-/// The table of the best instruction set, measured within `budget`: all numbers, and each with an index of 32 bits.
+/// The table of the best instruction set, measured within `budget`. It has all numbers, and each of
+/// them with an index of 32 bits.
 pub(super) fn measured(budget: Duration) -> String {
     let types = DataType::ALL.iter().copied().filter(|dtype| matches!(dtype.index(), None | Some(Scalar::I32)));
     table(&measure(&Options { budget, types: types.collect(), ..Options::default() }))
 }
 
-/// The report as Markdown tables: one row per type, operator and path, with both places side by side.
+/// The report as Markdown tables with one row for each type, operator and path, and the figures of
+/// cache and memory side by side.
 fn table(report: &Report) -> String {
     let mut text =
         format!("Rates in 10^9 bytes read and written per second; {} MiB vectors.\n\n", report.memory_bytes >> 20);

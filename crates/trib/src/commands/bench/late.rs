@@ -1,4 +1,5 @@
-//! What it costs to wait for a rank that comes late: it must be next to nothing, and it must not fail.
+//! The cost of waiting for a rank that comes late. It must be next to nothing, and the wait must
+//! not fail.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use trib_client::{Context, DataType, Group, ReduceOp};
 use super::measure::reduce_f64;
 use crate::failure::Failure;
 
-/// The last rank sleeps for `span`, then joins an allreduce in which the others have waited meanwhile.
+/// The last rank sleeps for `span` and then joins an allreduce in which the others have waited.
 pub(super) fn run(context: &Context, group: &Group, span: Duration, json: bool) -> Result<(), Failure> {
     let is_late = group.rank() + 1 == group.size() && group.size() > 1;
     group.barrier().map_err(Failure::operation)?;
@@ -49,7 +50,7 @@ pub(super) fn run(context: &Context, group: &Group, span: Duration, json: bool) 
     Ok(())
 }
 
-/// Processor time of this process so far, all threads, user and system.
+/// The processor time of all threads of this process so far, user and system.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))

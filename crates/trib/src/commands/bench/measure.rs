@@ -1,7 +1,8 @@
 //! Timing one size on all ranks.
 //!
-//! An iteration counts as long as its slowest rank; a barrier before each lets the ranks start together, as the OSU
-//! benchmarks do. All ranks take part in every step of the measuring itself, which goes through the tree as well.
+//! An iteration lasts as long as on its slowest rank. A barrier before each lets the ranks start
+//! together, as the OSU benchmarks do. All ranks take part in every step of the measurement itself,
+//! which goes through the tree as well.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) iterations: Option<u32>,
-    /// Time for the operations of one size.
+    /// The time for the operations of one size.
     pub(super) budget: Duration,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Bytes of the vector per average time, in 10^6 per second.
+    /// The bytes of the vector per average time, in MB/s (10^6 bytes).
     pub(super) fn bandwidth(&self) -> f64 {
         if self.average > 0.0 { self.bytes as f64 / self.average } else { 0.0 }
     }
@@ -80,7 +81,7 @@ pub(super) fn measure(context: &Context, group: &Group, mut work: Work, plan: &P
     })
 }
 
-/// One operation with its check; microseconds.
+/// Does one operation with its check; returns its time in microseconds.
 fn once(group: &Group, work: &mut Work, iteration: u64) -> Result<f64, Failure> {
     work.prepare(iteration);
     let start = Instant::now();
@@ -98,7 +99,7 @@ fn once(group: &Group, work: &mut Work, iteration: u64) -> Result<f64, Failure> 
     Ok(elapsed.as_secs_f64() * 1e6)
 }
 
-/// Numbers reduced over all ranks.
+/// Reduces numbers over all ranks.
 pub(super) fn reduce_f64<const N: usize>(group: &Group, own: [f64; N], op: ReduceOp) -> Result<[f64; N], Failure> {
     let mut bytes: Vec<u8> = own.iter().flat_map(|value| value.to_le_bytes()).collect();
     group.allreduce(None, &mut bytes, DataType::F64, op).map_err(Failure::operation)?;

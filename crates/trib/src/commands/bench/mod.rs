@@ -1,11 +1,12 @@
 //! `trib bench`: how long collectives take, every element of every result checked.
 //!
-//! Map: `values` (vectors whose results are known exactly), `work` (one operation of the benchmark, its buffers and its
-//! expected results), `measure` (timing one size on all ranks), `report` (table and JSON), `late` (waiting for a rank that
-//! comes late), `kernels` (the sums alone, next to the speed of memory), `compare` (with peers), `worker`
-//! and `pingpong` (what the comparison runs), `jobs` and `admission` (what the manager and its nodes can take).
+//! Map: `values` (vectors whose results are known exactly), `work` (one operation of the benchmark,
+//! its buffers and its expected results), `measure` (timing one size on all ranks), `report` (table
+//! and JSON), `late` (waiting for a rank that comes late), `kernels` (the sums alone, next to the
+//! speed of memory), `compare` (with peers), `worker` and `pingpong` (what the comparison runs),
+//! `jobs` and `admission` (what the manager and its nodes can take).
 
-/// A line for [`crate::stdout::print`].
+/// Prints a line through [`crate::stdout::print`].
 macro_rules! say {
     ($($text:tt)*) => {
         crate::stdout::print(&format!("{}\n", format_args!($($text)*)))
@@ -41,8 +42,9 @@ use report::Report;
 
 /// Measure collectives, or the reduction kernels alone
 ///
-/// Runs as the program of `trib run`, or starts its own ranks with --ranks. Every element of every result is checked,
-/// outside the timed part; inputs change from one iteration to the next. A wrong element ends the benchmark with an error.
+/// Runs as the program of `trib run`, or starts its own ranks with --ranks. Every element of every
+/// result is checked, outside the timed part; inputs change from one iteration to the next. A wrong
+/// element ends the benchmark with an error.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Arguments {
@@ -73,7 +75,8 @@ struct Collectives {
     /// What to measure: barrier, allreduce, reduce, bcast, reduce_scatter, allgather, or all
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',', default_value = "allreduce", value_parser = collective)]
     collective: Vec<Which>,
-    /// Smallest vector, bytes; K and M are 2^10 and 2^20. For reduce_scatter and allgather the whole vector counts
+    /// Smallest vector, bytes; K and M are 2^10 and 2^20. For reduce_scatter and allgather the
+    /// whole vector counts
     #[arg(long, value_name = "BYTES", default_value = "4", value_parser = bytes)]
     min: u64,
     /// Largest vector, bytes
@@ -94,7 +97,8 @@ struct Collectives {
     /// Operator
     #[arg(long, value_name = "OP", default_value = "sum", value_parser = operator)]
     op: ReduceOp,
-    /// Instead of the table: the last rank comes this many seconds late to one allreduce; shows what waiting costs the others
+    /// Instead of the table: the last rank comes this many seconds late to one allreduce; shows
+    /// what waiting costs the others
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait_late: Option<Duration>,
     /// One JSON document instead of the table
@@ -141,7 +145,7 @@ impl Collectives {
         }
     }
 
-    /// Starts this very command on every rank, without what only the starter needs.
+    /// Starts this very command on every rank, without the options that only the starter needs.
     fn start(self, ranks: u32) -> Result<ExitCode, Failure> {
         let itself = std::env::current_exe().map_err(Failure::environment)?;
         let job = Job {
@@ -247,7 +251,7 @@ fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("one of {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// A number of bytes as options take it.
+/// Reads a number of bytes as options take it.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),

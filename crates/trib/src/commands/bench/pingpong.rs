@@ -1,4 +1,5 @@
-//! `trib bench pingpong`: what one TCP connection of the network does, the yardstick of `trib bench compare`.
+//! `trib bench pingpong`: the speed of one TCP connection of the network, which is the yardstick of
+//! `trib bench compare`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
@@ -12,8 +13,9 @@ use crate::failure::Failure;
 
 /// Measure one TCP connection: a vector there and back
 ///
-/// The time of an operation is half of a round trip. The end that connects measures, and prints one line of JSON for each
-/// cell; of a cell only the size counts. Bytes are checked before the timed part.
+/// The time of an operation is half of a round trip. The end that connects measures, and prints one
+/// line of JSON for each cell; of a cell only the size counts. Bytes are checked before the timed
+/// part.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -72,7 +74,7 @@ impl Arguments {
         let count = cell.iterations.unwrap_or((fit as u32).clamp(self.min_iterations, ITERATIONS_MAX as u32));
         let mut times = (0..count.max(1)).map(|_| half_trip()).collect::<Result<Vec<f64>, _>>()?;
         let wrong = vector.iter().zip(&back).filter(|(sent, got)| sent != got).count() as u64;
-        // The other end reads a size again after a vector that says so.
+        // After a vector of these bytes alone the other end reads a size again.
         stream.write_all(&vec![END; vector.len()])?;
         let seconds = times.iter().sum();
         times.sort_by(f64::total_cmp);
@@ -94,7 +96,7 @@ impl Arguments {
     }
 }
 
-/// Sends back what comes, until the other end closes.
+/// Sends back everything that comes, until the other end closes.
 fn answer(at: &str) -> Result<(), Failure> {
     let listener =
         TcpListener::bind(at).map_err(|cause| Failure::Environment(format!("cannot listen at {at}: {cause}")))?;
@@ -118,7 +120,7 @@ fn answer(at: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Connects; the other end may need a moment to listen.
+/// Connects. The other end may need a moment until it listens.
 fn connect(at: &str) -> Result<TcpStream, Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -145,7 +147,7 @@ fn lost(at: &str, cause: &std::io::Error) -> Failure {
 const PATIENCE: Duration = Duration::from_secs(5);
 const ITERATIONS_MAX: i64 = 20_000;
 const SIZE_MAX: u64 = 1 << 30;
-/// No vector consists of these alone.
+/// No vector that is measured consists of these bytes alone.
 const END: u8 = 0xff;
 const EXAMPLES: &str = "\
 Examples:

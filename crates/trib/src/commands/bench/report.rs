@@ -1,4 +1,4 @@
-//! What was measured, for people or for programs; rank 0 writes.
+//! The results, for people or for programs. Rank 0 writes them.
 
 use serde_json::{Value, json};
 use trib_client::{Collective, Context, DataType, ReduceOp};
@@ -13,9 +13,9 @@ pub(super) struct Report {
     ranks: u32,
     dtype: DataType,
     op: ReduceOp,
-    /// Whether a bar stands beside the figures.
+    /// Whether there is a bar beside the figures.
     bars: bool,
-    /// The rows so far, if they are for a program.
+    /// The rows so far, if a program reads them.
     json: Option<Vec<Value>>,
 }
 
@@ -31,7 +31,7 @@ impl Report {
         }
     }
 
-    /// The head of a table.
+    /// Prints the head of a table.
     pub(super) fn begin(&self, collective: Collective) -> Result<(), Failure> {
         if !self.writes || self.json.is_some() {
             return Ok(());
@@ -102,8 +102,8 @@ impl Report {
     }
 }
 
-/// A bar for a bandwidth in MB/s. Sizes differ by factors, and so do bandwidths: the scale is
-/// logarithmic, and a row need not know what comes after it.
+/// A bar for a bandwidth in MB/s. Its scale is logarithmic, because sizes differ by factors and
+/// bandwidths do so too, and because a row need not know what comes after it.
 fn beside(mb_per_s: f64) -> String {
     if mb_per_s <= 0.0 {
         return String::new();

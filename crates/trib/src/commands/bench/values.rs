@@ -1,8 +1,9 @@
 //! Vectors whose reduction is known exactly, whatever the order of the fold.
 //!
-//! For every element one rank, its owner, gives a value drawn from position and round, and all others give a filler. Owners
-//! change from element to element, so that a missing, doubled or misplaced contribution shows. Values are small enough
-//! that no partial result is ever rounded. Of pairs the owner's wins, at every fourth element by its index alone.
+//! For every element one rank, its owner, gives a value drawn from position and round, and all
+//! others give a filler. Owners change from element to element, so that a missing, doubled or
+//! misplaced contribution shows. Values are so small that no partial result is ever rounded. For
+//! pairs the owner's pair wins, at every fourth element by its index alone.
 
 use half::{bf16, f16};
 use trib_client::{DataType, ReduceOp, Scalar};
@@ -16,7 +17,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// What `rank` gives for elements `from..from + count` in `round`, as bytes.
+    /// The bytes that `rank` gives for elements `from..from + count` in `round`.
     pub(super) fn given(&self, rank: u32, round: u64, from: u64, count: u64) -> Vec<u8> {
         self.fill(from, count, |at| {
             let (owner, value, filler) = self.draw(at, round);
@@ -24,7 +25,7 @@ impl Values {
         })
     }
 
-    /// The result for these elements.
+    /// The bytes that must come out for these elements.
     pub(super) fn expected(&self, round: u64, from: u64, count: u64) -> Vec<u8> {
         self.fill(from, count, |at| {
             let (_, value, filler) = self.draw(at, round);
@@ -32,7 +33,7 @@ impl Values {
         })
     }
 
-    /// Owner, its value and the others' filler at one element.
+    /// The owner of one element, the owner's value, and the others' filler.
     fn draw(&self, at: u64, round: u64) -> (u32, i64, i64) {
         let hash = mix(at ^ (round << 56));
         let owner = (((hash >> 32) * u64::from(self.ranks)) >> 32) as u32;
@@ -48,7 +49,7 @@ impl Values {
             ReduceOp::Sum | ReduceOp::Prod => (drawn, 3),
             ReduceOp::Max => (drawn % self.largest() + 1, drawn % self.largest()),
             ReduceOp::Min => (drawn % self.largest(), drawn % self.largest() + 1),
-            // What is not 0 is not 0 in any width.
+            // These values are not 0 in any width.
             ReduceOp::LogicalAnd => (drawn & 0x0a, 0x55),
             ReduceOp::LogicalOr => (drawn & 0x0a, 0),
             ReduceOp::LogicalXor => (drawn & 0x0a, 0x55),
@@ -75,13 +76,13 @@ impl Values {
             ReduceOp::BitXor if others % 2 == 1 => value ^ filler,
             ReduceOp::LogicalXor if others % 2 == 1 => i64::from(value == 0),
             ReduceOp::LogicalAnd | ReduceOp::LogicalOr | ReduceOp::LogicalXor => i64::from(value != 0),
-            // The owner's value decides against any number of fillers.
+            // The owner's value decides, however many fillers there are.
             ReduceOp::BitXor | ReduceOp::Max | ReduceOp::Min | ReduceOp::BitAnd | ReduceOp::BitOr => value,
             ReduceOp::MaxLoc | ReduceOp::MinLoc => value,
         }
     }
 
-    /// The type and one more hold all whole numbers from zero to this exactly.
+    /// The type holds all whole numbers from zero to one above this number exactly.
     fn largest(&self) -> i64 {
         match self.dtype.value() {
             Scalar::I8 => 126,
@@ -93,7 +94,7 @@ impl Values {
         }
     }
 
-    /// Elements of a value and, for pairs, an index.
+    /// The bytes of elements made of a value and, for pairs, an index.
     fn fill(&self, from: u64, count: u64, element: impl Fn(u64) -> (i64, i64)) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count as usize * self.dtype.size());
         for (value, index) in (from..from + count).map(element) {
@@ -106,7 +107,7 @@ impl Values {
     }
 }
 
-/// Appends a number. Integers wrap as the tree's do: the low bytes are what counts.
+/// Appends a number. Only its low bytes count, because integers wrap in the tree too.
 fn put(bytes: &mut Vec<u8>, scalar: Scalar, value: i64) {
     match scalar {
         Scalar::F16 => bytes.extend(f16::from_f32(value as f32).to_le_bytes()),
@@ -117,19 +118,20 @@ fn put(bytes: &mut Vec<u8>, scalar: Scalar, value: i64) {
     }
 }
 
-/// The index that an owner gives, below all others': any type of index holds twice as many.
+/// The index that an owner gives. It is below all others', and any type of index holds twice as
+/// many.
 fn index(at: u64) -> i64 {
     (at % INDICES as u64) as i64
 }
 
 const INDICES: i64 = 64;
 
-/// Bytes that are not computed with.
+/// Bytes for collectives that compute nothing.
 pub(super) fn raw(round: u64, from: u64, count: u64) -> Vec<u8> {
     (from..from + count).map(|at| mix(at ^ (round << 56)) as u8).collect()
 }
 
-/// SplitMix64's finisher: every bit of the input reaches every bit of the output.
+/// The last step of SplitMix64: every bit of the input changes every bit of the output.
 fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,8 @@
-//! One operation of the benchmark: its buffers, and what must come out.
+//! One operation of the benchmark: its buffers, and the result that must come out.
 //!
-//! Two rounds of input are made beforehand and used in turn, so that a result left over from the last iteration is a wrong
-//! one; comparing with the expected bytes is then cheap enough for every element of every iteration.
+//! Two rounds of input are made beforehand and used in turn, so that a result left over from the
+//! last iteration is a wrong one. The comparison with the expected bytes is then cheap enough for
+//! every element of every iteration.
 
 use trib_client::{Collective, DataType, Error, Group, Input, ReduceOp, Request, operation};
 
@@ -10,7 +11,7 @@ use super::values::{Values, raw};
 /// The operation.
 pub(super) struct Work {
     pub(super) collective: Collective,
-    /// Bytes of the vector.
+    /// The length of the vector in bytes.
     pub(super) bytes: u64,
     dtype: DataType,
     op: ReduceOp,
@@ -18,13 +19,13 @@ pub(super) struct Work {
     output: Vec<u8>,
 }
 
-/// Input and result of one round; empty where this rank gives or gets nothing.
+/// Input and result of one round. They are empty if this rank gives or gets nothing.
 struct Round {
     input: Vec<u8>,
     expected: Vec<u8>,
 }
 
-/// Where a result differs from what it must be.
+/// Where a result differs from the expected one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wrong {
     pub(super) byte: usize,
@@ -32,7 +33,8 @@ pub(super) struct Wrong {
 }
 
 impl Work {
-    /// Prepares the operation on a vector of about `bytes`, rounded up to whole elements and blocks.
+    /// Prepares the operation on a vector of about `bytes`, rounded up to whole elements and
+    /// blocks.
     pub(super) fn new(
         collective: Collective,
         dtype: DataType,
@@ -81,7 +83,8 @@ impl Work {
         Work { collective, bytes, dtype, op, rounds, output }
     }
 
-    /// What has to be done before the clock starts: a bcast's root has its vector in the one buffer there is.
+    /// Does what has to be done before the clock starts: a bcast's root puts its vector into the
+    /// one buffer there is.
     pub(super) fn prepare(&mut self, iteration: u64) {
         let round = &self.rounds[(iteration % 2) as usize];
         if self.collective == Collective::Bcast && !round.input.is_empty() {
@@ -106,7 +109,7 @@ impl Work {
     /// Posts the operation without waiting.
     ///
     /// # Safety
-    /// This stays where it is, and untouched, until the request is done.
+    /// This value stays where it is and is not touched until the request is done.
     pub(super) unsafe fn start(&mut self, group: &Group, iteration: u64) -> Result<Request, Error> {
         let round = &self.rounds[(iteration % 2) as usize];
         let elements = |bytes: usize| (bytes / self.dtype.size()) as u64;
@@ -137,7 +140,7 @@ impl Work {
     }
 }
 
-/// Root of the collectives that have one.
+/// The root of the collectives that have one.
 const ROOT: u32 = 0;
 
 #[cfg(test)]

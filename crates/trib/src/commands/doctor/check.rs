@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::table::Table;
 
-/// How bad it is.
+/// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Good,
@@ -33,24 +33,24 @@ struct Check {
     remedy: Option<String>,
 }
 
-/// All that was found, in the order of looking.
+/// All findings, in the order of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     checks: Vec<Check>,
 }
 
 impl Report {
-    /// This is as it should be.
+    /// Adds a finding that is as it should be.
     pub(super) fn good(&mut self, name: impl Into<String>, found: impl fmt::Display) {
         self.add(name, State::Good, found, None);
     }
 
-    /// Jobs run, but not as well as they could, or not for long.
+    /// Adds a finding with which jobs run, but not as well as they could, or not for long.
     pub(super) fn warn(&mut self, name: impl Into<String>, found: impl fmt::Display, remedy: impl Into<String>) {
         self.add(name, State::Warning, found, Some(remedy.into()));
     }
 
-    /// No job of this host runs, or none that needs this node.
+    /// Adds a finding with which no job of this host runs, or none that needs this node.
     pub(super) fn fail(&mut self, name: impl Into<String>, found: impl fmt::Display, remedy: Option<String>) {
         self.add(name, State::Failed, found, remedy);
     }

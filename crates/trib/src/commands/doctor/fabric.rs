@@ -1,4 +1,4 @@
-//! What can be learnt without running anything: this host's keys, the manager, and what the manager knows of its nodes.
+//! Checks that run no job: this host's keys, the manager, and what the manager knows of its nodes.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,8 @@ use trib_wire::control::request::Request;
 
 use super::check::Report;
 
-/// Who else could use this host's key. That it works is seen when the manager is asked.
+/// Checks which other users could use this host's key. Whether it works shows when the manager is
+/// asked.
 pub(super) fn keys(url: &ManagerUrl, report: &mut Report) {
     let key = url.credentials().join("user.key");
     let shown = key.display().to_string();
@@ -29,7 +30,7 @@ pub(super) fn keys(url: &ManagerUrl, report: &mut Report) {
     }
 }
 
-/// Asks the manager for the fabric's state and judges it; whether it answered.
+/// Asks the manager for the fabric's state and judges it. Returns whether the manager answered.
 pub(super) fn examine(url: &ManagerUrl, limit: Duration, report: &mut Report) -> bool {
     let before = SystemTime::now();
     let asked = Channel::connect(url, Role::User, limit)
@@ -47,7 +48,7 @@ pub(super) fn examine(url: &ManagerUrl, limit: Duration, report: &mut Report) ->
             report.fail("manager", format!("answers something else: {other:?}"), None);
             false
         }
-        // The error names the remedy.
+        // The error itself names the remedy.
         Err(error) => {
             report.fail("manager", error, None);
             false
@@ -55,7 +56,8 @@ pub(super) fn examine(url: &ManagerUrl, limit: Duration, report: &mut Report) ->
     }
 }
 
-/// How many datagrams the nodes have dropped because they did not read them in time; 0 if nobody answers.
+/// How many datagrams the nodes have dropped because they did not read them in time; 0 if there is
+/// no answer.
 pub(super) fn unread(url: &ManagerUrl, limit: Duration) -> u64 {
     let asked = Channel::connect(url, Role::User, limit).and_then(|channel| channel.ask(&Request::Status, limit));
     let Ok(Reply::Status(status)) = asked else { return 0 };
@@ -79,7 +81,7 @@ fn manager(url: &ManagerUrl, status: &StatusReport, software: &str, report: &mut
 fn clock(status: &StatusReport, before: SystemTime, report: &mut Report) {
     let Some(theirs) = status.time_ms else { return };
     let millis = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
-    // It was read between the two.
+    // The manager read its clock between these two moments.
     let (early, late) = (millis(before), millis(SystemTime::now()));
     let apart = early.saturating_sub(theirs).max(theirs.saturating_sub(late));
     if apart <= CLOCK_MAX_MS {
@@ -125,9 +127,11 @@ fn judge(node: &NodeStatus, managers: &str, report: &mut Report) {
     }
 }
 
-/// Farther apart is not the time of a packet or a slow host.
+/// Clocks that are farther apart differ by more than the time of a packet or the delay of a slow
+/// host.
 const CLOCK_MAX_MS: u64 = 1000;
-/// Sixteen datagrams, the default window, of 16 KiB each as the kernel counts them, from 32 children.
+/// Bytes of sixteen datagrams, the default window, of 16 KiB each as the kernel counts them, from
+/// 32 children.
 const BUFFER_ENOUGH: u64 = 8 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! `trib doctor`: whether this host could run a job now, and if not, what to do.
 //!
-//! Map: `check` (one finding and the report), `fabric` (keys, manager, versions, clock, nodes), `trial` (a job of one rank,
-//! through the whole software, over this host's own edge), `strain` (what this host was busy with meanwhile).
+//! Map: `check` (one finding and the report), `fabric` (keys, manager, versions, clock, nodes),
+//! `trial` (a job of one rank, through the whole software, over this host's own edge), `strain`
+//! (what else kept this host busy meanwhile).
 
 mod check;
 mod fabric;
@@ -22,9 +23,10 @@ use crate::stdout;
 
 /// Check a set-up before a run
 ///
-/// Looks at this host's credentials, the manager, the software versions, clocks and receive buffers of all nodes, and runs a
-/// job of one rank from this host, with full datagrams and a stream. Every finding says what to do about it. Run it on each
-/// host: what one host reaches says nothing about another.
+/// Looks at this host's credentials, the manager, the software versions, clocks and receive buffers
+/// of all nodes, and runs a job of one rank from this host, with full datagrams and a stream. Every
+/// finding says what to do about it. Run it on each host: what one host reaches says nothing about
+/// another.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -1,27 +1,30 @@
-//! What else may delay datagrams or lose them: a host that is busy, and sockets that were not read in time.
+//! Other reasons for delayed or lost datagrams: a host that is busy, and sockets that were not read
+//! in time.
 //!
-//! A datagram that a host was too busy to answer looks like one that a firewall ate, until one looks at what the kernel counted.
+//! A datagram that a host was too busy to answer looks like one that a firewall dropped, until one
+//! looks at the kernel's counters.
 
 use std::fmt::Write as _;
 use std::fs;
 
-/// What the kernel of this host, and the fabric's nodes, had counted at one moment.
+/// The counts of this host's kernel and of the fabric's nodes at one moment.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct Strain {
     /// Datagrams that this host dropped because a program did not read them in time.
     unread: u64,
-    /// The same at all nodes, as far as they say.
+    /// The same at all nodes that say it.
     unread_at_nodes: u64,
-    /// Processor time in ticks: all of it, and what the machine below took for others.
+    /// Processor time in ticks: all of it, and the part that the machine below gave to others.
     ticks: u64,
     stolen: u64,
-    /// Threads that run or want to, over the last minute, and the processors there are for them.
+    /// The mean number of threads that ran or wanted to during the last minute, and the number of
+    /// processors for them.
     load: f64,
     processors: usize,
 }
 
 impl Strain {
-    /// As it is now; `unread_at_nodes` is what the nodes say.
+    /// The strain at this moment; `unread_at_nodes` is the sum that the nodes report.
     pub(super) fn now(unread_at_nodes: u64) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (ticks, stolen) = ticks(&read("/proc/stat")).unwrap_or_default();
@@ -35,7 +38,8 @@ impl Strain {
         }
     }
 
-    /// What stood in the way between an earlier moment and this one; empty if nothing is known of.
+    /// What disturbed this host between an earlier moment and this one; empty if nothing is known
+    /// to have done so.
     pub(super) fn since(&self, before: &Self) -> String {
         let mut text = String::new();
         let dropped = self.unread.saturating_sub(before.unread);
@@ -65,7 +69,8 @@ impl Strain {
     }
 }
 
-/// What to do about datagrams or a stream that came late or not at all: first what the kernel knows, and only then the way.
+/// The advice for datagrams or a stream that came late or not at all: first what the kernel knows,
+/// and only then the network.
 pub(super) fn advice(strain: &str, remedy: &str) -> String {
     match strain {
         "" => remedy.to_owned(),
@@ -73,7 +78,7 @@ pub(super) fn advice(strain: &str, remedy: &str) -> String {
     }
 }
 
-/// RcvbufErrors of UDP: two lines, names and numbers.
+/// RcvbufErrors of UDP. The file has two lines for it, names and numbers.
 fn unread(snmp: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp:"));
     let (names, numbers) = (lines.next()?, lines.next()?);
@@ -81,7 +86,8 @@ fn unread(snmp: &str) -> Option<u64> {
     both.find(|(name, _)| *name == "RcvbufErrors")?.1.parse().ok()
 }
 
-/// All ticks of all processors, and those that were stolen. What guests use is in the others already.
+/// All ticks of all processors, and those that were stolen. The time of guests is already in the
+/// others.
 fn ticks(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_ascii_whitespace().map_while(|field| field.parse().ok()).take(8).collect();
@@ -92,7 +98,7 @@ fn load(loadavg: &str) -> Option<f64> {
     loadavg.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// A share of time that others take and nobody notices.
+/// The largest share of time that others may take without being mentioned.
 const STOLEN_MOST: f64 = 0.02;
 
 #[cfg(test)]

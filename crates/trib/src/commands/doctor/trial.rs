@@ -1,8 +1,9 @@
-//! A job of one rank: the way from this host to its aggregation node, and what it carries.
+//! A job of one rank, which tests the way from this host to its aggregation node.
 //!
-//! One rank is a whole job: it is admitted, its tree is installed, its contribution goes to the node and the result comes
-//! back. The vector of the first operation makes datagrams as full as the topology's MTU lets a job make them, so that a
-//! path on which such datagrams vanish shows here instead of in a program that hangs.
+//! One rank is a whole job: it is admitted, its tree is installed, its contribution goes to the
+//! node and the result comes back. The vector of the first operation makes datagrams as full as the
+//! topology's MTU allows, so that a path on which such datagrams vanish shows here instead of in a
+//! program that hangs.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::check::Report;
 use super::strain::{Strain, advice};
 use crate::exchange::Exchange;
 
-/// Runs it. `unread` asks how many datagrams the fabric's nodes have dropped unread.
+/// Runs the job. `unread` asks how many datagrams the fabric's nodes have dropped unread.
 pub(super) fn run(
     manager: Option<String>,
     host: Option<String>,
@@ -26,7 +27,7 @@ pub(super) fn run(
     let start = Instant::now();
     let (context, group) = match join(params, limit) {
         Ok(both) => both,
-        // The error names the remedy: it is what a program would see.
+        // The error itself names the remedy, as a program would see it.
         Err(error) => return report.fail("trial job", error, None),
     };
     report.good("trial job", format!("admitted and connected in {} ms", start.elapsed().as_millis()));
@@ -43,7 +44,7 @@ pub(super) fn run(
         let strain = Strain::now(unread()).since(&before);
         let millis = took.as_millis();
         match outcome {
-            // This host asked what had become of its datagrams, and none was missing.
+            // This host asked for missing results, and no datagram had been lost.
             Ok(()) if resent == 0 && strain.is_empty() => {
                 report.good(name, format!("{bytes} bytes there and back in {millis} ms, nothing lost, {asked} late"))
             }
@@ -71,16 +72,17 @@ fn join(params: Params, limit: Duration) -> Result<(Context, Group), Error> {
     Ok((context, group))
 }
 
-/// Reduces a vector of ones over the one rank, which must give it back.
+/// Reduces a vector of ones over the one rank, which must get it back.
 fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> {
     let input = vec![1u8; bytes];
     let mut output = vec![0u8; bytes];
     let signature = operation::allreduce(bytes as u64, DataType::U8, ReduceOp::Sum);
-    // SAFETY: both have the vector's length, and below they stay where they are until the operation is over, or for good.
+    // SAFETY: both buffers have the vector's length, and they stay where they are until the
+    // operation is over, or for good.
     let request = unsafe { group.start(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }?;
     let outcome = request.wait(Some(limit));
     if !request.is_done() {
-        // The operation still has both. This process ends soon.
+        // The operation still uses both. This process ends soon.
         std::mem::forget((input, output));
         return outcome;
     }
@@ -88,13 +90,14 @@ fn allreduce(group: &Group, bytes: usize, limit: Duration) -> Result<(), Error> 
     if output == input { Ok(()) } else { Err(Error::Internal("the result is not the contribution".into())) }
 }
 
-/// The manager waits five seconds for a node before it refuses the job and says which it was.
+/// The manager waits five seconds for a node before it refuses the job and names the node.
 const VERDICT: Duration = Duration::from_secs(6);
 
-/// Where nothing is lost, whoever answers is slow.
+/// If nothing is lost, the node answers slowly.
 const SLOW: &str = "look at the load of the machine that this host's aggregation node runs on";
 
-/// What each way carries and what to do if it does not. 16 KiB is the longest vector that travels by datagram by default.
+/// The two paths, the bytes that each carries, and what to do if it does not. 16 KiB is the longest
+/// vector that travels by datagram by default.
 const WAYS: [(&str, usize, &str); 2] = [
     (
         "datagrams",

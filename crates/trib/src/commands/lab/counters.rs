@@ -12,8 +12,8 @@ use crate::table::Table;
 
 /// Show what each link has carried, each way, and what faults have hit
 ///
-/// Bytes are those on the wire, with the headers of every packet. `h3` is the host's link, `leaf1` the trunk above that leaf;
-/// `up` is towards the spine.
+/// Bytes are those on the wire, with the headers of every packet. `h3` is the host's link, `leaf1`
+/// the trunk above that leaf; `up` is towards the spine.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

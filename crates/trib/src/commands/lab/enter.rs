@@ -1,4 +1,5 @@
-//! Asking the manager of a laboratory from outside: the laboratory has all addresses to itself, so the question is asked inside.
+//! Asking the manager of a laboratory from outside. A laboratory has its own network, so the
+//! question is asked inside.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,15 +13,17 @@ use crate::commands::manager_option::ManagerOption;
 use crate::commands::own_program;
 use crate::failure::Failure;
 
-/// Runs this very command on a host of the laboratory that TRIB_LAB names, if its manager is the one that is meant and we
-/// are outside; gives its exit code. `None`: the manager is to be reached from here.
+/// Runs this very command on a host of the laboratory that TRIB_LAB names and returns its exit
+/// code. `None` if the laboratory's manager is not the one that is meant, or if this process is
+/// inside: then the manager can be asked from here.
 ///
-/// To be called by a process of one thread.
+/// The process must have one thread.
 pub fn enter(manager: &ManagerOption) -> Result<Option<ExitCode>, Failure> {
     let (Ok(name), Some(url)) = (env::var("TRIB_LAB"), &manager.manager) else { return Ok(None) };
     let lab = match Lab::attach(&name) {
         Ok(lab) => lab,
-        // Its keys went with it: what the shell was told is no longer true.
+        // The keys of the laboratory exist as long as it does. Without them, what the shell was
+        // told is no longer true, and that is an error.
         Err(error) if manager.url()?.credentials().exists() => {
             tracing::debug!("TRIB_LAB: {error}");
             return Ok(None);
@@ -34,5 +37,5 @@ pub fn enter(manager: &ManagerOption) -> Result<Option<ExitCode>, Failure> {
     become_it(&lab, FIRST_HOST, own_program()?.as_os_str(), &arguments).map(Some)
 }
 
-/// Every laboratory has it.
+/// Every laboratory has this host.
 const FIRST_HOST: &str = "h0";

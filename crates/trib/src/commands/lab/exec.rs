@@ -16,14 +16,15 @@ use crate::failure::Failure;
 
 /// Run a command on a host or in a switch
 ///
-/// Passes signals on and ends as the command does. The command finds the place's network, host name and /dev/shm, the
-/// laboratory's processes, and the machine's files.
+/// Passes signals on and ends as the command does. The command finds the place's network, host name
+/// and /dev/shm, the laboratory's processes, and the machine's files.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     which: Which,
-    /// Kill the command, and everything that it started, after so many seconds; the exit code is 124 then
+    /// Kill the command, and everything that it started, after so many seconds; the exit code is
+    /// 124 then
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     timeout: Option<Duration>,
     /// The host or switch: h0, leaf0, pod0, spine, ...
@@ -50,22 +51,22 @@ impl Arguments {
     }
 }
 
-/// Runs the program in a place and ends in the same way.
+/// Runs the program in a place and ends in the same way as the program.
 pub(super) fn become_it(lab: &Lab, place: &str, program: &OsStr, arguments: &[OsString]) -> Result<ExitCode, Failure> {
     let status = visit(lab, place, Command::new(program).args(arguments)).map_err(failure)?;
     end_as(status);
     Ok(code_of(status))
 }
 
-/// Ends this process by the signal that ended the other, if one did.
+/// Ends this process by the signal that ended the other process, if one did.
 fn end_as(status: ExitStatus) {
     if let Some(signal) = status.signal() {
-        // The other has left its core already, if one was wanted.
+        // The other process has left its core file already, if one was wanted.
         let _ = rustix::process::setrlimit(
             rustix::process::Resource::Core,
             rustix::process::Rlimit { current: Some(0), maximum: Some(0) },
         );
-        // Where that is refused, the exit code tells.
+        // If this is refused, the exit code says it.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
 }

@@ -23,8 +23,8 @@ enum Action {
     Loss(Packets),
     /// Invert a byte of a link's datagrams at random, in a way that checksums below ours do not see
     ///
-    /// The byte is the 41st of UDP's header and payload; shorter packets stay whole, and so do streams, whose damage TCP turns into
-    /// loss on a real link.
+    /// The byte is the 41st of UDP's header and payload; shorter packets stay whole, and so do
+    /// streams, whose damage TCP turns into loss on a real link.
     #[command(after_help = EXAMPLES)]
     Corrupt(Packets),
     Cut(Cut),
@@ -139,7 +139,7 @@ struct List {
     json: bool,
 }
 
-/// Take all faults back and let frozen daemons go on; who was killed stays dead
+/// Take all faults back and let frozen daemons go on; a daemon that was killed stays dead
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct Clear {

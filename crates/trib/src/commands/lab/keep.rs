@@ -1,4 +1,4 @@
-//! `trib lab keep`: the process that holds a laboratory's namespaces; `trib lab up` starts it.
+//! `trib lab keep`: the process that holds a laboratory's namespaces. `trib lab up` starts it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! `trib lab`: hosts, switches and links as namespaces of this machine, with a fabric in them. One file per action.
+//! `trib lab`: hosts, switches and links as namespaces of this machine, with a fabric in them.
+//! There is one file for each action.
 
 mod counters;
 mod down;
@@ -25,8 +26,8 @@ pub(super) use enter::enter;
 
 /// A fat tree of hosts, switches and shaped links on this machine, with a fabric in it
 ///
-/// Hosts and switches are namespaces; root is not needed where users may have namespaces of their own. When the process that
-/// holds them ends, so does everything inside.
+/// Hosts and switches are namespaces; root is not needed where users may have namespaces of their
+/// own. When the process that holds them ends, so does everything inside.
 #[derive(Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -78,7 +79,7 @@ impl Which {
     }
 }
 
-/// The exit code that a laboratory's error stands for.
+/// The failure, and with it the exit code, for a laboratory's error.
 pub(super) fn failure(error: LabError) -> Failure {
     match error {
         LabError::Name(_)
@@ -104,7 +105,7 @@ fn code_of(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
-/// Says that the time was up, in the way of timeout(1).
+/// Says that the time was up, as timeout(1) does.
 fn timed_out(program: &OsString, limit: Option<Duration>) -> ExitCode {
     let (program, limit) = (program.display(), limit.unwrap_or_default());
     tell(format_args!("`{program}` did not end within {limit:?}; everything that it started was killed"));

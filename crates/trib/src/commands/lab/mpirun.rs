@@ -14,8 +14,9 @@ use crate::failure::Failure;
 
 /// Start the ranks of an MPI program on the hosts
 ///
-/// The ranks see hosts as an MPI does: names, networks and memory of their own. TRIB_MANAGER and TRIB_HOST are set. The exit
-/// code is that of the MPI's launcher, or 124 after the time limit, when everything is killed that the run started.
+/// The ranks see hosts as an MPI does: names, networks and memory of their own. TRIB_MANAGER and
+/// TRIB_HOST are set. The exit code is that of the MPI's launcher, or 124 after the time limit,
+/// when everything is killed that the run started.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -27,11 +28,12 @@ pub(super) struct Arguments {
     /// How many ranks [default: as many as --ranks-per-host on every host]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     ranks: Option<u32>,
-    /// Ranks of one host, where there are more than hosts [default: as few as go; with --ranks unset, 1]
+    /// Ranks of one host, where there are more than hosts [default: as few as go; with --ranks
+    /// unset, 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     ranks_per_host: Option<u32>,
-    /// Which ranks share a host: with `cyclic` hosts get one in turn, rank 0 on h0 and rank 1 on h1; with `block`
-    /// neighbours in rank, ranks 0 and 1 on h0
+    /// Which ranks share a host: with `cyclic` hosts get one in turn, rank 0 on h0 and rank 1 on
+    /// h1; with `block` neighbours in rank, ranks 0 and 1 on h0
     #[arg(long, value_name = "WAY", default_value = "cyclic")]
     placement: Way,
     /// In which order hosts get ranks: h0, h1, h2, ... or leaf by leaf in turn, h0, h4, h1, h5, ...
@@ -40,7 +42,8 @@ pub(super) struct Arguments {
     /// Set a variable for the ranks, to our own value if none is given; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// A parameter of Open MPI, put together with the laboratory's own (docs/lab.md); may be repeated
+    /// A parameter of Open MPI, put together with the laboratory's own (docs/lab.md); may be
+    /// repeated
     #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], allow_hyphen_values = true)]
     mca: Vec<String>,
     /// A word for the MPI's own command line; may be repeated
@@ -80,7 +83,7 @@ impl Arguments {
         }
         let lab = self.which.attach()?;
         let program = self.program[0].clone();
-        // An MPI hands on only what it is told to.
+        // An MPI hands on only the variables that it is told.
         let manager = ("TRIB_MANAGER".to_owned(), lab.manager().to_owned());
         let env = self.env.iter().map(|text| variable(text));
         let launch = MpiLaunch {

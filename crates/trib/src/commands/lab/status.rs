@@ -18,8 +18,8 @@ use crate::table::Table;
 
 /// Show a laboratory: its shape, links with their load, daemons and faults
 ///
-/// Load is what a link carried during half a second, as a share of its rate; up is towards the spine.
-/// A terminal shows it as a bar, too.
+/// Load is what a link carried during half a second, as a share of its rate; up is towards the
+/// spine. A terminal shows it as a bar, too.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -91,7 +91,7 @@ fn text_of(lab: &Lab) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What links carried between two looks, as shares of their rates.
+/// What links carried between two readings, as shares of their rates.
 struct Loads(Vec<(LinkCounters, f64)>);
 
 impl Loads {
@@ -120,7 +120,8 @@ fn between(before: Vec<LinkCounters>, after: Vec<LinkCounters>, span: Duration) 
     before.into_iter().zip(after).map(share).collect()
 }
 
-/// How long links are looked at: long enough that a bucket of an idle link is a small part of it.
+/// How long the links are watched: so long that a bucket of an idle link is a small part of what
+/// they carry.
 const LOOK: Duration = Duration::from_millis(500);
 const CELLS: usize = 10;
 

@@ -17,9 +17,10 @@ use crate::stdout;
 
 /// Build a fat tree of hosts and switches, start manager and nodes in it
 ///
-/// Every switch has an aggregation node, the spine the manager too. With a COMMAND, runs it beside the laboratory, takes the
-/// laboratory down and exits as the command did. Without one, the laboratory stays, and stdout has lines for a shell to eval;
-/// repeated, it finds the one that runs.
+/// Every switch has an aggregation node, the spine the manager too. With a COMMAND, runs it beside
+/// the laboratory, takes the laboratory down and exits as the command did. Without one, the
+/// laboratory stays, and stdout has lines for a shell to eval; repeated, it finds the one that
+/// runs.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -32,7 +33,8 @@ pub(super) struct Arguments {
     /// Rate of a host's link each way, as 500mbit or 1gbit
     #[arg(long, value_name = "RATE", default_value = "500mbit")]
     rate: BitRate,
-    /// Rate of the trunk above a leaf, in host links: 1 with four ports blocks 4:1 [default: as many as ports]
+    /// Rate of the trunk above a leaf, in host links: 1 with four ports blocks 4:1 [default: as
+    /// many as ports]
     #[arg(long, value_name = "N")]
     uplink: Option<u16>,
     /// 2, or 3 with pods between leaves and spine
@@ -41,10 +43,12 @@ pub(super) struct Arguments {
     /// Leaves below one pod, with three levels
     #[arg(long, value_name = "N", default_value_t = 2)]
     pod_ports: u16,
-    /// Rails of a host, each to switches of its own: 1 to 4. A job gets lanes over them with TRIB_QUOTA=lanes=N
+    /// Rails of a host, each to switches of its own: 1 to 4. A job gets lanes over them with
+    /// TRIB_QUOTA=lanes=N
     #[arg(long, value_name = "N", default_value_t = 1)]
     rails: u8,
-    /// Links of a host to its leaf, on each rail: 1 to 4, with all rails together. The lanes of a tree go by them in turn
+    /// Links of a host to its leaf, on each rail: 1 to 4, with all rails together. The lanes of a
+    /// tree go by them in turn
     #[arg(long, value_name = "N", default_value_t = 1)]
     ports: u8,
     /// Largest IP packet on the links, bytes
@@ -106,7 +110,7 @@ impl Arguments {
     }
 }
 
-/// What a shell needs to use it.
+/// Prints what a shell needs to use the laboratory.
 fn print(lab: &Lab) -> Result<ExitCode, Failure> {
     let (name, manager) = (shell::quoted(lab.name().as_str()), shell::quoted(lab.manager()));
     let lines = format!("export TRIB_LAB={name}\nexport TRIB_MANAGER={manager}\n");

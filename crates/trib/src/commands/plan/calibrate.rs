@@ -1,4 +1,4 @@
-//! `trib plan --calibrate`: what a host and a node of this machine cost.
+//! `trib plan --calibrate`: measures the constants of a host and a node on this machine.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,5 +43,5 @@ pub(super) fn run(rounds: u32, out: Option<&Path>) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Longer than any cache of one core.
+/// Bytes of a vector that is longer than any cache of one core.
 const VECTOR: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Which constants hold, and what people are told of them.
+//! Which constants hold, and what people are told about them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use trib_topology::predict::{CONSTANTS, Constants, ConstantsError};
 
 use crate::failure::Failure;
 
-/// Those of `file`, else of the first file that is where they usually are, else the defaults; then
-/// those by hand.
+/// The constants of `file`, else of the first file that exists at a usual path, else the defaults;
+/// then those given by hand replace some of them.
 pub(super) fn find(file: Option<&Path>, by_hand: &[String]) -> Result<Constants, Failure> {
     let load = |path: &Path| Constants::load(path).map_err(|error| failure(&error));
     let mut constants = match (file, usual().into_iter().find(|path| path.exists())) {
@@ -20,7 +20,7 @@ pub(super) fn find(file: Option<&Path>, by_hand: &[String]) -> Result<Constants,
     Ok(constants)
 }
 
-/// Where constants usually are: the user's before the machine's.
+/// The usual paths of constants: the user's before the machine's.
 fn usual() -> Vec<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let own = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
@@ -35,7 +35,7 @@ fn failure(error: &ConstantsError) -> Failure {
     }
 }
 
-/// The constants as they stand below a plan.
+/// The constants as they are printed below a plan.
 pub(super) fn text(constants: &Constants) -> String {
     let mut text = format!("\nConstants: {constants}\n ");
     for constant in CONSTANTS {

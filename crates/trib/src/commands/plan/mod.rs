@@ -90,7 +90,7 @@ impl Arguments {
         let (trees, lanes) = (self.trees.into(), self.lanes.into());
         let forecast = forecast(&graph, &ranks, trees, lanes, &constants.model).map_err(Failure::operation)?;
         let trees: Vec<TreeReport> = forecast.trees.iter().map(|tree| TreeReport::new(&graph, tree)).collect();
-        // Jobs of the kind that long vectors want.
+        // Jobs are counted that have as many trees as the best way for the longest vector.
         let longest = self.sizes.iter().copied().max().unwrap_or(0);
         let stripes = match forecast.choice(longest).way {
             Way::Trees(count) => count,
@@ -224,7 +224,7 @@ fn value(
     })
 }
 
-// Three digits that count.
+// A duration with three significant digits.
 pub(super) fn duration(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),

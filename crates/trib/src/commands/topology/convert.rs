@@ -1,4 +1,4 @@
-//! `trib topology convert`: what other tools write to TOML, which can say more.
+//! `trib topology convert`: files of other tools as TOML, which can say more.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,9 +12,10 @@ use crate::failure::Failure;
 
 /// Write as TOML what Slurm or ibnetdiscover wrote
 ///
-/// TOML can say what those cannot: which switches have an aggregation node, which servers are nodes, from which addresses they connect, the
-/// network's MTU, and the limits of jobs. `trib am --topology` takes the file, and `trib an --name` the names of its nodes: a
-/// switch's own for the node in it.
+/// TOML can say what those cannot: which switches have an aggregation node, which servers are
+/// nodes, from which addresses they connect, the network's MTU, and the limits of jobs. `trib am
+/// --topology` takes the file, and `trib an --name` the names of its nodes: a switch's own for the
+/// node in it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

@@ -85,7 +85,7 @@ struct Output {
 }
 
 impl Arguments {
-    /// Makes and writes it.
+    /// Makes the fabric and writes it.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let (shape, output) = match self.shape {
             Kind::FatTree { hosts, ports, levels: 3, output } => (Shape::FatTree3 { hosts, ports }, output),
@@ -101,7 +101,7 @@ impl Arguments {
     }
 }
 
-// Dimensions that are not given have one switch.
+// The sides of a torus; a dimension that is not given has one switch.
 fn three(sides: &[u32]) -> Result<[u32; 3], Failure> {
     match *sides {
         [x] => Ok([x, 1, 1]),

@@ -1,4 +1,4 @@
-//! `trib topology`: the fabric that a file describes. One file per action.
+//! `trib topology`: the fabric that a file describes. There is one file for each action.
 
 mod convert;
 mod make;
@@ -17,7 +17,8 @@ use crate::stdout;
 
 /// Show, convert or make a fabric's file
 ///
-/// Files are TOML, Slurm's topology.conf (topology/tree) or what ibnetdiscover prints; the content tells which.
+/// Files are TOML, Slurm's topology.conf (topology/tree) or what ibnetdiscover prints; the content
+/// tells which.
 #[derive(Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -51,8 +52,8 @@ pub(super) struct Source {
     /// Rate of links whose rate the file does not tell
     #[arg(long, value_name = "RATE", default_value = "100gbit")]
     link_rate: LinkRate,
-    /// The only switches that have an aggregation node in them, a list like spine[0-3]. What Slurm and ibnetdiscover write
-    /// cannot tell; without this option all have one there
+    /// The only switches that have an aggregation node in them, a list like spine[0-3]. What Slurm
+    /// and ibnetdiscover write cannot tell; without this option all have one there
     #[arg(long, value_name = "LIST")]
     nodes: Option<String>,
 }
@@ -82,7 +83,7 @@ fn failure(error: TopologyError) -> Failure {
     }
 }
 
-/// To a file, or to stdout.
+/// Writes a text to a file, or to stdout.
 fn put(text: &str, path: Option<&Path>) -> Result<ExitCode, Failure> {
     match path {
         None => stdout::print(text)?,

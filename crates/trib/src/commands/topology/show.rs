@@ -14,7 +14,8 @@ use crate::stdout;
 
 /// Show the fabric that a file describes
 ///
-/// Prints a line for each switch, from the top level down: whether it has an aggregation node, and what it is connected to.
+/// Prints a line for each switch, from the top level down: whether it has an aggregation node, and
+/// what it is connected to.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -29,7 +30,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads and shows it.
+    /// Reads the fabric and shows it.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let graph = self.source.load()?;
         if let Some(path) = &self.svg {

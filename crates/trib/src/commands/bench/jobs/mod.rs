@@ -1,6 +1,8 @@
 //! `trib bench jobs`: many jobs, one after the other and at once, as a cluster runs them.
 //!
-//! Map: `program` (one job: its ranks are threads of this process), `outcome` (what the jobs together come to). The daemons are the real ones: a job is admitted, its tree installed and its sums checked.
+//! Map: `program` (one job: its ranks are threads of this process), `outcome` (the results of all
+//! jobs together). The daemons are the real ones: a job is admitted, its tree is installed and its
+//! sums are checked.
 
 mod outcome;
 mod program;
@@ -18,9 +20,10 @@ use crate::failure::Failure;
 
 /// Admit, run and end many jobs
 ///
-/// Every job has --ranks ranks, which make --groups groups and reduce a short and a long vector in each, all results checked.
-/// A job that the manager does not admit because it is away is tried again for --patience seconds; what fails otherwise
-/// is counted and makes the exit code 1. Ranks are threads, so a job costs no processes here.
+/// Every job has --ranks ranks, which make --groups groups and reduce a short and a long vector in
+/// each, all results checked. A job that the manager does not admit because it is away is tried
+/// again for --patience seconds; what fails otherwise is counted and makes the exit code 1. Ranks
+/// are threads, so a job costs no processes here.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -99,7 +102,7 @@ impl Arguments {
     }
 }
 
-/// Jobs between two lines of progress.
+/// The number of jobs between two lines of progress.
 const PROGRESS: u32 = 100;
 const EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What many jobs come to.
+//! The results of many jobs together.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use trib_client::Error;
 
 use super::program::Run;
 
-/// The jobs of one slot, or all.
+/// The results of one slot's jobs, or of all jobs.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     runs: Vec<Run>,

@@ -21,9 +21,9 @@ pub(super) struct Program {
 /// How one job went.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// From asking to being connected, the try that succeeded, microseconds.
+    /// Microseconds from asking to being connected, in the try that succeeded.
     pub(super) joined_us: f64,
-    /// From there to its last group being ready, microseconds.
+    /// Microseconds from then until its last group was ready.
     pub(super) grouped_us: f64,
     /// Tries before it.
     pub(super) retries: u32,
@@ -36,7 +36,8 @@ impl Program {
         let mut retries = 0;
         loop {
             match self.attempt(retries) {
-                // Admission is all or nothing: a job that was not admitted has left nothing behind.
+                // Admission is all or nothing, so a job that was not admitted has left nothing
+                // behind.
                 Err(Failed::Join(Error::Manager(_))) if start.elapsed() < self.patience => {
                     retries += 1;
                     std::thread::sleep(PAUSE);
@@ -88,7 +89,8 @@ impl Program {
         Ok((joined.as_secs_f64() * 1e6, grouped.as_secs_f64() * 1e6))
     }
 
-    /// All of them at once: a group costs a round trip, ten thousand of them need not cost ten thousand.
+    /// Starts all groups before it waits for the first: a group costs a round trip, but ten
+    /// thousand groups need not cost ten thousand round trips.
     fn make_groups(&self, context: &Context) -> Result<Vec<Group>, Error> {
         let members = RankList::world(self.ranks);
         let started: Vec<_> =
@@ -115,13 +117,13 @@ impl Program {
 enum Failed {
     /// It was not admitted.
     Join(Error),
-    /// It was, and something went wrong then.
+    /// It was admitted, and something went wrong later.
     Later(Error),
 }
 
-/// Elements of a vector that travels in one datagram,
+/// Elements of a vector that travels in one datagram.
 const SHORT: u32 = 16;
-/// and of one that is streamed.
+/// Elements of a vector that is streamed.
 const LONG: u32 = 16 << 10;
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(100);

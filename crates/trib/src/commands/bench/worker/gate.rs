@@ -6,11 +6,11 @@ use trib_client::Group;
 
 use crate::failure::Failure;
 
-/// Rank 0 says where it is and goes on when whoever reads that answers; the others wait for it.
+/// Rank 0 prints where it is and goes on when it reads an answer; the others wait for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gate {
     pub(super) is_used: bool,
-    /// Whether this rank is the one that speaks.
+    /// Whether this rank prints and reads.
     pub(super) speaks: bool,
 }
 

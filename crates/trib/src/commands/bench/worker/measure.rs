@@ -19,7 +19,7 @@ pub(super) struct Plan {
     pub(super) gate: Gate,
 }
 
-/// Measures; all ranks return the same row.
+/// Measures a cell; all ranks return the same row.
 pub(super) fn measure(
     context: &Context,
     groups: &[Group],
@@ -36,7 +36,8 @@ pub(super) fn measure(
     let before = streamed()?;
     let iterations = choose(group, cell, &mut flight, plan)?;
     plan.gate.pass(group, "ready")?;
-    // An idle link would let the first bytes through for nothing.
+    // This uses up the token buckets of idle links, which would let the first bytes through
+    // unshaped.
     flight.run(1)?;
     let is_streamed = streamed()? > before;
     group.barrier().map_err(Failure::operation)?;
@@ -62,7 +63,8 @@ pub(super) fn measure(
     };
     let after = Usage::now();
 
-    // Who checks his result takes processor time from those who still wait for theirs.
+    // A rank that checks its result takes processor time from those that still wait for theirs, so
+    // all wait for the last.
     group.barrier().map_err(Failure::operation)?;
     plan.gate.pass(group, "done")?;
     wrong += flight.wrong(u64::from(iterations) - 1);
@@ -107,19 +109,21 @@ impl Flight<'_> {
         let mut requests = Vec::with_capacity(self.works.len());
         for (work, group) in self.works.iter_mut().zip(self.groups.iter().cycle()) {
             work.prepare(iteration);
-            // SAFETY: all requests are waited for before the works are touched again. A failed post ends the process.
+            // SAFETY: all requests are waited for before the works are touched again, and a failed
+            // post ends the process.
             requests.push(unsafe { work.start(group, iteration) }.map_err(Failure::operation)?);
         }
         requests.iter().try_for_each(|request| request.wait(None)).map_err(Failure::operation)
     }
 
-    /// Wrong bytes of the results of `iteration`, which ran last.
+    /// The number of wrong bytes in the results of `iteration`, which ran last.
     fn wrong(&self, iteration: u64) -> usize {
         self.works.iter().filter_map(|work| work.check(iteration).err()).map(|wrong| wrong.bytes).sum()
     }
 }
 
-/// How often: the budget over the time of a warm-up operation; of a batch, where one alone is too short to tell.
+/// How many iterations fit: the budget over the time of a warm-up operation, or of a batch of them
+/// if one alone is too short to measure.
 fn choose(group: &Group, cell: &Cell, flight: &mut Flight, plan: &Plan) -> Result<u32, Failure> {
     if let Some(iterations) = cell.iterations {
         return Ok(iterations.clamp(1, MOST_ITERATIONS));
@@ -144,8 +148,9 @@ fn choose(group: &Group, cell: &Cell, flight: &mut Flight, plan: &Plan) -> Resul
     Ok((fit as u32).clamp(plan.min_iterations, MOST_ITERATIONS))
 }
 
-/// The times of the calls, microseconds. Sustained, a call's time is between two completions on one rank: median over the
-/// ranks' own, tail of the worst rank. Single, a call is as long as its slowest rank.
+/// The times of the calls, in microseconds. In sustained mode a call lasts from one completion to
+/// the next on one rank; the median is the mean over the ranks' medians, the tail that of the worst
+/// rank. In single mode a call lasts as long as on its slowest rank.
 fn summarize(group: &Group, mut times: Vec<f64>, mode: Mode) -> Result<Latencies, Failure> {
     if mode == Mode::Single {
         let mut bytes: Vec<u8> = times.iter().flat_map(|micros| micros.to_le_bytes()).collect();
@@ -160,7 +165,7 @@ fn summarize(group: &Group, mut times: Vec<f64>, mode: Mode) -> Result<Latencies
     Ok(Latencies { median: median / f64::from(group.size()), p99, min, max })
 }
 
-/// Long enough for every idle token bucket to be full again.
+/// A pause after which every idle token bucket is full again.
 const PAUSE: Duration = Duration::from_millis(5);
 const WARM_UP_BATCH: u32 = 20;
 const MOST_ITERATIONS: u32 = super::MOST_ITERATIONS as u32;

@@ -1,7 +1,8 @@
 //! `trib bench worker`: the native side of `trib bench compare`, one rank of it.
 //!
-//! It takes the same command line as the programs of the peers and prints the same line of JSON per cell: `cell` reads what
-//! is to be measured, `measure` does it, `gate` lets whoever started the ranks look at the fabric's counters in between.
+//! It takes the same command line as the programs of the peers and prints the same line of JSON for
+//! each cell. `cell` reads what to measure, `measure` does it, and `gate` lets the program that
+//! started the ranks look at the fabric's counters in between.
 
 mod gate;
 mod measure;
@@ -20,9 +21,10 @@ use crate::failure::Failure;
 
 /// Measure a list of cells as one rank of `trib bench compare`
 ///
-/// A cell is COLLECTIVE:BYTES:MODE[:ITERATIONS]. Modes: sustained (operations back to back), single (a pause and a barrier
-/// before each), flight (eight non-blocking operations at once). Rank and size come from the environment, as `trib run` sets it.
-/// Rank 0 prints one line of JSON for each cell. The result is checked before and after the timed operations.
+/// A cell is COLLECTIVE:BYTES:MODE[:ITERATIONS]. Modes: sustained (operations back to back), single
+/// (a pause and a barrier before each), flight (eight non-blocking operations at once). Rank and
+/// size come from the environment, as `trib run` sets it. Rank 0 prints one line of JSON for each
+/// cell. The result is checked before and after the timed operations.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

@@ -1,4 +1,4 @@
-//! What this process has used so far.
+//! The processor time and context switches that this process has used so far.
 
 /// Processor time and context switches of all threads.
 #[derive(Clone, Copy, Debug)]
