@@ -23,6 +23,7 @@ class Fault(NamedTuple):
 
 
 NODE = "node/mod.rs"
+DISPATCH = "node/dispatch.rs"
 LOCKING = "node/locking.rs"
 DATAGRAM = "node/datagram.rs"
 STREAM = "node/stream.rs"
@@ -48,8 +49,8 @@ FAULTS = [
         [
             Edit(
                 DATAGRAM,
-                "if !opens && self.records[at].contributed & bit != 0 {",
-                "if !opens && self.records[at].state != State::Filling {",
+                "if !opens && self.records[slot].contributed & bit != 0 {",
+                "if !opens && self.records[slot].state != State::Filling {",
             ),
         ],
     ),
@@ -57,7 +58,7 @@ FAULTS = [
         "epoch and generation not compared",
         [
             Edit(
-                NODE,
+                DISPATCH,
                 "if header.job != self.place.config.job || header.epoch != self.place.config.epoch {",
                 "if header.job != self.place.config.job {",
             ),
@@ -89,8 +90,8 @@ FAULTS = [
         [
             Edit(
                 DATAGRAM,
-                "let slot = self.piece_at(header.seq, position);",
-                "let slot = self.piece_at(header.seq, self.records[at].contributed.count_ones() as usize);",
+                "let piece_at = self.piece_at(header.seq, position);",
+                "let piece_at = self.piece_at(header.seq, self.records[slot].contributed.count_ones() as usize);",
             ),
         ],
     ),
@@ -100,7 +101,7 @@ FAULTS = [
             Edit(
                 STREAM,
                 "*pending &= !(1 << child.0);\n        if *pending == 0 {",
-                "*pending &= !(1 << child.0);\n        if *pending != info.all {",
+                "*pending &= !(1 << child.0);\n        if *pending != at.info.all {",
             ),
         ],
     ),
@@ -114,18 +115,18 @@ FAULTS = [
                 "    arbiter: Option<Arbiter>,\n",
                 "    arbiter: Option<Arbiter>,\n"
                 "    /// Groups that hold a context of this node, and those that wait for one.\n"
-                "    hop: (Vec<GroupIndex>, VecDeque<(GroupIndex, Header)>),\n",
+                "    hop: (Vec<trib_wire::GroupIndex>, VecDeque<(trib_wire::GroupIndex, Header)>),\n",
             ),
             Edit(NODE, "            arbiter,\n", "            arbiter,\n            hop: Default::default(),\n"),
             Edit(
                 LOCKING,
-                "            (Step::Ask { .. }, None) => lease.ask_up(place, info, about, out),\n",
+                "            (Step::Ask { .. }, None) => lease.ask_up(&mut at, about),\n",
                 "            (Step::Ask { .. }, None) => {\n"
                 "                if info.duty == Duty::Relay {\n"
-                "                    lease.ask_up(place, info, about, out);\n"
-                "                } else if self.hop.0.len() < place.config.limits.streams as usize {\n"
+                "                    lease.ask_up(&mut at, about);\n"
+                "                } else if self.hop.0.len() < at.place.config.limits.streams as usize {\n"
                 "                    self.hop.0.push(index);\n"
-                "                    lease.ask_up(place, info, about, out);\n"
+                "                    lease.ask_up(&mut at, about);\n"
                 "                } else {\n"
                 "                    self.hop.1.push_back((index, *about));\n"
                 "                }\n"
@@ -134,14 +135,14 @@ FAULTS = [
             Edit(
                 LOCKING,
                 "arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, now, &mut decisions);",
-                "let own = trib_wire::RankList::from_ranks([u32::from(place.config.node.0)]);\n"
+                "let own = trib_wire::RankList::from_ranks([u32::from(at.place.config.node.0)]);\n"
                 "                arbiter.request(index, own, info.members[0].first, at_once, now, &mut decisions);",
             ),
             Edit(
                 LOCKING,
-                "            (Step::Released, None) => lease.send_released_up(place, info, out),\n",
+                "            (Step::Released, None) => lease.send_released_up(&mut at),\n",
                 "            (Step::Released, None) => {\n"
-                "                lease.send_released_up(place, info, out);\n"
+                "                lease.send_released_up(&mut at);\n"
                 "                self.leave_hop(index, out);\n"
                 "            }\n",
             ),
@@ -155,7 +156,8 @@ FAULTS = [
                 "            let Some((next, about)) = self.hop.1.pop_front() else { return };\n"
                 "            let Some(group) = self.table.get_mut(next) else { continue };\n"
                 "            self.hop.0.push(next);\n"
-                "            group.lease.ask_up(&self.place, &group.info, &about, out);\n"
+                "            let at = &mut At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };\n"
+                "            group.lease.ask_up(at, &about);\n"
                 "        }\n"
                 "    }\n\n"
                 "    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"

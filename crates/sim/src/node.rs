@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use trib_proto::node::{Fold, Link, NodeOutput, Note, Part, Payload, Target};
+use trib_proto::node::{self, Fold, Link, NodeOutput, Note, Part, Payload, Target};
 use trib_proto::{NodeConfig, NodeCore, Path, Token};
 use trib_wire::{Body, ChildIndex, Header, JobId, NodeId};
 
@@ -70,7 +70,7 @@ impl Node {
             .as_ref()
             .map(|value| store(&mut self.buffers, &mut self.held, Buffer { value: Rc::clone(value), path }));
         self.drive(environment, |core, out| {
-            core.on_frame(now, link, path, &frame.header, frame.body.clone(), token, out);
+            core.on_frame(now, link, &node::Frame { path, header: &frame.header, body: &frame.body, data: token }, out);
         });
     }
 

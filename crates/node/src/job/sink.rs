@@ -1,6 +1,6 @@
 //! Frames from a connection into the core.
 
-use trib_proto::node::Link;
+use trib_proto::node::{Frame, Link};
 use trib_proto::{Nanos, NodeCore, Path};
 use trib_transport::tcp::{Arrived, Destination, FrameSink, StreamError};
 use trib_wire::{Body, ChildIndex, Header, Kind};
@@ -53,7 +53,8 @@ impl FrameSink for Sink<'_> {
             }
             Arrived::Discarded => return Err(StreamError::Refused("vector data that nobody wanted")),
         };
-        self.core.on_frame(self.now, self.link, Path::Stream, header, body, data, &mut self.out);
+        let frame = Frame { path: Path::Stream, header, body: &body, data };
+        self.core.on_frame(self.now, self.link, &frame, &mut self.out);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! Everything is checked before a byte is taken, and nothing is ever answered to a datagram's source: what a core sends
 //! goes to the addresses that the handshakes proved.
 
+use trib_proto::node::Frame;
 use trib_proto::{Nanos, Path};
 use trib_transport::landing::Landing;
 use trib_transport::patience::Turns;
@@ -148,7 +149,8 @@ fn take(
     } else {
         None
     };
-    job.core.on_frame(now, core_link(link), Path::Datagram, &datagram.header, body, data, &mut out);
+    let frame = Frame { path: Path::Datagram, header: &datagram.header, body: &body, data };
+    job.core.on_frame(now, core_link(link), &frame, &mut out);
 }
 
 /// The body, if the datagram is what it says it is; else it is counted.

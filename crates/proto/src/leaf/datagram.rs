@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use trib_wire::body::Held;
 use trib_wire::{Header, Kind};
 
-use super::group::{Edge, Name};
+use super::at::At;
 use super::operation::Operation;
-use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
+use super::output::{LeafOutput, Note, OpId, Payload};
 use super::rtt::{self, RoundTrip};
 use crate::Path;
 use crate::limits::Limits;
@@ -83,45 +83,31 @@ impl Datagrams {
         self.operations.get(self.index_of(seq)?)
     }
 
-    pub(super) fn pump(
-        &mut self,
-        now: Nanos,
-        edge: &Edge,
-        name: &Name,
-        round_trip: &RoundTrip,
-        out: &mut impl LeafOutput,
-    ) {
+    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>) {
         while self.sent < self.next && self.may_send(self.sent) {
-            self.send(self.sent, edge, name, out);
+            self.send(at, self.sent);
             self.sent += 1;
             if self.deadline == Nanos::NEVER {
-                self.rearm(now, round_trip);
+                self.rearm(at.now, at.round_trip);
             }
         }
     }
 
-    pub(super) fn on_result(
-        &mut self,
-        now: Nanos,
-        header: &Header,
-        round_trip: &RoundTrip,
-        group: GroupId,
-        out: &mut impl LeafOutput,
-    ) {
+    pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) {
         if header.mark > self.stable {
             self.stable = header.mark;
-            out.stable(group, Path::Datagram, header.mark);
+            at.out.stable(at.group, Path::Datagram, header.mark);
         }
         if self.expected(header.seq).is_none() {
-            return out.note(Note::Duplicate);
+            return at.out.note(Note::Duplicate);
         }
         let Some(index) = self.index_of(header.seq) else { return };
         let operation = &mut self.operations[index];
         if !operation.accepts(header) {
-            return out.note(Note::Violation);
+            return at.out.note(Note::Violation);
         }
         if let Some(slice) = operation.result_slice(header) {
-            out.deliver(slice);
+            at.out.deliver(slice);
         }
         operation.done += 1;
         let complete = operation.done == operation.pieces;
@@ -130,43 +116,28 @@ impl Datagrams {
             let run = u64::from(self.got.trailing_ones());
             self.low += run;
             self.got = self.got.checked_shr(run as u32).unwrap_or(0);
-            self.rearm(now, round_trip);
+            self.rearm(at.now, at.round_trip);
         }
         if complete && let Some(operation) = self.operations.remove(index) {
-            out.complete(operation.id, Ok(operation.tail(self.stable)));
+            at.out.complete(operation.id, Ok(operation.tail(self.stable)));
         }
     }
 
     /// The node has our contribution to some fragments and not to others.
-    pub(super) fn on_held(
-        &mut self,
-        now: Nanos,
-        edge: &Edge,
-        name: &Name,
-        held: &Held,
-        round_trip: &mut RoundTrip,
-        out: &mut impl LeafOutput,
-    ) {
+    pub(super) fn on_held(&mut self, at: &mut At<'_, impl LeafOutput>, held: &Held) {
         let Some((asked, covers)) = self.probe.take() else { return };
-        round_trip.sample(now.since(asked));
+        at.round_trip.sample(at.now.since(asked));
         for seq in self.low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
             let lacks = held.have >> (seq - held.have_base) & 1 == 0;
             if lacks && self.expected(seq).is_some() {
-                out.note(Note::Resent);
-                self.send(seq, edge, name, out);
+                at.out.note(Note::Resent);
+                self.send(at, seq);
             }
         }
     }
 
-    pub(super) fn on_timer(
-        &mut self,
-        now: Nanos,
-        longest: Nanos,
-        edge: &Edge,
-        name: &Name,
-        round_trip: &RoundTrip,
-        out: &mut impl LeafOutput,
-    ) {
+    pub(super) fn on_timer(&mut self, at: &mut At<'_, impl LeafOutput>, longest: Nanos) {
+        let now = at.now;
         if now < self.deadline {
             return;
         }
@@ -174,12 +145,12 @@ impl Datagrams {
             self.deadline = Nanos::NEVER;
             return;
         }
-        let header = Header { seq: self.low, mark: self.low, ..edge.group_header(name, Kind::Probe) };
-        out.transmit(Path::Datagram, &header, Payload::None);
-        out.note(Note::Probe);
+        let header = Header { seq: self.low, mark: self.low, ..at.header(Kind::Probe) };
+        at.out.transmit(Path::Datagram, &header, Payload::None);
+        at.out.note(Note::Probe);
         self.probe = Some((now, self.sent));
-        self.pause = Nanos(2 * self.pause.0.max(round_trip.timeout().0)).min(longest);
-        self.deadline = now + rtt::spread(self.pause, edge.config.rank, now);
+        self.pause = Nanos(2 * self.pause.0.max(at.round_trip.timeout().0)).min(longest);
+        self.deadline = now + rtt::spread(self.pause, at.edge.config.rank, now);
     }
 
     /// The oldest fragment has changed: its timer starts anew.
@@ -198,11 +169,11 @@ impl Datagrams {
         }
     }
 
-    fn send(&self, seq: u64, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+    fn send(&self, at: &mut At<'_, impl LeafOutput>, seq: u64) {
         let Some(operation) = self.index_of(seq).and_then(|i| self.operations.get(i)) else { return };
-        let header = Header { mark: self.low, ..edge.group_header(name, Kind::Contribution) };
+        let header = Header { mark: self.low, ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);
-        out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
+        at.out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
     }
 
     fn index_of(&self, seq: u64) -> Option<usize> {

@@ -4,6 +4,7 @@ use trib_wire::{Fault, Generation, GroupIndex, GroupKey, Header, Kind, Reason};
 
 use super::config::LeafConfig;
 use super::datagram::Datagrams;
+use super::operation::Seat;
 use super::output::{GroupId, LeafOutput};
 use super::stream::{Activity, Streams};
 
@@ -36,9 +37,7 @@ impl Edge {
 pub(super) struct Group {
     pub(super) id: GroupId,
     pub(super) name: Name,
-    pub(super) size: u32,
-    /// Our rank in the group.
-    pub(super) me: u32,
+    pub(super) seat: Seat,
     pub(super) failed: Option<Fault>,
     /// Freed by the user before the node answered.
     pub(super) abandoned: bool,
@@ -55,8 +54,7 @@ impl Group {
         Group {
             id,
             name: None,
-            size: key.members.len(),
-            me,
+            seat: Seat { size: key.members.len(), me },
             failed: None,
             abandoned: false,
             datagrams: Datagrams::new(limits),

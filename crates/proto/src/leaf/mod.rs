@@ -1,6 +1,6 @@
 //! The leaf: one rank of one job.
 //!
-//! Map: `group` (one group and its state), `operation` (how an operation is cut), `datagram` (LLT with the only
+//! Map: `at` (an event at a group), `group` (one group and its state), `operation` (how an operation is cut), `datagram` (LLT with the only
 //! retransmission timers of the system), `rtt`, `stream` (SAT and the lease).
 //!
 //! ```text
@@ -8,6 +8,7 @@
 //!                    `----Refused / link lost----> Failed
 //! ```
 
+mod at;
 mod config;
 mod datagram;
 mod group;
@@ -26,6 +27,7 @@ use trib_wire::{Body, Fault, GroupIndex, GroupKey, GroupName, Header, Kind, Rank
 use crate::liveness::{Liveness, Need, Peer};
 use crate::window;
 use crate::{Nanos, Path};
+use at::At;
 use group::{Edge, Group};
 use operation::Operation;
 use rtt::RoundTrip;
@@ -185,20 +187,20 @@ impl LeafCore {
         if let Some(fault) = state.failed {
             return Err(LeafError::Failed(fault));
         }
-        if signature.root >= state.size {
+        if signature.root >= state.seat.size {
             return Err(LeafError::BadRoot);
         }
         if !signature.is_defined() {
             return Err(LeafError::Unsupported);
         }
-        let total = window::vector_len(&signature, state.size).ok_or(LeafError::TooLong)?;
+        let total = window::vector_len(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
         let id = OpId(self.next_op);
         self.next_op += 1;
         let limits = &self.edge.config.limits;
         let streamed = total > limits.stream_threshold;
         let element = signature.dtype.size() as u32;
         let piece = if streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
-        let operation = Operation::new(id, signature, state.size, state.me, state.take_number(known), total, piece);
+        let operation = Operation::new(id, signature, state.seat, state.take_number(known), total, piece);
         if streamed {
             out.note(Note::Stream);
             state.streams.post(operation);
@@ -283,11 +285,13 @@ impl LeafCore {
             }
         }
         let longest = rtt::longest_pause(self.armed.len());
-        let (groups, edge, round_trip) = (&mut self.groups, &self.edge, &self.round_trip);
+        let (groups, edge, round_trip) = (&mut self.groups, &self.edge, &mut self.round_trip);
         self.armed.retain(|id| {
             let Some(group) = groups.get_mut(id) else { return false };
             if group.failed.is_none() {
-                group.datagrams.on_timer(now, longest, edge, &group.name, round_trip, out);
+                let mut at =
+                    At { edge, name: &group.name, group: *id, now, round_trip: &mut *round_trip, out: &mut *out };
+                group.datagrams.on_timer(&mut at, longest);
             }
             group.datagrams.deadline() != Nanos::NEVER
         });
@@ -413,21 +417,17 @@ impl LeafCore {
         if group.failed.is_some() {
             return;
         }
-        let (edge, name) = (&self.edge, &group.name);
+        let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
+        let mut at = At { edge, name, group: id, now, round_trip, out: &mut *out };
+        let (datagrams, streams) = (&mut group.datagrams, &mut group.streams);
         match (header.kind, path, body) {
-            (Kind::Result, Path::Datagram, _) if !header.is_stream() => {
-                group.datagrams.on_result(now, header, &self.round_trip, id, out);
-            }
-            (Kind::Held, Path::Datagram, Body::Held(held)) => {
-                group.datagrams.on_held(now, edge, name, &held, &mut self.round_trip, out);
-            }
-            (Kind::Nack, Path::Datagram, _) => out.note(Note::Violation),
-            (Kind::Result, Path::Stream, _) if header.is_stream() => group.streams.on_result(header, id, out),
-            (Kind::Credit, Path::Stream, _) => group.streams.on_credit(header.seq),
-            (Kind::Grant, Path::Stream, _) => group.streams.on_grant(header.seq),
-            (Kind::Revoke, Path::Stream, _) => group.streams.on_revoke(header.seq, edge, name, out),
-            (Kind::LeaseEnd, Path::Stream, _) => group.streams.on_lease_end(header.seq),
-            (Kind::Deny, Path::Stream, _) => out.note(Note::Violation),
+            (Kind::Result, Path::Datagram, _) if !header.is_stream() => datagrams.on_result(&mut at, header),
+            (Kind::Held, Path::Datagram, Body::Held(held)) => datagrams.on_held(&mut at, &held),
+            (Kind::Result, Path::Stream, _) if header.is_stream() => streams.on_result(&mut at, header),
+            (Kind::Credit, Path::Stream, _) => streams.on_credit(header.seq),
+            (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),
+            (Kind::Revoke, Path::Stream, _) => streams.on_revoke(&mut at, header.seq),
+            (Kind::LeaseEnd, Path::Stream, _) => streams.on_lease_end(header.seq),
             (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => group.fail(fault, out),
             _ => out.note(Note::Violation),
         }
@@ -440,10 +440,12 @@ impl LeafCore {
         if group.failed.is_some() || group.name.is_none() {
             return self.count(id);
         }
+        let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
+        let mut at = At { edge, name, group: id, now, round_trip, out };
         let idle = group.datagrams.deadline() == Nanos::NEVER;
-        group.datagrams.pump(now, &self.edge, &group.name, &self.round_trip, out);
+        group.datagrams.pump(&mut at);
         let streaming = self.streaming.len() + usize::from(group.activity != Activity::Streams);
-        group.streams.pump(&self.edge, &group.name, streaming as u64, out);
+        group.streams.pump(&mut at, streaming as u64);
         if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
             self.armed.push(id);
         }

@@ -7,6 +7,15 @@ use trib_wire::{Header, Signature};
 use super::output::{OpId, Slice};
 use crate::window;
 
+/// A rank's place in a group.
+#[derive(Clone, Copy)]
+pub(super) struct Seat {
+    /// Ranks of the group.
+    pub(super) size: u32,
+    /// Which of them this one is.
+    pub(super) me: u32,
+}
+
 pub(super) struct Operation {
     pub(super) id: OpId,
     pub(super) signature: Signature,
@@ -33,8 +42,7 @@ impl Operation {
     pub(super) fn new(
         id: OpId,
         signature: Signature,
-        size: u32,
-        me: u32,
+        seat: Seat,
         (op_seq, lane): (u64, u16),
         total: u64,
         piece: u32,
@@ -50,8 +58,8 @@ impl Operation {
             done: 0,
             total,
             piece,
-            given: window::given(&signature, size, me),
-            gotten: window::gotten(&signature, size, me),
+            given: window::given(&signature, seat.size, seat.me),
+            gotten: window::gotten(&signature, seat.size, seat.me),
         }
     }
 

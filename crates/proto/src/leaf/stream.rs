@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 use trib_wire::{Header, Kind};
 
-use super::group::{Edge, Name};
+use super::at::At;
 use super::operation::Operation;
-use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
+use super::output::{LeafOutput, Note, OpId, Payload};
 use crate::Path;
 use crate::limits::Limits;
 
@@ -128,35 +128,35 @@ impl Streams {
     ///
     /// They share the flight: what a rank has on its link at once must not grow with its groups, or a job of many groups
     /// would take the link from one that has a single one. Each keeps a few segments, so none waits for another.
-    pub(super) fn pump(&mut self, edge: &Edge, name: &Name, streaming: u64, out: &mut impl LeafOutput) {
-        self.start(edge, name, out);
+    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, streaming: u64) {
+        self.start(at);
         let flight = self.flight.div_ceil(streaming.max(1)).max(SHARE_MIN.min(self.flight));
         while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
-            let header = Header { mark: self.got, flags: FLAG_STREAM, ..edge.group_header(name, Kind::Contribution) };
+            let header = Header { mark: self.got, flags: FLAG_STREAM, ..at.header(Kind::Contribution) };
             let (header, slice) = operation.describe(self.sent, header);
-            out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
+            at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.sent += 1;
         }
         // Not before all results are here: after a stop nobody on the way up sends anything, and others may not have
         // posted as much yet.
         if self.phase == Phase::Held && self.is_used_up() && self.got == self.next {
-            self.stop(edge, name, out);
+            self.stop(at);
         }
     }
 
-    pub(super) fn on_result(&mut self, header: &Header, group: GroupId, out: &mut impl LeafOutput) {
+    pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) {
         if header.mark > self.stable {
             self.stable = header.mark;
-            out.stable(group, Path::Stream, header.mark);
+            at.out.stable(at.group, Path::Stream, header.mark);
         }
         if !self.expected(header.seq).is_some_and(|o| o.accepts(header)) {
-            return out.note(Note::Violation);
+            return at.out.note(Note::Violation);
         }
         let Some(operation) = self.active.front_mut() else { return };
         if let Some(slice) = operation.result_slice(header) {
-            out.deliver(slice);
+            at.out.deliver(slice);
         }
         operation.done += 1;
         self.got += 1;
@@ -165,7 +165,7 @@ impl Streams {
         if operation.done == operation.pieces
             && let Some(operation) = self.active.pop_front()
         {
-            out.complete(operation.id, Ok(operation.tail(self.stable)));
+            at.out.complete(operation.id, Ok(operation.tail(self.stable)));
         }
     }
 
@@ -179,38 +179,38 @@ impl Streams {
         }
     }
 
-    pub(super) fn on_revoke(&mut self, lease: u64, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+    pub(super) fn on_revoke(&mut self, at: &mut At<'_, impl LeafOutput>, lease: u64) {
         if self.phase == Phase::Held && lease == self.lease {
-            self.stop(edge, name, out);
+            self.stop(at);
         }
     }
 
-    /// The lease ends at segment `at`: what this rank had started beyond it waits for the next lease. No result of that
+    /// The lease ends at segment `end`: what this rank had started beyond it waits for the next lease. No result of that
     /// can have come, since some rank has not even posted it.
-    pub(super) fn on_lease_end(&mut self, at: u64) {
-        if self.phase != Phase::Stopping || at < self.got {
+    pub(super) fn on_lease_end(&mut self, end: u64) {
+        if self.phase != Phase::Stopping || end < self.got {
             return;
         }
         self.phase = Phase::Idle;
-        while self.active.back().is_some_and(|o| o.base >= at) {
+        while self.active.back().is_some_and(|o| o.base >= end) {
             if let Some(operation) = self.active.pop_back() {
                 self.waiting.push_front(operation);
             }
         }
-        self.next = self.next.min(at);
-        self.sent = self.sent.min(at);
-        self.credit = self.credit.min(at + self.staging);
+        self.next = self.next.min(end);
+        self.sent = self.sent.min(end);
+        self.credit = self.credit.min(end + self.staging);
     }
 
     /// Starts what the lease covers; asks for the lock if something waits and nothing was asked.
-    fn start(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+    fn start(&mut self, at: &mut At<'_, impl LeafOutput>) {
         loop {
             match self.phase {
                 Phase::Held if !self.waiting.is_empty() && !self.is_used_up() => {
                     self.begin();
                     self.used += 1;
                 }
-                Phase::Idle if !self.waiting.is_empty() => self.ask(edge, name, out),
+                Phase::Idle if !self.waiting.is_empty() => self.ask(at),
                 _ => return,
             }
         }
@@ -229,24 +229,23 @@ impl Streams {
         }
     }
 
-    fn ask(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
+    fn ask(&mut self, at: &mut At<'_, impl LeafOutput>) {
         let Some(first) = self.waiting.front() else { return };
         let header = Header {
             seq: self.lease + 1,
             flags: FLAG_STREAM,
             signature: first.signature,
             op_seq: first.op_seq,
-            ..edge.group_header(name, Kind::Intent)
+            ..at.header(Kind::Intent)
         };
-        out.transmit(Path::Stream, &header, Payload::None);
+        at.out.transmit(Path::Stream, &header, Payload::None);
         self.phase = Phase::Asked;
     }
 
     /// Says how far this rank has got, behind all that it has sent, and sends nothing more until the end is known.
-    fn stop(&mut self, edge: &Edge, name: &Name, out: &mut impl LeafOutput) {
-        let header =
-            Header { seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN, ..edge.group_header(name, Kind::StopAt) };
-        out.transmit(Path::Stream, &header, Payload::None);
+    fn stop(&mut self, at: &mut At<'_, impl LeafOutput>) {
+        let header = Header { seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN, ..at.header(Kind::StopAt) };
+        at.out.transmit(Path::Stream, &header, Payload::None);
         self.phase = Phase::Stopping;
     }
 }

@@ -1,23 +1,16 @@
 //! Groups come into being: joins gather upward, the verdict travels down, the quota is asked in between.
 
-use trib_wire::{Body, ChildIndex, Fault, GroupKey, GroupName, Header, Kind, Rank, RankList, Reason};
+use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Rank, RankList, Reason};
 
-use super::group::{Duty, Group, GroupInfo, about};
-use super::join::Pending;
+use super::group::{Duty, Group, GroupInfo};
+use super::join::{Join, Pending};
 use super::loss::lose_the_dead;
 use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 use crate::Path;
 
 impl NodeCore {
-    pub(super) fn on_join(
-        &mut self,
-        child: ChildIndex,
-        key: GroupKey,
-        fault: Option<Fault>,
-        nodes: &RankList,
-        name: GroupName,
-        out: &mut impl NodeOutput,
-    ) {
+    pub(super) fn on_join(&mut self, child: ChildIndex, key: &GroupKey, join: Join<'_>, out: &mut impl NodeOutput) {
+        let nodes = join.nodes;
         let credible = if self.place.is_node(child) {
             nodes.is_empty() || nodes.is_valid(u32::from(u16::MAX))
         } else {
@@ -25,32 +18,32 @@ impl NodeCore {
         };
         let bit = 1u64 << child.0;
         if let Some(fault) = self.orphaned {
-            return self.refuse(&key, bit, fault, out);
+            return self.refuse(key, bit, fault, out);
         }
-        let waiting = self.pending.get(&key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
+        let waiting = self.pending.get(key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
         if !waiting {
             if self.pending_count > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {
                 out.note(Note::Violation);
                 return self.dead.push(Link::Child(child));
             }
-            if let Err(fault) = self.open_pending(&key, child) {
-                return self.refuse(&key, bit, fault, out);
+            if let Err(fault) = self.open_pending(key, child) {
+                return self.refuse(key, bit, fault, out);
             }
         }
-        let Some(pending) = self.pending.get_mut(&key).and_then(|line| line.iter_mut().find(|p| p.joined & bit == 0))
+        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| p.joined & bit == 0))
         else {
             return;
         };
-        let fault = fault.or((!credible).then(|| about(&self.place, Reason::Protocol, Rank(0))));
-        pending.join(child, fault, if credible { nodes } else { &EMPTY }, name);
-        self.advance_pending(&key, out);
+        let fault = join.fault.or((!credible).then(|| self.place.about(Reason::Protocol, Rank(0))));
+        pending.join(child, Join { fault, nodes: if credible { nodes } else { &EMPTY }, ..join });
+        self.advance_pending(key, out);
     }
 
     /// Starts to gather a group.
     pub(super) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
         let mut pending = Pending::new(&self.place, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
-            return Err(about(&self.place, Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
+            return Err(self.place.about(Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
         }
         lose_the_dead(&self.place, &self.lost, &mut pending);
         self.pending.entry(key.clone()).or_default().push_back(pending);
@@ -79,8 +72,7 @@ impl NodeCore {
             return;
         }
         let duty = pending.duty;
-        let quota =
-            self.over_quota(duty).map(|reason| about(&self.place, reason, key.members.nth(0).unwrap_or(Rank(0))));
+        let quota = self.over_quota(duty).map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| !p.forwarded)) else {
             return;
         };

@@ -16,14 +16,16 @@
 use trib_wire::body::Held;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
 
-use super::group::{Duty, GroupInfo, Posted, mismatch};
+use super::at::At;
+use super::frame::Frame;
+use super::group::{Duty, GroupInfo, Posted};
 use super::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use super::parts;
 use super::place::Place;
 use super::report::Folded;
-use super::results::spread;
+use super::results::{Outcome, spread};
+use crate::Path;
 use crate::time::Nanos;
-use crate::{Path, Token};
 
 /// An aggregate or probe goes up again at most this often per fragment.
 const ASK_UP_INTERVAL: Nanos = Nanos::from_millis(1);
@@ -116,128 +118,100 @@ impl Datagrams {
     /// Returns whether the contribution opened a new fragment.
     pub(super) fn on_contribution(
         &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
+        at: &mut At<'_, impl NodeOutput>,
         position: usize,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
+        frame: &Frame<'_>,
     ) -> Result<bool, Fault> {
+        let (info, header, data) = (at.info, frame.header, frame.data);
         let child = info.members[position].child;
         let bit = 1u64 << child.0;
         self.marks[position] = self.marks[position].max(header.mark);
-        let at = self.record_at(header.seq);
+        let slot = self.record_at(header.seq);
         let opens = match self.age(header.seq) {
             Age::Current => false,
             Age::Next => true,
             Age::Old => {
-                drop_data(data, Note::Stale, out);
+                at.discard(data, Note::Stale);
                 return Ok(false);
             }
             Age::Beyond => {
-                drop_data(data, Note::Violation, out);
+                at.discard(data, Note::Violation);
                 return Ok(false);
             }
         };
-        if !opens && self.records[at].contributed & bit != 0 {
-            drop_data(data, Note::Duplicate, out);
-            self.answer(place, info, now, position, at, header.seq, out);
+        if !opens && self.records[slot].contributed & bit != 0 {
+            at.discard(data, Note::Duplicate);
+            self.answer(at, position, header.seq);
             return Ok(false);
         }
-        if !opens && !same_operation(&self.records[at].head, header) {
-            drop_data(data, Note::Disagreement, out);
-            return Err(mismatch(place, Posted::from(&self.records[at].head), Posted::from(header)));
+        if !opens && !same_operation(&self.records[slot].head, header) {
+            at.discard(data, Note::Disagreement);
+            return Err(at.place.mismatch(Posted::from(&self.records[slot].head), Posted::from(header)));
         }
-        if !info.allows(header, place.config.limits.payload) || !info.gives(position, header) {
-            drop_data(data, Note::Violation, out);
+        if !info.allows(header, at.place.config.limits.payload) || !info.gives(position, header) {
+            at.discard(data, Note::Violation);
             return Ok(false);
         }
         if opens {
-            self.open(at, now, header, out);
+            self.open(at, slot, header);
         }
-        let piece = data.map(|token| Part { token, window: header.window, len: header.payload_len });
-        let slot = self.piece_at(header.seq, position);
-        self.pieces[slot] = piece;
-        let record = &mut self.records[at];
+        let piece_at = self.piece_at(header.seq, position);
+        self.pieces[piece_at] = frame.part();
+        let record = &mut self.records[slot];
         record.contributed |= bit;
         if record.contributed == info.all {
-            self.complete(place, info, now, at, out);
+            self.complete(at, slot);
         }
         Ok(opens)
     }
 
-    pub(super) fn on_probe(
-        &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
-        position: usize,
-        header: &Header,
-        out: &mut impl NodeOutput,
-    ) {
+    pub(super) fn on_probe(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, header: &Header) {
         self.marks[position] = self.marks[position].max(header.mark);
-        out.note(Note::Probe);
+        at.out.note(Note::Probe);
         match self.age(header.seq) {
             Age::Current | Age::Next => {
-                self.answer(place, info, now, position, self.record_at(header.seq), header.seq, out);
+                self.answer(at, position, header.seq);
             }
-            Age::Old => out.note(Note::Stale),
-            Age::Beyond => out.note(Note::Violation),
+            Age::Old => at.out.note(Note::Stale),
+            Age::Beyond => at.out.note(Note::Violation),
         }
     }
 
     /// The result came from the parent.
-    pub(super) fn on_result(
-        &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        let at = self.record_at(header.seq);
-        let record = &mut self.records[at];
+    pub(super) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput>, frame: &Frame<'_>) {
+        let (header, data) = (frame.header, frame.data);
+        let slot = self.record_at(header.seq);
+        let record = &mut self.records[slot];
         if record.state == State::Empty || record.head.seq != header.seq {
-            return drop_data(data, Note::Stale, out);
+            return at.discard(data, Note::Stale);
         }
         match record.state {
-            State::Sent if same_operation(&record.head, header) && info.gets(header) => {}
-            State::Done => return drop_data(data, Note::Duplicate, out),
-            _ => return drop_data(data, Note::Violation, out),
+            State::Sent if same_operation(&record.head, header) && at.info.gets(header) => {}
+            State::Done => return at.discard(data, Note::Duplicate),
+            _ => return at.discard(data, Note::Violation),
         }
         if let Some(aggregate) = record.buffer.take() {
-            out.release(aggregate.token);
+            at.out.release(aggregate.token);
         }
-        record.buffer = data.map(|token| Part { token, window: header.window, len: header.payload_len });
+        record.buffer = frame.part();
         record.state = State::Done;
-        out.took(Path::Datagram, Stage::Answer, now.since(record.since));
+        at.out.took(Path::Datagram, Stage::Answer, at.now.since(record.since));
         self.stable = self.stable.max(header.mark);
-        let record = self.records[at];
-        spread(place, info, &record.head, record.buffer, info.all, self.stable, Path::Datagram, out);
+        self.spread(at, slot, at.info.all);
     }
 
     /// The parent says what it knows of a fragment that we asked about.
-    pub(super) fn on_held(
-        &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
-        header: &Header,
-        held: Held,
-        out: &mut impl NodeOutput,
-    ) {
-        let at = self.record_at(header.seq);
-        let record = &mut self.records[at];
+    pub(super) fn on_held(&mut self, at: &mut At<'_, impl NodeOutput>, header: &Header, held: Held) {
+        let slot = self.record_at(header.seq);
+        let record = &mut self.records[slot];
         if record.state != State::Sent || record.head.seq != header.seq || held.have_base != header.seq {
-            return out.note(Note::Stale);
+            return at.out.note(Note::Stale);
         }
         record.above = Some(held);
         if held.have & 1 == 0 {
-            record.asked = now;
-            out.note(Note::Resent);
-            self.send_up(place, info, at, out);
+            record.asked = at.now;
+            at.out.note(Note::Resent);
+            self.send_up(at, slot);
         }
     }
 
@@ -279,61 +253,61 @@ impl Datagrams {
         if seq == next && before_is_done { Age::Next } else { Age::Beyond }
     }
 
-    fn open(&mut self, at: usize, now: Nanos, header: &Header, out: &mut impl NodeOutput) {
-        let record = &mut self.records[at];
+    fn open(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize, header: &Header) {
+        let record = &mut self.records[slot];
         if let Some(result) = record.buffer.take() {
-            out.release(result.token);
+            at.out.release(result.token);
         }
         *record = Record {
             state: State::Filling,
             head: *header,
             contributed: 0,
             buffer: None,
-            since: now,
+            since: at.now,
             asked: Nanos(0),
             above: None,
         };
     }
 
-    fn complete(&mut self, place: &Place, info: &GroupInfo, now: Nanos, at: usize, out: &mut impl NodeOutput) {
-        let head = self.records[at].head;
+    fn complete(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
+        let head = self.records[slot].head;
         let first = self.piece_at(head.seq, 0);
-        let pieces = &mut self.pieces[first..first + info.members.len()];
-        let folded = parts::fold(&head, pieces.iter_mut().map(Option::take), out);
-        let gathered = now.since(self.records[at].since);
-        out.note(Note::FragmentFolded);
-        out.took(Path::Datagram, Stage::Gather, gathered);
+        let pieces = &mut self.pieces[first..first + at.info.members.len()];
+        let folded = parts::fold(&head, pieces.iter_mut().map(Option::take), at.out);
+        let gathered = at.now.since(self.records[slot].since);
+        at.out.note(Note::FragmentFolded);
+        at.out.took(Path::Datagram, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
         let mark = self.marks.iter().copied().min().unwrap_or(0);
-        let record = &mut self.records[at];
+        let record = &mut self.records[slot];
         record.buffer = folded;
-        if info.duty == Duty::Root {
+        if at.info.duty == Duty::Root {
             record.state = State::Done;
             self.stable = self.stable.max(mark);
-            spread(place, info, &head, folded, info.all, self.stable, Path::Datagram, out);
+            self.spread(at, slot, at.info.all);
         } else {
             record.state = State::Sent;
-            record.since = now;
-            record.asked = now;
-            self.send_up(place, info, at, out);
+            record.since = at.now;
+            record.asked = at.now;
+            self.send_up(at, slot);
         }
     }
 
-    fn send_up(&self, place: &Place, info: &GroupInfo, at: usize, out: &mut impl NodeOutput) {
-        let record = &self.records[at];
-        let Some(header) = self.header_up(place, info, Kind::Contribution, &record.head) else { return };
+    fn send_up(&self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
+        let record = &self.records[slot];
+        let Some(header) = self.header_up(at, Kind::Contribution, &record.head) else { return };
         match record.buffer {
             Some(part) => {
                 let header = Header { window: part.window, payload_len: part.len, ..header };
                 let payload = Payload::Data { token: part.token, from: 0 };
-                out.transmit(Target::Parent, Path::Datagram, &header, payload);
+                at.out.transmit(Target::Parent, Path::Datagram, &header, payload);
             }
-            None => out.transmit(Target::Parent, Path::Datagram, &header, Payload::None),
+            None => at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None),
         }
     }
 
-    fn header_up(&self, place: &Place, info: &GroupInfo, kind: Kind, head: &Header) -> Option<Header> {
-        let up = info.up(place, kind)?;
+    fn header_up(&self, at: &At<'_, impl NodeOutput>, kind: Kind, head: &Header) -> Option<Header> {
+        let up = at.up(kind)?;
         let mark = self.marks.iter().copied().min().unwrap_or(0);
         Some(Header {
             flags: head.flags,
@@ -350,40 +324,38 @@ impl Datagrams {
     }
 
     /// Answers a child that repeats itself or asks: with the result, or with what is missing.
-    fn answer(
-        &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
-        position: usize,
-        at: usize,
-        seq: u64,
-        out: &mut impl NodeOutput,
-    ) {
-        let child = info.members[position].child;
-        let record = &self.records[at];
+    fn answer(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, seq: u64) {
+        let (node, all, child) = (at.place.config.node, at.info.all, at.info.members[position].child);
+        let slot = self.record_at(seq);
+        let record = &self.records[slot];
         let current = record.state != State::Empty && record.head.seq == seq;
         if current && record.state == State::Done {
-            let (head, buffer) = (record.head, record.buffer);
-            return spread(place, info, &head, buffer, 1 << child.0, self.stable, Path::Datagram, out);
+            return self.spread(at, slot, 1 << child.0);
         }
         let (node, missing) = match (current, record.state, record.above) {
             (true, State::Sent, Some(above)) => (above.node, above.missing),
-            (true, State::Sent, None) => (place.config.node, 0),
-            (true, _, _) => (place.config.node, info.all & !record.contributed),
-            (false, _, _) => (place.config.node, info.all),
+            (true, State::Sent, None) => (node, 0),
+            (true, _, _) => (node, all & !record.contributed),
+            (false, _, _) => (node, all),
         };
-        let ask_up = current && record.state == State::Sent && now.since(record.asked) >= ASK_UP_INTERVAL;
+        let ask_up = current && record.state == State::Sent && at.now.since(record.asked) >= ASK_UP_INTERVAL;
         let held = Held { node, missing, have: self.have(child, seq), have_base: seq };
-        let header = Header { seq, ..info.down(place, Kind::Held, child) };
-        out.transmit(Target::Child(child), Path::Datagram, &header, Payload::Body(&Body::Held(held)));
+        let header = Header { seq, ..at.down(Kind::Held, child) };
+        at.out.transmit(Target::Child(child), Path::Datagram, &header, Payload::Body(&Body::Held(held)));
         if ask_up {
-            self.records[at].asked = now;
-            let head = self.records[at].head;
-            if let Some(header) = self.header_up(place, info, Kind::Probe, &head) {
-                out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
+            self.records[slot].asked = at.now;
+            let head = &self.records[slot].head;
+            if let Some(header) = self.header_up(at, Kind::Probe, head) {
+                at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
             }
         }
+    }
+
+    /// Hands the result of a record that is done to these children.
+    fn spread(&self, at: &mut At<'_, impl NodeOutput>, slot: usize, targets: u64) {
+        let Record { head, buffer, .. } = &self.records[slot];
+        let outcome = Outcome { path: Path::Datagram, head, buffer: *buffer, stable: self.stable };
+        spread(at, &outcome, targets);
     }
 
     /// Which of the fragments from `base` on this child has contributed to.
@@ -411,11 +383,4 @@ enum Age {
 fn same_operation(a: &Header, b: &Header) -> bool {
     let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent);
     a.signature == b.signature && place(a) == place(b)
-}
-
-fn drop_data(data: Option<Token>, note: Note, out: &mut impl NodeOutput) {
-    if let Some(token) = data {
-        out.release(token);
-    }
-    out.note(note);
 }

@@ -2,7 +2,7 @@
 
 use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Rank, Reason};
 
-use super::group::{Group, about};
+use super::group::Group;
 use super::lease::Lease;
 use super::place::Place;
 use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
@@ -13,10 +13,6 @@ impl NodeCore {
         if let Err(fault) = outcome {
             self.fail(index, fault, None, out);
         }
-    }
-
-    pub(super) fn fail_group(&mut self, index: GroupIndex, fault: Fault, from: Link, out: &mut impl NodeOutput) {
-        self.fail(index, fault, Some(from), out);
     }
 
     /// Tells all ends of the group and gives back all it holds; the name lives until everybody has left.
@@ -37,7 +33,7 @@ impl NodeCore {
     /// this node's; nothing else of the core is touched, and nothing of it can be used afterwards.
     pub fn give_up(&mut self, out: &mut impl NodeOutput) {
         let first = self.place.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
-        let fault = about(&self.place, Reason::NodeFailed, first);
+        let fault = self.place.about(Reason::NodeFailed, first);
         for group in self.table.iter().filter(|group| !group.failed) {
             group.broadcast_fault(&self.place, &fault, None, out);
         }
@@ -93,7 +89,7 @@ pub(super) fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
             .map(|header| Rank(header.witness))
             .or_else(|| waiting_for_the_lock(group));
         if let Some(waiting) = waits {
-            return Err(Fault { rank_b: waiting, ..about(place, Reason::MemberLeft, member.first) });
+            return Err(Fault { rank_b: waiting, ..place.about(Reason::MemberLeft, member.first) });
         }
     }
     Ok(())

@@ -3,9 +3,10 @@
 use trib_wire::control::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
 use trib_wire::{ChildIndex, GroupIndex, Signature};
 
+use super::NodeCore;
 use super::group::{Duty, Group};
+use super::lease::Phase;
 use super::report::Folded;
-use super::{NodeCore, Phase};
 use crate::Nanos;
 
 impl NodeCore {

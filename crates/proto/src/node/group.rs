@@ -3,8 +3,7 @@
 use core::ops::Range;
 
 use trib_wire::{
-    Body, ChildIndex, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Reason,
-    Signature,
+    Body, ChildIndex, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Signature,
 };
 
 use super::Link;
@@ -60,6 +59,11 @@ pub(super) struct GroupInfo {
 impl GroupInfo {
     pub(super) fn position(&self, child: ChildIndex) -> Option<usize> {
         self.members.binary_search_by_key(&child, |m| m.child).ok()
+    }
+
+    /// The bit of the member at this position.
+    pub(super) fn bit(&self, position: usize) -> u64 {
+        1 << self.members[position].child.0
     }
 
     pub(super) fn down(&self, place: &Place, kind: Kind, child: ChildIndex) -> Header {
@@ -175,7 +179,7 @@ impl Group {
         let Some(datagrams) = &self.datagrams else { return Ok(()) };
         for posted in self.posted.iter().flatten() {
             if let Some(other) = datagrams.filling(posted.op_seq) {
-                return Err(mismatch(place, Posted::from(other), *posted));
+                return Err(place.mismatch(Posted::from(other), *posted));
             }
         }
         Ok(())
@@ -215,20 +219,4 @@ impl Group {
             streams.drop_buffers(out);
         }
     }
-}
-
-/// Ranks disagree: names one on each side and what they called.
-pub(super) fn mismatch(place: &Place, a: Posted, b: Posted) -> Fault {
-    Fault {
-        reason: Reason::Mismatch,
-        node: place.config.node,
-        rank_a: Rank(a.witness),
-        rank_b: Rank(b.witness),
-        signatures: Some((a.signature, b.signature)),
-    }
-}
-
-/// A fault about one rank, or about the lowest rank below a child.
-pub(super) fn about(place: &Place, reason: Reason, rank: Rank) -> Fault {
-    Fault { reason, node: place.config.node, rank_a: rank, rank_b: rank, signatures: None }
 }

@@ -2,8 +2,19 @@
 
 use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason};
 
-use super::group::{Duty, Member, about};
+use super::group::{Duty, Member};
 use super::place::Place;
+
+/// What a child says when it joins, besides the group's key.
+#[derive(Clone, Copy)]
+pub(super) struct Join<'a> {
+    /// Why the group cannot be made, if something below knows.
+    pub(super) fault: Option<Fault>,
+    /// Nodes below that fold for the group.
+    pub(super) nodes: &'a RankList,
+    /// What the program calls the group; empty if it does not say.
+    pub(super) name: &'a GroupName,
+}
 
 /// A group that some of the members below have asked for.
 pub(super) struct Pending {
@@ -31,7 +42,7 @@ impl Pending {
     /// Who takes part below this node, and what the node will do for the group.
     pub(super) fn new(place: &Place, key: GroupKey) -> Result<Pending, Fault> {
         if !key.members.is_valid(place.config.world_size) {
-            return Err(about(place, Reason::BadMembers, Rank(0)));
+            return Err(place.about(Reason::BadMembers, Rank(0)));
         }
         let mut by_child: Vec<(Vec<u32>, Rank)> = vec![(Vec::new(), Rank(u32::MAX)); place.config.children.len()];
         for (position, rank) in key.members.iter().enumerate() {
@@ -78,13 +89,13 @@ impl Pending {
     }
 
     /// A child has joined.
-    pub(super) fn join(&mut self, child: ChildIndex, fault: Option<Fault>, nodes: &RankList, name: GroupName) {
+    pub(super) fn join(&mut self, child: ChildIndex, join: Join<'_>) {
         if self.name.as_str().is_empty() {
-            self.name = name;
+            self.name = join.name.clone();
         }
         self.joined |= 1 << child.0;
-        self.fault = self.fault.or(fault);
-        self.nodes.extend(nodes.iter().map(|n| n.0));
+        self.fault = self.fault.or(join.fault);
+        self.nodes.extend(join.nodes.iter().map(|n| n.0));
     }
 
     /// A child is gone before the verdict.

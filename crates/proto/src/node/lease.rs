@@ -13,11 +13,11 @@
 //! under the next lease. It cannot have been folded at the group's root, nor seen by anybody. `StopAt` travels in turn with
 //! the segments of its group, and nothing follows it upward until the end is known: so nothing dropped can arrive late.
 
-use trib_wire::{ChildIndex, Fault, Header, Kind, Reason};
+use trib_wire::{ChildIndex, Fault, Header, Kind};
 
-use super::group::{GroupInfo, about};
+use super::at::At;
+use super::group::GroupInfo;
 use super::output::{NodeOutput, Payload, Target};
-use super::place::Place;
 use crate::Path;
 use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY};
 
@@ -40,9 +40,9 @@ pub(super) enum Step {
     Ask {
         at_once: bool,
     },
-    /// Everybody below has said how far it is; all have started what lies before `at`.
+    /// Everybody below has said how far it is; all have started what lies before `end`.
     Stop {
-        at: u64,
+        end: u64,
     },
     /// The context is free here and below.
     Released,
@@ -86,22 +86,21 @@ impl Lease {
 
     pub(super) fn on_intent(
         &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        child: ChildIndex,
+        at: &At<'_, impl NodeOutput>,
+        position: usize,
         header: &Header,
     ) -> Result<Step, Fault> {
-        let bit = 1u64 << child.0;
+        let bit = at.info.bit(position);
         if header.seq != self.number + 1 || self.intents & bit != 0 {
-            return Err(violation(place, info, child));
+            return Err(at.violation(position));
         }
         self.intents |= bit;
         self.at_once |= header.flags & FLAG_TRY != 0;
-        Ok(if self.intents == info.all { Step::Ask { at_once: self.at_once } } else { Step::Nothing })
+        Ok(if self.intents == at.info.all { Step::Ask { at_once: self.at_once } } else { Step::Nothing })
     }
 
-    pub(super) fn ask_up(&self, place: &Place, info: &GroupInfo, about: &Header, out: &mut impl NodeOutput) {
-        let Some(up) = info.up(place, Kind::Intent) else { return };
+    pub(super) fn ask_up(&self, at: &mut At<'_, impl NodeOutput>, about: &Header) {
+        let Some(up) = at.up(Kind::Intent) else { return };
         let flags = FLAG_STREAM | if self.at_once { FLAG_TRY } else { 0 };
         let header = Header {
             seq: self.number + 1,
@@ -111,15 +110,15 @@ impl Lease {
             witness: about.witness,
             ..up
         };
-        out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+        at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
     }
 
     /// The lock is ours.
-    pub(super) fn grant(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+    pub(super) fn grant(&mut self, at: &mut At<'_, impl NodeOutput>) {
         self.number += 1;
         (self.phase, self.intents, self.at_once) = (Phase::Granted, 0, false);
         (self.stops, self.stop_at, self.stopping, self.released) = (0, u64::MAX, false, 0);
-        self.tell(place, info, Kind::Grant, self.number, out);
+        self.tell(at, Kind::Grant, self.number);
     }
 
     /// The lock is somebody else's; the next intent asks again.
@@ -137,27 +136,26 @@ impl Lease {
         self.number
     }
 
-    pub(super) fn revoke(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
+    pub(super) fn revoke(&self, at: &mut At<'_, impl NodeOutput>) {
         if self.phase == Phase::Granted {
-            self.tell(place, info, Kind::Revoke, self.number, out);
+            self.tell(at, Kind::Revoke, self.number);
         }
     }
 
     pub(super) fn on_stop(
         &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        child: ChildIndex,
-        at: u64,
+        at: &At<'_, impl NodeOutput>,
+        position: usize,
+        end: u64,
         left: u64,
     ) -> Result<Step, Fault> {
-        let bit = 1u64 << child.0;
+        let bit = at.info.bit(position);
         if self.phase != Phase::Granted || self.stops & bit != 0 {
-            return Err(violation(place, info, child));
+            return Err(at.violation(position));
         }
         self.stops |= bit;
-        self.stop_at = self.stop_at.min(at);
-        Ok(self.check_stops(info, left))
+        self.stop_at = self.stop_at.min(end);
+        Ok(self.check_stops(at.info, left))
     }
 
     /// Whether all who are still here have said how far they are. Who has left has finished all it ever started.
@@ -167,27 +165,27 @@ impl Lease {
             return Step::Nothing;
         }
         self.stopping = true;
-        Step::Stop { at: self.stop_at }
+        Step::Stop { end: self.stop_at }
     }
 
-    pub(super) fn send_stop_up(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
-        if let Some(up) = info.up(place, Kind::StopAt) {
+    pub(super) fn send_stop_up(&self, at: &mut At<'_, impl NodeOutput>) {
+        if let Some(up) = at.up(Kind::StopAt) {
             let header = Header { seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN, ..up };
-            out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+            at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
     }
 
     /// The lease ends at this segment.
-    pub(super) fn end(&mut self, place: &Place, info: &GroupInfo, at: u64, out: &mut impl NodeOutput) {
-        self.phase = Phase::Ending(at);
+    pub(super) fn end(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
+        self.phase = Phase::Ending(end);
         self.stopping = false;
-        self.tell(place, info, Kind::LeaseEnd, at, out);
+        self.tell(at, Kind::LeaseEnd, end);
     }
 
-    pub(super) fn on_released(&mut self, place: &Place, info: &GroupInfo, child: ChildIndex) -> Result<(), Fault> {
-        let bit = 1u64 << child.0;
-        if !matches!(self.phase, Phase::Ending(_)) || info.inner & bit == 0 || self.released & bit != 0 {
-            return Err(violation(place, info, child));
+    pub(super) fn on_released(&mut self, at: &At<'_, impl NodeOutput>, position: usize) -> Result<(), Fault> {
+        let bit = at.info.bit(position);
+        if !matches!(self.phase, Phase::Ending(_)) || at.info.inner & bit == 0 || self.released & bit != 0 {
+            return Err(at.violation(position));
         }
         self.released |= bit;
         Ok(())
@@ -204,20 +202,15 @@ impl Lease {
         }
     }
 
-    pub(super) fn send_released_up(&self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
-        if let Some(up) = info.up(place, Kind::Released) {
+    pub(super) fn send_released_up(&self, at: &mut At<'_, impl NodeOutput>) {
+        if let Some(up) = at.up(Kind::Released) {
             let header = Header { seq: self.number, flags: FLAG_STREAM, ..up };
-            out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+            at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
     }
 
-    fn tell(&self, place: &Place, info: &GroupInfo, kind: Kind, seq: u64, out: &mut impl NodeOutput) {
-        let header = Header { seq, flags: FLAG_STREAM, ..info.down(place, kind, ChildIndex::ALL) };
-        out.transmit(Target::Children(info.all), Path::Stream, &header, Payload::None);
+    fn tell(&self, at: &mut At<'_, impl NodeOutput>, kind: Kind, seq: u64) {
+        let header = Header { seq, flags: FLAG_STREAM, ..at.down(kind, ChildIndex::ALL) };
+        at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::None);
     }
-}
-
-fn violation(place: &Place, info: &GroupInfo, child: ChildIndex) -> Fault {
-    let first = info.position(child).map_or(info.members[0].first, |p| info.members[p].first);
-    about(place, Reason::Protocol, first)
 }

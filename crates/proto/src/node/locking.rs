@@ -2,6 +2,7 @@
 
 use trib_wire::{Body, ChildIndex, GroupIndex, Header, Kind};
 
+use super::at::At;
 use super::group::Duty;
 use super::lease::Step;
 use super::{NodeCore, NodeOutput, Note, Payload, Target};
@@ -13,22 +14,23 @@ impl NodeCore {
     pub(super) fn take_step(&mut self, index: GroupIndex, step: Step, about: &Header, out: &mut impl NodeOutput) {
         let now = self.now;
         let Some(group) = self.table.get_mut(index) else { return };
-        let (place, info, lease) = (&self.place, &group.info, &mut group.lease);
+        let mut at = At { place: &self.place, info: &group.info, now, out: &mut *out };
+        let (info, lease) = (at.info, &mut group.lease);
         let mut decisions = Vec::new();
         match (step, self.arbiter.as_mut()) {
             (Step::Nothing, _) => {}
-            (Step::Ask { .. }, None) => lease.ask_up(place, info, about, out),
+            (Step::Ask { .. }, None) => lease.ask_up(&mut at, about),
             (Step::Ask { at_once }, Some(arbiter)) => {
                 arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, now, &mut decisions);
             }
             (Step::Stop { .. }, None) => {
-                lease.send_stop_up(place, info, out);
+                lease.send_stop_up(&mut at);
                 if let Some(streams) = group.streams.as_mut() {
                     streams.fall_silent();
                 }
             }
-            (Step::Stop { at }, Some(_)) => self.end_lease(index, at, out),
-            (Step::Released, None) => lease.send_released_up(place, info, out),
+            (Step::Stop { end }, Some(_)) => self.end_lease(index, end, out),
+            (Step::Released, None) => lease.send_released_up(&mut at),
             (Step::Released, Some(arbiter)) => arbiter.released(index, now, &mut decisions),
         }
         for decision in decisions {
@@ -42,32 +44,33 @@ impl NodeCore {
             Decision::Grant(group) | Decision::Revoke(group) | Decision::Deny { group, .. } => group,
         };
         let Some(group) = self.table.get_mut(index) else { return };
-        let (place, info) = (&self.place, &group.info);
+        let mut at = At { place: &self.place, info: &group.info, now: self.now, out };
         match decision {
             Decision::Grant(_) => {
-                out.note(Note::LeaseGranted);
-                group.lease.grant(place, info, out);
+                at.out.note(Note::LeaseGranted);
+                group.lease.grant(&mut at);
             }
             Decision::Revoke(_) => {
-                out.note(Note::LeaseRevoked);
-                group.lease.revoke(place, info, out);
+                at.out.note(Note::LeaseRevoked);
+                group.lease.revoke(&mut at);
             }
             Decision::Deny { holder, holders, .. } => {
-                out.note(Note::LeaseDenied);
-                let header = Header { seq: group.lease.asked(), ..info.down(place, Kind::Deny, ChildIndex::ALL) };
+                at.out.note(Note::LeaseDenied);
+                let header = Header { seq: group.lease.asked(), ..at.down(Kind::Deny, ChildIndex::ALL) };
                 let body = Body::Deny { holder, holders };
-                out.transmit(Target::Children(info.all), Path::Stream, &header, Payload::Body(&body));
+                at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::Body(&body));
                 group.lease.deny();
             }
         }
     }
 
     /// The lease ends at this segment: what was sent beyond it will come again under the next one.
-    pub(super) fn end_lease(&mut self, index: GroupIndex, at: u64, out: &mut impl NodeOutput) {
+    pub(super) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
-        group.lease.end(&self.place, &group.info, at, out);
+        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        group.lease.end(&mut at, end);
         if let Some(streams) = group.streams.as_mut() {
-            streams.roll_back(&self.place, &group.info, at, out);
+            streams.roll_back(&mut at, end);
         }
         self.try_release(index, out);
     }

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, VecDeque};
 use trib_wire::control::job::ChildKind;
 use trib_wire::{Body, ChildIndex, Fault, GroupKey, Kind, Rank, RankList, Reason};
 
-use super::group::about;
 use super::join::Pending;
 use super::place::Place;
 use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
@@ -14,10 +13,10 @@ use crate::Path;
 impl NodeCore {
     pub(super) fn death_of(&self, child: ChildIndex) -> Fault {
         match self.place.config.children[usize::from(child.0)].kind {
-            ChildKind::Rank(rank) => about(&self.place, Reason::MemberDead, rank),
+            ChildKind::Rank(rank) => self.place.about(Reason::MemberDead, rank),
             ChildKind::Node(node) => {
                 let first = self.place.config.children[usize::from(child.0)].ranks.nth(0).unwrap_or(Rank(0));
-                Fault { node, ..about(&self.place, Reason::NodeDead, first) }
+                Fault { node, ..self.place.about(Reason::NodeDead, first) }
             }
         }
     }
@@ -75,7 +74,7 @@ impl NodeCore {
 
     pub(super) fn death_of_parent(&self) -> Fault {
         let first = self.place.config.children.first().and_then(|c| c.ranks.nth(0)).unwrap_or(Rank(0));
-        let fault = about(&self.place, Reason::NodeDead, first);
+        let fault = self.place.about(Reason::NodeDead, first);
         Fault { node: self.place.config.parent.map_or(fault.node, |(parent, _)| parent), ..fault }
     }
 
@@ -102,7 +101,7 @@ pub(super) fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut 
         let member = &pending.members[position];
         let ranks = || member.ranks.iter().filter_map(|r| pending.key.members.nth(r.0));
         let Some(dead) = ranks().find(|rank| lost.contains(rank)) else { continue };
-        let fault = about(place, Reason::MemberDead, dead);
+        let fault = place.about(Reason::MemberDead, dead);
         let joined = pending.joined & (1 << member.child.0) != 0;
         if !joined && ranks().all(|rank| lost.contains(&rank)) {
             pending.lose(member.child, fault);

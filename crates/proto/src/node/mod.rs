@@ -1,18 +1,22 @@
 //! The aggregation node: one logical node of one job.
 //!
-//! Map: `creation` and `join` (groups come into being), `ending` and `loss` (and go), `table` (their names), `group` (one of
-//! them), `datagram` (LLT), `stream`
-//! (SAT), `lease` and `locking` (the right to stream), `results` (what goes down), `parts` (what is folded), `place`, `report`
-//! (what a group has folded, for who watches over the node), `explain` (whom it waits for).
+//! Map: `frame` and `dispatch` (from a frame to its machine), `at` (what a machine needs to handle
+//! it), `creation` and `join` (groups come into being), `ending` and `loss` (and go), `table` (their
+//! names), `group` (one of them), `datagram` (LLT), `stream` (SAT), `lease` and `locking` (the right
+//! to stream), `results` (what goes down), `parts` (what is folded), `place`, `report` (what a group
+//! has folded, for who watches over the node), `explain` (whom it waits for).
 //!
 //! Invariants: no timer but the heartbeat's; nothing proportional to a group's members but their runs; folds run in child
 //! order whatever the order of arrival; every buffer that comes in goes out through `release` or `fold`.
 
+mod at;
 mod config;
 mod creation;
 mod datagram;
+mod dispatch;
 mod ending;
 mod explain;
+mod frame;
 mod group;
 mod join;
 mod lease;
@@ -27,23 +31,21 @@ mod stream;
 mod table;
 
 pub use config::{NodeChild, NodeConfig};
+pub use frame::Frame;
 pub use output::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
 pub use report::{Folded, GroupReport};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use trib_wire::{Body, ChildIndex, Fault, GroupIndex, GroupKey, Header, Kind, Rank, Reason};
+use trib_wire::{ChildIndex, Fault, GroupKey, Header, Kind, Rank};
 
 use crate::liveness::{Liveness, Need, Peer};
-use crate::lock::{Arbiter, Decision};
-use crate::{Nanos, Path, Token};
-use datagram::Datagrams;
-use ending::check_left;
-use group::{Duty, about};
+use crate::lock::Arbiter;
+use crate::{Nanos, Path};
+use at::At;
+use group::Duty;
 use join::Pending;
-use lease::Phase;
 use place::Place;
-use stream::Streams;
 use table::Table;
 
 /// The far end of a stream connection of a node.
@@ -68,7 +70,7 @@ pub struct NodeCore {
     parent: Option<Liveness>,
     children: Vec<Option<Liveness>>,
     next_tick: Nanos,
-    /// The clock at the last event.
+    /// When the event that is being handled happened: the only clock of everything below.
     now: Nanos,
     /// Links given up, for the driver to close.
     dead: Vec<Link>,
@@ -111,6 +113,7 @@ impl NodeCore {
             Link::Child(child) if !self.place.is_node(child) => Peer::Rank,
             Link::Child(_) | Link::Parent => Peer::Node,
         };
+        self.now = now;
         if let Some(slot) = self.liveness(link) {
             *slot = Some(Liveness::new(now, peer));
         }
@@ -131,36 +134,13 @@ impl NodeCore {
         }
     }
 
-    /// An authenticated frame came over `link`. `data` is the payload of a frame that carries vector data
-    /// (`Some` exactly when `header.payload_len > 0` there); it is the core's from now on. `body` is `Body::None` then.
-    pub fn on_frame(
-        &mut self,
-        now: Nanos,
-        link: Link,
-        path: Path,
-        header: &Header,
-        body: Body,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
+    /// An authenticated frame came over `link`.
+    pub fn on_frame(&mut self, now: Nanos, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
         self.now = now;
         if let Some(Some(liveness)) = self.liveness(link) {
             liveness.heard();
         }
-        if header.job != self.place.config.job || header.epoch != self.place.config.epoch {
-            return self.refuse_frame(link, path, header, data, out);
-        }
-        match (link, header.kind, body) {
-            (_, Kind::Heartbeat, _) => self.answer_heartbeat(now, link, out),
-            (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes, name }) => {
-                self.on_join(child, key, fault, &nodes, name, out);
-            }
-            (Link::Child(child), Kind::Lost, Body::Lost(ranks)) => self.on_lost(child, &ranks, out),
-            (Link::Parent, Kind::Ready, Body::Ready(key)) => self.on_ready(header, &key, out),
-            (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => self.on_refused(&key, fault, out),
-            (Link::Parent, Kind::Nack, _) => out.note(Note::UnknownGroup),
-            (_, _, body) => self.on_group_frame(now, link, path, header, body, data, out),
-        }
+        self.dispatch(link, frame, out);
     }
 
     /// A `Kind::Result` stream frame is in the socket of `child`.
@@ -169,13 +149,15 @@ impl NodeCore {
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
         let Some(group) = self.table.get_mut(index) else { return };
         let Some(streams) = group.streams.as_mut() else { return };
-        let outcome = streams.on_written(&self.place, &group.info, now, child, header.seq, out);
+        let mut at = At { place: &self.place, info: &group.info, now, out: &mut *out };
+        let outcome = streams.on_written(&mut at, child, header.seq);
         self.settle(index, outcome, out);
         self.try_release(index, out);
     }
 
     /// The clock has reached `next_deadline`: heartbeats go out, silent links are found dead.
     pub fn on_timer(&mut self, now: Nanos, out: &mut impl NodeOutput) {
+        self.now = now;
         if now < self.next_tick {
             return;
         }
@@ -242,8 +224,8 @@ impl NodeCore {
         }
     }
 
-    fn answer_heartbeat(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
-        let limits = self.place.config.limits;
+    fn answer_heartbeat(&mut self, link: Link, out: &mut impl NodeOutput) {
+        let (now, limits) = (self.now, self.place.config.limits);
         if let Some(Some(liveness)) = self.liveness(link)
             && liveness.owes_answer(now, &limits)
         {
@@ -263,262 +245,6 @@ impl NodeCore {
                     out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
                 }
             }
-        }
-    }
-
-    /// A frame for a group, generation or epoch that is not ours: counted, and a datagram from below is told.
-    fn refuse_frame(
-        &mut self,
-        link: Link,
-        path: Path,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        if let Some(token) = data {
-            out.release(token);
-        }
-        out.note(Note::UnknownGroup);
-        if let (Link::Child(child), Path::Datagram) = (link, path) {
-            let nack = Header {
-                group: header.group,
-                generation: header.generation,
-                seq: header.seq,
-                ..self.place.down(Kind::Nack, child)
-            };
-            out.transmit(Target::Child(child), Path::Datagram, &nack, Payload::Body(&Body::Nack(Reason::Unknown)));
-        }
-    }
-
-    fn on_group_frame(
-        &mut self,
-        now: Nanos,
-        link: Link,
-        path: Path,
-        header: &Header,
-        body: Body,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        let index = match link {
-            Link::Child(_) => self.table.named_by_child(header.group, header.generation),
-            Link::Parent => self.table.named_by_parent(header.group, header.generation),
-        };
-        let Some(group) = index.and_then(|index| self.table.get_mut(index)) else {
-            return self.refuse_frame(link, path, header, data, out);
-        };
-        let index = group.info.index;
-        if group.failed && header.kind != Kind::Leave {
-            if let Some(token) = data {
-                out.release(token);
-            }
-            return;
-        }
-        match link {
-            Link::Parent => self.on_frame_from_parent(now, index, path, header, body, data, out),
-            Link::Child(child) => match group.info.position(child) {
-                Some(position) => self.on_frame_from_child(now, index, position, path, header, body, data, out),
-                None => self.refuse_frame(link, path, header, data, out),
-            },
-        }
-    }
-
-    fn on_frame_from_child(
-        &mut self,
-        now: Nanos,
-        index: GroupIndex,
-        position: usize,
-        path: Path,
-        header: &Header,
-        body: Body,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        let Some(group) = self.table.get_mut(index) else { return };
-        let (place, child) = (&self.place, group.info.members[position].child);
-        if header.kind == Kind::Leave {
-            return self.on_leave(index, child, out);
-        }
-        if group.left & (1 << child.0) != 0 {
-            if let Some(token) = data {
-                out.release(token);
-            }
-            return out.note(Note::Violation);
-        }
-        let outcome = match (header.kind, path, header.is_stream(), body) {
-            (Kind::Contribution, Path::Datagram, false, _) => {
-                return self.on_datagram(now, index, position, header, data, out);
-            }
-            (Kind::Contribution, Path::Stream, true, _) => {
-                return self.on_segment(now, index, position, header, data, out);
-            }
-            (Kind::Probe, Path::Datagram, false, _) => {
-                let info = &group.info;
-                if info.duty != Duty::Relay {
-                    let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(place, info)));
-                    datagrams.on_probe(place, info, now, position, header, out);
-                }
-                Ok(())
-            }
-            (Kind::Intent, Path::Stream, _, _) => {
-                return self.on_intent(index, position, header, out);
-            }
-            (Kind::StopAt, Path::Stream, _, _) => {
-                let step = group.lease.on_stop(place, &group.info, child, header.seq, group.left);
-                step.map(|step| self.take_step(index, step, header, out))
-            }
-            (Kind::Released, Path::Stream, _, _) => {
-                let outcome = group.lease.on_released(place, &group.info, child);
-                self.try_release(index, out);
-                outcome
-            }
-            (Kind::GroupError, Path::Stream, _, Body::GroupError(fault)) => {
-                return self.fail_group(index, fault, Link::Child(child), out);
-            }
-            _ => {
-                if let Some(token) = data {
-                    out.release(token);
-                }
-                out.note(Note::Violation);
-                Ok(())
-            }
-        };
-        self.settle(index, outcome, out);
-    }
-
-    fn on_frame_from_parent(
-        &mut self,
-        now: Nanos,
-        index: GroupIndex,
-        path: Path,
-        header: &Header,
-        body: Body,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        let Some(group) = self.table.get_mut(index) else { return };
-        let place = &self.place;
-        let outcome = match (header.kind, path, body) {
-            (Kind::Result, Path::Datagram, _) if group.datagrams.is_some() && !header.is_stream() => {
-                if let Some(datagrams) = group.datagrams.as_mut() {
-                    datagrams.on_result(place, &group.info, now, header, data, out);
-                }
-                Ok(())
-            }
-            (Kind::Result, Path::Stream, _) if group.streams.is_some() && header.is_stream() => {
-                match group.streams.as_mut() {
-                    Some(streams) => streams.on_result(place, &group.info, now, header, data, out),
-                    None => Ok(()),
-                }
-            }
-            (Kind::Held, Path::Datagram, Body::Held(held)) => {
-                if let Some(datagrams) = group.datagrams.as_mut() {
-                    datagrams.on_held(place, &group.info, now, header, held, out);
-                }
-                Ok(())
-            }
-            (Kind::Credit, Path::Stream, _) => {
-                if let Some(streams) = group.streams.as_mut() {
-                    streams.on_credit(place, &group.info, header.seq, out);
-                }
-                Ok(())
-            }
-            (Kind::Grant, Path::Stream, _) if header.seq == group.lease.asked() => {
-                self.apply(Decision::Grant(index), out);
-                Ok(())
-            }
-            (Kind::Deny, Path::Stream, Body::Deny { holder, holders }) if header.seq == group.lease.asked() => {
-                self.apply(Decision::Deny { group: index, holder, holders }, out);
-                Ok(())
-            }
-            (Kind::Revoke, Path::Stream, _) if header.seq == group.lease.current() => {
-                self.apply(Decision::Revoke(index), out);
-                Ok(())
-            }
-            (Kind::LeaseEnd, Path::Stream, _) if group.lease.phase == Phase::Granted => {
-                self.end_lease(index, header.seq, out);
-                Ok(())
-            }
-            (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => {
-                return self.fail_group(index, fault, Link::Parent, out);
-            }
-            _ => {
-                if let Some(token) = data {
-                    out.release(token);
-                }
-                out.note(Note::Violation);
-                Ok(())
-            }
-        };
-        self.settle(index, outcome, out);
-    }
-
-    fn on_datagram(
-        &mut self,
-        now: Nanos,
-        index: GroupIndex,
-        position: usize,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        let Some(group) = self.table.get_mut(index) else { return };
-        let (place, info) = (&self.place, &group.info);
-        if info.duty == Duty::Relay {
-            if let Some(token) = data {
-                out.release(token);
-            }
-            return out.note(Note::Violation);
-        }
-        let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(place, info)));
-        let outcome = datagrams.on_contribution(place, info, now, position, header, data, out).and_then(|opened| {
-            if !opened {
-                return Ok(());
-            }
-            group.check_paths(place)?;
-            check_left(place, group)
-        });
-        self.settle(index, outcome, out);
-    }
-
-    fn on_segment(
-        &mut self,
-        now: Nanos,
-        index: GroupIndex,
-        position: usize,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) {
-        let Some(group) = self.table.get_mut(index) else { return };
-        let (place, info) = (&self.place, &group.info);
-        if info.duty == Duty::Relay || !group.lease.covers(header.seq) {
-            if let Some(token) = data {
-                out.release(token);
-            }
-            out.note(Note::Violation);
-            let fault = about(place, Reason::Protocol, info.members[position].first);
-            return self.settle(index, Err(fault), out);
-        }
-        let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(place, info)));
-        let outcome = streams
-            .on_contribution(place, info, now, position, header, data, out)
-            .and_then(|()| group.announce(place, position, header))
-            .and_then(|()| check_left(place, group));
-        self.settle(index, outcome, out);
-        self.try_release(index, out);
-    }
-
-    fn on_intent(&mut self, index: GroupIndex, position: usize, header: &Header, out: &mut impl NodeOutput) {
-        let Some(group) = self.table.get_mut(index) else { return };
-        let (place, child) = (&self.place, group.info.members[position].child);
-        let outcome = group
-            .announce(place, position, header)
-            .and_then(|()| group.lease.on_intent(place, &group.info, child, header))
-            .and_then(|step| check_left(place, group).map(|()| step));
-        match outcome {
-            Ok(step) => self.take_step(index, step, header, out),
-            Err(fault) => self.settle(index, Err(fault), out),
         }
     }
 }

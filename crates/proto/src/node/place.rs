@@ -1,9 +1,10 @@
 //! Where a node stands: its configuration with the look-ups and headers that everything here needs.
 
 use trib_wire::control::job::ChildKind;
-use trib_wire::{ChildIndex, Header, Kind, Rank};
+use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
-use super::NodeConfig;
+use super::config::NodeConfig;
+use super::group::Posted;
 
 pub(super) struct Place {
     pub(super) config: NodeConfig,
@@ -44,5 +45,21 @@ impl Place {
     pub(super) fn up(&self, kind: Kind) -> Option<Header> {
         let (node, child) = self.config.parent?;
         Some(Header::new(kind, self.config.job, self.config.epoch, node, child))
+    }
+
+    /// A fault about one rank, or about the lowest rank below a child.
+    pub(super) fn about(&self, reason: Reason, rank: Rank) -> Fault {
+        Fault { reason, node: self.config.node, rank_a: rank, rank_b: rank, signatures: None }
+    }
+
+    /// Ranks disagree: names one on each side and what they called.
+    pub(super) fn mismatch(&self, a: Posted, b: Posted) -> Fault {
+        Fault {
+            reason: Reason::Mismatch,
+            node: self.config.node,
+            rank_a: Rank(a.witness),
+            rank_b: Rank(b.witness),
+            signatures: Some((a.signature, b.signature)),
+        }
     }
 }

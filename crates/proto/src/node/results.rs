@@ -2,61 +2,58 @@
 
 use trib_wire::{ChildIndex, Header, Kind};
 
-use super::group::{GroupInfo, fragment};
+use super::at::At;
+use super::group::fragment;
 use super::output::{NodeOutput, Part, Payload, Target};
-use super::place::Place;
 use crate::Path;
 use crate::window;
 
-/// Sends the result of the fragment that `about` describes to the children in `targets`. Children that get the same
-/// bytes share one frame.
-pub(super) fn spread(
-    place: &Place,
-    info: &GroupInfo,
-    about: &Header,
-    result: Option<Part>,
-    targets: u64,
-    stable: u64,
-    path: Path,
-    out: &mut impl NodeOutput,
-) {
-    let fragment = fragment(about);
+/// The result of one fragment or segment.
+pub(super) struct Outcome<'a> {
+    pub(super) path: Path,
+    /// What the fragment is.
+    pub(super) head: &'a Header,
+    /// Its bytes.
+    pub(super) buffer: Option<Part>,
+    /// Everything below this number is held by all ranks of the group.
+    pub(super) stable: u64,
+}
+
+/// Sends a result to the children in `targets`. Children that get the same bytes share one frame.
+pub(super) fn spread(at: &mut At<'_, impl NodeOutput>, outcome: &Outcome<'_>, targets: u64) {
+    let Outcome { path, head, buffer, stable } = *outcome;
+    let fragment = fragment(head);
     let (mut whole, mut bare) = (0u64, 0u64);
     let template = Header {
-        kind: Kind::Result,
+        flags: head.flags,
+        lane: head.lane,
+        signature: head.signature,
+        witness: head.witness,
+        op_seq: head.op_seq,
+        seq: head.seq,
+        offset: head.offset,
+        extent: head.extent,
         mark: stable,
-        payload_crc: 0,
-        ..Header { ..info.down(place, Kind::Result, ChildIndex::ALL) }
-    };
-    let template = Header {
-        flags: about.flags,
-        lane: about.lane,
-        signature: about.signature,
-        witness: about.witness,
-        op_seq: about.op_seq,
-        seq: about.seq,
-        offset: about.offset,
-        extent: about.extent,
-        ..template
+        ..at.down(Kind::Result, ChildIndex::ALL)
     };
     let mut send = |target: Target, window: u32, len: u32| {
         let child = if let Target::Child(child) = target { child } else { ChildIndex::ALL };
         let header = Header { child, window, payload_len: len, ..template };
-        match result {
+        match buffer {
             Some(part) if len > 0 => {
                 let payload = Payload::Data { token: part.token, from: window - part.window };
-                out.transmit(target, path, &header, payload);
+                at.out.transmit(target, path, &header, payload);
             }
-            _ => out.transmit(target, path, &header, Payload::None),
+            _ => at.out.transmit(target, path, &header, Payload::None),
         }
     };
-    for member in &info.members {
+    for member in &at.info.members {
         let bit = 1u64 << member.child.0;
         if targets & bit == 0 {
             continue;
         }
-        let gets = window::gotten_by(&about.signature, &member.ranks, &fragment);
-        if gets.is_empty() || result.is_none() {
+        let gets = window::gotten_by(&head.signature, &member.ranks, &fragment);
+        if gets.is_empty() || buffer.is_none() {
             bare |= bit;
         } else if gets == fragment {
             whole |= bit;
@@ -66,7 +63,7 @@ pub(super) fn spread(
         }
     }
     if whole != 0 {
-        send(some_of(whole), 0, about.extent);
+        send(some_of(whole), 0, head.extent);
     }
     if bare != 0 {
         send(some_of(bare), 0, 0);

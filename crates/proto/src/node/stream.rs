@@ -12,15 +12,17 @@
 use std::collections::VecDeque;
 
 use trib_wire::header::FLAG_STREAM;
-use trib_wire::{ChildIndex, Fault, Header, Kind, Reason};
+use trib_wire::{ChildIndex, Fault, Header, Kind};
 
-use super::group::{Duty, GroupInfo, Posted, about, mismatch};
+use super::at::At;
+use super::frame::Frame;
+use super::group::{Duty, GroupInfo, Posted};
 use super::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use super::parts;
 use super::place::Place;
 use super::report::Folded;
-use super::results::spread;
-use crate::{Nanos, Path, Token};
+use super::results::{Outcome, spread};
+use crate::{Nanos, Path};
 
 struct Staged {
     head: Header,
@@ -122,84 +124,69 @@ impl Streams {
 
     pub(super) fn on_contribution(
         &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
+        at: &mut At<'_, impl NodeOutput>,
         position: usize,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
+        frame: &Frame<'_>,
     ) -> Result<(), Fault> {
+        let header = frame.header;
         let in_turn = header.seq == self.next[position] && header.seq < self.credit[position];
         let other = (0..self.staged.len()).filter_map(|p| self.staged_head(p)).find(|h| h.seq == header.seq);
         let fault = match other {
             Some(head) if in_turn && !same_operation(head, header) => {
-                out.note(Note::Disagreement);
-                Some(mismatch(place, Posted::from(head), Posted::from(header)))
+                at.out.note(Note::Disagreement);
+                Some(at.place.mismatch(Posted::from(head), Posted::from(header)))
             }
-            _ if in_turn && info.allows(header, place.config.limits.segment) && info.gives(position, header) => None,
+            _ if in_turn
+                && at.info.allows(header, at.place.config.limits.segment)
+                && at.info.gives(position, header) =>
+            {
+                None
+            }
             _ => {
-                out.note(Note::Violation);
-                Some(about(place, Reason::Protocol, info.members[position].first))
+                at.out.note(Note::Violation);
+                Some(at.violation(position))
             }
         };
         if let Some(fault) = fault {
-            if let Some(token) = data {
-                out.release(token);
-            }
+            at.release(frame.data);
             return Err(fault);
         }
         self.marks[position] = self.marks[position].max(header.mark);
         self.next[position] += 1;
-        let piece = data.map(|token| Part { token, window: header.window, len: header.payload_len });
-        self.staged[position].push_back(Staged { head: *header, piece, came: now });
-        self.advance(place, info, now, out)
+        self.staged[position].push_back(Staged { head: *header, piece: frame.part(), came: at.now });
+        self.advance(at)
     }
 
     /// The result came from the parent, in order.
-    pub(super) fn on_result(
-        &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
-        header: &Header,
-        data: Option<Token>,
-        out: &mut impl NodeOutput,
-    ) -> Result<(), Fault> {
+    pub(super) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput>, frame: &Frame<'_>) -> Result<(), Fault> {
+        let header = frame.header;
         let slot = self.slot(header.seq);
         let Some(accumulator) = self.accumulators[slot]
             .as_mut()
-            .filter(|a| a.state == State::Sent && same_operation(&a.head, header) && info.gets(header))
+            .filter(|a| a.state == State::Sent && same_operation(&a.head, header) && at.info.gets(header))
         else {
-            if let Some(token) = data {
-                out.release(token);
-            }
-            out.note(Note::Violation);
-            return Err(about(place, Reason::Protocol, info.members[0].first));
+            at.discard(frame.data, Note::Violation);
+            return Err(at.violation(0));
         };
         if let Some(aggregate) = accumulator.buffer.take() {
-            out.release(aggregate.token);
+            at.out.release(aggregate.token);
         }
-        accumulator.buffer = data.map(|token| Part { token, window: header.window, len: header.payload_len });
-        accumulator.state = State::Result(info.all);
-        out.took(Path::Stream, Stage::Answer, now.since(accumulator.since));
+        accumulator.buffer = frame.part();
+        accumulator.state = State::Result(at.info.all);
+        at.out.took(Path::Stream, Stage::Answer, at.now.since(accumulator.since));
         self.stable = self.stable.max(header.mark);
-        let (head, buffer) = (accumulator.head, accumulator.buffer);
-        self.hand_down(place, info, &head, buffer, out);
+        self.hand_down(at, slot);
         // What the parent has folded has left its staging room.
-        self.on_credit(place, info, header.seq + 1 + u64::from(place.config.limits.staging), out);
+        self.on_credit(at, header.seq + 1 + u64::from(at.place.config.limits.staging));
         Ok(())
     }
 
     /// A result is in the socket of a child.
     pub(super) fn on_written(
         &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        now: Nanos,
+        at: &mut At<'_, impl NodeOutput>,
         child: ChildIndex,
         seq: u64,
-        out: &mut impl NodeOutput,
     ) -> Result<(), Fault> {
         let slot = self.slot(seq);
         let Some(accumulator) = self.accumulators[slot].as_mut().filter(|a| a.head.seq == seq) else { return Ok(()) };
@@ -207,17 +194,17 @@ impl Streams {
         *pending &= !(1 << child.0);
         if *pending == 0 {
             if let Some(part) = accumulator.buffer {
-                out.release(part.token);
+                at.out.release(part.token);
             }
             self.accumulators[slot] = None;
-            self.advance(place, info, now, out)?;
+            self.advance(at)?;
         }
         Ok(())
     }
 
-    pub(super) fn on_credit(&mut self, place: &Place, info: &GroupInfo, limit: u64, out: &mut impl NodeOutput) {
+    pub(super) fn on_credit(&mut self, at: &mut At<'_, impl NodeOutput>, limit: u64) {
         self.parent_credit = self.parent_credit.max(limit);
-        self.send_up(place, info, out);
+        self.send_up(at);
     }
 
     /// Nothing goes up from now on until `roll_back`.
@@ -225,34 +212,34 @@ impl Streams {
         self.silent = true;
     }
 
-    /// The lease ends at segment `at`, which not all ranks have started: what came beyond it is dropped here and will come
+    /// The lease ends at segment `end`, which not all ranks have started: what came beyond it is dropped here and will come
     /// again. Credit that was given for what this node had already folded beyond is taken back at both ends of the edge: the
     /// child does the same when it hears of the end, and has heard of every credit before.
-    pub(super) fn roll_back(&mut self, place: &Place, info: &GroupInfo, at: u64, out: &mut impl NodeOutput) {
+    pub(super) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
         for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
-            while queue.back().is_some_and(|s| s.head.seq >= at) {
+            while queue.back().is_some_and(|s| s.head.seq >= end) {
                 if let Some(piece) = queue.pop_back().and_then(|s| s.piece) {
-                    out.release(piece.token);
+                    at.out.release(piece.token);
                 }
             }
-            *next = (*next).min(at);
+            *next = (*next).min(end);
         }
-        let limit = at + u64::from(place.config.limits.staging);
+        let limit = end + u64::from(at.place.config.limits.staging);
         self.parent_credit = self.parent_credit.min(limit);
         for told in &mut self.credit {
             *told = (*told).min(limit);
         }
         for slot in &mut self.accumulators {
-            if let Some(beyond) = slot.take_if(|a| a.head.seq >= at)
+            if let Some(beyond) = slot.take_if(|a| a.head.seq >= end)
                 && let Some(part) = beyond.buffer
             {
-                out.release(part.token);
+                at.out.release(part.token);
             }
         }
-        self.next_fold = self.next_fold.min(at);
-        self.next_up = self.next_up.min(at);
+        self.next_fold = self.next_fold.min(end);
+        self.next_up = self.next_up.min(end);
         self.silent = false;
-        self.send_up(place, info, out);
+        self.send_up(at);
     }
 
     pub(super) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
@@ -273,14 +260,14 @@ impl Streams {
     }
 
     /// Folds as many segments as all children have sent and accumulators are free for.
-    fn advance(&mut self, place: &Place, info: &GroupInfo, now: Nanos, out: &mut impl NodeOutput) -> Result<(), Fault> {
+    fn advance(&mut self, at: &mut At<'_, impl NodeOutput>) -> Result<(), Fault> {
         while self.staged.iter().all(|queue| !queue.is_empty()) {
             let slot = self.slot(self.next_fold);
             if self.accumulators[slot].is_some() {
                 break;
             }
-            self.check_heads(place)?;
-            self.fold(place, info, now, slot, out);
+            self.check_heads(at.place)?;
+            self.fold(at, slot);
         }
         Ok(())
     }
@@ -290,61 +277,57 @@ impl Streams {
         let Some(first) = heads().next() else { return Ok(()) };
         match heads().find(|other| !same_operation(&first.head, &other.head)) {
             None => Ok(()),
-            Some(other) => Err(mismatch(place, Posted::from(&first.head), Posted::from(&other.head))),
+            Some(other) => Err(place.mismatch(Posted::from(&first.head), Posted::from(&other.head))),
         }
     }
 
-    fn fold(&mut self, place: &Place, info: &GroupInfo, now: Nanos, slot: usize, out: &mut impl NodeOutput) {
+    fn fold(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
         let Some(head) = self.staged[0].front().map(|s| s.head) else { return };
-        let mut first = now;
+        let mut first = at.now;
         let pieces = self.staged.iter_mut().map(|queue| {
             let staged = queue.pop_front()?;
             first = first.min(staged.came);
             staged.piece
         });
-        let buffer = parts::fold(&head, pieces, out);
-        let gathered = now.since(first);
-        out.note(Note::SegmentFolded);
-        out.took(Path::Stream, Stage::Gather, gathered);
+        let buffer = parts::fold(&head, pieces, at.out);
+        let gathered = at.now.since(first);
+        at.out.note(Note::SegmentFolded);
+        at.out.took(Path::Stream, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
         self.next_fold += 1;
-        if info.duty == Duty::Root {
+        let is_root = at.info.duty == Duty::Root;
+        let state = if is_root { State::Result(at.info.all) } else { State::Folded };
+        self.accumulators[slot] = Some(Accumulator { head, buffer, state, since: at.now });
+        if is_root {
             self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
-            self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Result(info.all), since: now });
-            self.hand_down(place, info, &head, buffer, out);
+            self.hand_down(at, slot);
         } else {
-            self.accumulators[slot] = Some(Accumulator { head, buffer, state: State::Folded, since: now });
-            self.send_up(place, info, out);
+            self.send_up(at);
         }
-        self.extend_credit(place, info, out);
+        self.extend_credit(at);
     }
 
     /// Sends a result to every child. It tells them that their part was folded, and so is credit too.
-    fn hand_down(
-        &mut self,
-        place: &Place,
-        info: &GroupInfo,
-        head: &Header,
-        buffer: Option<Part>,
-        out: &mut impl NodeOutput,
-    ) {
-        spread(place, info, head, buffer, info.all, self.stable, Path::Stream, out);
-        let limit = head.seq + 1 + u64::from(place.config.limits.staging);
+    fn hand_down(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
+        let Some(Accumulator { head, buffer, .. }) = &self.accumulators[slot] else { return };
+        let outcome = Outcome { path: Path::Stream, head, buffer: *buffer, stable: self.stable };
+        spread(at, &outcome, at.info.all);
+        let limit = head.seq + 1 + u64::from(at.place.config.limits.staging);
         for told in &mut self.credit {
             *told = (*told).max(limit);
         }
     }
 
     /// Sends aggregates up, as far as the parent's credit goes. At the group's root there is none: folds are results there.
-    fn send_up(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
-        if info.duty == Duty::Root {
+    fn send_up(&mut self, at: &mut At<'_, impl NodeOutput>) {
+        if at.info.duty == Duty::Root {
             return;
         }
         while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
             let slot = self.slot(self.next_up);
             let mark = self.marks.iter().copied().min().unwrap_or(0);
             let Some(accumulator) = self.accumulators[slot].as_mut() else { return };
-            let Some(up) = info.up(place, Kind::Contribution) else { return };
+            let Some(up) = at.up(Kind::Contribution) else { return };
             let head = &accumulator.head;
             let header = Header {
                 flags: FLAG_STREAM,
@@ -364,23 +347,23 @@ impl Streams {
                 Some(part) => {
                     let header = Header { window: part.window, payload_len: part.len, ..header };
                     let payload = Payload::Data { token: part.token, from: 0 };
-                    out.transmit(Target::Parent, Path::Stream, &header, payload);
+                    at.out.transmit(Target::Parent, Path::Stream, &header, payload);
                 }
-                None => out.transmit(Target::Parent, Path::Stream, &header, Payload::None),
+                None => at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None),
             }
         }
     }
 
     /// Tells children that they may send on, when half their staging room is free again and no result has said so.
-    fn extend_credit(&mut self, place: &Place, info: &GroupInfo, out: &mut impl NodeOutput) {
-        let staging = u64::from(place.config.limits.staging);
+    fn extend_credit(&mut self, at: &mut At<'_, impl NodeOutput>) {
+        let staging = u64::from(at.place.config.limits.staging);
         let limit = self.next_fold + staging;
         for (position, told) in self.credit.iter_mut().enumerate() {
             if limit - *told >= staging.div_ceil(2) {
                 *told = limit;
-                let child = info.members[position].child;
-                let header = Header { seq: limit, flags: FLAG_STREAM, ..info.down(place, Kind::Credit, child) };
-                out.transmit(Target::Child(child), Path::Stream, &header, Payload::None);
+                let child = at.info.members[position].child;
+                let header = Header { seq: limit, flags: FLAG_STREAM, ..at.down(Kind::Credit, child) };
+                at.out.transmit(Target::Child(child), Path::Stream, &header, Payload::None);
             }
         }
     }

@@ -304,7 +304,8 @@ impl World {
                 End::Node(id, link) => {
                     let Node { core, memory } = &mut self.nodes[usize::from(id)];
                     let data = (!frame.data.is_empty()).then(|| memory.store(frame.data));
-                    core.on_frame(self.now, link, frame.path, &frame.header, frame.body, data, memory);
+                    let frame = node::Frame { path: frame.path, header: &frame.header, body: &frame.body, data };
+                    core.on_frame(self.now, link, &frame, memory);
                 }
             }
         }

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::{ChildIndex, Collective, DataType, Epoch, Header, JobId, Kind, NodeId, RankList, ReduceOp, Signature};
 
-use super::{OpId, Operation, overlap};
+use super::{OpId, Operation, Seat, overlap};
 use crate::limits::Limits;
 use crate::time::Nanos;
 use crate::window;
@@ -63,7 +63,8 @@ impl Case {
         let piece = if self.streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
         let most = if self.streamed { limits.segment } else { limits.payload };
         assert!(piece <= most && piece + element > most.min(16 * 1024), "{piece} of {most}, elements of {element}");
-        let operation = Operation::new(OpId(0), self.signature, self.size, self.me, (1, 0), total, piece);
+        let operation =
+            Operation::new(OpId(0), self.signature, Seat { size: self.size, me: self.me }, (1, 0), total, piece);
         (operation.starting_at(self.base), total)
     }
 }

@@ -1,0 +1,55 @@
+//! Where an event meets a group: what every machine of the group needs to handle it.
+
+use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
+
+use super::group::GroupInfo;
+use super::output::{NodeOutput, Note};
+use super::place::Place;
+use crate::{Nanos, Token};
+
+/// One event at one group of one node. It is made where the core has found the group, and passed down from there.
+pub(super) struct At<'a, O> {
+    /// The node.
+    pub(super) place: &'a Place,
+    /// The group.
+    pub(super) info: &'a GroupInfo,
+    /// When.
+    pub(super) now: Nanos,
+    /// Who carries out what follows.
+    pub(super) out: &'a mut O,
+}
+
+impl<O: NodeOutput> At<'_, O> {
+    /// Header of a frame of the group to a child, or to all with `ChildIndex::ALL`.
+    pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
+        self.info.down(self.place, kind, child)
+    }
+
+    /// Header of a frame of the group to the parent; `None` at the root of the tree.
+    pub(super) fn up(&self, kind: Kind) -> Option<Header> {
+        self.info.up(self.place, kind)
+    }
+
+    /// A fault about one rank, or about the lowest rank below a child.
+    pub(super) fn about(&self, reason: Reason, rank: Rank) -> Fault {
+        self.place.about(reason, rank)
+    }
+
+    /// The member at this position has broken the protocol.
+    pub(super) fn violation(&self, position: usize) -> Fault {
+        self.about(Reason::Protocol, self.info.members[position].first)
+    }
+
+    /// Gives the vector data of a frame back unused.
+    pub(super) fn release(&mut self, data: Option<Token>) {
+        if let Some(token) = data {
+            self.out.release(token);
+        }
+    }
+
+    /// Gives the vector data of a frame back unused, and says why.
+    pub(super) fn discard(&mut self, data: Option<Token>, note: Note) {
+        self.release(data);
+        self.out.note(note);
+    }
+}

@@ -1,0 +1,210 @@
+//! From a frame to the machine that it concerns.
+
+use trib_wire::{Body, Fault, GroupIndex, Header, Kind, Reason};
+
+use super::at::At;
+use super::datagram::Datagrams;
+use super::ending::check_left;
+use super::frame::Frame;
+use super::group::Duty;
+use super::join::Join;
+use super::lease::Phase;
+use super::output::{NodeOutput, Note, Payload, Target};
+use super::stream::Streams;
+use super::{Link, NodeCore};
+use crate::Path;
+use crate::lock::Decision;
+
+impl NodeCore {
+    pub(super) fn dispatch(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        let header = frame.header;
+        if header.job != self.place.config.job || header.epoch != self.place.config.epoch {
+            return self.refuse_frame(link, frame, out);
+        }
+        match (link, header.kind, frame.body) {
+            (_, Kind::Heartbeat, _) => self.answer_heartbeat(link, out),
+            (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes, name }) => {
+                self.on_join(child, key, Join { fault: *fault, nodes, name }, out);
+            }
+            (Link::Child(child), Kind::Lost, Body::Lost(ranks)) => self.on_lost(child, ranks, out),
+            (Link::Parent, Kind::Ready, Body::Ready(key)) => self.on_ready(header, key, out),
+            (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => self.on_refused(key, *fault, out),
+            (Link::Parent, Kind::Nack, _) => out.note(Note::UnknownGroup),
+            (_, _, _) => self.on_group_frame(link, frame, out),
+        }
+    }
+
+    /// A frame for a group, generation or epoch that is not ours: counted, and a datagram from below is told.
+    fn refuse_frame(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        if let Some(token) = frame.data {
+            out.release(token);
+        }
+        out.note(Note::UnknownGroup);
+        if let (Link::Child(child), Path::Datagram) = (link, frame.path) {
+            let Header { group, generation, seq, .. } = *frame.header;
+            let nack = Header { group, generation, seq, ..self.place.down(Kind::Nack, child) };
+            out.transmit(Target::Child(child), Path::Datagram, &nack, Payload::Body(&Body::Nack(Reason::Unknown)));
+        }
+    }
+
+    fn on_group_frame(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        let header = frame.header;
+        let index = match link {
+            Link::Child(_) => self.table.named_by_child(header.group, header.generation),
+            Link::Parent => self.table.named_by_parent(header.group, header.generation),
+        };
+        let Some(group) = index.and_then(|index| self.table.get_mut(index)) else {
+            return self.refuse_frame(link, frame, out);
+        };
+        let index = group.info.index;
+        if group.failed && header.kind != Kind::Leave {
+            if let Some(token) = frame.data {
+                out.release(token);
+            }
+            return;
+        }
+        match link {
+            Link::Parent => self.on_frame_from_parent(index, frame, out),
+            Link::Child(child) => match group.info.position(child) {
+                Some(position) => self.on_frame_from_child(index, position, frame, out),
+                None => self.refuse_frame(link, frame, out),
+            },
+        }
+    }
+
+    fn on_frame_from_child(
+        &mut self,
+        index: GroupIndex,
+        position: usize,
+        frame: &Frame<'_>,
+        out: &mut impl NodeOutput,
+    ) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let (header, child) = (frame.header, group.info.members[position].child);
+        if header.kind == Kind::Leave {
+            return self.on_leave(index, child, out);
+        }
+        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        if group.left & (1 << child.0) != 0 {
+            return at.discard(frame.data, Note::Violation);
+        }
+        let outcome = match (header.kind, frame.path, header.is_stream(), frame.body) {
+            (Kind::Contribution, Path::Datagram, false, _) => return self.on_datagram(index, position, frame, out),
+            (Kind::Contribution, Path::Stream, true, _) => return self.on_segment(index, position, frame, out),
+            (Kind::Probe, Path::Datagram, false, _) => {
+                if at.info.duty != Duty::Relay {
+                    let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
+                    datagrams.on_probe(&mut at, position, header);
+                }
+                Ok(())
+            }
+            (Kind::Intent, Path::Stream, _, _) => return self.on_intent(index, position, header, out),
+            (Kind::StopAt, Path::Stream, _, _) => {
+                let step = group.lease.on_stop(&at, position, header.seq, group.left);
+                step.map(|step| self.take_step(index, step, header, out))
+            }
+            (Kind::Released, Path::Stream, _, _) => {
+                let outcome = group.lease.on_released(&at, position);
+                self.try_release(index, out);
+                outcome
+            }
+            (Kind::GroupError, Path::Stream, _, Body::GroupError(fault)) => {
+                return self.fail(index, *fault, Some(Link::Child(child)), out);
+            }
+            _ => {
+                at.discard(frame.data, Note::Violation);
+                Ok(())
+            }
+        };
+        self.settle(index, outcome, out);
+    }
+
+    fn on_frame_from_parent(&mut self, index: GroupIndex, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let header = frame.header;
+        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        let (datagrams, streams, lease) = (group.datagrams.as_mut(), group.streams.as_mut(), &group.lease);
+        let mut outcome: Result<(), Fault> = Ok(());
+        match (header.kind, frame.path, frame.body, datagrams, streams) {
+            (Kind::Result, Path::Datagram, _, Some(datagrams), _) if !header.is_stream() => {
+                datagrams.on_result(&mut at, frame);
+            }
+            (Kind::Result, Path::Stream, _, _, Some(streams)) if header.is_stream() => {
+                outcome = streams.on_result(&mut at, frame);
+            }
+            (Kind::Held, Path::Datagram, Body::Held(held), datagrams, _) => {
+                if let Some(datagrams) = datagrams {
+                    datagrams.on_held(&mut at, header, *held);
+                }
+            }
+            (Kind::Credit, Path::Stream, _, _, streams) => {
+                if let Some(streams) = streams {
+                    streams.on_credit(&mut at, header.seq);
+                }
+            }
+            (Kind::Grant, Path::Stream, ..) if header.seq == lease.asked() => {
+                self.apply(Decision::Grant(index), out);
+            }
+            (Kind::Deny, Path::Stream, Body::Deny { holder, holders }, ..) if header.seq == lease.asked() => {
+                self.apply(Decision::Deny { group: index, holder: *holder, holders: *holders }, out);
+            }
+            (Kind::Revoke, Path::Stream, ..) if header.seq == lease.current() => {
+                self.apply(Decision::Revoke(index), out);
+            }
+            (Kind::LeaseEnd, Path::Stream, ..) if lease.phase == Phase::Granted => {
+                self.end_lease(index, header.seq, out);
+            }
+            (Kind::GroupError, Path::Stream, Body::GroupError(fault), ..) => {
+                self.fail(index, *fault, Some(Link::Parent), out);
+            }
+            _ => at.discard(frame.data, Note::Violation),
+        }
+        self.settle(index, outcome, out);
+    }
+
+    fn on_datagram(&mut self, index: GroupIndex, position: usize, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        if at.info.duty == Duty::Relay {
+            return at.discard(frame.data, Note::Violation);
+        }
+        let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
+        let outcome = datagrams.on_contribution(&mut at, position, frame).and_then(|opened| {
+            if !opened {
+                return Ok(());
+            }
+            group.check_paths(&self.place)?;
+            check_left(&self.place, group)
+        });
+        self.settle(index, outcome, out);
+    }
+
+    fn on_segment(&mut self, index: GroupIndex, position: usize, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+        if at.info.duty == Duty::Relay || !group.lease.covers(frame.header.seq) {
+            at.discard(frame.data, Note::Violation);
+            let fault = at.violation(position);
+            return self.settle(index, Err(fault), out);
+        }
+        let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(at.place, at.info)));
+        let outcome = streams
+            .on_contribution(&mut at, position, frame)
+            .and_then(|()| group.announce(&self.place, position, frame.header))
+            .and_then(|()| check_left(&self.place, group));
+        self.settle(index, outcome, out);
+        self.try_release(index, out);
+    }
+
+    fn on_intent(&mut self, index: GroupIndex, position: usize, header: &Header, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        let outcome = group.announce(&self.place, position, header).and_then(|()| {
+            let at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+            group.lease.on_intent(&at, position, header)
+        });
+        match outcome.and_then(|step| check_left(&self.place, group).map(|()| step)) {
+            Ok(step) => self.take_step(index, step, header, out),
+            Err(fault) => self.settle(index, Err(fault), out),
+        }
+    }
+}

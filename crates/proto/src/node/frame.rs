@@ -1,0 +1,27 @@
+//! A frame on its way through a node.
+
+use trib_wire::{Body, Header};
+
+use super::output::Part;
+use crate::{Path, Token};
+
+/// An authenticated frame, as the driver hands it in.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// How it came.
+    pub path: Path,
+    /// What it says.
+    pub header: &'a Header,
+    /// The typed body; `Body::None` where the frame carries vector data.
+    pub body: &'a Body,
+    /// The vector data: `Some` exactly when the frame carries some and `header.payload_len > 0`. It is the core's from
+    /// now on.
+    pub data: Option<Token>,
+}
+
+impl Frame<'_> {
+    /// The vector data, with the part of the fragment that it covers.
+    pub(super) fn part(&self) -> Option<Part> {
+        self.data.map(|token| Part { token, window: self.header.window, len: self.header.payload_len })
+    }
+}
