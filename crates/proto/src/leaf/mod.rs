@@ -1,7 +1,8 @@
 //! The leaf: one rank of one job.
 //!
-//! Map: `at` (an event at a group), `group` (one group and its state), `operation` (how an operation is cut), `datagram` (LLT with the only
-//! retransmission timers of the system), `rtt`, `stream` (SAT and the lease).
+//! Map: `at` (an event at a group), `group` (one group and its state), `operation` (how an
+//! operation is cut), `datagram` (LLT with the only retransmission timers of the system), `rtt`,
+//! `stream` (SAT and the lease).
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed

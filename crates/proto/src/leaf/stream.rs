@@ -185,8 +185,8 @@ impl Streams {
         }
     }
 
-    /// The lease ends at segment `end`: what this rank had started beyond it waits for the next lease. No result of that
-    /// can have come, since some rank has not even posted it.
+    /// The lease ends at segment `end`: what this rank had started beyond it waits for the next
+    /// lease. No result of that can have come, since some rank has not even posted it.
     pub(super) fn on_lease_end(&mut self, end: u64) {
         if self.phase != Phase::Stopping || end < self.got {
             return;

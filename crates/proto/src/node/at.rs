@@ -7,7 +7,8 @@ use super::output::{NodeOutput, Note};
 use super::place::Place;
 use crate::{Nanos, Token};
 
-/// One event at one group of one node. It is made where the core has found the group, and passed down from there.
+/// One event at one group of one node. It is made where the core has found the group, and passed
+/// down from there.
 pub(super) struct At<'a, O> {
     /// The node.
     pub(super) place: &'a Place,

@@ -34,7 +34,8 @@ impl NodeCore {
         }
     }
 
-    /// A frame for a group, generation or epoch that is not ours: counted, and a datagram from below is told.
+    /// A frame for a group, generation or epoch that is not ours: counted, and a datagram from
+    /// below is told.
     fn refuse_frame(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
         if let Some(token) = frame.data {
             out.release(token);
@@ -173,7 +174,7 @@ impl NodeCore {
             if !opened {
                 return Ok(());
             }
-            group.check_paths(&self.place)?;
+            group.check_begun(&self.place, frame.header)?;
             check_left(&self.place, group)
         });
         self.settle(index, outcome, out);

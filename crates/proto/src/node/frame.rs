@@ -14,8 +14,8 @@ pub struct Frame<'a> {
     pub header: &'a Header,
     /// The typed body; `Body::None` where the frame carries vector data.
     pub body: &'a Body,
-    /// The vector data: `Some` exactly when the frame carries some and `header.payload_len > 0`. It is the core's from
-    /// now on.
+    /// The vector data: `Some` exactly when the frame carries some and `header.payload_len > 0`. It
+    /// is the core's from now on.
     pub data: Option<Token>,
 }
 

@@ -159,30 +159,35 @@ impl Group {
         Group { info, datagrams: None, streams: None, lease: Lease::default(), posted, left: 0, failed: false }
     }
 
-    /// Notes that a member streams an operation; an error if another member runs the same one by datagram.
+    /// Notes that a member streams an operation; an error if another member runs the same one by
+    /// datagram. Such ranks disagree about its length, and neither protocol would ever finish it.
     pub(super) fn announce(&mut self, place: &Place, position: usize, header: &Header) -> Result<(), Fault> {
         let news = self.posted[position].is_none_or(|p| p.op_seq != header.op_seq);
-        if news {
-            self.posted[position] = Some(Posted::from(header));
-            self.check_paths(place)?;
+        if !news {
+            return Ok(());
         }
-        Ok(())
+        self.posted[position] = Some(Posted::from(header));
+        match self.datagrams.as_ref().and_then(|datagrams| datagrams.filling(header.op_seq)) {
+            Some(other) => Err(place.mismatch(Posted::from(other), Posted::from(header))),
+            None => Ok(()),
+        }
+    }
+
+    /// The same from the other side: an error if a member streams the operation of a fragment that
+    /// has just begun. It need not be the newest that the member has announced, for segments of
+    /// several operations may wait here.
+    pub(super) fn check_begun(&self, place: &Place, header: &Header) -> Result<(), Fault> {
+        let announced = self.posted.iter().flatten().find(|posted| posted.op_seq == header.op_seq).copied();
+        let staged = || self.streams.as_ref()?.staged_of(header.op_seq).map(Posted::from);
+        match announced.or_else(staged) {
+            Some(other) => Err(place.mismatch(Posted::from(header), other)),
+            None => Ok(()),
+        }
     }
 
     /// The newest streaming operation that a member has announced.
     pub(super) fn announced(&self) -> Option<Posted> {
         self.posted.iter().flatten().max_by_key(|posted| posted.op_seq).copied()
-    }
-
-    /// One operation on two protocols means that ranks disagree about its length: neither would ever finish.
-    pub(super) fn check_paths(&self, place: &Place) -> Result<(), Fault> {
-        let Some(datagrams) = &self.datagrams else { return Ok(()) };
-        for posted in self.posted.iter().flatten() {
-            if let Some(other) = datagrams.filling(posted.op_seq) {
-                return Err(place.mismatch(Posted::from(other), *posted));
-            }
-        }
-        Ok(())
     }
 
     /// Tells everybody at the other ends of the group's edges, but not `except`.

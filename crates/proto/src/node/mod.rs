@@ -1,10 +1,10 @@
 //! The aggregation node: one logical node of one job.
 //!
 //! Map: `frame` and `dispatch` (from a frame to its machine), `at` (what a machine needs to handle
-//! it), `creation` and `join` (groups come into being), `ending` and `loss` (and go), `table` (their
-//! names), `group` (one of them), `datagram` (LLT), `stream` (SAT), `lease` and `locking` (the right
-//! to stream), `results` (what goes down), `parts` (what is folded), `place`, `report` (what a group
-//! has folded, for who watches over the node), `explain` (whom it waits for).
+//! it), `creation` and `join` (groups come into being), `ending` and `loss` (and go), `table`
+//! (their names), `group` (one of them), `datagram` (LLT), `stream` (SAT), `lease` and `locking`
+//! (the right to stream), `results` (what goes down), `parts` (what is folded), `place`, `report`
+//! (what a group has folded, for who watches over the node), `explain` (whom it waits for).
 //!
 //! Invariants: no timer but the heartbeat's; nothing proportional to a group's members but their runs; folds run in child
 //! order whatever the order of arrival; every buffer that comes in goes out through `release` or `fold`.

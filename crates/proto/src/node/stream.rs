@@ -103,6 +103,15 @@ impl Streams {
         self.staged[position].front().map(|s| &s.head)
     }
 
+    /// A segment of this operation that waits for others, if there is one.
+    pub(super) fn staged_of(&self, op_seq: u64) -> Option<&Header> {
+        self.staged.iter().find_map(|queue| {
+            // A member's segments come in the order of its operations.
+            let first = queue.partition_point(|staged| staged.head.op_seq < op_seq);
+            queue.get(first).map(|staged| &staged.head).filter(|head| head.op_seq == op_seq)
+        })
+    }
+
     /// Whether this member's next segment is what others wait for.
     pub(super) fn waits_for(&self, position: usize) -> Option<&Header> {
         if !self.staged[position].is_empty() {
@@ -212,9 +221,10 @@ impl Streams {
         self.silent = true;
     }
 
-    /// The lease ends at segment `end`, which not all ranks have started: what came beyond it is dropped here and will come
-    /// again. Credit that was given for what this node had already folded beyond is taken back at both ends of the edge: the
-    /// child does the same when it hears of the end, and has heard of every credit before.
+    /// The lease ends at segment `end`, which not all ranks have started: what came beyond it is
+    /// dropped here and will come again. Credit that was given for what this node had already
+    /// folded beyond is taken back at both ends of the edge: the child does the same when it hears
+    /// of the end, and has heard of every credit before.
     pub(super) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
         for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
             while queue.back().is_some_and(|s| s.head.seq >= end) {

@@ -205,6 +205,10 @@ impl World {
     }
 
     fn with_leases(streams: u32, lease_operations: u32) -> World {
+        World::with_limits(limits(streams, lease_operations))
+    }
+
+    fn with_limits(limits: Limits) -> World {
         let rank = |r: u32| NodeChild { kind: ChildKind::Rank(Rank(r)), ranks: RankList::from_ranks([r]) };
         let inner = |n: u16, ranks: Range<u32>| NodeChild {
             kind: ChildKind::Node(NodeId(n)),
@@ -219,7 +223,7 @@ impl World {
                 parent: parent.map(|(n, c)| (NodeId(n), ChildIndex(c))),
                 children,
                 world_size: RANKS,
-                limits: limits(streams, lease_operations),
+                limits,
             });
             let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
             Node { core, memory: NodeMemory { node: id, kinds, parent, ..NodeMemory::default() } }
@@ -238,7 +242,7 @@ impl World {
                     world_size: RANKS,
                     node: NodeId(1 + (r / 3) as u16),
                     child: ChildIndex((r % 3) as u16),
-                    limits: limits(streams, lease_operations),
+                    limits,
                 });
                 Leaf { core, memory: LeafMemory { rank: r, ..LeafMemory::default() } }
             })
@@ -693,5 +697,39 @@ fn a_freed_group_makes_room_for_the_next() {
     }
     for leaf in &world.leaves {
         assert_eq!((leaf.memory.ready.len(), leaf.memory.failed.len()), (9, 0), "rank {}", leaf.memory.rank);
+    }
+}
+
+/// A rank that posts one of several streamed operations as a short one waits for a result that
+/// never comes, and so do the others: which of the operations it is, and how much of the later ones
+/// has come, must not matter.
+#[test]
+fn a_short_operation_among_streamed_ones_is_named() {
+    for odd in 0..3 {
+        // An operation is one segment, and all of them fit into the staging room.
+        let mut world = World::with_limits(Limits { segment: 1024, staging: 8, ..limits(1, 0) });
+        let group = world.create(&[0, 1, 2, 3, 4, 5], 0);
+        let (long, short) = (signature(Collective::Allreduce, 500, 0), signature(Collective::Allreduce, 40, 0));
+        // The lease stays with the group.
+        check(&mut world, &group, long, 0);
+        for &(rank, id) in &group[..5] {
+            for salt in 1..=3 {
+                world.post(rank, id, long, vector(rank, 500, salt));
+            }
+        }
+        world.run();
+        // It waits for the short one before it posts another.
+        for _ in 0..odd {
+            world.post(5, group[5].1, long, vector(5, 500, 1));
+        }
+        world.post(5, group[5].1, short, vector(5, 40, 1));
+        world.run();
+        for leaf in &world.leaves {
+            let [(_, fault)] = leaf.memory.failed[..] else {
+                panic!("operation {odd}: rank {} waits", leaf.memory.rank)
+            };
+            assert_eq!(fault.reason, trib_wire::Reason::Mismatch, "operation {odd}");
+            assert!([fault.rank_a, fault.rank_b].contains(&Rank(5)), "operation {odd}: {fault}");
+        }
     }
 }
