@@ -120,8 +120,8 @@ FAULTS = [
             Edit(NODE, "            arbiter,\n", "            arbiter,\n            hop: Default::default(),\n"),
             Edit(
                 LOCKING,
-                "            (Step::Ask { .. }, None) => lease.ask_up(&mut at, about),\n",
-                "            (Step::Ask { .. }, None) => {\n"
+                "            (Step::Ask, None) => lease.ask_up(&mut at, about),\n",
+                "            (Step::Ask, None) => {\n"
                 "                if info.duty == Duty::Relay {\n"
                 "                    lease.ask_up(&mut at, about);\n"
                 "                } else if self.hop.0.len() < at.place.config.limits.streams as usize {\n"
@@ -134,9 +134,10 @@ FAULTS = [
             ),
             Edit(
                 LOCKING,
-                "arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, now, &mut decisions);",
-                "let own = trib_wire::RankList::from_ranks([u32::from(at.place.config.node.0)]);\n"
-                "                arbiter.request(index, own, info.members[0].first, at_once, now, &mut decisions);",
+                "(Step::Ask, Some(arbiter)) => arbiter.request(index, info.nodes.clone(), now, &mut decisions),",
+                "(Step::Ask, Some(arbiter)) => {\n"
+                "                let own = trib_wire::RankList::from_ranks([u32::from(at.place.config.node.0)]);\n"
+                "                arbiter.request(index, own, now, &mut decisions);\n            }",
             ),
             Edit(
                 LOCKING,

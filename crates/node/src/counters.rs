@@ -123,7 +123,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// Names of the core's notes, in the order of their codes.
-const NOTES: [&str; 16] = [
+const NOTES: [&str; 15] = [
     "fragments_folded",
     "segments_folded",
     "duplicates",
@@ -138,7 +138,6 @@ const NOTES: [&str; 16] = [
     "groups_refused",
     "groups_failed",
     "leases_granted",
-    "leases_denied",
     "leases_revoked",
 ];
 const _: () = assert!(Note::LeaseRevoked as usize + 1 == NOTES.len());

@@ -11,7 +11,6 @@
 //! Refused     fault | key
 //! Held        node u16, reserved u16, reserved u32 | missing u64 | have u64 | have_base u64
 //! Nack        reason u16
-//! Deny        rank of a holder u32 | holders u32
 //! GroupError  fault
 //! Lost        ranks
 //! ```
@@ -186,14 +185,6 @@ pub enum Body {
     Held(Held),
     /// `Kind::Nack`.
     Nack(Reason),
-    /// `Kind::Deny`: the world rank of a member of a group that holds the lock, and how many groups
-    /// hold one.
-    Deny {
-        /// A rank of a holding group.
-        holder: Rank,
-        /// Groups that hold a stream context.
-        holders: u32,
-    },
     /// `Kind::GroupError`.
     GroupError(Fault),
     /// `Kind::Lost`: world ranks.
@@ -231,10 +222,6 @@ impl Body {
                 w.u64(held.have_base);
             }
             Body::Nack(reason) => w.u16(*reason as u16),
-            Body::Deny { holder, holders } => {
-                w.u32(holder.0);
-                w.u32(*holders);
-            }
             Body::GroupError(fault) => emit_fault(&mut w, Some(fault)),
             Body::Lost(ranks) => ranks.emit(&mut w),
         }
@@ -251,7 +238,6 @@ impl Body {
             Body::Ready(key) => key_len(key),
             Body::Held(_) => 32,
             Body::Nack(_) => 2,
-            Body::Deny { .. } => 8,
             Body::GroupError(_) => FAULT_LEN,
             Body::Lost(ranks) => ranks.wire_len(),
         }
@@ -278,7 +264,6 @@ impl Body {
                 Body::Held(Held { node, missing: r.u64()?, have: r.u64()?, have_base: r.u64()? })
             }
             Kind::Nack => Body::Nack(parse_reason(&mut r)?.ok_or(ParseError::BadField("reason"))?),
-            Kind::Deny => Body::Deny { holder: Rank(r.u32()?), holders: r.u32()? },
             Kind::Lost => Body::Lost(RankList::parse(&mut r)?),
             Kind::GroupError => Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?),
             _ => Body::None,

@@ -45,8 +45,6 @@ pub const PAYLOAD_MAX: usize = 1 << 20;
 pub const FLAG_CRC: u16 = 1;
 /// The frame belongs to the streaming protocol (SAT), else to the datagram protocol (LLT).
 pub const FLAG_STREAM: u16 = 2;
-/// On Intent: do not wait for the lock, answer Deny at once when it is taken.
-pub const FLAG_TRY: u16 = 4;
 /// The frame waits for its turn among the segments of its group, instead of overtaking them as
 /// control frames do.
 pub const FLAG_IN_TURN: u16 = 8;
@@ -78,8 +76,6 @@ pub enum Kind {
     Intent = 24,
     /// down: lease number `seq` on a stream context; `count` operations, 0 = until revoked.
     Grant = 25,
-    /// down: no stream context; body names the holder.
-    Deny = 26,
     /// down: other groups wait for the lock; asks how far this one is.
     Revoke = 27,
     /// up: every rank below has started what lies before segment `seq`; the lease may end there.
@@ -112,7 +108,6 @@ impl Kind {
         Kind::Leave,
         Kind::Intent,
         Kind::Grant,
-        Kind::Deny,
         Kind::Revoke,
         Kind::StopAt,
         Kind::LeaseEnd,

@@ -4,7 +4,6 @@
 //!              room at every node                      last segment drained everywhere
 //!   request ----------------------> held ----- revoke -----> ending ------> (gone)
 //!      |  no room: wait in line       ^           (others wait)
-//!      |  (or deny at once)           |
 //!      +------- room again -----------+
 //! ```
 //! A group asks with the set of nodes that it needs and holds nothing while it waits, so no cycle of waiters can form.
@@ -12,7 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use trib_wire::{GroupIndex, Rank, RankList};
+use trib_wire::{GroupIndex, RankList};
 
 use crate::Nanos;
 
@@ -21,15 +20,6 @@ use crate::Nanos;
 pub enum Decision {
     /// The group may stream.
     Grant(GroupIndex),
-    /// It asked not to wait, and somebody else holds what it needs.
-    Deny {
-        /// Who asked.
-        group: GroupIndex,
-        /// A rank of one of the holders.
-        holder: Rank,
-        /// Groups that hold a context.
-        holders: u32,
-    },
     /// The group must say how far it is and stop there.
     Revoke(GroupIndex),
 }
@@ -48,7 +38,6 @@ pub struct Arbiter {
 #[derive(Debug)]
 struct Holder {
     nodes: RankList,
-    spokesman: Rank,
     /// Its number in the order of grants.
     number: u64,
     since: Nanos,
@@ -59,7 +48,6 @@ struct Holder {
 struct Waiting {
     group: GroupIndex,
     nodes: RankList,
-    spokesman: Rank,
     since: Nanos,
 }
 
@@ -69,26 +57,11 @@ impl Arbiter {
         Arbiter { capacity, held: BTreeMap::new(), line: VecDeque::new(), used: BTreeMap::new(), granted: 0 }
     }
 
-    /// A group wants to stream over these nodes. `at_once`: rather be denied than wait. `spokesman` names it to others.
-    pub fn request(
-        &mut self,
-        group: GroupIndex,
-        nodes: RankList,
-        spokesman: Rank,
-        at_once: bool,
-        now: Nanos,
-        decisions: &mut Vec<Decision>,
-    ) {
-        self.line.push_back(Waiting { group, nodes, spokesman, since: now });
+    /// A group wants to stream over these nodes.
+    pub fn request(&mut self, group: GroupIndex, nodes: RankList, now: Nanos, decisions: &mut Vec<Decision>) {
+        self.line.push_back(Waiting { group, nodes, since: now });
         self.decide(now, decisions);
-        if at_once && let Some(at) = self.line.iter().position(|w| w.group == group) {
-            self.line.remove(at);
-            let holder = self.held.values().next().map_or(spokesman, |h| h.spokesman);
-            decisions.retain(|d| !matches!(d, Decision::Revoke(_)));
-            decisions.push(Decision::Deny { group, holder, holders: self.held.len() as u32 });
-        } else {
-            self.revoke(decisions);
-        }
+        self.revoke(decisions);
     }
 
     /// The group's lease has ended at every node.
@@ -147,8 +120,8 @@ impl Arbiter {
                     *self.used.entry(node.0).or_insert(0) += 1;
                 }
                 decisions.push(Decision::Grant(waiting.group));
-                let Waiting { group, nodes, spokesman, .. } = waiting;
-                let holder = Holder { nodes, spokesman, number: self.granted, since: now, revoked: false };
+                let Waiting { group, nodes, .. } = waiting;
+                let holder = Holder { nodes, number: self.granted, since: now, revoked: false };
                 self.held.insert(group, holder);
             } else {
                 for node in waiting.nodes.iter() {
@@ -194,18 +167,18 @@ mod tests {
         RankList::from_ranks(list.iter().copied())
     }
 
-    fn ask(arbiter: &mut Arbiter, group: GroupIndex, at: &[u32], at_once: bool) -> Vec<Decision> {
+    fn ask(arbiter: &mut Arbiter, group: GroupIndex, at: &[u32]) -> Vec<Decision> {
         let mut decisions = Vec::new();
-        arbiter.request(group, nodes(at), Rank(group.0), at_once, Nanos(0), &mut decisions);
+        arbiter.request(group, nodes(at), Nanos(0), &mut decisions);
         decisions
     }
 
     #[test]
     fn a_free_context_is_granted_and_a_taken_one_revoked() {
         let mut arbiter = Arbiter::new(1);
-        assert_eq!(ask(&mut arbiter, A, &[0, 1], false), [Decision::Grant(A)]);
-        assert_eq!(ask(&mut arbiter, B, &[1, 2], false), [Decision::Revoke(A)]);
-        assert_eq!(ask(&mut arbiter, C, &[3], false), [Decision::Grant(C)]);
+        assert_eq!(ask(&mut arbiter, A, &[0, 1]), [Decision::Grant(A)]);
+        assert_eq!(ask(&mut arbiter, B, &[1, 2]), [Decision::Revoke(A)]);
+        assert_eq!(ask(&mut arbiter, C, &[3]), [Decision::Grant(C)]);
         let mut decisions = Vec::new();
         arbiter.released(A, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(B)]);
@@ -214,19 +187,19 @@ mod tests {
     #[test]
     fn every_waiter_gets_its_holder_revoked() {
         let mut arbiter = Arbiter::new(1);
-        ask(&mut arbiter, A, &[0], false);
-        ask(&mut arbiter, B, &[1], false);
-        assert_eq!(ask(&mut arbiter, C, &[0], false), [Decision::Revoke(A)]);
+        ask(&mut arbiter, A, &[0]);
+        ask(&mut arbiter, B, &[1]);
+        assert_eq!(ask(&mut arbiter, C, &[0]), [Decision::Revoke(A)]);
         let d = GroupIndex(4);
-        assert_eq!(ask(&mut arbiter, d, &[1], false), [Decision::Revoke(B)]);
+        assert_eq!(ask(&mut arbiter, d, &[1]), [Decision::Revoke(B)]);
     }
 
     #[test]
     fn nobody_overtakes_who_waits_for_the_same_node() {
         let mut arbiter = Arbiter::new(1);
-        ask(&mut arbiter, A, &[0], false);
-        ask(&mut arbiter, B, &[0, 1], false);
-        assert_eq!(ask(&mut arbiter, C, &[1], false), []);
+        ask(&mut arbiter, A, &[0]);
+        ask(&mut arbiter, B, &[0, 1]);
+        assert_eq!(ask(&mut arbiter, C, &[1]), []);
         let mut decisions = Vec::new();
         arbiter.released(A, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(B), Decision::Revoke(B)]);
@@ -236,18 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn at_once_is_denied_with_the_holder_named_and_leaves_nothing_behind() {
-        let mut arbiter = Arbiter::new(1);
-        ask(&mut arbiter, A, &[0], false);
-        assert_eq!(ask(&mut arbiter, B, &[0], true), [Decision::Deny { group: B, holder: Rank(1), holders: 1 }]);
-        assert_eq!((arbiter.holders(), arbiter.waiting()), (1, 0));
-    }
-
-    #[test]
     fn a_holder_that_asks_again_waits_for_its_own_release() {
         let mut arbiter = Arbiter::new(2);
-        ask(&mut arbiter, A, &[0], false);
-        assert_eq!(ask(&mut arbiter, A, &[0], false), []);
+        ask(&mut arbiter, A, &[0]);
+        assert_eq!(ask(&mut arbiter, A, &[0]), []);
         let mut decisions = Vec::new();
         arbiter.released(A, Nanos(0), &mut decisions);
         assert_eq!(decisions, [Decision::Grant(A)]);
@@ -258,7 +223,7 @@ mod tests {
         let mut arbiter = Arbiter::new(1);
         let mut decisions = Vec::new();
         for (now, group) in [(10, A), (20, B), (30, C)] {
-            arbiter.request(group, nodes(&[0]), Rank(0), false, Nanos(now), &mut decisions);
+            arbiter.request(group, nodes(&[0]), Nanos(now), &mut decisions);
         }
         assert_eq!(arbiter.held().collect::<Vec<_>>(), [(A, Nanos(10))]);
         assert_eq!(arbiter.line().collect::<Vec<_>>(), [(B, Nanos(20)), (C, Nanos(30))]);
@@ -270,8 +235,8 @@ mod tests {
     #[test]
     fn a_forgotten_group_holds_nothing() {
         let mut arbiter = Arbiter::new(1);
-        ask(&mut arbiter, A, &[0], false);
-        ask(&mut arbiter, B, &[0], false);
+        ask(&mut arbiter, A, &[0]);
+        ask(&mut arbiter, B, &[0]);
         let mut decisions = Vec::new();
         arbiter.forget(B, Nanos(0), &mut decisions);
         arbiter.forget(A, Nanos(0), &mut decisions);

@@ -146,9 +146,6 @@ impl NodeCore {
             (Kind::Grant, Path::Stream, ..) if header.seq == lease.asked() => {
                 self.apply(Decision::Grant(index), out);
             }
-            (Kind::Deny, Path::Stream, Body::Deny { holder, holders }, ..) if header.seq == lease.asked() => {
-                self.apply(Decision::Deny { group: index, holder: *holder, holders: *holders }, out);
-            }
             (Kind::Revoke, Path::Stream, ..) if header.seq == lease.current() => {
                 self.apply(Decision::Revoke(index), out);
             }

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //!   Idle --all intents: ask upward--> Idle --Grant--> Granted --LeaseEnd(X)--> Ending(X) --drained--> Idle
-//!                                       `--Deny--> Idle
 //! ```
 //! Asking holds nothing: the context is taken when the grant passes through. Every gathering (intents, stops,
 //! releases) is a barrier over the children that take part.
@@ -19,7 +18,7 @@ use super::at::At;
 use super::group::GroupInfo;
 use super::output::{NodeOutput, Payload, Target};
 use crate::Path;
-use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY};
+use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Phase {
@@ -37,9 +36,7 @@ pub(super) enum Phase {
 pub(super) enum Step {
     Nothing,
     /// Everybody below wants to stream: pass on, or decide if this is the root of the tree.
-    Ask {
-        at_once: bool,
-    },
+    Ask,
     /// Everybody below has said how far it is; all have started what lies before `end`.
     Stop {
         end: u64,
@@ -55,7 +52,6 @@ pub(super) struct Lease {
     pub(super) phase: Phase,
     /// Children that want lease `number + 1`.
     intents: u64,
-    at_once: bool,
     /// Children that have said how far they are in lease `number`, and the least of it.
     stops: u64,
     stop_at: u64,
@@ -95,16 +91,14 @@ impl Lease {
             return Err(at.violation(position));
         }
         self.intents |= bit;
-        self.at_once |= header.flags & FLAG_TRY != 0;
-        Ok(if self.intents == at.info.all { Step::Ask { at_once: self.at_once } } else { Step::Nothing })
+        Ok(if self.intents == at.info.all { Step::Ask } else { Step::Nothing })
     }
 
     pub(super) fn ask_up(&self, at: &mut At<'_, impl NodeOutput>, about: &Header) {
         let Some(up) = at.up(Kind::Intent) else { return };
-        let flags = FLAG_STREAM | if self.at_once { FLAG_TRY } else { 0 };
         let header = Header {
             seq: self.number + 1,
-            flags,
+            flags: FLAG_STREAM,
             signature: about.signature,
             op_seq: about.op_seq,
             witness: about.witness,
@@ -116,14 +110,9 @@ impl Lease {
     /// The lock is ours.
     pub(super) fn grant(&mut self, at: &mut At<'_, impl NodeOutput>) {
         self.number += 1;
-        (self.phase, self.intents, self.at_once) = (Phase::Granted, 0, false);
+        (self.phase, self.intents) = (Phase::Granted, 0);
         (self.stops, self.stop_at, self.stopping, self.released) = (0, u64::MAX, false, 0);
         self.tell(at, Kind::Grant, self.number);
-    }
-
-    /// The lock is somebody else's; the next intent asks again.
-    pub(super) fn deny(&mut self) {
-        (self.intents, self.at_once) = (0, false);
     }
 
     /// Number of the lease that an intent now under way asks for.

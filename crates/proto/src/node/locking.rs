@@ -1,12 +1,11 @@
 //! The lock on stream contexts at this node: gatherings pass on upward, or are decided at the root of the tree.
 
-use trib_wire::{Body, ChildIndex, GroupIndex, Header, Kind};
+use trib_wire::{ChildIndex, GroupIndex, Header, Kind};
 
 use super::at::At;
 use super::group::Duty;
 use super::lease::Step;
-use super::{NodeCore, NodeOutput, Note, Payload, Target};
-use crate::Path;
+use super::{NodeCore, NodeOutput, Note};
 use crate::lock::Decision;
 
 impl NodeCore {
@@ -19,10 +18,8 @@ impl NodeCore {
         let mut decisions = Vec::new();
         match (step, self.arbiter.as_mut()) {
             (Step::Nothing, _) => {}
-            (Step::Ask { .. }, None) => lease.ask_up(&mut at, about),
-            (Step::Ask { at_once }, Some(arbiter)) => {
-                arbiter.request(index, info.nodes.clone(), info.members[0].first, at_once, now, &mut decisions);
-            }
+            (Step::Ask, None) => lease.ask_up(&mut at, about),
+            (Step::Ask, Some(arbiter)) => arbiter.request(index, info.nodes.clone(), now, &mut decisions),
             (Step::Stop { .. }, None) => {
                 lease.send_stop_up(&mut at);
                 if let Some(streams) = group.streams.as_mut() {
@@ -41,7 +38,7 @@ impl NodeCore {
     /// Carries out what the arbiter decided, here or further up.
     pub(super) fn apply(&mut self, decision: Decision, out: &mut impl NodeOutput) {
         let index = match decision {
-            Decision::Grant(group) | Decision::Revoke(group) | Decision::Deny { group, .. } => group,
+            Decision::Grant(group) | Decision::Revoke(group) => group,
         };
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out };
@@ -53,13 +50,6 @@ impl NodeCore {
             Decision::Revoke(_) => {
                 at.out.note(Note::LeaseRevoked);
                 group.lease.revoke(&mut at);
-            }
-            Decision::Deny { holder, holders, .. } => {
-                at.out.note(Note::LeaseDenied);
-                let header = Header { seq: group.lease.asked(), ..at.down(Kind::Deny, ChildIndex::ALL) };
-                let body = Body::Deny { holder, holders };
-                at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::Body(&body));
-                group.lease.deny();
             }
         }
     }

@@ -88,8 +88,6 @@ pub enum Note {
     GroupFailed,
     /// A stream context was granted.
     LeaseGranted,
-    /// A stream context was denied.
-    LeaseDenied,
     /// A lease was revoked.
     LeaseRevoked,
 }

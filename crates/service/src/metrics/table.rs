@@ -291,7 +291,7 @@ pub const METRICS: &[Metric] = &[
         Type::Counter,
         &["event"],
         "What happened to leases of stream contexts",
-        &[("leases_granted", "granted"), ("leases_denied", "denied"), ("leases_revoked", "revoked")],
+        &[("leases_granted", "granted"), ("leases_revoked", "revoked")],
     ),
     counted(
         "tributary_node_link_events_total",

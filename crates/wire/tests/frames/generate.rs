@@ -92,7 +92,6 @@ pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
             (Kind::Held, Body::Held(Held { node: NodeId(node), missing, have, have_base }))
         }),
         select(Reason::ALL).prop_map(|reason| (Kind::Nack, Body::Nack(reason))),
-        any::<(u32, u32)>().prop_map(|(holder, holders)| (Kind::Deny, Body::Deny { holder: Rank(holder), holders })),
         fault().prop_map(|fault| (Kind::GroupError, Body::GroupError(fault))),
         ranks().prop_map(|ranks| (Kind::Lost, Body::Lost(ranks))),
     ]
@@ -100,5 +99,5 @@ pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
 
 pub(crate) fn has_body(kind: Kind) -> bool {
     use Kind::*;
-    matches!(kind, Join | Ready | Refused | Held | Nack | Deny | GroupError | Lost)
+    matches!(kind, Join | Ready | Refused | Held | Nack | GroupError | Lost)
 }

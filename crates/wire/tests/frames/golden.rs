@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use trib_wire::auth::{FrameKey, payload_crc};
 use trib_wire::body::Held;
-use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, FLAG_TRY, HEADER_LEN};
+use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
@@ -67,12 +67,12 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::Ready => (down, Body::Ready(key()), &[]),
         Kind::Refused => (down, Body::Refused(key(), Fault { signatures: None, ..fault() }), &[]),
         Kind::Leave | Kind::Heartbeat => (base, Body::None, &[]),
-        Kind::Intent => {
-            let flags = FLAG_STREAM | FLAG_TRY;
-            (Header { flags, seq: 2, signature: signature(), op_seq: 8, witness: 3, ..base }, Body::None, &[])
-        }
+        Kind::Intent => (
+            Header { flags: FLAG_STREAM, seq: 2, signature: signature(), op_seq: 8, witness: 3, ..base },
+            Body::None,
+            &[],
+        ),
         Kind::Grant => (stream(down, 2), Body::None, &[]),
-        Kind::Deny => (stream(down, 2), Body::Deny { holder: Rank(6), holders: 2 }, &[]),
         Kind::Revoke => (stream(down, 2), Body::None, &[]),
         Kind::StopAt => {
             let flags = FLAG_STREAM | FLAG_IN_TURN;
