@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use trib_proto::leaf::GroupId;
-use trib_proto::{Path, window};
+use trib_proto::window;
 use trib_wire::directory::group_words;
 use trib_wire::{Collective, DataType, GroupName, RankList, ReduceOp, Signature};
 
@@ -243,12 +243,6 @@ impl Group {
         // SAFETY: the output holds `size` blocks of the input's length; both are borrowed until the
         // call returns.
         unsafe { self.run(signature, Input::At(input.as_ptr()), output.as_mut_ptr()) }
-    }
-
-    /// What the library keeps of the last results on one path for members that may still lack it,
-    /// lane by lane. Empty when all members have everything.
-    pub fn last_result_tail(&self, path: Path) -> Result<Vec<u8>, Error> {
-        self.shared.tail(&self.state, path)
     }
 
     /// # Safety

@@ -5,9 +5,8 @@
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
 //! in flight), `memory` (where a vector lies in the caller's buffers), `engine` (protocol core,
-//! sockets, waiting, the helper thread), `tail` (what members may still lack), `directory` (names
-//! of nodes and ranks for people), `fork`, `counters`, `error`, and `boundary` (for C interfaces
-//! over this library).
+//! sockets, waiting, the helper thread), `directory` (names of nodes and ranks for people), `fork`,
+//! `counters`, `error`, and `boundary` (for C interfaces over this library).
 //!
 //! ```no_run
 //! use trib_client::{Context, Params, RankList};
@@ -39,7 +38,6 @@ mod memory;
 pub mod operation;
 pub mod params;
 mod request;
-mod tail;
 
 pub use context::Context;
 pub use counters::Counters;

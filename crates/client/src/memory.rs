@@ -172,25 +172,11 @@ impl Memory {
         offset(&self.gotten, slice).map(|at| self.output.wrapping_add(at))
     }
 
-    /// The part of the result inside `range` of the vector, as bytes.
-    ///
-    /// # Safety
-    /// The operation has just completed: its buffers are still the library's, every byte of the
-    /// result is there, and `finish` was not called yet.
-    pub(crate) unsafe fn result(&self, range: &Range<u64>) -> &[u8] {
-        let (from, to) = (range.start.max(self.gotten.start), range.end.min(self.gotten.end));
-        if from >= to {
-            return &[];
-        }
-        let at = self.output.wrapping_add((from - self.gotten.start) as usize);
-        // SAFETY: the bytes lie inside the output buffer, for which the caller vouches.
-        unsafe { core::slice::from_raw_parts(at, (to - from) as usize) }
-    }
-
     /// Copies a privately collected result into the caller's buffer.
     ///
     /// # Safety
-    /// As for `result`.
+    /// The operation has just completed: its buffers are still the library's, and every byte of the
+    /// result is there.
     pub(crate) unsafe fn finish(&mut self) {
         let Some(private) = self.private.take() else { return };
         let Private { result, target, rows, stride, .. } = *private;
@@ -251,8 +237,6 @@ mod tests {
         unsafe { core::ptr::copy_nonoverlapping(b"XY".as_ptr(), place, 2) };
         assert_eq!(&all, b"aabbcc");
         // SAFETY: the result is complete, and `all` still exists.
-        assert_eq!(unsafe { m.result(&(0..3)) }, b"X");
-        // SAFETY: as above.
         unsafe { m.finish() };
         assert_eq!(&all, b"XYbbcc");
     }

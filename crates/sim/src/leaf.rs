@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use trib_proto::leaf::{GroupId, LeafError, Note, OpId, Payload, Slice};
+use trib_proto::leaf::{GroupId, LeafError, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
-use trib_wire::{Body, ChildIndex, Fault, Header, Kind, NodeId, Rank, RankList};
+use trib_wire::{Body, ChildIndex, Fault, GroupName, Header, Kind, NodeId, Rank, RankList};
 
 use crate::environment::{Edge, Environment, Event};
 use crate::network::Frame;
@@ -31,9 +31,6 @@ struct Names {
     actor: usize,
     operations: BTreeMap<OpId, usize>,
     groups: BTreeMap<GroupId, usize>,
-    /// The operation that is being posted or made: the core may name it before the call returns.
-    new_operation: Option<usize>,
-    new_group: Option<usize>,
     /// Whether stream frames that read an operation's input may still be queued.
     may_queue: bool,
 }
@@ -58,8 +55,6 @@ impl Leaf {
                 actor: environment.actor_of(rank),
                 operations: BTreeMap::new(),
                 groups: BTreeMap::new(),
-                new_operation: None,
-                new_group: None,
                 may_queue: false,
             },
             script,
@@ -161,16 +156,14 @@ impl Leaf {
     }
 
     fn create(&mut self, group: usize, work: &Workload, environment: &mut Environment) {
-        let now = environment.now();
         let plan = &work.groups[group];
         let members = RankList::from_ranks(plan.members.iter().copied());
-        self.names.new_group = Some(group);
+        let id = self.core.next_group();
+        self.names.groups.insert(id, group);
         let mut driver = self.names.driver(environment, None);
-        let made = self.core.create_group(now, members, plan.tag, &mut driver);
-        self.names.new_group = None;
-        match made {
-            Ok(id) => {
-                self.names.groups.insert(id, group);
+        let new = NewGroup { members, tag: plan.tag, name: GroupName::default() };
+        match self.core.create_group(id, new, &mut driver) {
+            Ok(()) => {
                 self.groups.insert(group, id);
             }
             Err(LeafError::Failed(fault)) => {
@@ -196,17 +189,15 @@ impl Leaf {
                 Some(fault) => LeafError::Failed(*fault),
                 None => LeafError::UnknownGroup,
             }),
-            Some(id) => {
-                self.names.new_operation = Some(operation);
+            Some(group) => {
+                let id = self.core.next_op();
+                self.names.operations.insert(id, operation);
                 let mut driver = self.names.driver(environment, None);
-                self.core.post(now, *id, signature, &mut driver)
+                self.core.post(now, *group, &Post { id, number: None, signature }, &mut driver)
             }
         };
-        self.names.new_operation = None;
         match outcome {
-            Ok(id) => {
-                self.names.operations.insert(id, operation);
-            }
+            Ok(_) => {}
             Err(LeafError::Failed(fault)) => {
                 let checkers = &mut environment.checkers;
                 checkers.completed(operation, rank, Err(fault), false);
@@ -247,28 +238,6 @@ impl Names {
     fn driver<'a>(&'a mut self, environment: &'a mut Environment, data: Option<&'a Rc<Value>>) -> Driver<'a> {
         Driver { environment, names: self, data, place: None }
     }
-
-    fn operation(&mut self, id: OpId) -> Option<usize> {
-        match self.operations.get(&id) {
-            Some(operation) => Some(*operation),
-            None => {
-                let operation = self.new_operation.take()?;
-                self.operations.insert(id, operation);
-                Some(operation)
-            }
-        }
-    }
-
-    fn group(&mut self, id: GroupId) -> Option<usize> {
-        match self.groups.get(&id) {
-            Some(group) => Some(*group),
-            None => {
-                let group = self.new_group.take()?;
-                self.groups.insert(id, group);
-                Some(group)
-            }
-        }
-    }
 }
 
 struct Driver<'a> {
@@ -289,7 +258,7 @@ impl Driver<'_> {
     }
 
     fn operation(&mut self, id: OpId, what: &str) -> Option<usize> {
-        let operation = self.names.operation(id);
+        let operation = self.names.operations.get(&id).copied();
         if operation.is_none() {
             self.fail(&format!("{what} unknown operation {id:?}"));
         }
@@ -384,14 +353,14 @@ impl LeafOutput for Driver<'_> {
     }
 
     fn stable(&mut self, group: GroupId, path: Path, seq: u64) {
-        if let Some(group) = self.names.group(group) {
+        if let Some(group) = self.names.groups.get(&group).copied() {
             let rank = self.names.rank;
             self.environment.checkers.stable(group, rank, path, seq);
         }
     }
 
     fn group_ready(&mut self, group: GroupId) {
-        match self.names.group(group) {
+        match self.names.groups.get(&group).copied() {
             Some(group) => {
                 let rank = self.names.rank;
                 self.environment.checkers.ready(rank);
@@ -402,7 +371,7 @@ impl LeafOutput for Driver<'_> {
     }
 
     fn group_failed(&mut self, group: GroupId, fault: Fault) {
-        match self.names.group(group) {
+        match self.names.groups.get(&group).copied() {
             Some(group) => {
                 let rank = self.names.rank;
                 self.environment.checkers.group_failed(group, rank, &fault);

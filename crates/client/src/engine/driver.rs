@@ -1,7 +1,6 @@
 //! Carries out what the leaf core asks for: it puts frames into sockets, payloads into the caller's
 //! memory, and outcomes into requests.
 
-use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +20,6 @@ use crate::counters::Counters;
 use crate::directory::JobDirectory;
 use crate::error::Error;
 use crate::group::GroupState;
-use crate::tail::Tails;
 
 /// Sockets, memory and state of one lane of a rank.
 pub(crate) struct Driver {
@@ -31,14 +29,9 @@ pub(crate) struct Driver {
     pub(super) directory: Arc<JobDirectory>,
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
-    /// The operation being posted, until the core has named it.
-    pub(crate) posting: Option<Operation>,
     groups: FxHashMap<GroupId, Joined>,
     /// How many of the groups are neither ready nor refused.
     joining: usize,
-    /// The group being created, until the core has named it.
-    pub(crate) creating: Option<Arc<GroupState>>,
-    pub(crate) tails: Tails,
     /// The payload of the frame being handled.
     pub(crate) arriving: Arriving,
     pub(crate) counters: Counters,
@@ -92,11 +85,8 @@ impl Driver {
             writer: StreamWriter::new(keys.up, CONTROL_MAX),
             keys,
             operations: FxHashMap::default(),
-            posting: None,
             groups: FxHashMap::default(),
             joining: 0,
-            creating: None,
-            tails: Tails::default(),
             arriving: Arriving::Nothing,
             counters: Counters::default(),
             failed: Vec::new(),
@@ -121,16 +111,27 @@ impl Driver {
         }
     }
 
-    /// Files the operation that was just posted under its name, unless it is over already.
-    pub(crate) fn adopt_operation(&mut self, op: OpId) {
-        if let Some(operation) = self.posting.take() {
-            self.operations.insert(op, operation);
-        }
+    /// Files an operation under its name, before it is posted.
+    pub(crate) fn begin_operation(&mut self, op: OpId, operation: Operation) {
+        self.operations.insert(op, operation);
     }
 
-    /// The same for a group.
-    pub(crate) fn adopt_group(&mut self, group: GroupId) {
-        self.group(group);
+    /// An operation could not be posted.
+    pub(crate) fn drop_operation(&mut self, op: OpId) {
+        self.operations.remove(&op);
+    }
+
+    /// Files a group under its name, before it is created.
+    pub(crate) fn begin_group(&mut self, group: GroupId, state: Arc<GroupState>) {
+        self.groups.insert(group, Joined { state, joining: true });
+        self.joining += 1;
+    }
+
+    /// A group could not be created.
+    pub(crate) fn drop_group(&mut self, group: GroupId) {
+        if self.groups.remove(&group).is_some() {
+            self.joining -= 1;
+        }
     }
 
     /// What the program knows of a group that it has not freed.
@@ -140,7 +141,6 @@ impl Driver {
 
     /// Forgets a group that was left.
     pub(crate) fn forget_group(&mut self, group: GroupId) {
-        self.tails.forget(group);
         self.end_joining(group, || Err(Error::Invalid("the group was freed before it was ready".into())));
         if self.groups.remove(&group).is_some() {
             self.counters.groups_freed += 1;
@@ -149,7 +149,6 @@ impl Driver {
 
     /// A group that has failed on another lane becomes ready on none.
     pub(crate) fn give_up_group(&mut self, group: GroupId) {
-        self.tails.forget(group);
         self.end_joining(group, || Ok(()));
     }
 
@@ -173,30 +172,8 @@ impl Driver {
         self.joining > 0
     }
 
-    /// The operation; the core may name one that is just being posted.
     pub(crate) fn operation(&mut self, op: OpId) -> Option<&mut Operation> {
-        if let Some(operation) = self.posting.take() {
-            match self.operations.entry(op) {
-                Entry::Vacant(place) => {
-                    place.insert(operation);
-                }
-                Entry::Occupied(_) => self.posting = Some(operation),
-            }
-        }
         self.operations.get_mut(&op)
-    }
-
-    fn group(&mut self, group: GroupId) -> Option<&mut Joined> {
-        if let Some(state) = self.creating.take() {
-            match self.groups.entry(group) {
-                Entry::Vacant(place) => {
-                    place.insert(Joined { state, joining: true });
-                    self.joining += 1;
-                }
-                Entry::Occupied(_) => self.creating = Some(state),
-            }
-        }
-        self.groups.get_mut(&group)
     }
 
     fn end_joining(&mut self, group: GroupId, outcome: impl FnOnce() -> Result<(), Error>) {
@@ -210,9 +187,9 @@ impl Driver {
     }
 
     /// The input bytes of a slice.
-    fn input(&mut self, slice: Slice, path: Path, header: &Header) -> *const u8 {
+    fn input(&mut self, slice: Slice, header: &Header) -> *const u8 {
         let operation = self.operation(slice.op).expect("the core sends data of operations that run");
-        operation.saw(path, header);
+        operation.saw(header);
         operation.memory.input(slice).expect("the core sends what this rank gives")
     }
 
@@ -252,7 +229,7 @@ impl LeafOutput for Driver {
             return;
         }
         let data = match payload {
-            Payload::Data(slice) => Some((self.input(slice, path, header), slice.len as usize)),
+            Payload::Data(slice) => Some((self.input(slice, header), slice.len as usize)),
             Payload::None | Payload::Body(_) => None,
         };
         let body = match payload {
@@ -303,17 +280,11 @@ impl LeafOutput for Driver {
     }
 
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
-        self.operation(op);
         let mut operation = self.operations.remove(&op).expect("the core completes an operation once");
         self.finished = true;
         let outcome = match result {
-            Ok(tail) => {
-                if let Some(trace) = operation.trace {
-                    // SAFETY: the operation is complete, and its request is not finished yet.
-                    let tail = unsafe { operation.memory.result(&tail) };
-                    self.tails.keep(operation.group, trace.path, trace.end_seq, tail);
-                }
-                // SAFETY: as above.
+            Ok(_) => {
+                // SAFETY: the operation is complete, and its request is not finished yet.
                 unsafe { operation.memory.finish() };
                 Ok(())
             }
@@ -329,19 +300,15 @@ impl LeafOutput for Driver {
         operation.completion.finish(outcome);
     }
 
-    fn stable(&mut self, group: GroupId, path: Path, seq: u64) {
-        self.tails.stable(group, path, seq);
-    }
-
     fn group_ready(&mut self, group: GroupId) {
-        if self.group(group).is_some() {
+        if self.groups.contains_key(&group) {
             self.counters.groups_created += 1;
             self.end_joining(group, || Ok(()));
         }
     }
 
     fn group_failed(&mut self, group: GroupId, fault: Fault) {
-        if let Some(joined) = self.group(group) {
+        if let Some(joined) = self.groups.get(&group) {
             let state = joined.state.clone();
             let error = self.failure(&fault, Some(&state), None);
             state.fail(error.clone());
@@ -353,14 +320,9 @@ impl LeafOutput for Driver {
     }
 
     fn note(&mut self, note: Note) {
-        if let (Note::Datagram, Some(operation)) = (note, &self.posting) {
-            operation.completion.set_short();
-        }
         let counter = match note {
             Note::Resent => &mut self.counters.retransmissions,
             Note::Probe => &mut self.counters.probes,
-            Note::Datagram => &mut self.counters.operations_llt,
-            Note::Stream => &mut self.counters.operations_sat,
             Note::Duplicate => &mut self.counters.datagrams_repeated,
             Note::Violation => &mut self.counters.datagrams_rejected,
         };

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use trib_proto::leaf::{GroupId, LeafError, OpId, Slice};
+use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
@@ -24,8 +24,6 @@ use crate::counters::Counters;
 use crate::directory::JobDirectory;
 use crate::error::Error;
 use crate::group::GroupState;
-use crate::memory::Memory;
-use crate::request::Completion;
 
 /// The connected sockets that a lane starts with.
 pub(crate) struct Sources {
@@ -147,21 +145,22 @@ impl Lane {
     pub(super) fn post(
         &mut self,
         now: Nanos,
-        group: GroupId,
         number: Option<(u64, u16)>,
         signature: Signature,
-        memory: Memory,
-        completion: Arc<Completion>,
+        operation: Operation,
     ) -> Result<(), Error> {
-        self.driver.posting = Some(Operation { group, memory, completion, trace: None });
-        let posted: Result<OpId, LeafError> = match number {
-            None => self.core.post(now, group, signature, &mut self.driver),
-            Some(number) => self.core.post_on_lane(now, group, number, signature, &mut self.driver),
-        };
-        if let Ok(op) = posted {
-            self.driver.adopt_operation(op);
+        let (group, completion) = (operation.group, operation.completion.clone());
+        let post = Post { id: self.core.next_op(), number, signature };
+        self.driver.begin_operation(post.id, operation);
+        let posted = self.core.post(now, group, &post, &mut self.driver);
+        match posted {
+            Ok(Path::Datagram) => {
+                self.driver.counters.operations_llt += 1;
+                completion.set_short();
+            }
+            Ok(Path::Stream) => self.driver.counters.operations_sat += 1,
+            Err(_) => self.driver.drop_operation(post.id),
         }
-        self.driver.posting = None;
         self.settle(now);
         posted.map(|_| ()).map_err(|error| self.refusal(&error, self.driver.group_state(group)))
     }
@@ -173,15 +172,15 @@ impl Lane {
         tag: u64,
         state: Arc<GroupState>,
     ) -> Result<GroupId, Error> {
-        let name = state.name().clone();
-        self.driver.creating = Some(state.clone());
-        let created = self.core.create_named_group(now, members, tag, name, &mut self.driver);
-        if let Ok(group) = created {
-            self.driver.adopt_group(group);
+        let id = self.core.next_group();
+        self.driver.begin_group(id, state.clone());
+        let group = NewGroup { members, tag, name: state.name().clone() };
+        let created = self.core.create_group(id, group, &mut self.driver);
+        if created.is_err() {
+            self.driver.drop_group(id);
         }
-        self.driver.creating = None;
         self.settle(now);
-        created.map_err(|error| self.refusal(&error, Some(&state)))
+        created.map(|()| id).map_err(|error| self.refusal(&error, Some(&state)))
     }
 
     fn refusal(&self, error: &LeafError, group: Option<&Arc<GroupState>>) -> Error {

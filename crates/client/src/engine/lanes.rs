@@ -11,6 +11,7 @@ use trib_proto::Nanos;
 use trib_wire::control::job::LANES_MAX;
 use trib_wire::{RankList, Signature};
 
+use super::operation::Operation;
 use super::poll::{Ready, Sockets};
 use super::{Engine, Sleep, unnamed};
 use crate::counters::Counters;
@@ -40,7 +41,8 @@ impl Engine {
             Posting::Whole(signature, memory) => {
                 let at = lanes.turn(number);
                 let completion = Arc::new(Completion::on_lane(at, signature));
-                self.lanes[at].post(now, ids[at], Some((number + 1, 0)), signature, memory, completion.clone())?;
+                let operation = Operation { group: ids[at], memory, completion: completion.clone(), trace: None };
+                self.lanes[at].post(now, Some((number + 1, 0)), signature, operation)?;
                 completion
             }
             Posting::Cut(whole, parts) => self.post_parts(now, group, (number + 1, whole), parts)?,
@@ -59,8 +61,10 @@ impl Engine {
     ) -> Result<Arc<Completion>, Error> {
         let completion = Arc::new(Completion::of_cut(parts.len() as u32, whole));
         for (at, Part { signature, memory }) in parts.into_iter().enumerate() {
-            let (id, number) = (group.ids()[at], Some((number, at as u16 + 1)));
-            if let Err(error) = self.lanes[at].post(now, id, number, signature, memory, completion.clone()) {
+            let number = Some((number, at as u16 + 1));
+            let group_id = group.ids()[at];
+            let operation = Operation { group: group_id, memory, completion: completion.clone(), trace: None };
+            if let Err(error) = self.lanes[at].post(now, number, signature, operation) {
                 if at > 0 {
                     // Without this the other members would wait for the missing parts.
                     group.fail(error.clone());

@@ -24,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use trib_proto::{Limits, Nanos, Path};
+use trib_proto::{Limits, Nanos};
 use trib_transport::clock::Clock;
 use trib_transport::patience::Patience;
 use trib_wire::RankList;
@@ -39,6 +39,7 @@ use crate::params::Progress;
 use crate::request::Completion;
 use lane::Lane;
 pub(crate) use lane::Sources;
+use operation::Operation;
 use poll::{Ready, Sockets, Waker};
 use wait::poisoned;
 
@@ -193,13 +194,6 @@ impl Shared {
         Ok(self.enter()?.lanes[0].limits())
     }
 
-    /// The tail of a group's last results on one path, lane by lane.
-    pub(crate) fn tail(&self, state: &GroupState, path: Path) -> Result<Vec<u8>, Error> {
-        let engine = self.enter()?;
-        let lanes = engine.lanes.iter().zip(state.ids());
-        Ok(lanes.flat_map(|(lane, id)| lane.driver.tails.get(*id, path)).copied().collect())
-    }
-
     /// Leaves every group, waits at most `linger` for queued frames, and closes the sockets. The
     /// helper thread ends.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
@@ -259,7 +253,8 @@ impl Engine {
             ([lane], Posting::Whole(signature, memory)) => {
                 let completion = Arc::new(Completion::on_lane(0, signature));
                 let [id] = group.ids() else { return Err(unnamed()) };
-                lane.post(now, *id, None, signature, memory, completion.clone())?;
+                let operation = Operation { group: *id, memory, completion: completion.clone(), trace: None };
+                lane.post(now, None, signature, operation)?;
                 Ok(completion)
             }
             (_, posting) => self.post_on_lanes(now, lanes, group, posting),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use trib_proto::Path;
 use trib_proto::leaf::{GroupId, Slice};
 use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
 use trib_wire::directory::ordinal;
@@ -23,12 +22,9 @@ pub(crate) struct Operation {
 /// Where an operation's frames stand in the sequence of its group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Trace {
-    pub(crate) path: Path,
     index: GroupIndex,
     generation: Generation,
     op_seq: u64,
-    /// One more than the largest fragment or segment number seen.
-    pub(crate) end_seq: u64,
 }
 
 impl Operation {
@@ -41,10 +37,9 @@ impl Operation {
     }
 
     /// Notes that a frame of the operation was sent or received.
-    pub(crate) fn saw(&mut self, path: Path, header: &Header) {
-        let end_seq = self.trace.map_or(0, |trace| trace.end_seq).max(header.seq + 1);
+    pub(crate) fn saw(&mut self, header: &Header) {
         let Header { group: index, generation, op_seq, .. } = *header;
-        self.trace = Some(Trace { path, index, generation, op_seq, end_seq });
+        self.trace = Some(Trace { index, generation, op_seq });
     }
 }
 

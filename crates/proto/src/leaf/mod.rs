@@ -53,6 +53,30 @@ pub enum LeafError {
     Failed(Fault),
 }
 
+/// A group that is to be made.
+#[derive(Clone, Debug)]
+pub struct NewGroup {
+    /// Its ranks; their order is their rank in the group.
+    pub members: RankList,
+    /// Tells creations with equal members apart.
+    pub tag: u64,
+    /// What people call it; may be empty.
+    pub name: GroupName,
+}
+
+/// An operation that is to be posted.
+#[derive(Clone, Copy, Debug)]
+pub struct Post {
+    /// Its name here, from `next_op`.
+    pub id: OpId,
+    /// `None`: it is the group's next. Where a group has several lanes, each with a core of its own:
+    /// its number, counted from 1 over all lanes, and 0, or one more than the number of the lane
+    /// whose part it is.
+    pub number: Option<(u64, u16)>,
+    /// What it does.
+    pub signature: Signature,
+}
+
 /// The state machine of one rank of one job.
 pub struct LeafCore {
     edge: Edge,
@@ -99,27 +123,16 @@ impl LeafCore {
         }
     }
 
-    /// Starts to make a group of `members` (order = rank in the group). Creations with equal members and tag are
-    /// matched over the ranks in call order. Operations may be posted at once.
-    pub fn create_group(
-        &mut self,
-        now: Nanos,
-        members: RankList,
-        tag: u64,
-        out: &mut impl LeafOutput,
-    ) -> Result<GroupId, LeafError> {
-        self.create_named_group(now, members, tag, GroupName::default(), out)
+    /// A name for a group that is about to be made.
+    pub fn next_group(&mut self) -> GroupId {
+        self.next_group += 1;
+        GroupId(self.next_group - 1)
     }
 
-    /// The same, of a group that people know by a name.
-    pub fn create_named_group(
-        &mut self,
-        _now: Nanos,
-        members: RankList,
-        tag: u64,
-        name: GroupName,
-        out: &mut impl LeafOutput,
-    ) -> Result<GroupId, LeafError> {
+    /// Starts to make a group under a name from `next_group`. Creations with equal members and tag
+    /// are matched over the ranks in call order. Operations may be posted at once.
+    pub fn create_group(&mut self, id: GroupId, group: NewGroup, out: &mut impl LeafOutput) -> Result<(), LeafError> {
+        let NewGroup { members, tag, name } = group;
         if !members.is_valid(self.edge.config.world_size) {
             return Err(LeafError::BadMembers);
         }
@@ -130,14 +143,12 @@ impl LeafCore {
         if self.lost {
             return Err(LeafError::Failed(self.edge.fault(Reason::NodeDead)));
         }
-        let id = GroupId(self.next_group);
-        self.next_group += 1;
         let key = GroupKey { tag, members };
         let body = Body::Join { key: key.clone(), fault: None, nodes: RankList::EMPTY, name };
         out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
         self.groups.insert(id, Group::new(id, key.clone(), me, &self.edge));
         self.joining.entry(key).or_default().push_back(id);
-        Ok(id)
+        Ok(())
     }
 
     /// Leaves the group; operations still outstanding complete with a fault.
@@ -151,39 +162,23 @@ impl LeafCore {
         self.leave(group, out);
     }
 
-    /// Posts an operation; members post the operations of one group in the same order. Never waits. The vector of the
-    /// operation and what of it this rank gives and gets: `window`.
+    /// A name for an operation that is about to be posted.
+    pub fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op - 1)
+    }
+
+    /// Posts an operation; members post the operations of one group in the same order. Never waits.
+    /// The vector of the operation and what of it this rank gives and gets: `window`. Says how the
+    /// operation travels.
     pub fn post(
         &mut self,
         now: Nanos,
         group: GroupId,
-        signature: Signature,
+        post: &Post,
         out: &mut impl LeafOutput,
-    ) -> Result<OpId, LeafError> {
-        self.post_as(now, group, None, signature, out)
-    }
-
-    /// The same, on one of the lanes of a group that has several, each with a core of its own: the operation has the number
-    /// `op_seq`, counted from 1 over all lanes, and `lane` is 0, or one more than the number of the lane whose part it is.
-    pub fn post_on_lane(
-        &mut self,
-        now: Nanos,
-        group: GroupId,
-        (op_seq, lane): (u64, u16),
-        signature: Signature,
-        out: &mut impl LeafOutput,
-    ) -> Result<OpId, LeafError> {
-        self.post_as(now, group, Some((op_seq, lane)), signature, out)
-    }
-
-    fn post_as(
-        &mut self,
-        now: Nanos,
-        group: GroupId,
-        known: Option<(u64, u16)>,
-        signature: Signature,
-        out: &mut impl LeafOutput,
-    ) -> Result<OpId, LeafError> {
+    ) -> Result<Path, LeafError> {
+        let Post { id, number, signature } = *post;
         let state = self.groups.get_mut(&group).filter(|g| !g.abandoned).ok_or(LeafError::UnknownGroup)?;
         if let Some(fault) = state.failed {
             return Err(LeafError::Failed(fault));
@@ -195,22 +190,18 @@ impl LeafCore {
             return Err(LeafError::Unsupported);
         }
         let total = window::vector_len(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
-        let id = OpId(self.next_op);
-        self.next_op += 1;
         let limits = &self.edge.config.limits;
         let streamed = total > limits.stream_threshold;
         let element = signature.dtype.size() as u32;
         let piece = if streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
-        let operation = Operation::new(id, signature, state.seat, state.take_number(known), total, piece);
-        if streamed {
-            out.note(Note::Stream);
-            state.streams.post(operation);
-        } else {
-            out.note(Note::Datagram);
-            state.datagrams.post(operation);
+        let operation = Operation::new(id, signature, state.seat, state.take_number(number), total, piece);
+        let path = if streamed { Path::Stream } else { Path::Datagram };
+        match path {
+            Path::Stream => state.streams.post(operation),
+            Path::Datagram => state.datagrams.post(operation),
         }
         self.pump(now, group, out);
-        Ok(id)
+        Ok(path)
     }
 
     /// Where the payload of this (parsed, not yet authenticated) frame belongs, so that a driver can read it straight into

@@ -48,10 +48,6 @@ pub enum Note {
     Duplicate,
     /// A frame that no correct node sends now.
     Violation,
-    /// An operation was started on the datagram path.
-    Datagram,
-    /// An operation was started on the stream path.
-    Stream,
 }
 
 /// The driver of a leaf core. Calls are made in the order in which their effects must happen.
@@ -65,12 +61,13 @@ pub trait LeafOutput {
     /// The payload of the frame being handled is this part of the operation's result.
     fn deliver(&mut self, slice: Slice);
 
-    /// The operation is over. On success `tail` is the part of the vector (bytes) whose result some member may still lack:
-    /// a driver that supports recovery keeps a copy of its own until `stable` says otherwise.
+    /// The operation is over. On success it names the part of the vector (bytes) whose result some
+    /// member may still lack, until `stable` says otherwise.
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>);
 
-    /// Every member holds the result of every fragment (datagram) or segment (stream) below `seq` of the group.
-    fn stable(&mut self, group: GroupId, path: Path, seq: u64);
+    /// Every member holds the result of every fragment (datagram) or segment (stream) below `seq` of
+    /// the group. For a driver that keeps results which somebody may lack.
+    fn stable(&mut self, _group: GroupId, _path: Path, _seq: u64) {}
 
     /// The group exists everywhere.
     fn group_ready(&mut self, group: GroupId);

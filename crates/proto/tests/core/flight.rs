@@ -3,13 +3,13 @@
 use core::ops::Range;
 use std::collections::VecDeque;
 
-use trib_proto::leaf::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
+use trib_proto::leaf::{GroupId, LeafOutput, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_wire::body::Fault;
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, Header, JobId, Kind, NodeId, Rank,
-    RankList, ReduceOp, Signature,
+    Body, ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
+    NodeId, Rank, RankList, ReduceOp, Signature,
 };
 
 const NOW: Nanos = Nanos(1);
@@ -50,7 +50,6 @@ impl LeafOutput for Wire {
     }
     fn deliver(&mut self, _: Slice) {}
     fn complete(&mut self, _: OpId, _: Result<Range<u64>, Fault>) {}
-    fn stable(&mut self, _: GroupId, _: Path, _: u64) {}
     fn group_ready(&mut self, _: GroupId) {}
     fn group_failed(&mut self, _: GroupId, _: Fault) {}
     fn note(&mut self, _: Note) {}
@@ -72,7 +71,9 @@ fn stream(core: &mut LeafCore, wire: &mut Wire, group: u32) -> Vec<Header> {
 fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
     let members = RankList::world(2);
     let tag = u64::from(group);
-    let id = core.create_group(NOW, members.clone(), tag, wire).unwrap();
+    let id = core.next_group();
+    let new = NewGroup { members: members.clone(), tag, name: GroupName::default() };
+    core.create_group(id, new, wire).unwrap();
     let ready = from_node(group, Kind::Ready);
     core.on_frame(NOW, Path::Stream, &ready, Body::Ready(GroupKey { tag, members }), wire);
     let signature = Signature {
@@ -82,7 +83,8 @@ fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
         root: 0,
         count: 1 << 20,
     };
-    core.post(NOW, id, signature, wire).unwrap();
+    let post = Post { id: core.next_op(), number: None, signature };
+    core.post(NOW, id, &post, wire).unwrap();
 }
 
 fn grant(core: &mut LeafCore, wire: &mut Wire, group: u32) {
@@ -170,7 +172,9 @@ fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
     assert_eq!(core.results_due(), (0, 0));
     grant(&mut core, &mut wire, 1);
     assert_ne!(core.results_due(), (0, 0));
-    core.create_group(NOW, RankList::world(2), 9, &mut wire).unwrap();
+    let id = core.next_group();
+    let group = NewGroup { members: RankList::world(2), tag: 9, name: GroupName::default() };
+    core.create_group(id, group, &mut wire).unwrap();
     assert_eq!(core.results_due(), (0, 0));
     let ready = Body::Ready(GroupKey { tag: 9, members: RankList::world(2) });
     core.on_frame(NOW, Path::Stream, &from_node(2, Kind::Ready), ready, &mut wire);

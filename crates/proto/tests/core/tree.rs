@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
-use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, OpId, Slice};
+use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, NewGroup, OpId, Post, Slice};
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
 use trib_proto::{Limits, Nanos, Path, Token, window};
 use trib_wire::control::explanation::GroupPart;
 use trib_wire::control::job::ChildKind;
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Rank, RankList, ReduceOp,
-    Signature,
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Rank, RankList,
+    ReduceOp, Signature,
 };
 
 const RANKS: u32 = 6;
@@ -80,8 +80,6 @@ impl LeafOutput for LeafMemory {
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
         assert!(self.done.insert(op, result).is_none(), "{op:?} of rank {} completed twice", self.rank);
     }
-
-    fn stable(&mut self, _: GroupId, _: Path, _: u64) {}
 
     fn group_ready(&mut self, group: GroupId) {
         self.ready.push(group);
@@ -256,7 +254,7 @@ impl World {
             .iter()
             .map(|&r| {
                 let Leaf { core, memory } = &mut self.leaves[r as usize];
-                (r, core.create_group(Nanos(0), list.clone(), tag, memory).expect("members are valid"))
+                (r, create(core, list.clone(), tag, memory))
             })
             .collect();
         self.run();
@@ -265,18 +263,10 @@ impl World {
 
     fn post(&mut self, rank: u32, group: GroupId, signature: Signature, vector: Vec<u8>) -> OpId {
         let Leaf { core, memory } = &mut self.leaves[rank as usize];
-        let mut late = LeafMemory { rank, ..LeafMemory::default() };
-        // The input must be known before the core sends it, and its name only comes from the call: post into a
-        // scratch memory whose every operation reads this vector.
-        let id = OpId(self_next(memory));
-        late.inputs.insert(id, vector);
-        core.post(Nanos(0), group, signature, &mut late)
-            .inspect(|&op| {
-                assert_eq!(op, id);
-                memory.inputs.extend(late.inputs);
-                memory.sent.extend(late.sent);
-            })
-            .expect("the operation is valid")
+        let id = core.next_op();
+        memory.inputs.insert(id, vector);
+        core.post(Nanos(0), group, &Post { id, number: None, signature }, memory).expect("the operation is valid");
+        id
     }
 
     fn run(&mut self) {
@@ -325,8 +315,11 @@ impl World {
 }
 
 /// The number that the next operation of this rank gets: cores count from zero.
-fn self_next(memory: &LeafMemory) -> u64 {
-    memory.inputs.len() as u64
+fn create(core: &mut LeafCore, members: RankList, tag: u64, memory: &mut LeafMemory) -> GroupId {
+    let id = core.next_group();
+    let group = NewGroup { members, tag, name: GroupName::default() };
+    core.create_group(id, group, memory).expect("members are valid");
+    id
 }
 
 fn vector(rank: u32, len: u64, op: u64) -> Vec<u8> {
@@ -469,7 +462,7 @@ fn a_dead_rank_fails_its_groups_and_no_others() {
     let late: Vec<u32> = vec![0, 2];
     let list = RankList::from_ranks(late);
     let Leaf { core, memory } = &mut world.leaves[0];
-    core.create_group(Nanos(0), list, 9, memory).expect("valid members");
+    create(core, list, 9, memory);
     world.run();
     assert_eq!(world.leaves[0].memory.failed.len(), 2, "a group with a dead member is refused, not waited for");
 }
@@ -651,7 +644,7 @@ fn nothing_new_waits_for_a_dead_parent() {
     core.on_link_down(Nanos(0), Link::Parent, memory);
     for rank in [0, 1] {
         let Leaf { core, memory } = &mut world.leaves[rank];
-        core.create_group(Nanos(0), RankList::from_ranks([0, 1]), 0, memory).expect("valid members");
+        create(core, RankList::from_ranks([0, 1]), 0, memory);
     }
     world.run();
     for leaf in &world.leaves[..2] {
@@ -671,7 +664,7 @@ fn a_creation_with_a_dead_rank_is_refused() {
         let alive: Vec<u32> = members.iter().copied().filter(|r| *r != 4).collect();
         for &rank in &alive {
             let Leaf { core, memory } = &mut world.leaves[rank as usize];
-            core.create_group(Nanos(0), RankList::from_ranks(members), 0, memory).expect("valid members");
+            create(core, RankList::from_ranks(members), 0, memory);
         }
         world.run();
         for &rank in &alive {
@@ -692,7 +685,7 @@ fn a_freed_group_makes_room_for_the_next() {
     for rank in 0..RANKS {
         let Leaf { core, memory } = &mut world.leaves[rank as usize];
         core.free_group(Nanos(0), groups[3][rank as usize].1, memory);
-        core.create_group(Nanos(0), list.clone(), 8, memory).expect("valid members");
+        create(core, list.clone(), 8, memory);
         world.run();
     }
     for leaf in &world.leaves {

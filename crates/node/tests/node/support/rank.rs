@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use trib_proto::leaf::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
+use trib_proto::leaf::{GroupId, LeafOutput, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::landing::{Landing, Source};
 use trib_transport::tcp::{
@@ -15,7 +15,7 @@ use trib_transport::tcp::{
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_transport::{EdgeKeys, edge_keys};
 use trib_wire::body::Fault;
-use trib_wire::{Body, Epoch, Header, RankList, Signature};
+use trib_wire::{Body, Epoch, GroupName, Header, RankList, Signature};
 
 use super::Tree;
 
@@ -84,8 +84,6 @@ impl LeafOutput for Io {
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
         self.done.insert(op, result.map(|_| ()));
     }
-
-    fn stable(&mut self, _group: GroupId, _path: Path, _seq: u64) {}
 
     fn group_ready(&mut self, group: GroupId) {
         self.ready.push(group);
@@ -166,7 +164,10 @@ impl Rank {
     }
 
     pub fn create_group(&mut self, members: RankList) -> GroupId {
-        self.core.create_group(self.now(), members, 0, &mut self.io).unwrap()
+        let id = self.core.next_group();
+        let group = NewGroup { members, tag: 0, name: GroupName::default() };
+        self.core.create_group(id, group, &mut self.io).unwrap();
+        id
     }
 
     pub fn free_group(&mut self, group: GroupId) {
@@ -175,12 +176,11 @@ impl Rank {
 
     /// Posts an operation on a vector.
     pub fn post(&mut self, group: GroupId, signature: Signature, vector: Vec<u8>) -> OpId {
-        // The number of the next operation is the core's; it may already send while posting.
-        let op = OpId(self.io.vectors.len() as u64);
-        self.io.vectors.insert(op, vector);
-        let posted = self.core.post(self.now(), group, signature, &mut self.io).unwrap();
-        assert_eq!(posted, op);
-        op
+        let id = self.core.next_op();
+        self.io.vectors.insert(id, vector);
+        let post = Post { id, number: None, signature };
+        self.core.post(self.now(), group, &post, &mut self.io).unwrap();
+        id
     }
 
     pub fn is_ready(&self, group: GroupId) -> bool {
