@@ -9,7 +9,7 @@ pub struct Counters {
     pub operations_sat: u64,
     /// Datagrams handed to the kernel.
     pub datagrams_sent: u64,
-    /// Datagrams accepted.
+    /// Datagrams that were accepted.
     pub datagrams_received: u64,
     /// Datagrams that were dropped because they are no frames of ours, forged or damaged.
     pub datagrams_rejected: u64,
@@ -17,13 +17,13 @@ pub struct Counters {
     pub stream_bytes_sent: u64,
     /// Bytes read from the stream connection.
     pub stream_bytes_received: u64,
-    /// Contributions sent again.
+    /// Contributions that were sent again.
     pub retransmissions: u64,
-    /// Probes sent.
+    /// Probes that were sent.
     pub probes: u64,
     /// Groups that became ready.
     pub groups_created: u64,
-    /// Groups left.
+    /// Groups that were left.
     pub groups_freed: u64,
     /// Datagrams whose content had come before, as happens when a question and its answer cross.
     pub datagrams_repeated: u64,

@@ -37,7 +37,7 @@ pub(crate) struct GroupState {
     /// The lanes' identifiers for it, lane by lane. They are known once all lanes have begun to
     /// make it.
     ids: OnceLock<Box<[GroupId]>>,
-    /// Operations posted so far.
+    /// How many operations were posted so far.
     posted: AtomicU64,
     /// Finished when the group exists at all members, or never will.
     pub(crate) ready: Arc<Completion>,
@@ -108,7 +108,7 @@ pub(crate) enum Posting {
     Cut(Signature, Vec<Part>),
 }
 
-/// One lane's part.
+/// The part of an operation for one lane.
 pub(crate) struct Part {
     pub(crate) signature: Signature,
     pub(crate) memory: Memory,
@@ -246,7 +246,7 @@ impl Group {
     }
 
     /// # Safety
-    /// As for [`Group::start`].
+    /// The contract of [`Group::start`].
     unsafe fn lay_out(&self, signature: &Signature, input: Input, output: *mut u8) -> Result<Posting, Error> {
         let Signature { collective, dtype, op, root, .. } = *signature;
         let (rank, size) = (self.rank(), self.size());

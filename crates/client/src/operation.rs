@@ -2,7 +2,7 @@
 
 use trib_wire::{Collective, DataType, ReduceOp, Signature};
 
-/// No data.
+/// A barrier, which has no data.
 pub const fn barrier() -> Signature {
     moving(Collective::Barrier, 0, 0)
 }

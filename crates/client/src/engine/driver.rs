@@ -57,11 +57,11 @@ struct Joined {
 /// Where the payload of the frame being handled is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arriving {
-    /// It has none.
+    /// The frame has no payload.
     Nothing,
     /// At this address, from which it is to be copied to its place.
     Here(*const u8, usize),
-    /// In its place already.
+    /// It was read to its place already.
     Placed(Slice),
 }
 
@@ -157,7 +157,7 @@ impl Driver {
         self.failed.pop()
     }
 
-    /// Groups not left yet.
+    /// The groups that were not left yet.
     pub(crate) fn groups(&self) -> Vec<GroupId> {
         self.groups.keys().copied().collect()
     }

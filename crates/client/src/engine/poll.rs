@@ -51,7 +51,7 @@ pub(crate) struct LaneSockets {
 }
 
 impl LaneSockets {
-    /// No descriptor.
+    /// In place of a descriptor: none is watched.
     pub(crate) const NONE: RawFd = -1;
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Nothing.
+    /// No socket is watched.
     pub(crate) const NONE: Sockets = {
         let none = LaneSockets { datagram: LaneSockets::NONE, stream: LaneSockets::NONE, write: false };
         Sockets { lanes: [none; LANES_MAX], count: 0 }
     };
 
-    /// These lanes'.
+    /// The sockets of these lanes.
     pub(crate) fn of(lanes: impl Iterator<Item = LaneSockets>) -> Sockets {
         let mut sockets = Sockets::NONE;
         for (place, lane) in sockets.lanes.iter_mut().zip(lanes) {
@@ -88,7 +88,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Look everywhere.
+    /// Any socket may have something, so all are read.
     pub(crate) const ALL: Ready = Ready { datagrams: u8::MAX, streams: u8::MAX };
 
     /// Whether datagrams may be there.
