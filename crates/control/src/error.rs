@@ -26,15 +26,15 @@ pub enum Error {
     /// The manager, or the network to it, cannot be reached.
     #[error("cannot reach the manager at {address}: {cause}; is `trib am` running there?")]
     Unreachable {
-        /// Where it should be.
+        /// The address at which it should be.
         address: String,
-        /// Why not.
+        /// Why it was not reached.
         cause: io::Error,
     },
     /// This side's configuration: a credentials file cannot be read.
     #[error("{}", no_credentials(*role, path, cause))]
     NoCredentials {
-        /// The role wanted.
+        /// The role whose credentials are wanted.
         role: Role,
         /// The file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum Error {
     CannotWrite {
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be written.
         cause: io::Error,
     },
     /// This side's caller: the folder holds credentials already.
@@ -106,7 +106,7 @@ pub enum Error {
     /// The other side did not answer in time.
     #[error("no answer from {address} within {} ms; it is stopped, overloaded or unreachable", waited.as_millis())]
     Timeout {
-        /// Who.
+        /// The address of the other side.
         address: String,
         /// How long this side waited.
         waited: Duration,
@@ -114,13 +114,13 @@ pub enum Error {
     /// The other side closed the channel.
     #[error("{address} closed the connection")]
     Closed {
-        /// Who.
+        /// The address of the other side.
         address: String,
     },
     /// The other side broke the protocol.
     #[error("{address} sent something that is not a control message: {cause}")]
     Malformed {
-        /// Who.
+        /// The address of the other side.
         address: String,
         /// What is wrong with it.
         cause: String,
@@ -131,7 +131,7 @@ pub enum Error {
         /// Its length.
         bytes: usize,
     },
-    /// This side's socket.
+    /// A call on this side's socket failed.
     #[error("cannot {what}: {cause}")]
     Socket {
         /// What was tried.

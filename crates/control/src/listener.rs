@@ -29,7 +29,7 @@ impl Listener {
         Ok(Listener { socket, config, address })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -57,7 +57,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Where it comes from.
+    /// The address from which it comes.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
