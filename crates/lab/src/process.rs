@@ -31,7 +31,7 @@ impl ProcessId {
         (!matches!(state, 'Z' | 'X')).then_some(id)
     }
 
-    /// This process.
+    /// The name of this process.
     pub fn own() -> Self {
         Self::running(std::process::id()).expect("/proc is mounted and shows this process")
     }

@@ -27,9 +27,9 @@ pub enum Fault {
     Loss {
         /// The link.
         link: String,
-        /// The share of all packets, in per cent: more than 0, at most 100.
+        /// The direction in which packets are lost.
         direction: Direction,
-        /// How many, of all packets: more than 0, at most 100.
+        /// The share of all packets, in per cent: more than 0, at most 100.
         percent: f64,
     },
     /// One byte of the payload is inverted in datagrams that are chosen at random. Packets never
@@ -39,7 +39,7 @@ pub enum Fault {
     Corrupt {
         /// The link.
         link: String,
-        /// Which way.
+        /// The direction whose datagrams are damaged.
         direction: Direction,
         /// The share of all datagrams, in per cent: more than 0, at most 100.
         percent: f64,

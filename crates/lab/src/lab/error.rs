@@ -56,7 +56,7 @@ pub enum LabError {
     Repair {
         /// The daemons.
         daemons: String,
-        /// Why not.
+        /// Why they could not be started.
         cause: Box<LabError>,
     },
     /// Nothing runs under this name.
@@ -98,7 +98,7 @@ pub enum LabError {
         /// What there is.
         known: String,
     },
-    /// Not from in there.
+    /// This cannot be done from inside the laboratory.
     #[error("this cannot be done from inside the laboratory, where the machine's processes cannot be seen")]
     Inside,
     /// A percentage that makes no sense.
@@ -112,7 +112,7 @@ pub enum LabError {
         /// The user it has to belong to.
         uid: u32,
     },
-    /// A tool said no.
+    /// A tool failed.
     #[error("`{command}` failed: {answer}")]
     Tool {
         /// The command line.

@@ -48,7 +48,7 @@ use record::{Daemon, Record};
 pub struct LabLaunch<'a> {
     /// The folder of all laboratories, see [`default_base`].
     pub base: &'a Path,
-    /// Which of them.
+    /// The name of this laboratory.
     pub name: &'a LabName,
     /// What it is made of.
     pub topology: &'a Topology,

@@ -96,7 +96,7 @@ impl Lab {
         Ok(counters)
     }
 
-    /// Places and links.
+    /// The places and links.
     ///
     /// # Errors
     /// [`LabError::Unavailable`] for a laboratory on loopback, which has no links of its own.

@@ -14,7 +14,7 @@ use std::process::Command;
 use crate::lab::{Lab, LabError};
 use crate::topology::{FatTree, Topology};
 
-/// Which MPI.
+/// An MPI that can start ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mpi {
     /// Open MPI, found as `mpirun.openmpi` or `mpirun`.
@@ -44,19 +44,19 @@ pub enum Placement {
     Block,
 }
 
-/// What to start.
+/// What to start, and how.
 #[derive(Clone, Debug)]
 pub struct MpiLaunch {
-    /// By which MPI.
+    /// The MPI that starts the ranks.
     pub mpi: Mpi,
-    /// How many ranks.
+    /// The number of ranks.
     pub ranks: u32,
-    /// Where they go.
+    /// The order in which hosts get ranks.
     pub map: Map,
     /// How many ranks each host gets; the last hosts get none if there are more hosts than that
     /// takes. `None`: ranks are spread evenly over all hosts.
     pub ranks_per_host: Option<u32>,
-    /// Which they are.
+    /// Which ranks share a host.
     pub placement: Placement,
     /// Variables that the ranks find in their environment besides those of the launcher.
     pub env: Vec<(String, String)>,

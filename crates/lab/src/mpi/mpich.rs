@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{MpiLaunch, Placement};
 
-/// Names of its launcher.
+/// The names that its launcher may have.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.mpich", "mpiexec.hydra"];
 /// The first variable makes hydra call `trib lab remote HOST`. The others keep UCX to the links, if
 /// the MPICH was built with UCX.

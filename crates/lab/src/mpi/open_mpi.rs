@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{MpiLaunch, Placement, mca};
 use crate::lab::LabError;
 
-/// Names of its launcher.
+/// The names that its launcher may have.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.openmpi", "mpirun"];
 /// Open MPI wants two permissions to run as root; in a user namespace every user is root.
 pub(super) const ENVIRONMENT: &[(&str, &str)] =

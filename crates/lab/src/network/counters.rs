@@ -10,7 +10,7 @@ use crate::topology::BitRate;
 pub struct LinkCounters {
     /// The link: `h3` is the host's, `h3.1` its second one, `leaf1` the trunk above that leaf.
     pub link: String,
-    /// Which way.
+    /// The direction that was counted.
     pub direction: Direction,
     /// Its rate, bits per second.
     pub rate: BitRate,
@@ -34,7 +34,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Self; 2] = [Self::Up, Self::Down];
 
     /// `up` or `down`.

@@ -21,7 +21,7 @@ pub struct Plan {
 pub struct Place {
     /// Its name, which is its host name too.
     pub name: String,
-    /// Which of the two.
+    /// Whether it is a host or a switch.
     pub kind: PlaceKind,
     /// Its address in its rail's network: that of a switch's bridge, or of a host's first link.
     pub address: Ipv4Addr,
@@ -53,7 +53,7 @@ pub struct Link {
     pub lower_device: String,
     /// The interface in the upper place: a port of its bridge, with the link's name.
     pub upper_device: String,
-    /// Rate each way.
+    /// The rate in each direction.
     pub rate: BitRate,
 }
 
