@@ -38,7 +38,7 @@ pub enum LogError {
     File {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// Why it cannot be written.
         cause: io::Error,
     },
 }

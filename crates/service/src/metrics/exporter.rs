@@ -24,7 +24,7 @@ pub struct ExporterError {
 }
 
 impl Exporter {
-    /// Listens.
+    /// Listens at `address`; port 0 is any free port.
     ///
     /// # Errors
     /// The address is taken, or is none of this host's.
@@ -37,7 +37,7 @@ impl Exporter {
         listen().map_err(|cause| ExporterError { address, cause })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

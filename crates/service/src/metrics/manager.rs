@@ -1,4 +1,4 @@
-//! The manager's page.
+//! The page of a manager's metrics.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! A node's page.
+//! The page of a node's metrics.
 
 use std::time::SystemTime;
 

@@ -25,7 +25,7 @@ pub struct Metric {
 pub enum Type {
     /// Grows until the daemon ends.
     Counter,
-    /// Goes up and down.
+    /// A value that goes up and down.
     Gauge,
     /// Counts of observations, by upper bounds.
     Histogram,

@@ -13,7 +13,7 @@ pub struct ManagerSettings {
     pub topology: PathBuf,
     /// The folder of the fabric's keys and certificates.
     pub credentials: PathBuf,
-    /// Where it listens.
+    /// The address at which it listens.
     pub listen: SocketAddr,
     /// The file in which its jobs are kept for the next manager.
     pub state: Option<PathBuf>,

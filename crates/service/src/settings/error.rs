@@ -11,7 +11,7 @@ pub enum SettingsError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// Why it cannot be read.
         cause: io::Error,
     },
     /// A line of the file is wrong.
@@ -53,7 +53,7 @@ pub enum SettingsError {
     Missing {
         /// The setting.
         name: &'static str,
-        /// What it is for.
+        /// What the setting is for.
         meaning: &'static str,
         /// Its option.
         option: &'static str,

@@ -72,7 +72,7 @@ pub enum Daemon {
 }
 
 impl Daemon {
-    /// All of them.
+    /// Both daemons.
     pub const ALL: [Daemon; 2] = [Daemon::Manager, Daemon::Node];
 
     /// Its subcommand.
