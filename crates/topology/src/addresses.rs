@@ -8,7 +8,7 @@ use trib_wire::control::node::PORTS_MAX;
 /// What is wrong with the addresses.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressFault {
-    /// Both fields.
+    /// Both fields are given.
     #[error("`{0}` has `address` and `addresses`")]
     Both(String),
     /// The list is empty.
@@ -17,7 +17,7 @@ pub enum AddressFault {
     /// One address stands for two ports.
     #[error("`{name}` has the address {address} twice")]
     Twice {
-        /// Whose it is.
+        /// The name of the node or host.
         name: String,
         /// The address.
         address: IpAddr,
@@ -25,9 +25,9 @@ pub enum AddressFault {
     /// There are more addresses than any machine has ports.
     #[error("`{name}` has {count} addresses; 1 to {PORTS_MAX} are possible")]
     TooMany {
-        /// Whose they are.
+        /// The name of the node or host.
         name: String,
-        /// How many they are.
+        /// How many addresses there are.
         count: usize,
     },
 }

@@ -88,7 +88,7 @@ pub enum Fault {
     /// One address is given to many hosts.
     #[error("the host `*` stands for many hosts and cannot have one address")]
     WildAddress,
-    /// An empty name.
+    /// A name is empty.
     #[error("a {0} has an empty name")]
     EmptyName(&'static str),
     /// The MTU is outside 576..=65536.

@@ -20,7 +20,7 @@ pub enum HostlistError {
     /// A range is malformed.
     #[error("`{0}` is no range of numbers; write 7 or 0-15, the smaller first")]
     Range(String),
-    /// Too many names.
+    /// There are too many names.
     #[error("`{0}` stands for more than {NAMES_MAX} names; split the fabric")]
     TooMany(String),
 }

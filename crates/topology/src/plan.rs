@@ -60,7 +60,7 @@ pub struct PlanNode {
 /// One child of a logical node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanChild {
-    /// What it is.
+    /// Whether it is a node or a rank, and which.
     pub kind: ChildKind,
     /// All ranks at or below it, in ascending order.
     pub ranks: RankList,

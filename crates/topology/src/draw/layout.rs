@@ -13,7 +13,7 @@ use crate::hostlist::compress;
 
 /// An item of the picture, at its position.
 pub(super) struct Item {
-    /// Centre, pixels.
+    /// The position of its centre, in pixels.
     pub(super) x: f64,
     pub(super) y: f64,
     /// The text in it.

@@ -23,7 +23,7 @@ pub enum GraphFault {
     /// A rate is malformed.
     #[error("`{text}` is no rate: {cause}")]
     Rate {
-        /// What stands there.
+        /// The text that stands there.
         text: String,
         /// Why it is malformed.
         cause: &'static str,
@@ -58,13 +58,13 @@ pub enum GraphFault {
     /// There are too many switches and hosts.
     #[error("more than {VERTICES_MAX} switches and hosts")]
     TooManyVertices,
-    /// Too many links.
+    /// There are too many links.
     #[error("more than {LINKS_MAX} links")]
     TooManyLinks,
-    /// No host.
+    /// There is no host.
     #[error("there is no host with a name")]
     NoHosts,
-    /// No switch.
+    /// There is no switch.
     #[error("there is no switch")]
     NoSwitches,
     /// There is no node, and one is needed.

@@ -18,7 +18,7 @@ const LENGTH_MAX: u64 = 256 << 20;
 /// The formats that a fabric's file may have; the content tells which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// Slurm's `topology.conf`, plugin topology/tree.
+    /// Slurm's `topology.conf` for the plugin topology/tree.
     Slurm,
     /// The output of infiniband-diags' `ibnetdiscover`.
     Ibnetdiscover,
@@ -67,7 +67,7 @@ pub struct FabricFile {
 }
 
 impl FabricFile {
-    /// Reads it.
+    /// Reads a file and finds out its format.
     pub fn read(path: &Path) -> Result<Self, TopologyError> {
         let text = read(path).map_err(|fault| TopologyError { file: path.into(), line: None, fault })?;
         Ok(Self { path: path.into(), format: Format::of(&text), text })

@@ -17,7 +17,7 @@ pub enum Shape {
     /// Pods of leaves and spines, and cores above. The spine with number i in its pod has links to
     /// the i-th block of cores.
     FatTree3 {
-        /// Hosts.
+        /// The number of hosts.
         hosts: u32,
         /// Ports of a switch, even.
         ports: u32,
@@ -25,7 +25,7 @@ pub enum Shape {
     /// Groups of leaves and spines, with a link from each leaf to each spine of its group, and
     /// links between the spines of any two groups.
     DragonflyPlus {
-        /// Groups.
+        /// The number of groups.
         groups: u32,
         /// The number of leaves of a group, and of its spines.
         leaves: u32,
@@ -54,7 +54,7 @@ pub enum ShapeError {
     /// A measure is outside its range.
     #[error("{what} is {given}; choose {least} to {most}")]
     Measure {
-        /// Which.
+        /// The measure.
         what: &'static str,
         /// What was asked for.
         given: u32,

@@ -41,7 +41,7 @@ pub(crate) use settings::Settings;
 
 /// The most switches and hosts together.
 pub const VERTICES_MAX: usize = 1 << 18;
-/// Most links.
+/// The most links.
 pub const LINKS_MAX: usize = 1 << 20;
 
 /// A fabric. Vertices, links and nodes are named by their index.
@@ -70,9 +70,9 @@ pub struct Vertex {
 /// What a vertex is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// A leaf of trees.
+    /// A host, which is a leaf of trees.
     Host,
-    /// What connects.
+    /// A switch, which connects.
     Switch,
 }
 

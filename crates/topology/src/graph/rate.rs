@@ -11,7 +11,7 @@ impl LinkRate {
     /// The rate of links if a file says nothing.
     pub const DEFAULT: Self = Self::gbit(100);
 
-    /// So many Gbit/s.
+    /// A rate of `rate` Gbit/s.
     pub const fn gbit(rate: u64) -> Self {
         Self(rate * 1_000_000_000)
     }

@@ -28,7 +28,7 @@ pub enum Stop {
     Links,
     /// No tree connects the next job's hosts.
     Unconnected,
-    /// Counting ended.
+    /// More jobs may fit, but counting ended.
     Enough,
 }
 

@@ -12,7 +12,7 @@ use crate::graph::Graph;
 /// The ranks' hosts, in the order in which the algorithms take the ranks.
 pub(super) struct Members<'a> {
     graph: &'a Graph,
-    /// The host of each.
+    /// The host of each rank.
     ranks: &'a [usize],
     /// Each host once, in the order of its first rank.
     leaders: Vec<usize>,
@@ -36,7 +36,7 @@ impl<'a> Members<'a> {
         Self { graph, ranks, leaders, each, model }
     }
 
-    /// Hosts.
+    /// The hosts, each once.
     pub(super) fn hosts(&self) -> &[usize] {
         &self.leaders
     }
@@ -224,7 +224,7 @@ impl<'a> Members<'a> {
 struct Step {
     /// Seconds for a short message.
     seconds: f64,
-    /// Of each byte.
+    /// Seconds for each byte.
     byte: f64,
     limit: String,
 }

@@ -129,7 +129,7 @@ impl Candidate {
 pub struct Forecast {
     /// The trees of the candidate with the most trees; each candidate takes the first of them.
     pub trees: Vec<Tree>,
-    /// One tree first.
+    /// The candidates; that with one tree is the first.
     pub candidates: Vec<Candidate>,
 }
 

@@ -76,7 +76,7 @@ impl TreeCost {
         TreeCost { latency, host_link, trunk, nodes: at_nodes, byte, limit }
     }
 
-    /// As a candidate.
+    /// The cost as that of a candidate.
     pub(super) fn candidate(self, way: Way) -> Candidate {
         Candidate { way, latency: self.latency, byte: self.byte, limit: self.limit }
     }

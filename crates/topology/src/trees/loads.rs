@@ -14,13 +14,13 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// An idle fabric.
+    /// The loads of a fabric without trees.
     pub fn idle(graph: &Graph) -> Self {
         let nodes = graph.nodes().len();
         Self { links: vec![0; graph.links().len()], nodes: vec![0; nodes], closed: vec![false; nodes] }
     }
 
-    /// One more tree.
+    /// Adds a tree.
     pub fn add(&mut self, tree: &Tree) {
         self.add_copies(&tree.copies());
     }

@@ -13,13 +13,13 @@ use crate::graph::Graph;
 /// Why there is no tree.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TreeError {
-    /// No hosts.
+    /// There are no hosts.
     #[error("a tree needs hosts; name at least one")]
     NoHosts,
     /// One of the vertices is no host.
     #[error("`{0}` is a switch; name hosts only")]
     NotAHost(String),
-    /// A host twice.
+    /// A host is named twice.
     #[error("host `{0}` is named twice; name each host once, also for several ranks on it")]
     Twice(String),
     /// A host has no link.

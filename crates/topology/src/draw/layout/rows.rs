@@ -73,7 +73,7 @@ fn settle(wanted: &[f64], gaps: &[f64]) -> Vec<f64> {
     settled.zip(&offsets).map(|(x, offset)| x + offset).collect()
 }
 
-/// Between boxes, pixels.
+/// The gap between boxes, in pixels.
 const GAP: f64 = 10.0;
 /// The least distance between rows, in pixels.
 const ROW: f64 = 130.0;

@@ -54,10 +54,10 @@ pub struct About {
     /// The processor, and the number of its cores.
     #[serde(default)]
     pub machine: String,
-    /// Release of the kernel.
+    /// The release of the kernel.
     #[serde(default)]
     pub kernel: String,
-    /// Year-month-day.
+    /// The date as year-month-day.
     #[serde(default)]
     pub date: String,
     /// Over what it was measured, and how often.
@@ -68,13 +68,13 @@ pub struct About {
 /// One constant as it was measured, in its own unit.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Which.
+    /// The constant that was measured.
     pub constant: &'static Constant,
     /// The median.
     pub value: f64,
     /// The largest deviation from it, as a share of it.
     pub spread: f64,
-    /// What was measured.
+    /// What was measured for it.
     pub how: String,
 }
 

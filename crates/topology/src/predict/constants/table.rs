@@ -14,7 +14,7 @@ pub struct Constant {
     least: f64,
     /// The most.
     most: f64,
-    /// What it is.
+    /// What the constant means.
     pub meaning: &'static str,
     /// Its value on a server, in its unit.
     pub server: f64,
@@ -65,7 +65,7 @@ const fn share(name: &'static str, meaning: &'static str, field: fn(&mut Model) 
     Constant { least: 0.01, most: 1.0, ..time(name, 1.0, meaning, field) }
 }
 
-/// All of them.
+/// All constants.
 pub const CONSTANTS: &[Constant] = &[
     Constant {
         server: 10.0,
