@@ -26,12 +26,12 @@ impl Failure {
         }
     }
 
-    /// For `map_err`.
+    /// A failed operation with the text of an error; for `map_err`.
     pub fn operation(error: impl fmt::Display) -> Self {
         Self::Operation(error.to_string())
     }
 
-    /// For `map_err`.
+    /// A missing environment with the text of an error; for `map_err`.
     pub fn environment(error: impl fmt::Display) -> Self {
         Self::Environment(error.to_string())
     }

@@ -37,7 +37,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Makes them.
+    /// Makes the credentials that were asked for.
     pub fn run(self) -> Result<ExitCode, Failure> {
         // The group is looked up before anything is made, because a group that does not exist is a
         // typing error.

@@ -72,7 +72,7 @@ struct Down {
 }
 
 impl Arguments {
-    /// Does it.
+    /// Starts or stops the fabric.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         match self.action {

@@ -49,12 +49,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Where it asks.
+    /// The manager that it asks.
     pub(super) fn manager(&self) -> &ManagerOption {
         &self.query.manager
     }
 
-    /// Asks and prints.
+    /// Asks the manager and prints the jobs.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let mut report = match self.query.ask(&Request::Jobs)? {

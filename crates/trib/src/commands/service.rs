@@ -83,7 +83,7 @@ struct Remove {
 }
 
 impl Arguments {
-    /// Does it.
+    /// Installs or removes the services.
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self.action {
             Action::Install(install) => install.run(),

@@ -12,7 +12,7 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// None yet.
+    /// No thread yet.
     pub(super) fn new() -> Self {
         Self { copiers: Vec::new() }
     }

@@ -32,7 +32,7 @@ use rank::{End, Rank};
 /// A program to be run.
 #[derive(Debug)]
 pub struct Job {
-    /// How many ranks.
+    /// The number of ranks.
     pub ranks: u32,
     /// The names that the ranks report as their hosts. If there are none, they report this
     /// machine's.
@@ -45,7 +45,7 @@ pub struct Job {
     pub wait: Option<Duration>,
     /// What the ranks get as `TRIB_MANAGER`; `None` to leave it unset.
     pub manager: Option<String>,
-    /// Program and arguments.
+    /// The program and its arguments.
     pub program: Vec<OsString>,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Measures.
+    /// Asks for jobs and prints the times.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let channel = self.manager.connect(LIMIT)?;
         let ranks = self.ranks as usize;

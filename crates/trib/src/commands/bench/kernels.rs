@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Measures and writes.
+    /// Measures and writes the table.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let mut options = Options { budget: self.budget, ..Options::default() };
         if self.all_paths {

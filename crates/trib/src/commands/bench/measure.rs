@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub(super) collective: Collective,
     pub(super) bytes: u64,
     pub(super) iterations: u32,
-    /// Latencies, microseconds.
+    /// Latencies in microseconds.
     pub(super) average: f64,
     pub(super) median: f64,
     pub(super) min: f64,
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// Measures.
+/// Measures one size.
 pub(super) fn measure(context: &Context, group: &Group, mut work: Work, plan: &Plan) -> Result<Row, Failure> {
     let streamed = || context.counters().map(|counters| counters.operations_sat).map_err(Failure::operation);
     let before = streamed()?;

@@ -116,7 +116,7 @@ enum Which {
 }
 
 impl Arguments {
-    /// Does it.
+    /// Runs the benchmark that was asked for.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         match self.what {

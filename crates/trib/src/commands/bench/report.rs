@@ -56,7 +56,7 @@ impl Report {
         )
     }
 
-    /// One size.
+    /// Adds the row of one size.
     pub(super) fn row(&mut self, row: Row) -> Result<(), Failure> {
         if !self.writes {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Findings.
+//! The findings, and the report of them.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ impl Report {
         self.checks.iter().all(|check| check.state != State::Failed)
     }
 
-    /// For tools.
+    /// The report as JSON for tools.
     pub(super) fn json(&self) -> String {
         let checks = self.checks.iter().map(|Check { name, state, found, remedy }| {
             json!({ "check": name, "state": state.word().to_lowercase(), "found": found, "remedy": remedy })

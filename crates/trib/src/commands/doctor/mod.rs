@@ -44,12 +44,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Where it asks.
+    /// The manager that it asks.
     pub(super) fn manager(&self) -> &ManagerOption {
         &self.manager
     }
 
-    /// Checks and prints.
+    /// Makes the checks and prints the findings.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         let url = self.manager.url()?;

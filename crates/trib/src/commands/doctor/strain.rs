@@ -138,7 +138,7 @@ mod tests {
         for text in ["", "Udp: RcvbufErrors", "cpu x", "cpu  1 2 3"] {
             assert_eq!((unread(text), ticks(text)), (None, None), "{text:?}");
         }
-        // The machine's own.
+        // These are the figures of the machine itself.
         let now = Strain::now(0);
         assert!(now.ticks > 0 && now.processors > 0);
     }

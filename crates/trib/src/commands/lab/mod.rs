@@ -56,7 +56,7 @@ struct Which {
 }
 
 impl Arguments {
-    /// Does it.
+    /// Carries out the action.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
         match self.action {

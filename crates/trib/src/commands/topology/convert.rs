@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads and writes.
+    /// Reads the file and writes it as TOML.
     pub fn run(self) -> Result<ExitCode, Failure> {
         let (graph, format) = self.source.load_with_format()?;
         match format {

@@ -33,7 +33,7 @@ enum Action {
 }
 
 impl Arguments {
-    /// Does it.
+    /// Carries out the action.
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self.action {
             Action::Show(show) => show.run(),
@@ -59,7 +59,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads it.
+    /// Reads the fabric.
     pub(super) fn load(&self) -> Result<Graph, Failure> {
         self.load_with_format().map(|(graph, _)| graph)
     }

@@ -34,7 +34,7 @@ impl Outcome {
         &self.failures
     }
 
-    /// For people.
+    /// The results as text for people.
     pub(super) fn text(&self, took: Duration) -> String {
         let (join, group) = (self.quantiles(|run| run.joined_us), self.quantiles(|run| run.grouped_us));
         format!(
@@ -55,7 +55,7 @@ impl Outcome {
         )
     }
 
-    /// For tools.
+    /// The results as JSON for tools.
     pub(super) fn json(&self, took: Duration) -> String {
         let quantiles = |[median, p99, longest]: [f64; 3]| json!({ "median": median, "p99": p99, "max": longest });
         let report = json!({

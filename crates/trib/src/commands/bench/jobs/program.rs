@@ -25,7 +25,7 @@ pub(super) struct Run {
     pub(super) joined_us: f64,
     /// Microseconds from then until its last group was ready.
     pub(super) grouped_us: f64,
-    /// Tries before it.
+    /// How many tries came before it.
     pub(super) retries: u32,
 }
 
@@ -125,5 +125,5 @@ enum Failed {
 const SHORT: u32 = 16;
 /// Elements of a vector that is streamed.
 const LONG: u32 = 16 << 10;
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -15,7 +15,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Waits at `event`.
+    /// Waits at the gate of `event`.
     pub(super) fn pass(self, group: &Group, event: &str) -> Result<(), Failure> {
         if !self.is_used {
             return Ok(());

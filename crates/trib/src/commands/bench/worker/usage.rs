@@ -8,7 +8,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Reads it.
+    /// Reads the usage so far.
     pub(super) fn now() -> Usage {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         // SAFETY: all-zero bytes are a valid `rusage`, which the call then fills in.
