@@ -41,7 +41,7 @@ enum reason {
     REASONS
 };
 
-/* "MPI_Allreduce", ... */
+/* The name of the MPI's function: "MPI_Allreduce", ... */
 const char *collective_name(enum collective collective);
 /* The reason in words for people: "no group: ...". */
 const char *reason_text(enum reason reason);

@@ -67,7 +67,7 @@ trib_group *group_take_tree(struct group *group);
 /* Frees the groups of communicators that the program never freed; for MPI_Finalize. */
 void group_free_all(void);
 
-/* For MPI_Comm_create_keyval. */
+/* The delete callback for MPI_Comm_create_keyval. */
 int group_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra);
 
 #endif

@@ -30,7 +30,7 @@ enum outcome {
     OUTCOME_ERROR,       /* the program's ranks disagree about the operation; a line on stderr says how */
 };
 
-/* Collective over the group. */
+/* Runs the operation. The call is collective over the group. */
 enum outcome operation_run(struct group *group, const struct operation *operation);
 
 /* Length of its vector in bytes. */

@@ -50,7 +50,7 @@ void recovery_end_refused(struct group *group);
  * never OUTCOME_ERROR. saved is the input, if operation->input is TRIB_IN_PLACE. */
 enum outcome recovery_settle(struct group *group, const struct operation *operation, const void *saved);
 
-/* For mailbox_poll(). */
+/* The handler for mailbox_poll(). */
 void recovery_handle(const struct message *message, void *payload);
 
 /* Aborts the program with this text, because going on could give a wrong result. */
