@@ -123,7 +123,7 @@ pub struct IovList {
     pub vector: *const Iov,
 }
 
-/// Either of them.
+/// One buffer or a list of pieces; `kind` of the descriptor says which.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union Data {

@@ -118,7 +118,7 @@ pub extern "C" fn sharp_coll_finalize(context: *mut c_void) -> c_int {
     })
 }
 
-/// One poll; never waits.
+/// Polls everything outstanding once and never waits.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharp_coll_progress(context: *mut c_void) -> c_int {
     guard("sharp_coll_progress", || {

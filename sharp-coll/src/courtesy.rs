@@ -49,7 +49,7 @@ impl Courtesy {
 }
 
 impl Pause {
-    /// Does it.
+    /// Carries the pause out.
     pub fn make(self) {
         match self {
             Pause::None => {}

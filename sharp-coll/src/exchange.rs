@@ -42,7 +42,7 @@ impl Exchange {
         Ok(all)
     }
 
-    /// Rank 0's bytes, everywhere.
+    /// Copies rank 0's bytes to all ranks.
     pub fn broadcast(&mut self, bytes: &mut [u8]) -> Result<(), Failure> {
         self.bcast(bytes).map_err(|code| failed("bcast", code))
     }

@@ -33,7 +33,7 @@ struct Content<T> {
 
 struct Free {
     places: Vec<u32>,
-    /// Chunks that there are.
+    /// The number of chunks that exist.
     chunks: usize,
 }
 

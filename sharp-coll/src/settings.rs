@@ -25,7 +25,7 @@ const fn accepted(name: &'static str, default: &'static str, doc: &'static str) 
     Setting { name, default, doc, has_effect: false }
 }
 
-/// All of them.
+/// All settings.
 pub const SETTINGS: &[Setting] = &[
     takes_effect("SHARP_COLL_LOG_LEVEL", "2", "Lines on stderr: 0 fatal, 1 error, 2 warn, 3 info, 4 debug, 5 trace"),
     takes_effect(
@@ -142,7 +142,7 @@ pub enum OnError {
 }
 
 impl OnError {
-    /// As the environment says.
+    /// Reads the environment.
     pub fn from_env() -> OnError {
         match value("SHARP_COLL_ON_ERROR").as_deref() {
             Some("complete") => OnError::Complete,

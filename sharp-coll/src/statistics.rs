@@ -20,7 +20,7 @@ use crate::{log, settings};
 /// When counters are written although the client does not ask for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Never.
+    /// Counters are never written.
     Off,
     /// Every rank writes its own when it leaves.
     Each,
@@ -32,7 +32,7 @@ pub enum Mode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statistics {
     pub mode: Mode,
-    /// None: stderr.
+    /// The file; `None` stands for stderr.
     file: Option<String>,
 }
 

@@ -52,5 +52,5 @@ pub fn told(params: &Params) -> String {
     words.join(", ")
 }
 
-/// No message is longer.
+/// A length that no message exceeds.
 const NEVER: u64 = 1 << 40;

@@ -263,7 +263,7 @@ int sharp_coll_init(struct sharp_coll_init_spec *spec, struct sharp_coll_context
 int sharp_coll_finalize(struct sharp_coll_context *context);
 /* What the fabric can do for this job. */
 int sharp_coll_caps_query(struct sharp_coll_context *context, struct sharp_coll_caps *caps);
-/* One poll; never waits. */
+/* Polls everything outstanding once and never waits. */
 int sharp_coll_progress(struct sharp_coll_context *context);
 
 /* Makes a group. The call is collective over the group's members and has one verdict for all, as
@@ -271,7 +271,7 @@ int sharp_coll_progress(struct sharp_coll_context *context);
  * success. */
 int sharp_coll_comm_init(struct sharp_coll_context *context, struct sharp_coll_comm_init_spec *spec,
                          struct sharp_coll_comm **comm);
-/* Leaves a group. Local. */
+/* Leaves a group. The call is local. */
 int sharp_coll_comm_destroy(struct sharp_coll_comm *comm);
 
 /* Collectives. Operations of one group match by their order. The forms with _nb never wait for a
