@@ -9,7 +9,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 BENCH ?=
 # Compilers of the MPIs that programs here may use.
 MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v $$compiler; done)
-# The soname carries the major version: programs built against another one must not load this library.
+# The soname carries the major version: programs built against another one must not load this
+# library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
 .PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants test-aarch64 bench build lint install strip-installed deb package-test dependencies
@@ -56,8 +57,9 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
-# One call for all of the workspace: with fewer packages Cargo would choose other features for what they share, and build
-# it twice. Programs linked with the library look for its soname, in the build folder as after installation.
+# One call builds the whole workspace: with fewer packages Cargo would choose other features for the
+# crates that they share, and build these twice. Programs linked with the library look for its soname,
+# in the build folder as after installation.
 build: ## binary and libraries, in target/release
 	$(CARGO) build --release --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
@@ -72,7 +74,8 @@ build: ## binary and libraries, in target/release
 dependencies: ## install the Debian packages that are missing (root or sudo)
 	@scripts/install-dependencies
 
-# Debug lines are four fifths of what is built. SPLIT_DEBUG=1 puts them beside what is installed, into folders .debug.
+# Debug lines are four fifths of what is built. SPLIT_DEBUG=1 puts them beside the installed files,
+# into folders .debug.
 INSTALLED_BINARIES = $(addprefix $(DESTDIR)$(PREFIX)/bin/,trib sharp_hello sharp_coll_dump_config sharp_coll_test) \
 	$(wildcard $(DESTDIR)$(PREFIX)/lib/libtributary.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsharp_coll.so.5 \
 	$(DESTDIR)$(PREFIX)/lib/libtrib_mpi*.so)
