@@ -58,8 +58,8 @@ lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 
 # One call builds the whole workspace: with fewer packages Cargo would choose other features for the
-# crates that they share, and build these twice. Programs linked with the library look for its soname,
-# in the build folder as after installation.
+# crates that they share, and build these twice. Programs linked with the library look for its
+# soname, in the build folder as after installation.
 build: ## binary and libraries, in target/release
 	$(CARGO) build --release --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
