@@ -28,8 +28,10 @@ struct config {
     uint32_t padding;
     uint64_t min_bytes;  /* shorter vectors stay with the MPI */
     uint64_t max_bytes;  /* longer vectors stay with the MPI */
-    uint64_t keep_bytes; /* longest result (or input) kept for a rank that missed it when a node dies */
-    uint32_t supported[CONFIG_DTYPES]; /* one bit per trib_op: what rank 0's library says the tree can do */
+    uint64_t keep_bytes; /* longest result (or input) kept for a rank that missed it when a node
+                          * dies */
+    uint32_t supported[CONFIG_DTYPES]; /* one bit per trib_op: what rank 0's library says the tree
+                                        * can do */
     char manager[CONFIG_TEXT];         /* TRIB_MANAGER; empty: not set */
 };
 

@@ -20,7 +20,8 @@
 #define VERSION_LEN 16384
 
 static const struct {
-    const char *begins, *family; /* what the MPI says about itself, and the middle of the library's name */
+    /* How the MPI's own description begins, and the middle of the library's name. */
+    const char *begins, *family;
 } FAMILIES[] = {{"Open MPI ", "openmpi"}, {"MPICH Version", "mpich"}};
 
 static char folder[PATH_MAX]; /* where this library lies, and the others beside it */

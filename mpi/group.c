@@ -195,7 +195,8 @@ int group_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
     (void)comm, (void)keyval, (void)extra;
     struct group *group = attribute;
 
-    if (group->standing == REASON_TREE && job_usable()) /* not in a child after fork, nor once MPI_Finalize has freed the groups itself */
+    /* A child after fork leaves the group alone, and MPI_Finalize has freed all groups itself. */
+    if (group->standing == REASON_TREE && job_usable())
         bury(group);
     return MPI_SUCCESS;
 }

@@ -23,7 +23,8 @@ struct kept {
     enum collective collective;
     int root;
     size_t bytes;    /* length of the vector */
-    bool held;       /* data is that operation's result (allreduce) or this rank's input (reduce, not the root) */
+    bool held;       /* data is that operation's result (allreduce) or this rank's input (reduce,
+                      * not the root) */
     void *data;
     size_t capacity; /* of data */
 };
@@ -32,14 +33,17 @@ struct kept {
  * These are changed only by the thread inside a call on the communicator (MPI allows one at a
  * time). */
 struct group {
-    enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is set */
-    uint64_t id; /* made of the first member's world rank and its count of groups made: never used twice */
+    enum reason standing; /* REASON_TREE, or why the communicator has no tree; then nothing else is
+                           * set */
+    uint64_t id; /* made of the first member's world rank and its count of groups made: never used
+                  * twice */
     trib_group *tree; /* NULL once it failed */
     struct members members;
     trib_prediction prediction; /* for which operations the tree pays; equal on all members */
     uint32_t rank;
     uint64_t completed; /* operations through the tree */
-    bool left_to_mpi;   /* an operation was, because the tree failed: known to all members at the same operation */
+    bool left_to_mpi;   /* an operation was, because the tree failed: known to all members at the
+                         * same operation */
     bool in_operation;  /* one is running: its outcome is not known yet */
     bool buried;        /* the communicator was freed */
     struct kept kept;

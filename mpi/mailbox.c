@@ -73,7 +73,9 @@ static void accept_next(void)
     incoming_payload = (size_t)bytes - sizeof incoming->message;
     incoming = malloc(sizeof *incoming + incoming_payload);
     if (incoming == NULL)
-        abort(); /* a message that was matched cannot be given back; a few kilobytes are not to be had any more */
+        /* A message that was matched cannot be given back, and not even a few kilobytes of memory
+         * are left. */
+        abort();
     PMPI_Imrecv(&incoming->message, bytes, MPI_BYTE, &matched, &incoming->request);
 }
 

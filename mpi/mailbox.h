@@ -15,8 +15,10 @@
 
 enum message_kind {
     MESSAGE_QUERY,    /* first member to all: stop using the tree, send your mark */
-    MESSAGE_MARK,     /* member to first member: how many operations I completed, and what I still hold of the last */
-    MESSAGE_DECISION, /* first member to all: what is to be done; payload: one byte per member, 1 = lacks the operation */
+    MESSAGE_MARK,     /* member to first member: how many operations it completed, and
+                       * what it still has of the last */
+    MESSAGE_DECISION, /* first member to all: what is to be done; payload: one byte per member,
+                       * 1 = lacks the operation */
     MESSAGE_DATA,     /* payload: a result (allreduce) or an input (reduce) */
 };
 
@@ -27,11 +29,13 @@ struct message {
     uint64_t payload;    /* bytes that follow */
     uint32_t kind;       /* enum message_kind */
     uint32_t sender;     /* rank in the group */
-    uint64_t completed;  /* mark: operations completed through the tree; decision: the largest such number */
+    uint64_t completed;  /* mark: operations completed through the tree; decision: the largest such
+                          * number */
     uint64_t bytes;      /* mark, decision: length of the vector of the last completed operation */
     uint32_t collective; /* the last completed operation: enum collective, root */
     int32_t root;
-    uint32_t held;   /* mark: 1 when the sender still holds that operation's result (input); decision: the holder's rank */
+    uint32_t held;   /* mark: 1 when the sender still holds that operation's result (input);
+                      * decision: the holder's rank */
     int32_t padding;
     char cause[MESSAGE_CAUSE]; /* mark: what made the sender stop; empty: it was asked to */
 };

@@ -59,7 +59,8 @@ static enum outcome fall_back(struct group *group, const struct operation *opera
     char cause[MESSAGE_CAUSE];
 
     explain(group, status, cause, sizeof cause);
-    trib_group_free(group_take_tree(group)); /* tells the others that we are gone, should they not know yet */
+    /* This tells the others that this rank has left, if they do not know yet. */
+    trib_group_free(group_take_tree(group));
     recovery_end_failed(group, cause);
     enum outcome outcome = recovery_settle(group, operation, saved);
     if (outcome == OUTCOME_LEFT_TO_MPI && saved != NULL)

@@ -26,8 +26,10 @@ struct operation {
 
 enum outcome {
     OUTCOME_DONE,        /* the result is in place */
-    OUTCOME_LEFT_TO_MPI, /* the tree failed, nobody has a result, and the buffers are as the program gave them */
-    OUTCOME_ERROR,       /* the program's ranks disagree about the operation; a line on stderr says how */
+    OUTCOME_LEFT_TO_MPI, /* the tree failed, nobody has a result, and the buffers are as the program
+                          * gave them */
+    OUTCOME_ERROR,       /* the program's ranks disagree about the operation; a line on stderr says
+                          * how */
 };
 
 /* Runs the operation. The call is collective over the group. */

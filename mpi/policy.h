@@ -23,7 +23,8 @@ int policy_constructed(int result, const MPI_Comm *newcomm);
 enum way {
     WAY_DONE,          /* it was done here; *result is what it returns */
     WAY_MPI,           /* by the MPI */
-    WAY_MPI_ANSWERING, /* by the MPI's non-blocking form and policy_await(), which answers other ranks meanwhile */
+    WAY_MPI_ANSWERING, /* by the MPI's non-blocking form and policy_await(), which answers other
+                        * ranks meanwhile */
 };
 enum way policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                           int *result);

@@ -86,7 +86,8 @@ void progress_start_helper(void)
     if (level != MPI_THREAD_MULTIPLE || !progress_bears_second_thread())
         return;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's signals go to the program's threads */
+    /* The program's signals are for the program's own threads. */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     helper_runs = true;
     if (pthread_create(&helper, NULL, help, NULL) != 0)
         helper_runs = false; /* ranks then answer inside wrapped calls only */

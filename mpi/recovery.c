@@ -291,7 +291,8 @@ void recovery_handle(const struct message *message, void *payload)
     }
     fence(group);
     if (group->in_operation && group->tree != NULL)
-        trib_group_leave(group->tree); /* the operation ends, and the mark follows; it may wait much longer by itself */
+        /* This ends the operation, which might wait much longer by itself; then the mark follows. */
+        trib_group_leave(group->tree);
     switch ((enum message_kind)message->kind) {
     case MESSAGE_QUERY:
         break;
@@ -451,7 +452,8 @@ static void fold_inputs(struct group *group, const struct operation *operation, 
     memcpy(sum, inputs[0], bytes);
     for (uint32_t rank = 1; rank < size; rank++) {
         memcpy(next, inputs[rank], bytes);
-        PMPI_Reduce_local(sum, next, (int)operation->count, operation->datatype, operation->op); /* next = sum op next */
+        /* This computes next = sum op next. */
+        PMPI_Reduce_local(sum, next, (int)operation->count, operation->datatype, operation->op);
         void *spare = sum;
         sum = next;
         next = spare;
