@@ -12,7 +12,8 @@
 enum host_kind {
     HOST_MALLOC,
     HOST_HUGETLB, /* pages that the administrator has set apart */
-    HOST_HUGETHP, /* pages that the kernel makes large if it can; what is shorter than one is as HOST_MALLOC */
+    HOST_HUGETHP, /* pages that the kernel makes large if it can; what is shorter than one is as
+                   * HOST_MALLOC */
 };
 
 struct memory {

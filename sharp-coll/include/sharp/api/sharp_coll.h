@@ -24,13 +24,15 @@ extern "C" {
 enum sharp_error_no {
     SHARP_COLL_SUCCESS = 0,
     SHARP_COLL_ERROR = -1,         /* none of the others */
-    SHARP_COLL_ENOT_SUPP = -2,     /* no such operation on these elements, or no driver for this memory */
+    SHARP_COLL_ENOT_SUPP = -2,     /* no such operation on these elements, or no driver for this
+                                    * memory */
     SHARP_COLL_ENOMEM = -3,
     SHARP_COLL_EGROUP_ALLOC = -4,  /* the group could not be made */
     SHARP_COLL_ECONN_TREE = -5,    /* an aggregation node cannot be reached or is gone */
     SHARP_COLL_EGROUP_JOIN = -6,   /* a member died or left */
     SHARP_COLL_EQUOTA = -7,        /* the job's quota does not allow it */
-    SHARP_COLL_ESESS_INIT = -8,    /* the aggregation manager cannot be reached, or speaks another version */
+    SHARP_COLL_ESESS_INIT = -8,    /* the aggregation manager cannot be reached, or speaks another
+                                    * version */
     SHARP_COLL_EDEV = -9,
     SHARP_COLL_EINVAL = -10,       /* an argument of the caller's is wrong */
     SHARP_COLL_EJOB_CREATE = -11,  /* the aggregation manager refused the job */
@@ -106,8 +108,10 @@ enum sharp_data_memory_type {
 
 /* sharp_coll_config.flags */
 enum {
-    SHARP_COLL_HIDE_ERRORS = 1 << 0,                        /* print one line of the first failed sharp_coll_init, at rank 0 */
-    SHARP_COLL_DISABLE_LAZY_GROUP_RESOURCE_ALLOC = 1 << 1   /* take everything in sharp_coll_comm_init, as is always done here */
+    /* Print one line of the first failed sharp_coll_init, at rank 0. */
+    SHARP_COLL_HIDE_ERRORS = 1 << 0,
+    /* Take everything in sharp_coll_comm_init, as is always done here. */
+    SHARP_COLL_DISABLE_LAZY_GROUP_RESOURCE_ALLOC = 1 << 1
 };
 
 /* sharp_coll_reg_params.field_mask */
@@ -127,8 +131,10 @@ struct sharp_coll_context;
 struct sharp_coll_comm;
 
 struct sharp_coll_config {
-    const char *ib_dev_list;        /* a hint: names of devices or network interfaces; NULL or "": choose */
-    int user_progress_num_polls;    /* empty polls of a blocking call before progress_func runs; 0: never */
+    const char *ib_dev_list;        /* a hint: names of devices or network interfaces; NULL or "":
+                                     * choose */
+    int user_progress_num_polls;    /* empty polls of a blocking call before progress_func runs; 0:
+                                     * never */
     int coll_timeout;               /* ms; only diagnostics: a late peer is no error */
     uint32_t flags;
     int reserved[3];
@@ -223,7 +229,8 @@ struct sharp_coll_reduce_spec {
     enum sharp_datatype tag_dtype;          /* of MAXLOC and MINLOC */
     enum sharp_aggregation_mode aggr_mode;  /* a hint */
     int stream_lock_batch_size;             /* a hint */
-    size_t offset; /* bytes, of sharp_coll_do_reduce_scatter: where the window begins that sbuf holds */
+    size_t offset; /* of sharp_coll_do_reduce_scatter, in bytes: where the window of sbuf
+                    * begins */
     int reserved[2];
 };
 
