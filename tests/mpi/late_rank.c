@@ -47,7 +47,8 @@ int main(int argc, char **argv)
     CHECK(late >= 0 && late < size && seconds >= 0, "the late rank is one of 0 .. %d, the seconds are not negative", size - 1);
     CHECK(strcmp(collective, "allreduce") == 0 || strcmp(collective, "barrier") == 0 || strcmp(collective, "reduce") == 0,
           "unknown collective '%s'", collective);
-    meet(collective, rank, size, late); /* connections and first-use work are not what is measured */
+    /* Connections and other first-use work are not to be measured. */
+    meet(collective, rank, size, late);
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime(), cpu_start = cpu_seconds();
     if (rank == late)
