@@ -291,7 +291,7 @@ void recovery_handle(const struct message *message, void *payload)
     }
     fence(group);
     if (group->in_operation && group->tree != NULL)
-        /* This ends the operation, which might wait much longer by itself; then the mark follows. */
+        /* This ends the operation, which might wait much longer by itself. The mark follows. */
         trib_group_leave(group->tree);
     switch ((enum message_kind)message->kind) {
     case MESSAGE_QUERY:
