@@ -8,9 +8,10 @@ use crate::pace::Pace;
 use crate::report::Comparison;
 use crate::result::rows;
 use crate::scenario::{Scenario, Wishes, wanted};
-use crate::study::{Limits, Shape};
+use crate::study::Shape;
 use crate::system::Programs;
 use crate::targets::targets;
+use crate::testbed::{Limits, Testbed};
 
 /// Makes a fabric of a shape; it is taken down when it is dropped.
 pub type Up<'a> = dyn FnMut(Shape) -> Result<Box<dyn Network>, String> + 'a;
@@ -51,13 +52,14 @@ pub fn compare(
                 up(shape)?
             }
         };
+        let testbed = Testbed { network: &*network, programs, limits };
         match scenario {
             Scenario::Study(study) => {
-                let measurements = study.run(&*network, programs, limits, &mut pace, progress);
+                let measurements = study.run(testbed, &mut pace, progress);
                 comparison.rows.extend(rows(study, &measurements));
             }
             Scenario::Sharing(sharing) => {
-                comparison.rows.extend(sharing.run(&*network, programs, limits, &mut pace, progress));
+                comparison.rows.extend(sharing.run(testbed, &mut pace, progress));
             }
         }
         fabric = Some((shape, network));

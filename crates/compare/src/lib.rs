@@ -1,7 +1,7 @@
 //! The comparison: Tributary and its peers on the same fabric, measured the same way.
 //!
 //! Map: `cell` (what is measured at a time), `line` (what measuring programs print), `system` (how
-//! each peer is started), `network` (what is needed of a fabric), `lab` (the laboratory as such a
+//! each peer is started), `testbed` and `network` (what is needed of a fabric), `lab` (the laboratory as such a
 //! fabric), `launch` (processes of one launch), `study` and `schedule` (which system measures what
 //! and when), `counters` (what does not depend on the machine's noise), `result` and `statistics`
 //! (rows), `scenario` (what the comparison consists of), `comparison` (all of it), `machine` and
@@ -30,6 +30,7 @@ pub mod statistics;
 pub mod study;
 pub mod system;
 pub mod targets;
+pub mod testbed;
 
 pub use cell::{Cell, Mode};
 pub use comparison::{Up, compare};

@@ -12,7 +12,8 @@ use crate::line::{Event, Line, WorkerRow};
 use crate::network::{Map, Network};
 use crate::pace::{Again, Pace};
 use crate::schedule;
-use crate::system::{Job, Programs, System};
+use crate::system::{Job, System};
+use crate::testbed::Testbed;
 
 /// The shape of a fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -107,28 +108,9 @@ pub enum Purpose {
     Calls,
 }
 
-/// Time limits of a launch.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The time from the start to the first cell's end.
-    pub start: Duration,
-    /// The time from one cell's end to the next one's, in addition to the cell's time budget.
-    pub cell: Duration,
-    /// The time of the whole comparison for waiting until the machine is steady, and for measuring
-    /// again what was disturbed.
-    pub patience: Duration,
-}
-
 impl Study {
     /// Measures everything; `progress` is called at each launch.
-    pub fn run(
-        &self,
-        network: &dyn Network,
-        programs: &Programs,
-        limits: Limits,
-        pace: &mut Pace,
-        progress: &mut dyn FnMut(&str),
-    ) -> Vec<Measurement> {
+    pub fn run(&self, testbed: Testbed<'_>, pace: &mut Pace, progress: &mut dyn FnMut(&str)) -> Vec<Measurement> {
         let mut all = Vec::new();
         let rounds: Vec<u32> = self.parts.iter().map(|part| part.rounds).collect();
         let timed = schedule::order(&rounds).into_iter().map(|(round, at)| (round, at, Purpose::Times));
@@ -139,7 +121,7 @@ impl Study {
             if cells.is_empty() {
                 continue;
             }
-            let missing = system.missing(programs);
+            let missing = system.missing(testbed.programs);
             let is_left_out = missing.is_some();
             let what = match purpose {
                 Purpose::Times => format!("round {}", round + 1),
@@ -153,11 +135,9 @@ impl Study {
                     progress(&format!("{}: {} is left out: {what}", self.name, system.name));
                     (vec![Outcome::Failed(what); cells.len()], 1.0)
                 }
-                None if purpose == Purpose::Calls => {
-                    (self.launch(system, &cells, (round, purpose), network, programs, limits), 1.0)
-                }
+                None if purpose == Purpose::Calls => (self.launch(system, &cells, (round, purpose), testbed), 1.0),
                 None => pace.steadily(|| {
-                    let outcomes = self.launch(system, &cells, (round, purpose), network, programs, limits);
+                    let outcomes = self.launch(system, &cells, (round, purpose), testbed);
                     let is_lost = |one: &Outcome| matches!(one, Outcome::Failed(_) | Outcome::Timeout(_));
                     let again = if outcomes.iter().any(is_lost) { Again::Never } else { Again::Allowed };
                     (outcomes, again)
@@ -198,14 +178,13 @@ impl Study {
         system: &System,
         cells: &[Cell],
         (round, purpose): (u32, Purpose),
-        network: &dyn Network,
-        programs: &Programs,
-        limits: Limits,
+        testbed: Testbed<'_>,
     ) -> Vec<Outcome> {
         let token = format!("{}-{}-{}-{round}", std::process::id(), self.name, system.name);
         let arguments = self.arguments(cells, self.observes || purpose == Purpose::Calls);
         let job = Job { ranks: self.ranks, map: self.map, arguments, token };
         let mut outcomes = Vec::with_capacity(cells.len());
+        let Testbed { network, programs, limits } = testbed;
         let commands = system.commands(network, programs, &job);
         match commands.and_then(|commands| Launch::start(commands, &job.token).map_err(|cause| cause.to_string())) {
             Ok(mut launch) => {

@@ -63,8 +63,7 @@ impl Rendezvous {
     /// refused before there was a request to admit, and the hosts of the ranks that it is about.
     pub(crate) fn attach(
         &self,
-        rank: &Attachment,
-        tenant: Option<String>,
+        (rank, tenant): (&Attachment, Option<String>),
         admit: impl FnOnce(&JobRequest, Option<&str>) -> Result<JobTicket, Refusal>,
         abandon: impl FnOnce(JobId),
         refused: impl Fn(&Refusal, &[String]),

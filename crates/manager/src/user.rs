@@ -69,8 +69,7 @@ fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<J
     }
     let first = rank.rank == 0;
     let verdict = fabric.rendezvous.attach(
-        &rank,
-        channel.peer().tenant.clone(),
+        (&rank, channel.peer().tenant.clone()),
         |request, tenant| timed(fabric, request, tenant, channel),
         |job| end(fabric, job, JobEnd::Lost),
         |refusal, hosts| {

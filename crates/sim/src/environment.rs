@@ -91,11 +91,9 @@ impl Environment {
     /// it; the entry of the root is unused.
     pub fn new(
         tree: Tree,
-        options: Options,
-        epoch: Epoch,
+        (options, epoch): (Options, Epoch),
         channels: Vec<[Channel; 2]>,
-        checkers: Checkers,
-        trace: Trace,
+        (checkers, trace): (Checkers, Trace),
         rng: Rng,
     ) -> Environment {
         let unwritten = vec![BTreeMap::new(); tree.nodes.len()];

@@ -308,8 +308,7 @@ impl LeafOutput for Driver<'_> {
                     return;
                 };
                 let range = slice.from..slice.from + u64::from(slice.len);
-                let fragment = header.offset..header.offset + u64::from(header.extent);
-                self.environment.checkers.reads(operation, rank, range, path, header.seq, fragment);
+                self.environment.checkers.reads(operation, rank, range, header);
                 self.names.may_queue |= path == Path::Stream;
                 let expr = contribution(rank, operation as u32);
                 let value = Value::uniform(expr, slice.from, slice.len);

@@ -84,7 +84,13 @@ impl World {
         let actors = make_actors(&tree, &options, &mut draws);
         let mut world = World {
             pauses: actors.iter().map(|_| Vec::new()).collect(),
-            environment: Environment::new(tree, options, epoch, channels, checkers, Trace::new(printing), rng.split()),
+            environment: Environment::new(
+                tree,
+                (options, epoch),
+                channels,
+                (checkers, Trace::new(printing)),
+                rng.split(),
+            ),
             actors,
             nodes: Vec::new(),
             leaves: Vec::new(),

@@ -12,12 +12,13 @@ use super::MIB;
 use crate::cell::{Cell, Mode};
 use crate::launch::{Launch, Silence};
 use crate::line::{Event, Line};
-use crate::network::{Map, Network};
+use crate::network::Map;
 use crate::pace::{Again, Pace};
 use crate::result::ResultRow;
 use crate::statistics::median;
-use crate::study::{Limits, Shape, Study, stop_a_rank};
-use crate::system::{Job, Programs, System};
+use crate::study::{Shape, Study, stop_a_rank};
+use crate::system::{Job, System};
+use crate::testbed::Testbed;
 
 /// What `--only` and rows call it.
 pub const NAME: &str = "jobs";
@@ -49,14 +50,7 @@ impl Sharing {
     }
 
     /// Measures; one row per case and job.
-    pub fn run(
-        &self,
-        network: &dyn Network,
-        programs: &Programs,
-        limits: Limits,
-        pace: &mut Pace,
-        progress: &mut dyn FnMut(&str),
-    ) -> Vec<ResultRow> {
+    pub fn run(&self, testbed: Testbed<'_>, pace: &mut Pace, progress: &mut dyn FnMut(&str)) -> Vec<ResultRow> {
         let study = Study { name: NAME, ..super::plain(NAME, self.shape, Vec::new()) };
         let equal = Cell::sustained(Allreduce, MIB).times(self.operations);
         // Each of its rounds has eight operations, and it gets more than half of the link at worst.
@@ -77,7 +71,7 @@ impl Sharing {
             for round in 0..self.rounds {
                 progress(&format!("{NAME}: round {} {case}", round + 1));
                 let (outcome, slowdown) = pace.steadily(|| {
-                    let outcome = self.together(&study, beside, &runners, round, network, programs, limits);
+                    let outcome = self.together(&study, beside, &runners, round, testbed);
                     let again = if outcome.is_ok() { Again::Allowed } else { Again::Never };
                     (outcome, again)
                 });
@@ -110,10 +104,9 @@ impl Sharing {
         beside: Beside,
         runners: &[Runner; 2],
         round: u32,
-        network: &dyn Network,
-        programs: &Programs,
-        limits: Limits,
+        testbed: Testbed<'_>,
     ) -> Result<Vec<f64>, String> {
+        let Testbed { network, programs, limits } = testbed;
         let start = |name: &str, runner: &Runner| {
             let mut arguments = study.arguments(&[runner.cell], true);
             arguments.extend(["--groups".to_owned(), runner.groups.to_string()]);

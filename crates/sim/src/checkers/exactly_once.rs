@@ -3,25 +3,17 @@
 
 use std::ops::Range;
 
-use trib_proto::{Path, window};
-use trib_wire::{Collective, Fault};
+use trib_proto::window;
+use trib_wire::{Collective, Fault, Header};
 
-use super::{Checkers, Ending, Piece, streams};
+use super::{Checkers, Ending, Piece};
 use crate::symbol::Value;
 
 const NAME: &str = "exactly_once";
 
 impl Checkers {
-    /// The rank sends these bytes of its input as fragment or segment `seq` of its group.
-    pub fn reads(
-        &mut self,
-        operation: usize,
-        rank: u32,
-        range: Range<u64>,
-        path: Path,
-        seq: u64,
-        fragment: Range<u64>,
-    ) {
+    /// The rank sends these bytes of its input as the fragment or segment that the header names.
+    pub fn reads(&mut self, operation: usize, rank: u32, range: Range<u64>, header: &Header) {
         let group = self.operations[operation].group;
         let (size, position) = (self.size(group), self.position(group, rank));
         let member = self.member(operation, rank);
@@ -36,8 +28,9 @@ impl Checkers {
         } else if overwritten {
             "after the result was delivered there (it may be in place)"
         } else {
+            let fragment = header.offset..header.offset + u64::from(header.extent);
             let piece = Piece { operation, range: fragment };
-            self.pieces.insert((group, streams(path), seq), piece);
+            self.pieces.insert((group, header.is_stream(), header.seq), piece);
             return;
         };
         let what = format!("{}: rank {rank} reads bytes {range:?} of its input {wrong}", self.name(operation));

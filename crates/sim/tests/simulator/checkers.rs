@@ -7,7 +7,9 @@ use trib_sim::fabric::Tree;
 use trib_sim::options::Options;
 use trib_sim::symbol::{Value, contribution, fold};
 use trib_sim::workload::Workload;
-use trib_wire::{Collective, DataType, Fault, NodeId, Rank, Reason, ReduceOp, Signature};
+use trib_wire::{
+    ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Rank, Reason, ReduceOp, Signature,
+};
 
 /// Two ranks at one node, an allreduce of 16 bytes as operation 0 and a barrier as operation 1.
 fn checkers() -> Checkers {
@@ -24,11 +26,16 @@ fn result(from: u64, len: u32) -> Value {
     Value::uniform(fold(&signature(), [contribution(0, 0), contribution(1, 0)]), from, len)
 }
 
+/// The header of the only fragment of operation 0.
+fn whole() -> Header {
+    Header { extent: 16, ..Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(0)) }
+}
+
 fn posted() -> Checkers {
     let mut checkers = checkers();
     for rank in [0, 1] {
         checkers.posted(0, rank);
-        checkers.reads(0, rank, 0..16, Path::Datagram, 0, 0..16);
+        checkers.reads(0, rank, 0..16, &whole());
     }
     checkers
 }
@@ -79,11 +86,11 @@ fn what_happens_twice_or_too_late_or_outside_is_found() {
     let read_late = |c: &mut Checkers| {
         c.delivered(0, 0, 0, &result(0, 16));
         c.completed(0, 0, Ok(0..16), false);
-        c.reads(0, 0, 0..16, Path::Datagram, 0, 0..16);
+        c.reads(0, 0, 0..16, &whole());
     };
     let read_over = |c: &mut Checkers| {
         c.delivered(0, 0, 0, &result(0, 8));
-        c.reads(0, 0, 0..16, Path::Datagram, 0, 0..16);
+        c.reads(0, 0, 0..16, &whole());
     };
     let early_barrier = |c: &mut Checkers| {
         c.posted(1, 0);

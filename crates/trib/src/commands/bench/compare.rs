@@ -9,8 +9,9 @@ use clap::Args;
 use trib_compare::lab::LabNetwork;
 use trib_compare::network::Network;
 use trib_compare::report::{self, Comparison};
-use trib_compare::study::{Limits, Shape};
+use trib_compare::study::Shape;
 use trib_compare::system::{Programs, System};
+use trib_compare::testbed::Limits;
 use trib_compare::{Wishes, compare, scenario};
 use trib_lab::BitRate;
 
