@@ -22,6 +22,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::counted;
 use super::plan::{Place, PlaceKind, Plan, on_rail};
 use super::rate::BitRate;
 use crate::lab::LabError;
@@ -240,7 +241,7 @@ impl fmt::Display for FatTree {
         if *rails > 1 {
             write!(f, "all of it on each of {rails} rails, ")?;
         }
-        write!(f, "trunks of {uplink} host links, mtu {mtu}, {workers} workers per node")?;
+        write!(f, "trunks of {uplink} host links, mtu {mtu}, {} per node", counted(*workers, "worker"))?;
         if *pinned {
             write!(f, ", each place on one core")?;
         }

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
+use super::counted;
 use crate::lab::LabError;
 
 /// One manager, one root node and some leaf nodes below it, each its own process.
@@ -61,7 +62,7 @@ impl Local {
 impl fmt::Display for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { leaves, workers } = self;
-        write!(f, "{leaves} leaf nodes, {workers} workers per node, on loopback")
+        write!(f, "{}, {} per node, on loopback", counted(*leaves, "leaf node"), counted(*workers, "worker"))
     }
 }
 
@@ -87,6 +88,13 @@ mod tests {
              [[node]]\nname = \"leaf1\"\nparent = \"root\"\n\n[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
         assert_eq!(Local { leaves: 2, workers: 1 }.file("local"), expected);
         assert_eq!(Local { leaves: 2, workers: 1 }.nodes(), ["root", "leaf0", "leaf1"]);
+    }
+
+    #[test]
+    fn one_thing_is_one_and_several_are_several() {
+        let said = |leaves, workers| Local { leaves, workers }.to_string();
+        assert_eq!(said(1, 2), "1 leaf node, 2 workers per node, on loopback");
+        assert_eq!(said(2, 1), "2 leaf nodes, 1 worker per node, on loopback");
     }
 
     #[test]

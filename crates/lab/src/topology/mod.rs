@@ -36,6 +36,12 @@ pub enum Topology {
     FatTree(FatTree),
 }
 
+/// So many of a thing, in words: `1 worker`, `2 workers`.
+fn counted(count: u16, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
 /// An aggregation node that the laboratory starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {

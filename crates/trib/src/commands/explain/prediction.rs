@@ -23,7 +23,8 @@ pub(super) fn text(prediction: &PredictionStatus) -> String {
         let seconds = |ns: u64| duration(ns as f64 * 1e-9);
         table.row([human(*bytes), format!("{} ({tree})", seconds(*tree_ns)), seconds(*hosts_ns), hosts.clone()]);
     }
-    write!(text, "{table}Constants: {constants}; nodes with {workers} workers").expect(MEMORY);
+    let plural = if *workers == 1 { "" } else { "s" };
+    write!(text, "{table}Constants: {constants}; nodes with {workers} worker{plural}").expect(MEMORY);
     if let Some(rate) = assumed_rate {
         write!(text, "; links whose rate the topology does not tell are taken to have {rate}").expect(MEMORY);
     }
@@ -48,7 +49,20 @@ const MEMORY: &str = "writing to memory cannot fail";
 
 #[cfg(test)]
 mod tests {
+    use trib_wire::control::prediction::ShapePrediction;
+
     use super::*;
+
+    #[test]
+    fn one_worker_is_one_and_several_are_several() {
+        let said = |workers: u32| {
+            let whole = ShapePrediction::default();
+            let constants = "of a server".into();
+            text(&PredictionStatus { constants, assumed_rate: None, workers, whole, times: Vec::new() })
+        };
+        assert!(said(1).ends_with("Constants: of a server; nodes with 1 worker\n"), "{}", said(1));
+        assert!(said(2).ends_with("nodes with 2 workers\n"), "{}", said(2));
+    }
 
     #[test]
     fn ranges_are_said_in_words() {
