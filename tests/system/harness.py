@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from urllib.parse import parse_qs, urlsplit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,6 +45,10 @@ class Fabric:
             send(process, signal.SIGCONT)
         down = [TRIB, "fabric", "down", "--local", "--name", self.name]
         subprocess.run(down, env=self.env, capture_output=True, timeout=60, check=True)
+
+    def folder(self):
+        """Where its daemons keep their logs."""
+        return pathlib.Path(parse_qs(urlsplit(self.manager).query)["credentials"][0]).parent
 
     def processes(self):
         """{daemon name: pid} of the daemons that run."""

@@ -142,6 +142,8 @@ class Metrics(unittest.TestCase):
         self.assertEqual(value(second, "tributary_node_jobs"), 1)
         self.assertEqual(value(second, "tributary_node_workers"), 2)
         self.assertEqual(value(second, "tributary_node_links"), 2)
+        # By the name that the manager's page has, too.
+        self.assertGreaterEqual(value(second, "tributary_job_groups", node="leaf0", lane="0"), 1)
         moving = [
             ("tributary_node_folds_total", {"path": "datagram"}), ("tributary_node_folds_total", {"path": "stream"}),
             ("tributary_node_payload_bytes_total", {"event": "folded"}), ("tributary_node_datagrams_total", {"direction": "in"}),

@@ -72,6 +72,41 @@ class Names(unittest.TestCase):
             self.plain(ended)
             self.explained(fabric, ended)
 
+    def faulty(self, fabric, victim, why):
+        """A job of which one side is killed, while it lasts and when it is over. Rank 0, which holds
+        it, and the launcher, which would end it, are stopped meanwhile."""
+        with tempfile.TemporaryDirectory() as folder:
+            argument = {"counts": [5], "signal": f"{folder}/gone", "name": NAME}
+            with Ranks(fabric, 4, "loop_worker", "until_error", argument) as ranks:
+                wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
+                pids = ranks.pids()
+                try:
+                    send(ranks.process.pid, signal.SIGSTOP)
+                    send(pids[0], signal.SIGSTOP)
+                    send(pids[1] if victim == "rank 1" else fabric.processes()[victim], signal.SIGKILL)
+                    wait_until(lambda: "fault" in trib(fabric, "jobs").stdout, 30, "the manager hears of it")
+                    told = [trib(fabric, *words).stdout for words in (["jobs"], ["jobs", "--json"], ["explain", "1"])]
+                finally:
+                    send(pids[0], signal.SIGCONT)
+                    send(ranks.process.pid, signal.SIGCONT)
+                wait_until(lambda: "failed" in trib(fabric, "jobs", "--ended").stdout, 30, "the job has ended")
+        told += [trib(fabric, *words).stdout for words in (["jobs", "--ended"], ["explain", "1"])]
+        for text in told:
+            self.assertRegex(text, why)
+        logs = {name: (fabric.folder() / f"{name}.log").read_text() for name in ("manager", "root", "leaf0", "leaf1")}
+        self.assertRegex(logs["manager"], rf"job cannot go on.*{why}|{why}.*job cannot go on")
+        for name, log in logs.items():
+            self.assertNotRegex(log, r"node=\"?n?\d")
+            self.assertTrue(name == "manager" or f"node=\"{name}\"" in log, log)
+
+    def test_a_killed_rank_is_told_of_its_job_by_its_host_and_its_node(self):
+        with Fabric(env={"TRIB_LOG": "info"}) as fabric:
+            self.faulty(fabric, "rank 1", r"rank 1 on \S+ \(PID \d+\) died or lost its connection to node leaf0")
+
+    def test_a_killed_node_is_told_of_its_job_by_its_name(self):
+        with Fabric(env={"TRIB_LOG": "info"}) as fabric:
+            self.faulty(fabric, "leaf0", "node leaf0 of the reduction tree is gone or does not answer")
+
     def test_a_name_that_nothing_has(self):
         with Fabric() as fabric:
             for which in ("7", "job 7", "train.py", "train.py/MPI_COMM_WORLD", "leaf7"):

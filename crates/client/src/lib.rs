@@ -5,8 +5,8 @@
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
 //! in flight), `memory` (where a vector lies in the caller's buffers), `engine` (protocol core,
-//! sockets, waiting, the helper thread), `directory` (names of nodes and ranks for people), `fork`,
-//! `counters`, `error`, and `boundary` (for C interfaces over this library).
+//! sockets, waiting, the helper thread), `fork`, `counters`, `error`, and `boundary` (for C
+//! interfaces over this library).
 //!
 //! ```no_run
 //! use trib_client::{Context, Params, RankList};
@@ -27,7 +27,6 @@ pub mod agreement;
 pub mod boundary;
 mod context;
 mod counters;
-mod directory;
 mod engine;
 mod error;
 mod fork;

@@ -1,10 +1,12 @@
 //! What an application gives when it joins a job.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use trib_wire::control::quota::QuotaField;
 use trib_wire::control::request::QuotaAsk;
+use trib_wire::{Collective, GroupName};
 
 use crate::error::Error;
 
@@ -42,6 +44,8 @@ pub struct Params {
     pub progress: Option<Progress>,
     /// What the job would like to use; `TRIB_QUOTA` fills in what is left out.
     pub ask: QuotaAsk,
+    /// What the program's users call the collectives, where that is not their name here.
+    pub calls: BTreeMap<Collective, String>,
     /// An error that the caller has found already. The rank takes part in the exchange
     /// nevertheless, and all ranks fail with it.
     pub objection: Option<Error>,
@@ -59,6 +63,7 @@ impl Params {
             timeout: None,
             progress: None,
             ask: QuotaAsk::default(),
+            calls: BTreeMap::new(),
             objection: None,
         }
     }
@@ -145,6 +150,26 @@ impl Params {
     /// already keeps its value. Errors name `source`.
     pub fn ask_for(&mut self, text: &str, source: &str) -> Result<(), Error> {
         read_wishes(&mut self.ask, text, source)
+    }
+
+    /// Takes what the program's users call the collectives: `NAME=CALL,...`, such as
+    /// `allreduce=MPI_Allreduce`. `source` stands in errors.
+    pub fn name_calls(&mut self, text: &str, source: &str) -> Result<(), Error> {
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (name, call) = entry.split_once('=').unwrap_or((entry, ""));
+            let Some(collective) = Collective::from_name(name) else {
+                let all: Vec<&str> = Collective::ALL.iter().map(|known| known.name()).collect();
+                let all = all.join(", ");
+                return Err(Error::Invalid(format!("{source}: `{name}` is no collective; these are: {all}")));
+            };
+            if call.is_empty() || call.len() > GroupName::MAX || call.chars().any(char::is_control) {
+                let most = GroupName::MAX;
+                let text = format!("{source}: {name} is to be called by a name of 1 to {most} bytes on one line");
+                return Err(Error::Invalid(text));
+            }
+            self.calls.insert(collective, call.to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -127,8 +127,10 @@ fn attempt(
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
     let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
+    let at = |node: &PlanNode| sessions.keys().position(|place| *place == node.place).unwrap_or(0) as u32;
     let status = JobStatus {
         around,
+        places: plan.nodes.iter().map(at).collect(),
         lanes: told,
         prediction: predicted,
         ..status_of(job, request, &limits, nodes.clone(), charge)
@@ -142,12 +144,12 @@ fn attempt(
     }
     let pids = request.pids.iter().copied().take(request.hosts.len()).collect();
     let processes = Processes::new(&request.hosts, pids);
+    let grants = grants(&status, &key, &limits, &plan, &sessions);
     fabric.jobs.enter(status, footprint.as_ref(), processes.clone())?;
     fabric.trees.hold(job, claims);
     fabric.tenancy.hold(job, taken, &nodes);
     // There is no other tree, then, or it would have been taken.
     let needs_late = fabric.topology.graph().is_none() || sessions.values().any(|session| session.late_ms().is_some());
-    let grants = grants(job, &key, &limits, &plan, &sessions, request.hosts.len());
     let installed = install(&grants, &plan, &sessions, &patience.wait(needs_late));
     for session in sessions.values() {
         session.forget(job);
@@ -159,9 +161,11 @@ fn attempt(
         return installed.map(|_| None);
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
-    let node =
-        |node: &PlanNode| TicketNode { node: node.id, name: node.name.clone(), stream: stream_of(node, &sessions) };
-    let nodes = plan.nodes.iter().map(node).collect();
+    let node = |(node, grant): (&PlanNode, NodeGrant)| {
+        let stream = stream_of(node, &sessions);
+        TicketNode { node: node.id, name: grant.name, stream }
+    };
+    let nodes = plan.nodes.iter().zip(grants).map(node).collect();
     Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold, prediction, processes }))
 }
 
@@ -323,6 +327,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         user: request.user.clone(),
         ranks: request.hosts.len() as u32,
         nodes,
+        places: Vec::new(),
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
         root: charge.roots.first().cloned().unwrap_or_default(),
@@ -344,14 +349,17 @@ fn stream_of(node: &PlanNode, sessions: &Sessions) -> SocketAddr {
     session.stream_at(node.address).unwrap_or(session.stream)
 }
 
-fn grants(job: JobId, key: &JobKey, limits: &Limits, plan: &Plan, sessions: &Sessions, world: usize) -> Vec<NodeGrant> {
+fn grants(job: &JobStatus, key: &JobKey, limits: &Limits, plan: &Plan, sessions: &Sessions) -> Vec<NodeGrant> {
+    let names = job.node_names();
     let grant = |node: &PlanNode| NodeGrant {
-        job,
+        job: job.id,
         epoch: FIRST_EPOCH,
         key: key.clone(),
         limits: limits.clone(),
-        world_size: world as u32,
+        world_size: job.ranks,
         node: node.id,
+        name: names.get(&node.id).unwrap_or(&node.name).clone(),
+        lane: job.lane_of(node.id).unwrap_or(0) as u32,
         address: node.address,
         parent: node.parent.map(|(parent, child)| {
             let stream = stream_of(&plan.nodes[usize::from(parent.0)], sessions);

@@ -16,11 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
 use trib_topology::trees::Footprint;
+use trib_wire::Fault;
+use trib_wire::control::directory::JobDirectory;
 use trib_wire::control::jobs::{Fallback, JobFault};
 use trib_wire::control::processes::{Process, Processes};
 use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::{JobId, Rank};
 
+use crate::departed::Departed;
 use crate::names::cut;
 use crate::past::{Entry as PastEntry, STORY_MAX};
 use crate::refuse::{lasting, refuse, too_much};
@@ -45,12 +48,13 @@ struct Table {
     /// Jobs that a node holds, as it said when it registered, and that are not in this table: an
     /// earlier manager admitted them, and kept no file that this one has read.
     foreign: BTreeMap<String, BTreeSet<JobId>>,
+    departed: Departed,
 }
 
 struct Entry {
     status: JobStatus,
-    /// Where its ranks run; not kept in the file.
-    processes: Processes,
+    /// How people call its nodes and ranks. Where these run is not kept in the file.
+    directory: JobDirectory,
     /// Of an adopted job: the nodes that may still have it.
     maybe_at: BTreeSet<String>,
 }
@@ -61,14 +65,18 @@ impl Jobs {
     pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> Self {
         let Kept { last, jobs, past, .. } = kept;
         let last = past.iter().fold(last, |last, job| later(last, job.id));
-        let mut table = Table { last, live: BTreeMap::new(), order: Vec::new(), foreign: BTreeMap::new() };
+        let mut table = Table {
+            last,
+            live: BTreeMap::new(),
+            order: Vec::new(),
+            foreign: BTreeMap::new(),
+            departed: Departed::default(),
+        };
         for job in jobs {
             table.order.push(job.id);
             let maybe_at = job.nodes.iter().cloned().collect();
-            table.live.insert(
-                job.id,
-                Entry { status: JobStatus { adopted: true, ..job }, processes: Processes::default(), maybe_at },
-            );
+            let directory = JobDirectory::new(job.node_names(), Processes::default());
+            table.live.insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, directory, maybe_at });
         }
         table.order.sort_by_key(|id| (table.live[id].status.since, *id));
         Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) }
@@ -91,7 +99,8 @@ impl Jobs {
             if table.live.len() >= JOBS_MAX {
                 return Err(table.full());
             }
-            table.live.insert(status.id, Entry { status: status.clone(), processes, maybe_at: BTreeSet::new() });
+            let directory = JobDirectory::new(status.node_names(), processes);
+            table.live.insert(status.id, Entry { status: status.clone(), directory, maybe_at: BTreeSet::new() });
             table.order.push(status.id);
             (status.id, table.last)
         };
@@ -115,12 +124,24 @@ impl Jobs {
         entry.map(|entry| entry.status.fallback = Some(fallback)).is_some()
     }
 
+    /// What a node says of a job that cannot go on, with the names of the job's nodes and ranks.
+    /// `None`: it is no job of that node's, and nothing that it could know of.
+    pub(crate) fn told(&self, id: JobId, node: &str, fault: Option<&Fault>, why: &str) -> Option<String> {
+        let table = self.lock();
+        let directory = match table.live.get(&id) {
+            Some(entry) => entry.status.nodes.iter().any(|at| at == node).then_some(&entry.directory),
+            None => table.departed.at(id, node),
+        }?;
+        let words = fault.map_or_else(|| format!("{node}: {why}"), |fault| fault.told(directory));
+        Some(cut(&words, STORY_MAX))
+    }
+
     /// A node says why it, or one of its groups, cannot go on; gives whether there is such a job.
     /// The first word counts: what follows from it comes later.
-    pub(crate) fn fault(&self, id: JobId, why: &str) -> bool {
+    pub(crate) fn fault(&self, id: JobId, why: String) -> bool {
         let mut table = self.lock();
         let Some(entry) = table.live.get_mut(&id) else { return false };
-        entry.status.fault.get_or_insert_with(|| JobFault { text: cut(why, STORY_MAX), since_ms: unix_ms() });
+        entry.status.fault.get_or_insert_with(|| JobFault { text: why, since_ms: unix_ms() });
         true
     }
 
@@ -145,6 +166,7 @@ impl Jobs {
         let mut table = self.lock();
         table.foreign.remove(node);
         table.know_foreign(node, jobs);
+        table.departed.left(node, |id| !jobs.contains(&id));
         table.settle(|id, maybe_at| {
             if !jobs.contains(&id) {
                 maybe_at.remove(node);
@@ -158,6 +180,7 @@ impl Jobs {
         if let Some(held) = table.foreign.get_mut(node) {
             held.remove(&job);
         }
+        table.departed.left(node, |id| id == job);
         table.settle(|id, maybe_at| {
             if id == job {
                 maybe_at.remove(node);
@@ -191,7 +214,7 @@ impl Jobs {
     pub(crate) fn processes(&self, id: JobId, ranks: &BTreeSet<Rank>) -> Vec<(Rank, Process)> {
         let table = self.lock();
         let Some(entry) = table.live.get(&id) else { return Vec::new() };
-        ranks.iter().filter_map(|rank| Some((*rank, entry.processes.of(*rank)?))).collect()
+        ranks.iter().filter_map(|rank| Some((*rank, entry.directory.process(*rank)?))).collect()
     }
 
     /// All jobs, oldest first.
@@ -246,7 +269,9 @@ impl Table {
 
     fn remove(&mut self, id: JobId) -> Option<JobStatus> {
         self.order.retain(|job| *job != id);
-        self.live.remove(&id).map(|entry| entry.status)
+        let Entry { status, directory, .. } = self.live.remove(&id)?;
+        self.departed.enter(id, directory, status.nodes.clone());
+        Some(status)
     }
 
     /// Changes where adopted jobs may be; gives those that are nowhere.
@@ -266,114 +291,4 @@ fn later(last: u32, other: JobId) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use trib_wire::control::jobs::Names;
-
-    use super::*;
-
-    fn job(name: &str) -> JobStatus {
-        JobStatus {
-            id: JobId(0),
-            name: name.into(),
-            user: "u".into(),
-            ranks: 1,
-            nodes: vec!["a".into(), "b".into()],
-            since: 1_700_000_000,
-            hosts: Names { count: 1, list: "h0".into() },
-            root: "a".into(),
-            around: Vec::new(),
-            fallback: None,
-            fault: None,
-            limits: None,
-            adopted: false,
-            charge: None,
-            lanes: Vec::new(),
-            prediction: None,
-        }
-    }
-
-    fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
-        let id = jobs.number();
-        jobs.enter(JobStatus { id, ..job(name) }, None, Processes::default()).map(|()| id)
-    }
-
-    #[test]
-    fn numbers_differ_are_never_zero_and_wrap() {
-        let jobs = Jobs::new(None, Kept::default());
-        assert_eq!(enter(&jobs, "first").unwrap(), JobId(1));
-        jobs.leave(JobId(1), |_| None).unwrap();
-        jobs.lock().last = u32::MAX - 1;
-        let ids: Vec<u32> = (0..3).map(|_| enter(&jobs, "a").unwrap().0).collect();
-        assert_eq!(ids, [u32::MAX, 1, 2]);
-        let order: Vec<u32> = jobs.list().iter().map(|job| job.id.0).collect();
-        assert_eq!(order, ids);
-        assert_eq!(jobs.leave(JobId(1), |_| None).unwrap().id, JobId(1));
-        assert_eq!(jobs.leave(JobId(1), |_| None), None);
-        assert_eq!(jobs.list().len(), 2);
-    }
-
-    #[test]
-    fn a_request_that_was_refused_keeps_its_number_over_a_restart() {
-        assert_eq!([later(7, JobId(9)), later(9, JobId(7)), later(0, JobId(5))], [9, 9, 5]);
-        assert_eq!([later(u32::MAX, JobId(2)), later(2, JobId(u32::MAX))], [2, 2]);
-    }
-
-    #[test]
-    fn a_number_that_a_node_still_holds_from_an_earlier_manager_is_not_given_again() {
-        let jobs = Jobs::new(None, Kept::default());
-        assert_eq!(jobs.hosted("b", &[JobId(1), JobId(2), JobId(4)]), []);
-        assert_eq!([jobs.number(), jobs.number()], [JobId(3), JobId(5)]);
-        jobs.lock().last = 0;
-        jobs.left("b", JobId(1));
-        assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(3)]);
-        // It comes back with none of them: they are gone with its process.
-        jobs.hosted("b", &[]);
-        jobs.lock().last = 0;
-        assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(2)]);
-        // What this manager has sent there itself is no earlier one's.
-        let own = enter(&jobs, "a").unwrap();
-        jobs.hosted("b", &[own]);
-        assert!(jobs.lock().foreign.is_empty());
-    }
-
-    #[test]
-    fn there_is_an_end_to_jobs() {
-        let jobs = Jobs::new(None, Kept::default());
-        for _ in 0..JOBS_MAX {
-            enter(&jobs, "a").unwrap();
-        }
-        let refusal = enter(&jobs, "b").unwrap_err();
-        assert_eq!((refusal.resource, refusal.available), (Resource::Jobs, JOBS_MAX as u64));
-        assert_eq!((refusal.holder.as_deref(), refusal.since_ms), (Some("u"), Some(1_700_000_000_000)));
-        assert_eq!(jobs.list().len(), JOBS_MAX);
-    }
-
-    #[test]
-    fn an_adopted_job_ends_when_no_node_has_it_and_others_do_not_mind() {
-        let path = std::env::temp_dir().join(format!("trib-jobs-{}", std::process::id()));
-        let open = || {
-            let store = Store::open(&path).unwrap();
-            let kept = store.load().unwrap();
-            Jobs::new(Some(Arc::new(store)), kept)
-        };
-        let ids: Vec<JobId> = {
-            let jobs = open();
-            (0..3).map(|_| enter(&jobs, "a").unwrap()).collect()
-        };
-        let jobs = open();
-        assert!(jobs.list().iter().all(|job| job.adopted) && jobs.has_adopted());
-        let own = enter(&jobs, "b").unwrap();
-        assert_eq!(own.0, ids[2].0.wrapping_add(1));
-        assert_eq!(jobs.hosted("a", &ids[..2]), []);
-        assert_eq!(jobs.hosted("b", &ids[..1]), [ids[2]]);
-        assert!(jobs.leave(ids[2], |_| None).is_some());
-        assert_eq!(jobs.left("a", ids[1]), [ids[1]]);
-        assert!(jobs.leave(ids[1], |_| None).is_some());
-        assert_eq!(jobs.left("a", own), []);
-        assert_eq!(jobs.give_up(&BTreeSet::from(["a".into()])), []);
-        drop(jobs);
-        let left: Vec<JobId> = open().list().iter().map(|job| job.id).collect();
-        assert_eq!(left, [ids[0], own]);
-        std::fs::remove_file(path).unwrap();
-    }
-}
+mod tests;

@@ -19,6 +19,7 @@
 //!   jobs        which jobs are admitted
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
+//!     departed  names of those that left, for what nodes may still say of them
 //!   past        the newest of those that ended, and of the requests that were refused; in the file, too
 //!     names     names that programs give, made fit to be kept
 //!   ledger      how many requests were granted and refused, and how long that took
@@ -31,6 +32,7 @@
 
 mod admission;
 mod adoption;
+mod departed;
 mod error;
 mod explain;
 mod fabric;

@@ -156,10 +156,13 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 end_adopted(fabric, fabric.jobs.hosted(&session.name, &jobs));
                 continue;
             }
-            Ok(NodeMessage::Faulty { job, why }) => {
-                let why = format!("{}: {why}", session.name);
-                tracing::warn!(job = job.0, why, "job cannot go on");
-                if !fabric.jobs.fault(job, &why) {
+            Ok(NodeMessage::Faulty { job, fault, why }) => {
+                let Some(why) = fabric.jobs.told(job, &session.name, fault.as_ref(), &why) else {
+                    tracing::debug!(node = session.name, job = job.0, "a fault of a job that is not there");
+                    continue;
+                };
+                tracing::warn!(node = session.name, job = job.0, why, "job cannot go on");
+                if !fabric.jobs.fault(job, why.clone()) {
                     fabric.past.fault(job, &why);
                 }
                 continue;

@@ -76,9 +76,9 @@ impl Past {
     /// node has spoken. The first word counts.
     pub(crate) fn fault(&self, id: JobId, why: &str) {
         self.learn(id, |outcome| match outcome {
-            JobEnd::Lost => Some(JobEnd::Failed { fault: Some(cut(why, STORY_MAX)), launcher: None }),
+            JobEnd::Lost => Some(JobEnd::Failed { fault: Some(why.to_owned()), launcher: None }),
             JobEnd::Failed { fault: None, launcher } => {
-                Some(JobEnd::Failed { fault: Some(cut(why, STORY_MAX)), launcher: launcher.clone() })
+                Some(JobEnd::Failed { fault: Some(why.to_owned()), launcher: launcher.clone() })
             }
             _ => None,
         });

@@ -210,6 +210,7 @@ mod tests {
             user,
             ranks,
             nodes,
+            places: vec![0],
             since,
             hosts,
             root,

@@ -81,6 +81,7 @@ mod tests {
             user: wild.clone(),
             ranks: u32::MAX,
             nodes: (0..1_000).map(|n| format!("leaf-{n}-of-a-fabric")).collect(),
+            places: (0..1_000).collect(),
             since: 1_700_000_000,
             hosts: names(&vec![wild.clone(); 3]),
             root: "leaf-1-of-a-fabric".into(),

@@ -90,7 +90,7 @@ impl Manager {
             for news in self.news.try_iter() {
                 channel.send(&match news {
                     News::Left(job) => NodeMessage::Left { job },
-                    News::Faulty { job, why } => NodeMessage::Faulty { job, why },
+                    News::Faulty { job, fault, why } => NodeMessage::Faulty { job, fault, why },
                 })?;
             }
             match channel.recv(Some(GLANCE)) {
@@ -130,7 +130,7 @@ impl Manager {
         let missed: Vec<News> = self.news.try_iter().collect();
         channel.send(&NodeMessage::Hosts { jobs: self.hosted() })?;
         missed.into_iter().try_for_each(|news| match news {
-            News::Faulty { job, why } => channel.send(&NodeMessage::Faulty { job, why }),
+            News::Faulty { job, fault, why } => channel.send(&NodeMessage::Faulty { job, fault, why }),
             // It is not among those that are here.
             News::Left(_) => Ok(()),
         })

@@ -1,6 +1,6 @@
 //! What the manager is told of jobs without having asked.
 
-use trib_wire::JobId;
+use trib_wire::{Fault, JobId};
 
 /// One thing that has happened to a job here.
 pub(crate) enum News {
@@ -10,6 +10,8 @@ pub(crate) enum News {
     Faulty {
         /// The job.
         job: JobId,
+        /// What its members are told; `None`: an error of this program's own.
+        fault: Option<Fault>,
         /// Why, in words.
         why: String,
     },

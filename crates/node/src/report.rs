@@ -30,6 +30,10 @@ pub struct JobReport {
     pub job: JobId,
     /// Which logical node of it.
     pub node: NodeId,
+    /// What people call that.
+    pub name: String,
+    /// The lane of the job that it belongs to.
+    pub lane: u32,
     /// Groups alive.
     pub groups_alive: u64,
     /// Buffers that hold vector data.
@@ -113,6 +117,8 @@ impl JobReport {
         JobReport {
             job: io.place.job,
             node: io.place.node,
+            name: io.name.clone(),
+            lane: io.lane,
             groups_alive: core.groups() as u64,
             buffers_held: io.buffers.tokens() as u64,
             payload_bytes_folded: io.bytes_folded,

@@ -42,7 +42,8 @@ pub struct GroupKey {
 }
 
 /// Why a group failed or was refused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum Reason {
     /// The job's quota of groups is used up at a node.
@@ -91,8 +92,9 @@ impl Reason {
     }
 }
 
-/// A reason, where it arose, and which ranks it concerns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A reason, where it arose, and which ranks it concerns. It has the same size whatever it says, in
+/// a frame and in a control message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Fault {
     /// Why.
     pub reason: Reason,
@@ -103,6 +105,7 @@ pub struct Fault {
     /// A rank on the other side; equal to `rank_a` where there is only one.
     pub rank_b: Rank,
     /// For `Mismatch`: what each of the two posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signatures: Option<(Signature, Signature)>,
 }
 
@@ -125,8 +128,8 @@ impl Fault {
             Reason::Mismatch => match &self.signatures {
                 Some((one, other)) => format!(
                     "ranks disagree about the operation: {a} called {}, {b} called {}",
-                    one.words(),
-                    other.words()
+                    one.told(by),
+                    other.told(by)
                 ),
                 None => format!("ranks disagree about the operation: {a} and {b}"),
             },

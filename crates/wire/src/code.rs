@@ -1,11 +1,13 @@
-//! Enumerations whose values have a code on the wire and a name in tables, options and messages.
+//! Enumerations whose values have a code in frames, and a name in tables, options and messages.
+//! Control messages carry the name.
 
 macro_rules! code {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $value:literal, $text:literal;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         #[repr(u8)]
-        pub enum $name { $($(#[$vdoc])* $variant = $value,)* }
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant = $value,)* }
 
         impl $name {
             /// Every value, in the order of the codes.

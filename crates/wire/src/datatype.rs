@@ -10,6 +10,7 @@
 //! One byte names a pair type in the same way as a number, so every signature, interface and option
 //! that can name a type can name a pair.
 
+use alloc::string::{String, ToString};
 use core::fmt;
 
 code! {
@@ -60,7 +61,8 @@ impl Scalar {
 }
 
 /// Type of one element: a number, or a pair of a number and an integer, its index.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct DataType {
     value: Scalar,
     index: Option<Scalar>,
@@ -152,6 +154,20 @@ impl DataType {
             None => Scalar::from_name(name).map(DataType::number),
             Some((value, index)) => DataType::pair(Scalar::from_name(value)?, Scalar::from_name(index)?),
         }
+    }
+}
+
+impl From<DataType> for String {
+    fn from(own: DataType) -> String {
+        own.to_string()
+    }
+}
+
+impl TryFrom<String> for DataType {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<DataType, Self::Error> {
+        DataType::from_name(&name).ok_or("no type of elements has this name")
     }
 }
 

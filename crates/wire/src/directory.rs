@@ -7,15 +7,22 @@ use alloc::string::{String, ToString};
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
 use crate::ids::{NodeId, Rank};
+use crate::operation::Collective;
 use crate::ranks::RankList;
 
-/// Names of a job's nodes and ranks.
+/// Names of a job's nodes and ranks, and of what they call.
 pub trait Directory {
     /// An aggregation node, by its name in the topology: `leaf1`.
     fn node(&self, node: NodeId) -> String;
 
     /// A rank, with its host and process where they are known: `rank 3 on h3 (PID 4242)`.
     fn rank(&self, rank: Rank) -> String;
+
+    /// A collective, by the name of the call with which the program asks for it: `allreduce`, or
+    /// `MPI_Allreduce`.
+    fn call(&self, collective: Collective) -> String {
+        collective.to_string()
+    }
 }
 
 /// A directory without a page: numbers. For the simulator, and for logs that speak of no job.

@@ -1,10 +1,11 @@
 //! What an operation is: a collective, an operator, and the signature that all ranks must share.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 
 use crate::datatype::DataType;
+use crate::directory::{Directory, Numbers};
 
 code! {
     /// A collective operation as the tree sees it.
@@ -58,7 +59,7 @@ code! {
 ///
 /// It travels in every frame; a node that sees two different ones for one sequence number fails the
 /// group and names a rank of each (rule R6).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Signature {
     /// The collective.
     pub collective: Collective,
@@ -76,18 +77,24 @@ pub struct Signature {
 impl Signature {
     /// In words: `allreduce of 1024 float64 (sum)`.
     pub fn words(&self) -> String {
+        self.told(&Numbers)
+    }
+
+    /// The same for users of a program, who know its calls by other names.
+    pub fn told(&self, by: &dyn Directory) -> String {
         let Signature { collective, dtype, op, root, count } = self;
+        let call = by.call(*collective);
         match collective {
-            Collective::Barrier => collective.to_string(),
-            Collective::Allreduce => format!("{collective} of {count} {dtype} ({op})"),
+            Collective::Barrier => call,
+            Collective::Allreduce => format!("{call} of {count} {dtype} ({op})"),
             Collective::Reduce => {
-                format!("{collective} of {count} {dtype} ({op}) to rank {root} of the group")
+                format!("{call} of {count} {dtype} ({op}) to rank {root} of the group")
             }
-            Collective::Bcast => format!("{collective} of {count} bytes from rank {root} of the group"),
+            Collective::Bcast => format!("{call} of {count} bytes from rank {root} of the group"),
             Collective::ReduceScatter => {
-                format!("{collective} of blocks of {count} {dtype} ({op})")
+                format!("{call} of blocks of {count} {dtype} ({op})")
             }
-            Collective::Allgather => format!("{collective} of blocks of {count} bytes"),
+            Collective::Allgather => format!("{call} of blocks of {count} bytes"),
         }
     }
 }

@@ -14,10 +14,10 @@ use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Header;
 use trib_wire::body::{BodyBytes, Fault};
+use trib_wire::control::directory::JobDirectory;
 
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
-use crate::directory::JobDirectory;
 use crate::error::Error;
 use crate::group::GroupState;
 
@@ -203,7 +203,8 @@ impl Driver {
     ) -> Error {
         let error = Error::from_fault(fault, &*self.directory);
         let group = state.map(|state| state.words().to_owned());
-        let words: Vec<String> = group.into_iter().chain(operation.and_then(Operation::words)).collect();
+        let words: Vec<String> =
+            group.into_iter().chain(operation.and_then(|operation| operation.words(&*self.directory))).collect();
         if words.is_empty() { error } else { error.with_text(format!("{}: {error}", words.join(": "))) }
     }
 

@@ -15,13 +15,13 @@ use trib_transport::tcp::{
     Arrived, Destination, Due, FrameSink, LowWater, ReadEnd, StreamError, StreamReader, StreamSocket,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
+use trib_wire::control::directory::JobDirectory;
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::driver::{Arriving, Driver};
 use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use crate::counters::Counters;
-use crate::directory::JobDirectory;
 use crate::error::Error;
 use crate::group::GroupState;
 

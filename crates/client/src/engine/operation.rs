@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trib_proto::leaf::{GroupId, Slice};
 use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
 use trib_wire::directory::ordinal;
-use trib_wire::{Generation, GroupIndex, Header};
+use trib_wire::{Directory, Generation, GroupIndex, Header};
 
 use crate::memory::Memory;
 use crate::request::Completion;
@@ -30,8 +30,8 @@ pub(crate) struct Trace {
 impl Operation {
     /// The operation and its number in the group: `allreduce of 1024 float64 (sum), the 3rd
     /// operation`.
-    pub(crate) fn words(&self) -> Option<String> {
-        let what = self.completion.what()?.words();
+    pub(crate) fn words(&self, by: &dyn Directory) -> Option<String> {
+        let what = self.completion.what()?.told(by);
         let which = self.trace.map(|trace| format!(", the {} operation", ordinal(trace.op_seq)));
         Some(what + &which.unwrap_or_default())
     }

@@ -42,10 +42,14 @@ impl Shared {
         engine = self.spin(engine, completion)?;
         engine = self.block(engine, completion, limit)?;
         engine.waiters -= 1;
+        let late = (!completion.is_done()).then(|| {
+            let directory = &*engine.lanes[completion.lane()].driver.directory;
+            completion.what().map_or_else(|| "the group".to_owned(), |what| what.told(directory))
+        });
         self.leave(engine);
         completion.outcome().unwrap_or_else(|| {
             let ms = timeout.unwrap_or_default().as_millis();
-            let what = completion.what().map_or_else(|| "the group".to_owned(), |what| what.words());
+            let what = late.unwrap_or_default();
             Err(Error::Timeout(format!(
                 "{what} is not done after {ms} ms: ranks are late, which `trib explain` names; it goes on, wait again \
                  or end the job"

@@ -9,12 +9,12 @@ use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{HandshakeError, connect_from};
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Rank;
+use trib_wire::control::directory::JobDirectory;
 use trib_wire::control::job::{JobTicket, LANES_MAX, LaneTicket};
 use trib_wire::hello::Status;
 
 use super::Deadline;
 use crate::context::{Context, Ties};
-use crate::directory::JobDirectory;
 use crate::engine::{Shared, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
@@ -30,7 +30,9 @@ pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) 
     if prediction.as_ref().is_some_and(|prediction| !prediction.is_valid(params.size as usize)) {
         return Err(wrong(ticket, "its prediction is none of a job of so many ranks"));
     }
-    let directory = Arc::new(JobDirectory::of(ticket));
+    let names = ticket.nodes.iter().map(|node| (node.node, node.name.clone()));
+    let directory = JobDirectory::new(names, ticket.processes.clone()).with_calls(params.calls.clone());
+    let directory = Arc::new(directory);
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);

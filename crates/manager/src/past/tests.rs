@@ -24,6 +24,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         user: "ann".into(),
         ranks: 2,
         nodes: vec!["a".into()],
+        places: vec![0],
         since: 1_700_000_000,
         hosts: Names { count: 2, list: "h[0-1]".into() },
         root: "a".into(),
@@ -181,7 +182,7 @@ fn what_was_is_known_to_the_next_manager_and_no_more_of_it_than_before() {
 #[test]
 fn a_job_that_ended_without_a_word_has_failed_where_a_node_knows_why() {
     let past = Past::default();
-    let fault = Some(trib_wire::control::jobs::JobFault { text: "leaf0: rank 3 died".into(), since_ms: 1 });
+    let fault = Some(trib_wire::control::jobs::JobFault { text: "rank 3 died".into(), since_ms: 1 });
     past.ended(JobStatus { fault: fault.clone(), ..status(1, "a") }, JobEnd::Lost);
     past.ended(JobStatus { fault, ..status(2, "a") }, JobEnd::Ended);
     past.ended(status(3, "a"), JobEnd::Lost);
@@ -190,19 +191,19 @@ fn a_job_that_ended_without_a_word_has_failed_where_a_node_knows_why() {
         launcher: launcher.map(str::to_owned),
     };
     let outcome = |id: u32| past.get(JobId(id)).unwrap().outcome;
-    assert_eq!([outcome(1), outcome(2), outcome(3)], [failed("leaf0: rank 3 died", None), JobEnd::Ended, JobEnd::Lost]);
+    assert_eq!([outcome(1), outcome(2), outcome(3)], [failed("rank 3 died", None), JobEnd::Ended, JobEnd::Lost]);
     // The node's word may come after the connection's end; the first one counts.
-    past.fault(JobId(3), "leaf1: ranks disagree");
-    past.fault(JobId(3), "leaf0: rank 3 died");
-    past.fault(JobId(2), "leaf0: rank 3 died");
-    past.fault(JobId(9), "leaf0: rank 3 died");
-    assert_eq!([outcome(3), outcome(2)], [failed("leaf1: ranks disagree", None), JobEnd::Ended]);
+    past.fault(JobId(3), "ranks disagree");
+    past.fault(JobId(3), "rank 3 died");
+    past.fault(JobId(2), "rank 3 died");
+    past.fault(JobId(9), "rank 3 died");
+    assert_eq!([outcome(3), outcome(2)], [failed("ranks disagree", None), JobEnd::Ended]);
     // So may the launcher's, before or after it.
     let account = Account::Failed("rank 3 was ended by signal 9 (SIGKILL)".into());
     past.account(JobId(1), &account);
     past.ended(status(4, "a"), end_of(&account));
-    past.fault(JobId(4), "leaf0: rank 3 died");
-    let both = failed("leaf0: rank 3 died", Some("rank 3 was ended by signal 9 (SIGKILL)"));
+    past.fault(JobId(4), "rank 3 died");
+    let both = failed("rank 3 died", Some("rank 3 was ended by signal 9 (SIGKILL)"));
     assert_eq!([outcome(1), outcome(4)], [both.clone(), both]);
     past.account(JobId(2), &Account::Interrupted("SIGINT".into()));
     past.account(JobId(3), &Account::Interrupted("SIGINT".into()));

@@ -133,6 +133,8 @@ mod tests {
             limits,
             world_size: 1,
             node: NodeId(0),
+            name: "leaf0".into(),
+            lane: 0,
             address: None,
             parent: None,
             children,

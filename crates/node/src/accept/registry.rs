@@ -194,6 +194,8 @@ mod tests {
             },
             world_size: 2,
             node: NodeId(0),
+            name: "leaf0".into(),
+            lane: 0,
             address: None,
             parent: None,
             children: vec![child(0, None), child(1, Some("10.0.0.1"))],

@@ -84,6 +84,8 @@ mod tests {
             limits,
             world_size: 3,
             node: NodeId(0),
+            name: "leaf0".into(),
+            lane: 0,
             address: None,
             parent: None,
             children: vec![

@@ -1,6 +1,6 @@
 //! The first fault of a job here: the manager is told of it, once.
 
-use trib_wire::{Directory, Fault, NodeId, Rank};
+use trib_wire::Fault;
 
 /// What was found, and whether it was told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,45 +17,27 @@ impl Faults {
         }
     }
 
-    /// What is still to be told, in the words of the logical node `own`.
-    pub(crate) fn take_untold(&mut self, own: NodeId) -> Option<String> {
-        self.untold.take().map(|fault| fault.told(&AsSeenBy(own)))
-    }
-}
-
-/// A node knows no other node's name, and its number is nothing to people. The manager puts the
-/// name of the node that speaks in front; ranks know the names of all.
-struct AsSeenBy(NodeId);
-
-impl Directory for AsSeenBy {
-    fn node(&self, node: NodeId) -> String {
-        if node == self.0 { "(this one)" } else { "(another one)" }.to_owned()
-    }
-
-    fn rank(&self, rank: Rank) -> String {
-        format!("rank {}", rank.0)
+    /// What is still to be told.
+    pub(crate) fn take_untold(&mut self) -> Option<Fault> {
+        self.untold.take()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::Reason;
+    use trib_wire::{NodeId, Rank, Reason};
 
     use super::*;
 
     #[test]
-    fn the_first_fault_is_told_once_and_without_numbers_of_nodes() {
+    fn the_first_fault_is_told_once() {
         let fault =
             |node, reason| Fault { reason, node: NodeId(node), rank_a: Rank(3), rank_b: Rank(3), signatures: None };
         let mut faults = Faults::default();
         faults.found(&fault(2, Reason::NodeDead));
         faults.found(&fault(1, Reason::MemberDead));
-        let said = faults.take_untold(NodeId(1)).unwrap();
-        assert_eq!(said, "node (another one) of the reduction tree is gone or does not answer");
-        assert_eq!(faults.take_untold(NodeId(1)), None);
-        let mut faults = Faults::default();
+        assert_eq!(faults.take_untold(), Some(fault(2, Reason::NodeDead)));
         faults.found(&fault(1, Reason::MemberDead));
-        let said = faults.take_untold(NodeId(1)).unwrap();
-        assert_eq!(said, "rank 3 died or lost its connection to node (this one)");
+        assert_eq!(faults.take_untold(), None);
     }
 }

@@ -42,6 +42,10 @@ pub(crate) struct Job {
 /// Everything of a logical node but its core, so that the core can be called with it.
 pub(crate) struct JobIo {
     pub place: Place,
+    /// What people call it.
+    pub name: String,
+    /// The lane of its job that it belongs to.
+    pub lane: u32,
     pub links: Links,
     pub buffers: Buffers,
     /// Key of frames to all children.
@@ -89,11 +93,15 @@ impl Job {
         let children = (0..grant.children.len()).map(|c| keys(grant.node, ChildIndex(c as u16)).up);
         let control_max = control_max(grant);
         let latencies = Latencies::default();
+        // An older manager names none.
+        let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
         let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
         Job {
             core: NodeCore::new(NodeConfig::from(grant)),
             io: JobIo {
                 place,
+                name,
+                lane: grant.lane,
                 links,
                 buffers,
                 down: own.down,

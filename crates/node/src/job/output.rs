@@ -69,7 +69,7 @@ impl Output<'_> {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
         };
-        let JobIo { links, buffers, .. } = &mut *self.io;
+        let JobIo { links, buffers, name, lane, .. } = &mut *self.io;
         for link in link_numbers(target) {
             let Some(queue) = links.queue(link) else { continue };
             let full = match payload {
@@ -85,7 +85,7 @@ impl Output<'_> {
                 Payload::None | Payload::Body(_) => queue.push_control(header, &body).is_err(),
             };
             if full {
-                tracing::warn!(job = header.job.0, node = header.node.0, link, "far end does not read, link closed");
+                tracing::warn!(job = header.job.0, node = %name, lane, link, "far end does not read, link closed");
                 self.tally.link_overruns += 1;
                 links.doom(link);
             }

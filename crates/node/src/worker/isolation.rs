@@ -57,7 +57,8 @@ impl Worker {
         let place = job.io.place;
         tracing::error!(
             job = place.job.0,
-            node = place.node.0,
+            node = job.io.name,
+            lane = job.io.lane,
             why,
             "an error of this program's own ends the job here, and no other job; please report it"
         );
@@ -70,7 +71,8 @@ impl Worker {
         if let Err(why) = guard(|| job.core.give_up(&mut out)) {
             tracing::error!(
                 job = place.job.0,
-                node = place.node.0,
+                node = job.io.name,
+                lane = job.io.lane,
                 why,
                 "the job's ranks are told by the end of their links"
             );
@@ -85,7 +87,7 @@ impl Worker {
         farewell::say(partings);
         let why = format!("an error in the node's program ended it there, and no other job ({why}); please report it");
         // Only the end of the process ends the thread that listens.
-        let _ = self.news.send(News::Faulty { job: place.job, why });
+        let _ = self.news.send(News::Faulty { job: place.job, fault: None, why });
         (self.gone)((place.job, place.node));
     }
 }

@@ -49,10 +49,12 @@ impl Worker {
     }
 
     pub(super) fn on_parent_failed(&mut self, key: Key, error: &HandshakeError) {
-        tracing::error!(job = key.0.0, node = key.1.0, %error, "cannot open the stream to the parent");
-        if let Some(slot) = self.hosted.find(key) {
-            self.handle(slot, |worker| worker.close(slot, PARENT));
+        let Some(slot) = self.hosted.find(key) else { return };
+        if let Some(job) = self.hosted.get_mut(slot) {
+            let (name, lane) = (&job.io.name, job.io.lane);
+            tracing::error!(job = key.0.0, node = name, lane, %error, "cannot open the stream to the parent");
         }
+        self.handle(slot, |worker| worker.close(slot, PARENT));
     }
 
     pub(super) fn on_writable(&mut self, slot: Slot, link: LinkNumber) {
@@ -93,14 +95,13 @@ impl Worker {
             Ok(ReadEnd::Budget) => self.unfinished.push_back((slot, link)),
             Ok(ReadEnd::Closed) => job.io.links.doom(link),
             Err(error) => {
-                let place = job.io.place;
                 match &error {
                     StreamError::Io(error) => {
-                        tracing::debug!(job = place.job.0, node = place.node.0, link, %error, "link lost");
+                        tracing::debug!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link lost");
                     }
                     _ => {
                         self.tally.link_faults += 1;
-                        tracing::warn!(job = place.job.0, node = place.node.0, link, %error, "link closed");
+                        tracing::warn!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link closed");
                     }
                 }
                 job.io.links.doom(link);
@@ -116,10 +117,10 @@ impl Worker {
             if let Some(why) = job.io.broken.take() {
                 return self.abandon(slot, &why);
             }
-            if let Some(why) = job.io.faults.take_untold(job.io.place.node) {
-                let job = job.io.place.job;
+            if let Some(fault) = job.io.faults.take_untold() {
+                let (job, why) = (job.io.place.job, fault.to_string());
                 // Only the end of the process ends the thread that listens.
-                let _ = self.news.send(News::Faulty { job, why });
+                let _ = self.news.send(News::Faulty { job, fault: Some(fault), why });
             }
             let step = if let Some(link) = job.io.links.next_doomed() {
                 guard(|| self.close(slot, link))
@@ -139,8 +140,7 @@ impl Worker {
         match job.io.links.flush(link) {
             Ok(bytes) => self.tally.stream_bytes_out += bytes,
             Err(error) => {
-                let place = job.io.place;
-                tracing::debug!(job = place.job.0, node = place.node.0, link, %error, "link lost");
+                tracing::debug!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link lost");
                 job.io.links.doom(link);
             }
         }

@@ -226,7 +226,13 @@ impl Worker {
     }
 
     fn install(&mut self, grant: &NodeGrant, buffers: Buffers) {
-        tracing::info!(job = grant.job.0, node = grant.node.0, children = grant.children.len(), "job installed");
+        tracing::info!(
+            job = grant.job.0,
+            node = grant.name,
+            lane = grant.lane,
+            children = grant.children.len(),
+            "job installed"
+        );
         self.tally.jobs_installed += 1;
         let now = self.now();
         match guard(|| Job::new(grant, buffers, now)) {
@@ -234,7 +240,8 @@ impl Worker {
             Err(why) => {
                 tracing::error!(
                     job = grant.job.0,
-                    node = grant.node.0,
+                    node = grant.name,
+                    lane = grant.lane,
                     why,
                     "the job cannot be hosted; please report it"
                 );
@@ -242,7 +249,7 @@ impl Worker {
                 let why =
                     format!("an error in the node's program kept it from hosting the job ({why}); please report it");
                 // Only the end of the process ends the thread that listens.
-                let _ = self.news.send(News::Faulty { job: grant.job, why });
+                let _ = self.news.send(News::Faulty { job: grant.job, fault: None, why });
                 (self.gone)((grant.job, grant.node));
             }
         }
@@ -324,7 +331,8 @@ impl Worker {
             let link = links::number_of(link);
             tracing::warn!(
                 job = job.io.place.job.0,
-                node = job.io.place.node.0,
+                node = job.io.name,
+                lane = job.io.lane,
                 link,
                 "far end is silent, link closed"
             );
@@ -337,7 +345,7 @@ impl Worker {
     fn remove(&mut self, slot: Slot) {
         let Some(job) = self.hosted.remove(slot) else { return };
         let place = job.io.place;
-        tracing::info!(job = place.job.0, node = place.node.0, "job removed");
+        tracing::info!(job = place.job.0, node = job.io.name, lane = job.io.lane, "job removed");
         self.tally.jobs_removed += 1;
         self.past += &job.io.latencies;
         (self.gone)((place.job, place.node));

@@ -108,6 +108,7 @@ mod tests {
                 user: "ann".into(),
                 ranks: 8,
                 nodes: vec!["spine".into()],
+                places: vec![0],
                 since: 1_700_000_000,
                 hosts: Names { count: 2, list: "h[0-1]".into() },
                 root: "spine".into(),

@@ -59,45 +59,46 @@ const STREAM: &str = "stream";
 /// A job's report with the label values that name it.
 struct Labelled<'a> {
     job: String,
-    node: String,
+    node: &'a str,
+    lane: String,
     report: &'a JobReport,
 }
 
 impl<'a> Labelled<'a> {
     fn new(report: &'a JobReport) -> Self {
-        Labelled { job: report.job.0.to_string(), node: report.node.0.to_string(), report }
+        Labelled { job: report.job.0.to_string(), node: &report.name, lane: report.lane.to_string(), report }
     }
 }
 
 fn per_job(page: &mut Page, jobs: &[Labelled<'_>]) {
     let mut groups = page.metric("tributary_job_groups");
-    for Labelled { job, node, report } in jobs {
-        groups.sample(&[job, node], report.groups_alive);
+    for Labelled { job, node, lane, report } in jobs {
+        groups.sample(&[job, node, lane], report.groups_alive);
     }
     let mut buffers = page.metric("tributary_job_buffers");
-    for Labelled { job, node, report } in jobs {
-        buffers.sample(&[job, node], report.buffers_held);
+    for Labelled { job, node, lane, report } in jobs {
+        buffers.sample(&[job, node, lane], report.buffers_held);
     }
     let mut folds = page.metric("tributary_job_folds_total");
-    for Labelled { job, node, report } in jobs {
+    for Labelled { job, node, lane, report } in jobs {
         for (path, stages) in paths(&report.latencies) {
-            folds.sample(&[job, node, path], stages.gather.count());
+            folds.sample(&[job, node, lane, path], stages.gather.count());
         }
     }
     let mut bytes = page.metric("tributary_job_folded_bytes_total");
-    for Labelled { job, node, report } in jobs {
-        bytes.sample(&[job, node], report.payload_bytes_folded);
+    for Labelled { job, node, lane, report } in jobs {
+        bytes.sample(&[job, node, lane], report.payload_bytes_folded);
     }
     let mut gather = page.metric("tributary_job_gather_seconds");
-    for Labelled { job, node, report } in jobs {
+    for Labelled { job, node, lane, report } in jobs {
         for (path, stages) in paths(&report.latencies).into_iter().filter(|(_, stages)| stages.gather.count() > 0) {
-            gather.histogram(&[job, node, path], &stages.gather);
+            gather.histogram(&[job, node, lane, path], &stages.gather);
         }
     }
     let mut answer = page.metric("tributary_job_answer_seconds");
-    for Labelled { job, node, report } in jobs {
+    for Labelled { job, node, lane, report } in jobs {
         for (path, stages) in paths(&report.latencies).into_iter().filter(|(_, stages)| stages.answer.count() > 0) {
-            answer.histogram(&[job, node, path], &stages.answer);
+            answer.histogram(&[job, node, lane, path], &stages.answer);
         }
     }
 }
@@ -109,25 +110,25 @@ fn per_group(page: &mut Page, jobs: &[Labelled<'_>]) {
         })
     };
     let mut ranks = page.metric("tributary_group_ranks");
-    for (Labelled { job, node, .. }, index, group) in groups() {
-        ranks.sample(&[job, node, &index], group.ranks);
+    for (Labelled { job, node, lane, .. }, index, group) in groups() {
+        ranks.sample(&[job, node, lane, &index], group.ranks);
     }
     let mut folds = page.metric("tributary_group_folds_total");
-    for (Labelled { job, node, .. }, index, group) in groups() {
+    for (Labelled { job, node, lane, .. }, index, group) in groups() {
         for (path, folded) in folded(group) {
-            folds.sample(&[job, node, &index, path], folded.count);
+            folds.sample(&[job, node, lane, &index, path], folded.count);
         }
     }
     let mut bytes = page.metric("tributary_group_folded_bytes_total");
-    for (Labelled { job, node, .. }, index, group) in groups() {
+    for (Labelled { job, node, lane, .. }, index, group) in groups() {
         for (path, folded) in folded(group) {
-            bytes.sample(&[job, node, &index, path], folded.bytes);
+            bytes.sample(&[job, node, lane, &index, path], folded.bytes);
         }
     }
     let mut gathering = page.metric("tributary_group_gather_seconds_total");
-    for (Labelled { job, node, .. }, index, group) in groups() {
+    for (Labelled { job, node, lane, .. }, index, group) in groups() {
         for (path, folded) in folded(group) {
-            gathering.sample(&[job, node, &index, path], folded.gathering.0 as f64 / 1e9);
+            gathering.sample(&[job, node, lane, &index, path], folded.gathering.0 as f64 / 1e9);
         }
     }
 }
@@ -139,13 +140,13 @@ fn folded(group: &GroupReport) -> [(&'static str, &Folded); 2] {
 fn per_link(page: &mut Page, jobs: &[Labelled<'_>]) {
     let links = || jobs.iter().flat_map(|labelled| labelled.report.links.iter().map(move |link| (labelled, link)));
     let mut bytes = page.metric("tributary_link_bytes_total");
-    for (Labelled { job, node, .. }, link) in links() {
-        bytes.sample(&[job, node, &link.name, "in"], link.bytes_in);
-        bytes.sample(&[job, node, &link.name, "out"], link.bytes_out);
+    for (Labelled { job, node, lane, .. }, link) in links() {
+        bytes.sample(&[job, node, lane, &link.name, "in"], link.bytes_in);
+        bytes.sample(&[job, node, lane, &link.name, "out"], link.bytes_out);
     }
     let mut queued = page.metric("tributary_link_queued_bytes");
-    for (Labelled { job, node, .. }, link) in links() {
-        queued.sample(&[job, node, &link.name], link.queued_bytes);
+    for (Labelled { job, node, lane, .. }, link) in links() {
+        queued.sample(&[job, node, lane, &link.name], link.queued_bytes);
     }
 }
 
@@ -193,6 +194,8 @@ mod tests {
         report.jobs.push(JobReport {
             job: JobId(7),
             node: NodeId(1),
+            name: "leaf1".into(),
+            lane: 0,
             groups_alive: 2,
             buffers_held: 3,
             payload_bytes_folded: 6,
@@ -205,16 +208,16 @@ mod tests {
             "tributary_node_workers 2",
             "tributary_node_worker_cpu_seconds_total 1.5",
             "tributary_node_folds_total{path=\"stream\"} 0",
-            "tributary_job_groups{job_id=\"7\",logical_node=\"1\"} 2",
-            "tributary_job_folds_total{job_id=\"7\",logical_node=\"1\",path=\"stream\"} 2",
+            "tributary_job_groups{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 2",
+            "tributary_job_folds_total{job_id=\"7\",node=\"leaf1\",lane=\"0\",path=\"stream\"} 2",
             "tributary_node_gather_seconds_bucket{path=\"stream\",le=\"0.000016384\"} 1",
             "tributary_node_gather_seconds_count{path=\"stream\"} 2",
-            "tributary_job_gather_seconds_sum{job_id=\"7\",logical_node=\"1\",path=\"stream\"} 0.001015",
-            "tributary_job_answer_seconds_count{job_id=\"7\",logical_node=\"1\",path=\"datagram\"} 1",
-            "tributary_group_ranks{job_id=\"7\",logical_node=\"1\",group=\"0\"} 5",
-            "tributary_group_folded_bytes_total{job_id=\"7\",logical_node=\"1\",group=\"0\",path=\"stream\"} 64",
-            "tributary_link_bytes_total{job_id=\"7\",logical_node=\"1\",link=\"child0\",direction=\"out\"} 9",
-            "tributary_link_queued_bytes{job_id=\"7\",logical_node=\"1\",link=\"child0\"} 10",
+            "tributary_job_gather_seconds_sum{job_id=\"7\",node=\"leaf1\",lane=\"0\",path=\"stream\"} 0.001015",
+            "tributary_job_answer_seconds_count{job_id=\"7\",node=\"leaf1\",lane=\"0\",path=\"datagram\"} 1",
+            "tributary_group_ranks{job_id=\"7\",node=\"leaf1\",lane=\"0\",group=\"0\"} 5",
+            "tributary_group_folded_bytes_total{job_id=\"7\",node=\"leaf1\",lane=\"0\",group=\"0\",path=\"stream\"} 64",
+            "tributary_link_bytes_total{job_id=\"7\",node=\"leaf1\",lane=\"0\",link=\"child0\",direction=\"out\"} 9",
+            "tributary_link_queued_bytes{job_id=\"7\",node=\"leaf1\",lane=\"0\",link=\"child0\"} 10",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }

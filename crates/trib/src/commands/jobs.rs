@@ -122,7 +122,7 @@ fn tables(report: &JobsReport, left_out: usize) -> String {
     let ago = |ms: u64| span(time_ms.saturating_sub(ms));
     let mut text = String::new();
     if !live.is_empty() {
-        write!(text, "{}", running(live, &ago)).expect("writing to memory cannot fail");
+        write!(text, "{}{}", running(live, &ago), reasons(live)).expect("writing to memory cannot fail");
     }
     let (refused, ended): (Vec<&PastJob>, Vec<&PastJob>) = past.iter().partition(|job| is_refused(job));
     for (jobs, table) in [(&ended, over(&ended, &ago)), (&refused, turned_away(&refused, &ago))] {
@@ -143,6 +143,16 @@ fn tables(report: &JobsReport, left_out: usize) -> String {
         writeln!(text, "({forgotten} that are longer ago are forgotten)").expect("writing to memory cannot fail");
     }
     text
+}
+
+/// Why jobs that run are in a state that has a reason, a line each.
+fn reasons(jobs: &[LiveJob]) -> String {
+    let why = |job: &LiveJob| {
+        let fallback = job.fallback.as_ref().map(|fallback| &fallback.text);
+        let why = fallback.or(job.fault.as_ref().map(|fault| &fault.text))?;
+        Some(format!("{}, {}: {why}\n", job.id, state(job)))
+    };
+    jobs.iter().filter_map(why).collect()
 }
 
 fn running(jobs: &[LiveJob], ago: &impl Fn(u64) -> String) -> Table {

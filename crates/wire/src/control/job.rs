@@ -77,7 +77,7 @@ pub struct LaneTicket {
 pub struct TicketNode {
     /// The logical node.
     pub node: NodeId,
-    /// Name of the aggregation node (process) that hosts it.
+    /// What people call it; see [`NodeGrant::name`].
     pub name: String,
     /// The address to which its children open their streams.
     pub stream: SocketAddr,
@@ -159,6 +159,13 @@ pub struct NodeGrant {
     pub world_size: u32,
     /// The logical node.
     pub node: NodeId,
+    /// What people call it: the name of the aggregation node that hosts it, with `#2`, `#3` and so
+    /// on for the further ones that this hosts in the same lane.
+    #[serde(default)]
+    pub name: String,
+    /// The lane that it belongs to, counted from 0.
+    #[serde(default)]
+    pub lane: u32,
     /// The address of its process at which children reach it and from which it calls its parent;
     /// `None`: the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

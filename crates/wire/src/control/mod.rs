@@ -5,13 +5,14 @@
 //! tools with the manager, and `node` is that of aggregation nodes. `job` is what a granted job is
 //! made of, `quota` the table of its limits, `memory` what they reserve, `prediction` for which
 //! operations its tree is predicted to pay, `explanation` what a job is doing, `jobs` a line about
-//! each job that runs or ended, `tenant` for which tenant a job counts and which jobs wait, and
-//! `processes` where the ranks run.
+//! each job that runs or ended, `tenant` for which tenant a job counts and which jobs wait,
+//! `processes` where the ranks run, and `directory` how people call the nodes and ranks of a job.
 //!
 //! Both ends speak the same protocol version. Within one version, a field that a message gains has
 //! a default, so that the releases before and after it understand each other in everything that
 //! both know.
 
+pub mod directory;
 pub mod explanation;
 pub mod hello;
 pub mod job;

@@ -14,7 +14,7 @@
 //!     |----------------------------------->|
 //!     |                           End{job} |   drain: go on until the children are gone
 //!     |<-----------------------------------|
-//!     | Faulty{job, why}                   |   it or one of its groups cannot go on
+//!     | Faulty{job, fault, why}            |   it or one of its groups cannot go on
 //!     |----------------------------------->|
 //!     | Left{job}                          |   nothing of it is here any more
 //!     |----------------------------------->|
@@ -33,6 +33,7 @@ use super::explanation::NodePart;
 use super::job::NodeGrant;
 use super::jobs::JobActivity;
 use super::reply::Refusal;
+use crate::body::Fault;
 use crate::ids::{JobId, NodeId};
 
 /// The largest number of addresses at which one node takes streams.
@@ -105,7 +106,11 @@ pub enum NodeMessage {
     Faulty {
         /// The job.
         job: JobId,
-        /// Why, in words.
+        /// What its members are told. The node knows other nodes by their numbers; it is the
+        /// manager that knows how people call them. `None`: an error of the node's own program.
+        #[serde(default)]
+        fault: Option<Fault>,
+        /// Why, in the node's own words. The manager has better ones where there is a fault.
         why: String,
     },
     /// The last logical node of a job is gone from here: it was ended, or all its children were

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -160,6 +161,9 @@ pub struct JobStatus {
     pub ranks: u32,
     /// Names of the aggregation nodes that it uses, in topology order.
     pub nodes: Vec<String>,
+    /// By logical node, which of `nodes` hosts it, counted from 0.
+    #[serde(default)]
+    pub places: Vec<u32>,
     /// When it was admitted, seconds since 1970-01-01 UTC.
     pub since: u64,
     /// Its quota.
@@ -223,6 +227,21 @@ impl JobStatus {
         let has = |lane: &LaneStatus| (0..lane.nodes).contains(&u32::from(node.0).wrapping_sub(lane.first.0.into()));
         self.lanes.iter().position(has)
     }
+
+    /// What people call its logical nodes, as far as that is known; see
+    /// [`NodeGrant::name`](super::job::NodeGrant::name).
+    pub fn node_names(&self) -> BTreeMap<NodeId, String> {
+        let mut hosted: BTreeMap<(Option<usize>, u32), u32> = BTreeMap::new();
+        let mut names = BTreeMap::new();
+        for (node, place) in (0..=u16::MAX).map(NodeId).zip(&self.places) {
+            let Some(name) = self.nodes.get(*place as usize) else { continue };
+            let count = hosted.entry((self.lane_of(node), *place)).or_default();
+            *count += 1;
+            let name = if *count == 1 { name.clone() } else { format!("{name}#{count}") };
+            names.insert(node, name);
+        }
+        names
+    }
 }
 
 /// The fabric at one moment.
@@ -270,4 +289,26 @@ pub enum Reply {
         /// The job.
         job: JobId,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn logical_nodes_have_the_names_of_their_processes_and_a_count_where_one_hosts_several() {
+        let lane = |first: u16| json!({"tree": 0, "root": "spine", "first": first, "nodes": 4, "weight": 1});
+        let job = json!({
+            "id": 7, "name": "p", "user": "u", "ranks": 4, "since": 0, "nodes": ["leaf0", "spine"],
+            "places": [1, 0, 0, 1, 1, 0, 0, 9], "lanes": [lane(0), lane(4)]
+        });
+        let job: JobStatus = serde_json::from_value(job).unwrap();
+        let names: Vec<(u16, String)> = job.node_names().into_iter().map(|(node, name)| (node.0, name)).collect();
+        let known =
+            [(0, "spine"), (1, "leaf0"), (2, "leaf0#2"), (3, "spine#2"), (4, "spine"), (5, "leaf0"), (6, "leaf0#2")];
+        assert_eq!(names, known.map(|(node, name)| (node, name.into())));
+        assert!(JobStatus { places: Vec::new(), ..job }.node_names().is_empty());
+    }
 }

@@ -93,6 +93,8 @@ impl Tree {
             limits: self.limits.clone(),
             world_size: self.world_size(),
             node,
+            name: format!("node{}", node.0),
+            lane: 0,
             address: None,
             parent,
             children,

@@ -16,14 +16,10 @@ pub(super) struct Naming {
 
 impl Naming {
     pub(super) fn of(explanation: &Explanation) -> Naming {
-        let mut nodes = BTreeMap::new();
-        // A process may host several logical nodes of one tree, where a node has too many children.
-        let mut hosted: BTreeMap<(u32, &str), u32> = BTreeMap::new();
+        let mut nodes = explanation.job.node_names();
+        // Of a job that an older manager admitted it is known only who hosts them.
         for part in &explanation.parts {
-            let count = hosted.entry((part.lane, &part.at)).or_default();
-            *count += 1;
-            let name = if *count == 1 { part.at.clone() } else { format!("{}#{count}", part.at) };
-            nodes.insert(part.part.node, name);
+            nodes.entry(part.part.node).or_insert_with(|| part.at.clone());
         }
         Naming { nodes, processes: explanation.processes.iter().cloned().collect() }
     }

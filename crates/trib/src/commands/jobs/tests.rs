@@ -91,7 +91,7 @@ fn states_follow_from_what_nodes_and_the_program_say() {
     assert_eq!(state(&live(1, "a", doing(1, 10_000))), "idle");
     let fallback = Some(Fallback { text: "its node died".into(), since_ms: 0 });
     assert_eq!(state(&LiveJob { fallback, ..live(1, "a", doing(1, 0)) }), "fallback");
-    let fault = Some(JobFault { text: "leaf0: rank 3 died".into(), since_ms: 0 });
+    let fault = Some(JobFault { text: "rank 3 died".into(), since_ms: 0 });
     assert_eq!(state(&LiveJob { fault, ..live(1, "a", doing(1, 0)) }), "faulty");
 }
 
@@ -105,6 +105,9 @@ fn tables_say_who_does_what_and_why_not() {
     assert_eq!(line("2"), "2 idle train bob 6/8 h[0-7] spine spine,leaf 0 1 min 30 s 10 s");
     assert_eq!(line("3"), "3 ended train ann 8 h[0-7] 1 min 30 s ago -");
     assert_eq!(line("4"), "4 refused train ann 8 h[0-7] 30 s ago 3 stream_threshold 9 7 bob 1 min ago");
+    let fault = Some(JobFault { text: "rank 3 died".into(), since_ms: 0 });
+    let faulty = JobsReport { live: vec![LiveJob { fault, ..live(1, "ann", None) }], ..report() };
+    assert!(tables(&faulty, 0).contains("\njob 1, faulty: rank 3 died\n"), "{}", tables(&faulty, 0));
     let empty = tables(&JobsReport { fabric: "f".into(), time_ms: 5_000, ..JobsReport::default() }, 7);
     assert!(empty.starts_with("no such jobs on f; its manager has run for 5 s\n(7 more"), "{empty}");
 }

@@ -1,0 +1,154 @@
+//! The table of jobs: numbers, names, adoption.
+
+use trib_wire::control::jobs::Names;
+use trib_wire::ids::NodeId;
+
+use super::*;
+
+fn job(name: &str) -> JobStatus {
+    JobStatus {
+        id: JobId(0),
+        name: name.into(),
+        user: "u".into(),
+        ranks: 1,
+        nodes: vec!["a".into(), "b".into()],
+        places: vec![0, 1],
+        since: 1_700_000_000,
+        hosts: Names { count: 1, list: "h0".into() },
+        root: "a".into(),
+        around: Vec::new(),
+        fallback: None,
+        fault: None,
+        limits: None,
+        adopted: false,
+        charge: None,
+        lanes: Vec::new(),
+        prediction: None,
+    }
+}
+
+fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
+    let id = jobs.number();
+    jobs.enter(JobStatus { id, ..job(name) }, None, Processes::default()).map(|()| id)
+}
+
+#[test]
+fn numbers_differ_are_never_zero_and_wrap() {
+    let jobs = Jobs::new(None, Kept::default());
+    assert_eq!(enter(&jobs, "first").unwrap(), JobId(1));
+    jobs.leave(JobId(1), |_| None).unwrap();
+    jobs.lock().last = u32::MAX - 1;
+    let ids: Vec<u32> = (0..3).map(|_| enter(&jobs, "a").unwrap().0).collect();
+    assert_eq!(ids, [u32::MAX, 1, 2]);
+    let order: Vec<u32> = jobs.list().iter().map(|job| job.id.0).collect();
+    assert_eq!(order, ids);
+    assert_eq!(jobs.leave(JobId(1), |_| None).unwrap().id, JobId(1));
+    assert_eq!(jobs.leave(JobId(1), |_| None), None);
+    assert_eq!(jobs.list().len(), 2);
+}
+
+#[test]
+fn a_request_that_was_refused_keeps_its_number_over_a_restart() {
+    assert_eq!([later(7, JobId(9)), later(9, JobId(7)), later(0, JobId(5))], [9, 9, 5]);
+    assert_eq!([later(u32::MAX, JobId(2)), later(2, JobId(u32::MAX))], [2, 2]);
+}
+
+#[test]
+fn a_number_that_a_node_still_holds_from_an_earlier_manager_is_not_given_again() {
+    let jobs = Jobs::new(None, Kept::default());
+    assert_eq!(jobs.hosted("b", &[JobId(1), JobId(2), JobId(4)]), []);
+    assert_eq!([jobs.number(), jobs.number()], [JobId(3), JobId(5)]);
+    jobs.lock().last = 0;
+    jobs.left("b", JobId(1));
+    assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(3)]);
+    // It comes back with none of them: they are gone with its process.
+    jobs.hosted("b", &[]);
+    jobs.lock().last = 0;
+    assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(2)]);
+    // What this manager has sent there itself is no earlier one's.
+    let own = enter(&jobs, "a").unwrap();
+    jobs.hosted("b", &[own]);
+    assert!(jobs.lock().foreign.is_empty());
+}
+
+fn dead_node(node: u16) -> Fault {
+    let rank = Rank(0);
+    Fault { reason: trib_wire::Reason::NodeDead, node: NodeId(node), rank_a: rank, rank_b: rank, signatures: None }
+}
+
+#[test]
+fn a_fault_is_told_with_the_names_of_the_job_and_by_its_own_nodes_only() {
+    let jobs = Jobs::new(None, Kept::default());
+    let id = jobs.number();
+    let processes = Processes::new(&["h0".to_owned()], vec![42]);
+    jobs.enter(JobStatus { id, ..job("train") }, None, processes).unwrap();
+    let rank = Fault { reason: trib_wire::Reason::MemberDead, ..dead_node(1) };
+    let by_name = |node: &str, fault: &Fault| jobs.told(id, node, Some(fault), "in the node's words");
+    let dead = "node b of the reduction tree is gone or does not answer";
+    let died = "rank 0 on h0 (PID 42) died or lost its connection to node b";
+    let check = || {
+        assert_eq!(by_name("a", &dead_node(1)).as_deref(), Some(dead));
+        assert_eq!(by_name("b", &rank).as_deref(), Some(died));
+        assert!(by_name("a", &dead_node(7)).unwrap().contains("node (unknown) of"), "a node that the job has not");
+        let own = jobs.told(id, "b", None, "an error\u{1b}[2J").unwrap();
+        assert_eq!(own, "b: an error\u{fffd}[2J");
+        assert_eq!(jobs.told(id, "b", None, &"x".repeat(9_000)).unwrap().len(), STORY_MAX);
+        assert_eq!(by_name("c", &dead_node(1)), None, "it is no node of the job's");
+        assert_eq!(jobs.told(JobId(id.0 + 1), "a", Some(&rank), ""), None);
+    };
+    check();
+    assert!(jobs.fault(id, died.into()) && jobs.fault(id, dead.into()));
+    assert_eq!(jobs.get(id).unwrap().fault.unwrap().text, died, "the first word counts");
+    // What a node says may come after the end of the connection that held the job.
+    jobs.leave(id, |_| None).unwrap();
+    check();
+    jobs.left("a", id);
+    assert_eq!((by_name("a", &rank), by_name("b", &rank).as_deref()), (None, Some(died)));
+    jobs.hosted("b", &[]);
+    assert_eq!(by_name("b", &rank), None, "the node has said that it is over");
+}
+
+#[test]
+fn there_is_an_end_to_jobs() {
+    let jobs = Jobs::new(None, Kept::default());
+    for _ in 0..JOBS_MAX {
+        enter(&jobs, "a").unwrap();
+    }
+    let refusal = enter(&jobs, "b").unwrap_err();
+    assert_eq!((refusal.resource, refusal.available), (Resource::Jobs, JOBS_MAX as u64));
+    assert_eq!((refusal.holder.as_deref(), refusal.since_ms), (Some("u"), Some(1_700_000_000_000)));
+    assert_eq!(jobs.list().len(), JOBS_MAX);
+}
+
+#[test]
+fn an_adopted_job_ends_when_no_node_has_it_and_others_do_not_mind() {
+    let path = std::env::temp_dir().join(format!("trib-jobs-{}", std::process::id()));
+    let open = || {
+        let store = Store::open(&path).unwrap();
+        let kept = store.load().unwrap();
+        Jobs::new(Some(Arc::new(store)), kept)
+    };
+    let ids: Vec<JobId> = {
+        let jobs = open();
+        (0..3).map(|_| enter(&jobs, "a").unwrap()).collect()
+    };
+    let jobs = open();
+    assert!(jobs.list().iter().all(|job| job.adopted) && jobs.has_adopted());
+    assert_eq!(
+        jobs.told(ids[0], "a", Some(&dead_node(1)), "").as_deref(),
+        Some("node b of the reduction tree is gone or does not answer")
+    );
+    let own = enter(&jobs, "b").unwrap();
+    assert_eq!(own.0, ids[2].0.wrapping_add(1));
+    assert_eq!(jobs.hosted("a", &ids[..2]), []);
+    assert_eq!(jobs.hosted("b", &ids[..1]), [ids[2]]);
+    assert!(jobs.leave(ids[2], |_| None).is_some());
+    assert_eq!(jobs.left("a", ids[1]), [ids[1]]);
+    assert!(jobs.leave(ids[1], |_| None).is_some());
+    assert_eq!(jobs.left("a", own), []);
+    assert_eq!(jobs.give_up(&BTreeSet::from(["a".into()])), []);
+    drop(jobs);
+    let left: Vec<JobId> = open().list().iter().map(|job| job.id).collect();
+    assert_eq!(left, [ids[0], own]);
+    std::fs::remove_file(path).unwrap();
+}
