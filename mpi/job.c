@@ -66,6 +66,7 @@ static void join(void)
         .oob = &oob,
         .timeout_ms = (int)job.config.timeout_ms,
         .progress = progress_while_waiting,
+        .calls = "allreduce=MPI_Allreduce,reduce=MPI_Reduce,barrier=MPI_Barrier",
     };
     trib_context *context = NULL;
 

@@ -114,6 +114,10 @@ typedef struct trib_params {
      * what is left out. "lanes=2" asks for two trees, or for two connections along one. Rank 0's
      * value counts. NULL asks for nothing. */
     const char *quota;
+    /* What the program's users call the collectives, "NAME=CALL,...", so that errors name the
+     * calls that they know: an MPI library says "allreduce=MPI_Allreduce,barrier=MPI_Barrier".
+     * NULL: barrier, allreduce, reduce, bcast, reduce_scatter, allgather. */
+    const char *calls;
 } trib_params;
 
 /* Joins the job. The call is collective over all ranks, and all of them get the same verdict. A

@@ -41,6 +41,7 @@ pub struct TribParams {
     progress: Option<ProgressCall>,
     progress_ctx: *mut c_void,
     quota: *const c_char,
+    calls: *const c_char,
 }
 
 /// `trib_counters`.
@@ -214,6 +215,9 @@ unsafe fn read_wishes(params: &mut Params, raw: &TribParams) -> Result<(), Error
         params.host = text(raw.host, "params->host")?;
         if let Some(quota) = text(raw.quota, "params->quota")? {
             params.ask_for(&quota, "params->quota")?;
+        }
+        if let Some(calls) = text(raw.calls, "params->calls")? {
+            params.name_calls(&calls, "params->calls")?;
         }
     }
     params.timeout = match u64::try_from(raw.timeout_ms) {

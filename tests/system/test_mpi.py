@@ -88,6 +88,16 @@ class Interposer(unittest.TestCase):
             _, _, report = self.good(Mpi(fabric, 4, PROGRAMS / "constructors"))
         self.assertGreater(report["groups"]["made"], 4)
 
+    def test_ranks_that_disagree_are_told_in_the_words_of_mpi(self):
+        with Fabric() as fabric:
+            _, err, _ = self.good(Mpi(fabric, 3, PROGRAMS / "disagree"), 60)
+        told = [line for line in err.splitlines() if "disagree" in line]
+        self.assertEqual(len(told), 3, err)
+        for line in told:
+            self.assertRegex(line, r"^tributary: rank \d: ranks disagree about MPI_Allreduce, which is an error in the program: ")
+            self.assertRegex(line, r"rank \d on \S+ \(PID \d+\) called MPI_Allreduce of [34] int32 \(sum\), rank \d ")
+            self.assertNotRegex(line, r"\ballreduce\b")
+
     def test_children_that_preload_nothing_get_right_values(self):
         with Fabric() as fabric:
             out, _, report = self.good(Mpi(fabric, 2, PROGRAMS / "spawn_merge", "2", "20"), 60)
@@ -200,6 +210,8 @@ class Interposer(unittest.TestCase):
                 self.assertIn("failed", past["fallback"]["text"])
                 self.assertIn("MPI_COMM_WORLD (ranks 0-3): ", err)
                 self.assertIn(f"node {victim} of the reduction tree is gone", err)
+                self.assertIn("MPI_Allreduce of ", err)
+                self.assertNotRegex(err, r"\ballreduce of ")
                 self.assertGreater(self.tree(report), 0, "sums before the kill")
                 by_mpi = sum(report["collectives"]["MPI_Allreduce"]["mpi"].values())
                 self.assertGreater(by_mpi, 0, f"sums after the kill\n{out}\n{err}")

@@ -27,6 +27,12 @@ static void check_parameters(void)
     params.quota = "lanes=2,lanes";
     CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID && strstr(trib_last_error(), "params->quota: `lanes`"));
     params.quota = "lanes=2";
+    params.calls = "allreduce=MPI_Allreduce,alltoall=MPI_Alltoall";
+    CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID);
+    CHECK(strstr(trib_last_error(), "params->calls: `alltoall` is no collective; these are: barrier, allreduce"));
+    params.calls = "allreduce";
+    CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID && strstr(trib_last_error(), "a name of 1 to 63 bytes"));
+    params.calls = "allreduce=MPI_Allreduce";
     params.oob = &none;
     CHECK(trib_init(&params, &context) == TRIB_ERR_INVALID && strstr(trib_last_error(), "gather"));
     CHECK(context == NULL);
