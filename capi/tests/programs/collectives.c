@@ -3,7 +3,7 @@
  * Every collective, blocking and as a request, short (datagrams) and long (streams), in place and
  * not, on the group of all ranks and on smaller ones; 512 requests outstanding; crossing orders;
  * several waiting threads; progress while the application does other work, and of the application
- * while a call of ours blocks; wrong arguments; a child after fork.
+ * while a call of ours blocks; a rank that leaves a group; wrong arguments; a child after fork.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -304,11 +304,19 @@ static void check_neglect(void)
 
 static int call_others;
 
-/* The application's own progress function tells the other ranks that they may come. */
+/* The group that the application's own progress function leaves, once. */
+static trib_group *to_leave;
+
+/* The application's own progress function tells the other ranks that they may come, or leaves a
+ * group. */
 static void progress(void *ctx)
 {
     char byte = 1;
     CHECK(ctx == &world);
+    if (to_leave) {
+        CHECK(trib_group_leave(to_leave) == TRIB_OK);
+        to_leave = NULL;
+    }
     if (call_others) {
         call_others = 0;
         for (uint32_t r = 1; r < own_size; r++)
@@ -327,6 +335,43 @@ static void check_progress(void)
         CHECK(whole(lines[0], &byte, 1, 0) == 0);
     CHECK(trib_barrier(world) == TRIB_OK);
     call_others = 0;
+}
+
+/* The last rank leaves a group while an operation of it is outstanding, because rank 0 comes to it
+ * only later; it leaves between two calls or, where it waits in the operation, in its progress
+ * function. The operation fails at the last rank. The others may still get its result, if that
+ * rank's part has come; the next operation fails at all of them. */
+static void check_leaving(const uint32_t *ranks, int within)
+{
+    trib_group *g = NULL;
+    trib_request *request = NULL;
+    int32_t in = 1, out = 0;
+    char byte = 1, text[512];
+
+    CHECK(trib_group_create(context, ranks, own_size, 50, &g) == TRIB_OK && trib_group_status(g) == TRIB_OK);
+    if (own_rank + 1 == own_size) {
+        if (within) {
+            to_leave = g;
+            CHECK(trib_allreduce(g, &in, &out, 1, TRIB_INT32, TRIB_SUM) == TRIB_ERR_PEER && to_leave == NULL);
+        } else {
+            CHECK(trib_allreduce_nb(g, &in, &out, 1, TRIB_INT32, TRIB_SUM, &request) == TRIB_OK);
+            CHECK(trib_group_leave(g) == TRIB_OK);
+            CHECK(trib_wait(request, 60000) == TRIB_ERR_PEER && trib_request_free(request) == TRIB_OK);
+        }
+        CHECK(strstr(trib_last_error(), "this rank has left the group") && out == 0);
+        CHECK(trib_group_leave(g) == TRIB_OK); /* again */
+        CHECK(whole(lines[0], &byte, 1, 1) == 0);
+    } else {
+        CHECK(own_rank > 0 || whole(lines[own_size - 1], &byte, 1, 0) == 0);
+        int status = trib_allreduce(g, &in, &out, 1, TRIB_INT32, TRIB_SUM);
+        CHECK(status == TRIB_ERR_PEER || (status == TRIB_OK && out == (int32_t)own_size));
+    }
+    /* The handle is valid until it is freed. */
+    CHECK(trib_barrier(g) == TRIB_ERR_PEER && strstr(trib_last_error(), "left the group"));
+    CHECK(trib_group_rank(g) == own_rank && trib_group_size(g) == own_size && trib_group_status(g) == TRIB_ERR_PEER);
+    CHECK(trib_group_error(g, text, sizeof text) == TRIB_ERR_PEER && strstr(text, "left the group"));
+    CHECK(trib_group_free(g) == TRIB_OK && trib_group_leave(NULL) == TRIB_ERR_INVALID);
+    check_collectives(world, ranks, own_size, 10);
 }
 
 static void check_errors(void)
@@ -416,7 +461,7 @@ static void check_mismatch(void)
     CHECK(trib_group_error(g, text, sizeof text) == TRIB_ERR_MISMATCH);
     char last[16];
     snprintf(last, sizeof last, "rank %u", own_size - 1);
-    CHECK(strstr(text, last) && strstr(text, "allreduce of 4 int32 (sum)") && strstr(text, "allreduce of 3 int32 (sum)"));
+    CHECK(strstr(text, last) && strstr(text, "called MPI_Allreduce of 4 int32 (sum)") && strstr(text, "MPI_Allreduce of 3 int32 (sum)"));
     CHECK(trib_group_free(g) == TRIB_OK);
 }
 
@@ -426,6 +471,7 @@ static void body(void)
     trib_params params = rank_params();
     params.progress = progress;
     params.progress_ctx = &world;
+    params.calls = "barrier=MPI_Barrier, allreduce=MPI_Allreduce";
     CHECK(trib_init(&params, &context) == TRIB_OK);
     for (uint32_t r = 0; r < own_size; r++)
         ranks[r] = r;
@@ -444,6 +490,8 @@ static void body(void)
     check_progress();
     check_errors();
     check_fork();
+    for (int within = 0; within < 2 && own_size > 1; within++)
+        check_leaving(ranks, within);
     if (own_size > 1)
         check_mismatch();
 

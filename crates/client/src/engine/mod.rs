@@ -254,7 +254,9 @@ impl Engine {
                 let completion = Arc::new(Completion::on_lane(0, signature));
                 let [id] = group.ids() else { return Err(unnamed()) };
                 let operation = Operation { group: *id, memory, completion: completion.clone(), trace: None };
-                lane.post(now, None, signature, operation)?;
+                let posted = lane.post(now, None, signature, operation);
+                // The core has forgotten a group that was left; the group says why it fails.
+                posted.map_err(|error| group.error().cloned().unwrap_or(error))?;
                 Ok(completion)
             }
             (_, posting) => self.post_on_lanes(now, lanes, group, posting),
