@@ -60,6 +60,7 @@ class Names(unittest.TestCase):
                 leaf = trib(fabric, "explain", "leaf1").stdout
                 self.assertIn("aggregation node leaf1: connected to the manager", leaf)
                 self.assertEqual(self.explained(fabric, leaf), {"1"})
+                self.assertEqual(trib(fabric, "explain", "leaf1#2").stdout, leaf, "a further logical node of its")
                 send(pids[3], signal.SIGCONT)
                 gone.touch()
                 send(fabric.processes()["leaf1"], signal.SIGKILL)

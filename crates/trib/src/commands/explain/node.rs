@@ -8,7 +8,10 @@ use crate::table::Table;
 
 /// The node of this name, and its jobs.
 pub(super) fn find<'a>(report: &'a StatusReport, name: &str) -> Option<(&'a NodeStatus, Vec<&'a JobStatus>)> {
-    let node = report.nodes.iter().find(|node| node.name == name)?;
+    let named = |name: &str| report.nodes.iter().find(|node| node.name == name);
+    // `leaf1#2` is a logical node that it hosts.
+    let node = named(name).or_else(|| named(name.rsplit_once('#')?.0))?;
+    let name = node.name.as_str();
     Some((node, report.jobs.iter().filter(|job| job.nodes.iter().any(|at| at == name)).collect()))
 }
 
