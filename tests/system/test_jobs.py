@@ -117,7 +117,7 @@ class Lists(unittest.TestCase):
                 with self.assertRaises(AssertionError):
                     ranks.results(60)
             job, line = self.ended(fabric, lambda job: job["state"] == "failed" and all(job["outcome"]["failed"].values()))
-            self.assertRegex(job["outcome"]["failed"]["fault"], "ranks disagree about the operation: rank [0-3] called")
+            self.assertRegex(job["outcome"]["failed"]["fault"], r"ranks disagree about the operation: rank [0-3] on \S+ \(PID \d+\) called")
             self.assertRegex(job["outcome"]["failed"]["launcher"], "rank [0-3] exited with code 3")
             self.assertIn("ranks disagree about the operation", line)
             print(line)

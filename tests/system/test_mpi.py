@@ -210,7 +210,6 @@ class Interposer(unittest.TestCase):
                 self.assertIn("failed", past["fallback"]["text"])
                 self.assertIn("MPI_COMM_WORLD (ranks 0-3): ", err)
                 self.assertIn(f"node {victim} of the reduction tree is gone", err)
-                self.assertIn("MPI_Allreduce of ", err)
                 self.assertNotRegex(err, r"\ballreduce of ")
                 self.assertGreater(self.tree(report), 0, "sums before the kill")
                 by_mpi = sum(report["collectives"]["MPI_Allreduce"]["mpi"].values())
