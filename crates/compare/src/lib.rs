@@ -3,11 +3,11 @@
 //! Map: `cell` (what is measured at a time), `line` (what measuring programs print), `system` (how
 //! each peer is started), `testbed` and `network` (what is needed of a fabric), `lab` (the
 //! laboratory as such a fabric), `launch` (processes of one launch), `study` and `schedule` (which
-//! system measures what and when), `counters` (what does not depend on the machine's noise), `result` and `statistics`
-//! (rows), `scenario` (what the comparison consists of), `comparison` (all of it), `machine` and
-//! `pace` (where it ran, and how fast that was at the time), `targets` (what is required and what
-//! was measured), `report` (JSON, tables, CSV, plots), `calibrate` (what one host and one node
-//! cost, for predictions).
+//! system measures what and when), `counters` (what does not depend on the machine's noise),
+//! `result` and `statistics` (rows), `scenario` (what the comparison consists of), `comparison`
+//! (all of it), `machine` and `pace` (where it ran, and how fast that was at the time), `targets`
+//! (what is required and what was measured), `report` (JSON, tables, CSV, plots), `calibrate` (what
+//! one host and one node cost, for predictions).
 //!
 //! Invariant: whatever a system does becomes a row, even if it hangs, fails or gives a wrong
 //! result. Nothing is left out.
