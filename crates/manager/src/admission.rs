@@ -27,6 +27,7 @@ use crate::registry::{Answer, Outcome, Session};
 use crate::secret;
 use crate::tenancy::Applicant;
 use crate::trees::{Claim, Planned, PlannedLane};
+use crate::ways::Ways;
 
 /// Most ranks of a job: its ticket must fit one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;
@@ -145,7 +146,8 @@ fn attempt(
     let pids = request.pids.iter().copied().take(request.hosts.len()).collect();
     let processes = Processes::new(&request.hosts, pids);
     let grants = grants(&status, &key, &limits, &plan, &sessions);
-    fabric.jobs.enter(status, footprint.as_ref(), processes.clone())?;
+    let ways = Ways::of(&request.hosts, &planned, &fabric.topology);
+    fabric.jobs.enter(status, footprint.as_ref(), processes.clone(), ways)?;
     fabric.trees.hold(job, claims);
     fabric.tenancy.hold(job, taken, &nodes);
     // There is no other tree, then, or it would have been taken.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use trib_wire::control::explanation::{Explanation, HostedPart, NodePart};
+use trib_wire::control::explanation::{Explanation, HostedPart};
 use trib_wire::control::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::{JobId, Rank};
 
@@ -11,6 +11,7 @@ use crate::fabric::Fabric;
 use crate::names::cut;
 use crate::past::NAME_MAX;
 use crate::refuse::{lasting, refuse};
+use crate::registry::Told;
 use crate::status::PATIENCE;
 
 /// Asks every node of the job at once and waits at most a second for the slowest; of a job that is no more, what is
@@ -50,18 +51,22 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
         .iter()
         .map(|name| (name, fabric.registry.connected(name).and_then(|session| session.explain(status.id, group))))
         .collect();
+    let ways = fabric.jobs.ways(status.id);
     let end = Instant::now() + PATIENCE;
     let (mut parts, mut silent) = (Vec::new(), Vec::new());
     for (name, answer) in asked {
         let left = end.saturating_duration_since(Instant::now());
-        let hosted = |part: NodePart| {
-            let lane = status.lane_of(part.node).unwrap_or(0) as u32;
-            HostedPart { at: name.clone(), lane, part }
+        let Some(Told { parts: here, traffic }) = answer.and_then(|answer| answer.recv_timeout(left).ok()) else {
+            silent.push(name.clone());
+            continue;
         };
-        match answer.and_then(|answer| answer.recv_timeout(left).ok()) {
-            Some(here) => parts.extend(here.into_iter().map(hosted)),
-            None => silent.push(name.clone()),
-        }
+        parts.extend(here.into_iter().map(|part| HostedPart {
+            at: name.clone(),
+            lane: status.lane_of(part.node).unwrap_or(0) as u32,
+            traffic: traffic.iter().find(|of| of.node == part.node).cloned(),
+            ways: ways.at(part.node),
+            part,
+        }));
     }
     parts.sort_by_key(|hosted| hosted.part.node);
     let groups = parts.iter().flat_map(|hosted: &HostedPart| &hosted.part.groups);

@@ -28,6 +28,7 @@ use crate::names::cut;
 use crate::past::{Entry as PastEntry, STORY_MAX};
 use crate::refuse::{lasting, refuse, too_much};
 use crate::store::{Kept, Store};
+use crate::ways::Ways;
 
 /// Most jobs at once.
 pub(crate) const JOBS_MAX: usize = 4096;
@@ -55,6 +56,8 @@ struct Entry {
     status: JobStatus,
     /// How people call its nodes and ranks. Where these run is not kept in the file.
     directory: JobDirectory,
+    /// Over which links its ranks reach its nodes; not kept in the file either.
+    ways: Arc<Ways>,
     /// Of an adopted job: the nodes that may still have it.
     maybe_at: BTreeSet<String>,
 }
@@ -76,7 +79,10 @@ impl Jobs {
             table.order.push(job.id);
             let maybe_at = job.nodes.iter().cloned().collect();
             let directory = JobDirectory::new(job.node_names(), Processes::default());
-            table.live.insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, directory, maybe_at });
+            table.live.insert(
+                job.id,
+                Entry { status: JobStatus { adopted: true, ..job }, directory, ways: Arc::default(), maybe_at },
+            );
         }
         table.order.sort_by_key(|id| (table.live[id].status.since, *id));
         Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) }
@@ -93,6 +99,7 @@ impl Jobs {
         status: JobStatus,
         footprint: Option<&Footprint>,
         processes: Processes,
+        ways: Ways,
     ) -> Result<(), Refusal> {
         let (id, last) = {
             let mut table = self.lock();
@@ -100,7 +107,8 @@ impl Jobs {
                 return Err(table.full());
             }
             let directory = JobDirectory::new(status.node_names(), processes);
-            table.live.insert(status.id, Entry { status: status.clone(), directory, maybe_at: BTreeSet::new() });
+            let entry = Entry { status: status.clone(), directory, ways: Arc::new(ways), maybe_at: BTreeSet::new() };
+            table.live.insert(status.id, entry);
             table.order.push(status.id);
             (status.id, table.last)
         };
@@ -215,6 +223,11 @@ impl Jobs {
         let table = self.lock();
         let Some(entry) = table.live.get(&id) else { return Vec::new() };
         ranks.iter().filter_map(|rank| Some((*rank, entry.directory.process(*rank)?))).collect()
+    }
+
+    /// Over which links the ranks of the job reach its nodes.
+    pub(crate) fn ways(&self, id: JobId) -> Arc<Ways> {
+        self.lock().live.get(&id).map(|entry| entry.ways.clone()).unwrap_or_default()
     }
 
     /// All jobs, oldest first.

@@ -17,6 +17,7 @@
 //!   tenancy     who may use how much, and the line of those that wait for it
 //!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
+//!     ways      over which links their ranks reach their nodes
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
 //!     departed  names of those that left, for what nodes may still say of them
@@ -57,6 +58,7 @@ mod survey;
 mod tenancy;
 mod trees;
 mod user;
+mod ways;
 
 use std::io;
 use std::net::SocketAddr;

@@ -13,7 +13,7 @@ use trib_wire::control::reply::{Refusal, Resource};
 use crate::admission::end_adopted;
 use crate::fabric::Fabric;
 use crate::refuse::{lasting, refuse, since_start, too_much};
-use crate::registry::{Outcome, Session};
+use crate::registry::{Outcome, Session, Told};
 
 /// Serves one node until its connection ends.
 pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error> {
@@ -148,8 +148,8 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 session.active(&jobs);
                 continue;
             }
-            Ok(NodeMessage::Explained { job, group, parts }) => {
-                session.explained(job, group, &parts);
+            Ok(NodeMessage::Explained { job, group, parts, traffic }) => {
+                session.explained(job, group, &Told { parts, traffic });
                 continue;
             }
             Ok(NodeMessage::Hosts { jobs }) => {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use trib_control::Channel;
 use trib_control::clock::unix_ms;
-use trib_wire::control::explanation::NodePart;
+use trib_wire::control::explanation::{NodePart, TrafficPart};
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::jobs::JobActivity;
 use trib_wire::control::node::ManagerMessage;
@@ -92,6 +92,13 @@ pub(crate) enum Outcome {
     Lost,
 }
 
+/// What a node tells of one job: its logical nodes there, and what has gone over their links, as far as it says.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Told {
+    pub parts: Vec<NodePart>,
+    pub traffic: Vec<TrafficPart>,
+}
+
 /// The answer to one installation.
 pub(crate) type Answer = (NodeId, Outcome);
 
@@ -127,7 +134,7 @@ struct Expected {
     installs: BTreeMap<(JobId, NodeId), Sender<Answer>>,
     counters: Vec<Sender<Counters>>,
     activities: Vec<Sender<Vec<JobActivity>>>,
-    explanations: BTreeMap<Question, Vec<Sender<Vec<NodePart>>>>,
+    explanations: BTreeMap<Question, Vec<Sender<Told>>>,
 }
 
 impl Session {
@@ -260,7 +267,7 @@ impl Session {
     }
 
     /// Asks what a job does there, or its groups of one tag; at most one such question is under way, its answer serves all who ask.
-    pub(crate) fn explain(&self, job: JobId, group: Option<u64>) -> Option<Receiver<Vec<NodePart>>> {
+    pub(crate) fn explain(&self, job: JobId, group: Option<u64>) -> Option<Receiver<Told>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
             let mut expected = lock(&self.expected);
@@ -279,11 +286,11 @@ impl Session {
     }
 
     /// The node has told what a job does there.
-    pub(crate) fn explained(&self, job: JobId, group: Option<u64>, parts: &[NodePart]) {
+    pub(crate) fn explained(&self, job: JobId, group: Option<u64>, told: &Told) {
         let waiting = lock(&self.expected).explanations.remove(&(job, group)).unwrap_or_default();
         for sender in waiting {
             // Whoever gave up waiting does not mind.
-            let _ = sender.send(parts.to_vec());
+            let _ = sender.send(told.clone());
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error as ControlError, ManagerUrl};
 use trib_wire::JobId;
-use trib_wire::control::explanation::NodePart;
+use trib_wire::control::explanation::{NodePart, TrafficPart};
 use trib_wire::control::hello::Role;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::jobs::{Activity, JobActivity};
@@ -118,7 +118,8 @@ impl Manager {
             ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
             ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
             ManagerMessage::Explain { job, group } => {
-                channel.send(&NodeMessage::Explained { job, group, parts: self.explain(job, group) })
+                let (parts, traffic) = self.explain(job, group);
+                channel.send(&NodeMessage::Explained { job, group, parts, traffic })
             }
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
@@ -155,13 +156,13 @@ impl Manager {
     }
 
     /// The job's logical nodes here. Those of a worker that does not answer in time are left out.
-    fn explain(&self, job: JobId, group: Option<u64>) -> Vec<NodePart> {
+    fn explain(&self, job: JobId, group: Option<u64>) -> (Vec<NodePart>, Vec<TrafficPart>) {
         let (reply, answers) = mpsc::channel();
         for worker in &self.workers {
             worker.mailbox.post(Command::Explain(job, group, reply.clone()));
         }
         drop(reply);
-        gather(answers, COUNT).flatten().collect()
+        gather(answers, COUNT).flatten().unzip()
     }
 
     /// What the jobs do here, each told once.

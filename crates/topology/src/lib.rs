@@ -30,5 +30,5 @@ pub mod trees;
 pub use addresses::AddressFault;
 pub use error::{Fault, TopologyError};
 pub use limits::{Bound, LimitTable};
-pub use plan::{Plan, PlanChild, PlanError, PlanNode, plan};
+pub use plan::{Plan, PlanChild, PlanError, PlanNode, Way, plan};
 pub use topology::{AggregationNode, Host, Topology};

@@ -12,7 +12,7 @@
 //!
 //! Which node is above which is what the file says (here), or in a graph the tree that is the best
 //! beside those of other jobs (`in_graph`). The ports and parallel links that a lane takes of this
-//! tree are chosen last (`ports`).
+//! tree are chosen last (`ports`). `ways` says which link leads to which child.
 
 use std::net::IpAddr;
 
@@ -314,3 +314,6 @@ mod in_graph;
 mod ports;
 #[cfg(test)]
 mod tests;
+mod ways;
+
+pub use ways::Way;

@@ -29,7 +29,7 @@ fn job(name: &str) -> JobStatus {
 
 fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
     let id = jobs.number();
-    jobs.enter(JobStatus { id, ..job(name) }, None, Processes::default()).map(|()| id)
+    jobs.enter(JobStatus { id, ..job(name) }, None, Processes::default(), Ways::default()).map(|()| id)
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_fault_is_told_with_the_names_of_the_job_and_by_its_own_nodes_only() {
     let jobs = Jobs::new(None, Kept::default());
     let id = jobs.number();
     let processes = Processes::new(&["h0".to_owned()], vec![42]);
-    jobs.enter(JobStatus { id, ..job("train") }, None, processes).unwrap();
+    jobs.enter(JobStatus { id, ..job("train") }, None, processes, Ways::default()).unwrap();
     let rank = Fault { reason: trib_wire::Reason::MemberDead, ..dead_node(1) };
     let by_name = |node: &str, fault: &Fault| jobs.told(id, node, Some(fault), "in the node's words");
     let dead = "node b of the reduction tree is gone or does not answer";

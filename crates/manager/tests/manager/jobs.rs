@@ -187,7 +187,7 @@ fn one_group_is_asked_for_by_its_tag_and_an_unknown_one_is_refused() {
             let asking = scope.spawn(|| fabric.user().ask(&Request::Explain { job, group: Some(tag) }));
             assert_eq!(leaf0.next(), ManagerMessage::Explain { job, group: Some(tag) });
             let parts = if tag == 7 { vec![part_with_group(7)] } else { Vec::new() };
-            leaf0.channel.send(&NodeMessage::Explained { job, group: Some(tag), parts }).unwrap();
+            leaf0.channel.send(&NodeMessage::Explained { job, group: Some(tag), parts, traffic: Vec::new() }).unwrap();
             asking.join()
         });
         asked.unwrap()

@@ -1,13 +1,13 @@
 //! A logical node in detail: what its core says, and what only its driver knows.
 
 use trib_proto::Nanos;
-use trib_wire::control::explanation::{GROUPS_MAX, NodePart};
+use trib_wire::control::explanation::{GROUPS_MAX, NodePart, TrafficPart};
 
 use super::Job;
 
 impl Job {
-    /// The whole of it now, or what concerns the groups of one tag.
-    pub(crate) fn explain(&self, now: Nanos, tag: Option<u64>) -> NodePart {
+    /// The whole of it now, or what concerns the groups of one tag; and what has gone over its links until now.
+    pub(crate) fn explain(&self, now: Nanos, tag: Option<u64>) -> (NodePart, TrafficPart) {
         let Job { core, io, .. } = self;
         let mut part = core.explain(now, GROUPS_MAX, tag);
         for (number, child) in part.children.iter_mut().enumerate() {
@@ -18,6 +18,8 @@ impl Job {
         }
         part.buffers_held = io.buffers.tokens() as u64;
         part.payload_bytes_folded = io.bytes_folded;
-        part
+        let children = (0..part.children.len()).map(|child| io.links.carried(child)).collect();
+        let traffic = TrafficPart { node: io.place.node, at_us: now.0 / 1_000, children };
+        (part, traffic)
     }
 }

@@ -7,6 +7,7 @@ use trib_proto::node::Link;
 use trib_transport::tcp::{FlushEnd, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;
+use trib_wire::control::explanation::CarriedPart;
 use trib_wire::ids::CHILDREN_MAX;
 
 use super::JobBuffer;
@@ -40,6 +41,8 @@ struct LinkIo {
     from: FrameKey,
     /// Where the far end takes datagrams.
     datagrams: Option<SocketAddr>,
+    /// Bytes of the datagrams from there and to there.
+    datagram_bytes: CarriedPart,
 }
 
 enum State {
@@ -76,6 +79,7 @@ impl Links {
             writer: StreamWriter::new(to, control_max),
             from,
             datagrams: None,
+            datagram_bytes: CarriedPart::default(),
         };
         let mut all: Vec<_> = children.map(|from| Some(link(from, down))).collect();
         all.resize_with(PARENT + 1, || None);
@@ -131,6 +135,27 @@ impl Links {
                 queued: writer.queued_bytes() as u64,
             }),
             _ => None,
+        }
+    }
+
+    /// Bytes of all frames over an open link, on both paths.
+    pub(crate) fn carried(&self, link: LinkNumber) -> Option<CarriedPart> {
+        let Traffic { read, written, .. } = self.traffic(link)?;
+        let CarriedPart { bytes_in, bytes_out } = self.all.get(link)?.as_ref()?.datagram_bytes;
+        Some(CarriedPart { bytes_in: bytes_in + read, bytes_out: bytes_out + written })
+    }
+
+    /// A datagram of so many bytes has come from the far end.
+    pub(crate) fn count_datagram_in(&mut self, link: LinkNumber, bytes: usize) {
+        if let Some(io) = self.get(link) {
+            io.datagram_bytes.bytes_in += bytes as u64;
+        }
+    }
+
+    /// One of so many bytes goes to the far end.
+    pub(crate) fn count_datagram_out(&mut self, link: LinkNumber, bytes: usize) {
+        if let Some(io) = self.get(link) {
+            io.datagram_bytes.bytes_out += bytes as u64;
         }
     }
 

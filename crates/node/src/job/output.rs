@@ -7,6 +7,7 @@ use trib_proto::{Nanos, Path, Token};
 use trib_transport::landing::Source;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::body::BodyBytes;
+use trib_wire::header::HEADER_LEN;
 use trib_wire::ids::CHILDREN_MAX;
 use trib_wire::{Fault, Header};
 
@@ -94,25 +95,29 @@ impl Output<'_> {
 
     fn send(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
         let JobIo { links, buffers, up, down, .. } = &mut *self.io;
+        let body = match payload {
+            Payload::Body(body) => body.to_bytes(),
+            _ => BodyBytes::new(),
+        };
+        let payload = match payload {
+            Payload::None | Payload::Body(_) => &body[..],
+            Payload::Data { token, from } => {
+                &buffers.get(token).bytes()[from as usize..from as usize + header.payload_len as usize]
+            }
+        };
         let mut addresses = [SocketAddr::from(([0, 0, 0, 0], 0)); CHILDREN_MAX];
         let mut count = 0;
-        for address in link_numbers(target).filter_map(|link| links.datagrams(link)) {
+        for link in link_numbers(target) {
+            let Some(address) = links.datagrams(link) else { continue };
             addresses[count] = address;
             count += 1;
+            links.count_datagram_out(link, HEADER_LEN + payload.len());
         }
         if count == 0 {
             return;
         }
         let key = if target == Target::Parent { up } else { down };
-        let to = &addresses[..count];
-        match payload {
-            Payload::None => self.udp.send(header, key, &[], to),
-            Payload::Body(body) => self.udp.send(header, key, &body.to_bytes(), to),
-            Payload::Data { token, from } => {
-                let range = from as usize..from as usize + header.payload_len as usize;
-                self.udp.send(header, key, &buffers.get(token).bytes()[range], to);
-            }
-        }
+        self.udp.send(header, key, payload, &addresses[..count]);
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
 use trib_transport::tcp::{HandshakeError, StreamSocket};
-use trib_wire::control::explanation::NodePart;
+use trib_wire::control::explanation::{NodePart, TrafficPart};
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::jobs::JobActivity;
 use trib_wire::{JobId, NodeId};
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     /// Tell what every logical node is doing.
     Activity(Sender<Vec<JobActivity>>),
     /// Tell about the logical nodes of one job, and there about all groups or those of one tag.
-    Explain(JobId, Option<u64>, Sender<Vec<NodePart>>),
+    Explain(JobId, Option<u64>, Sender<Vec<(NodePart, TrafficPart)>>),
     /// End the thread.
     Stop,
 }

@@ -8,6 +8,7 @@ use trib_proto::{Nanos, Path};
 use trib_transport::landing::Landing;
 use trib_transport::patience::Turns;
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
+use trib_wire::header::HEADER_LEN;
 use trib_wire::{Body, Kind};
 
 use super::hosted::{Hosted, Slot};
@@ -137,6 +138,7 @@ fn take(
     tally: &mut Tally,
 ) {
     let Some(body) = check(job, link, datagram, tally) else { return };
+    job.io.links.count_datagram_in(link, HEADER_LEN + datagram.payload.len());
     let mut out = Output { io: &mut job.io, udp: socket, tally };
     let data = if datagram.header.kind.carries_data() && !datagram.payload.is_empty() {
         let Some(mut buffer) = out.io.buffers.take(Path::Datagram, datagram.payload.len()) else {
@@ -193,4 +195,4 @@ const BATCH: usize = 32;
 /// Receive calls per turn.
 const TURN: usize = 8;
 /// Longest payload that is taken: what fits a UDP datagram, so that a grant's fragment always does.
-const DATAGRAM_MAX: usize = 65_507 - trib_wire::header::HEADER_LEN;
+const DATAGRAM_MAX: usize = 65_507 - HEADER_LEN;

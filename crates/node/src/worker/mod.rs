@@ -39,7 +39,7 @@ use trib_transport::clock::Clock;
 use trib_transport::patience::{Patience, Turns};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_wire::JobId;
-use trib_wire::control::explanation::NodePart;
+use trib_wire::control::explanation::{NodePart, TrafficPart};
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::jobs::JobActivity;
 
@@ -294,7 +294,7 @@ impl Worker {
         self.ask(|job| JobActivity { job: job.io.place.job, activity: job.activity(now) })
     }
 
-    fn explain(&mut self, job: JobId, tag: Option<u64>) -> Vec<NodePart> {
+    fn explain(&mut self, job: JobId, tag: Option<u64>) -> Vec<(NodePart, TrafficPart)> {
         let now = self.now();
         let parts = self.ask(|hosted| (hosted.io.place.job == job).then(|| hosted.explain(now, tag)));
         parts.into_iter().flatten().collect()

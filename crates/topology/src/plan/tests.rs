@@ -307,3 +307,53 @@ proptest! {
         prop_assert_eq!(plan(&fabric, &hosts).unwrap(), first);
     }
 }
+
+// "r0 r1 on a 25gbit" per way.
+fn ways(plan: &Plan, topology: &Topology, hosts: &[String]) -> Vec<Vec<String>> {
+    let words = |way: &Way| {
+        let children: Vec<String> = way.children.iter().map(|child| child.0.to_string()).collect();
+        let rate = way.rate.map_or("?".to_owned(), |rate| rate.to_string());
+        format!("{} {} {rate}", children.join(","), way.host.as_deref().unwrap_or("-"))
+    };
+    plan.ways(topology, hosts).iter().map(|ways| ways.iter().map(words).collect()).collect()
+}
+
+#[test]
+fn the_ranks_of_a_host_share_the_link_that_the_file_knows() {
+    let nodes = "[[node]]\nname = \"root\"\n[[node]]\nname = \"leaf0\"\nparent = \"root\"\nrate = \"40gbit\"\n\
+        [[node]]\nname = \"leaf1\"\nparent = \"root\"\n";
+    let hosts =
+        "[[host]]\nname = \"a\"\nleaf = \"leaf0\"\nrate = \"25gbit\"\n[[host]]\nname = \"*\"\nleaf = \"leaf1\"\n";
+    let (topology, hosts) = (topology(&format!("{nodes}{hosts}")), named(&["a", "b", "a", "c", "b"]));
+    let mut plan = plan(&topology, &hosts).unwrap();
+    let expected = [vec!["0 - 40gbit", "1 - ?"], vec!["0,1 a 25gbit"], vec!["0,2 b ?", "1 c ?"]];
+    assert_eq!(ways(&plan, &topology, &hosts), expected);
+    // Another lane's numbers begin elsewhere.
+    plan.renumber(7);
+    assert_eq!(ways(&plan, &topology, &hosts), expected);
+}
+
+#[test]
+fn a_process_with_too_many_children_is_no_link_away_from_itself() {
+    let topology = topology(
+        "[[node]]\nname = \"root\"\nrate = \"1gbit\"\n[[host]]\nname = \"*\"\nleaf = \"root\"\nrate = \"2gbit\"\n",
+    );
+    let hosts: Vec<String> = (0..65).map(|n| format!("h{n}")).collect();
+    let ways = ways(&plan(&topology, &hosts).unwrap(), &topology, &hosts);
+    assert_eq!((&ways[0][0][..], &ways[1][0][..]), ("0 - ?", "0 h0 2gbit"));
+}
+
+#[test]
+fn the_slowest_link_of_a_way_through_switches_without_nodes_counts() {
+    let text = "[fabric]\nname = \"f\"\n[[switch]]\nname = \"leaf[0-1]\"\nnode = false\n[[switch]]\nname = \"spine\"\nnode = false\n\
+        [[server]]\nname = \"an0\"\nswitch = \"spine\"\nrate = \"20gbit\"\n[[host]]\nname = \"h0\"\nswitch = \"leaf0\"\n\
+        [[host]]\nname = \"h1\"\nswitch = \"leaf1\"\n[[link]]\nends = [\"leaf0\", \"spine\"]\nrate = \"10gbit\"\n\
+        [[link]]\nends = [\"leaf1\", \"spine\"]\nrate = \"40gbit\"\n";
+    let (topology, hosts) = (topology(text), named(&["h0", "h1"]));
+    // h1's own link and its trunk are faster than the server's NIC.
+    assert_eq!(ways(&plan(&topology, &hosts).unwrap(), &topology, &hosts), [["0 h0 10gbit", "1 h1 20gbit"]]);
+    let switches = text.replace("name = \"leaf[0-1]\"\nnode = false", "name = \"leaf[0-1]\"");
+    let topology = self::topology(&switches);
+    let expected = [vec!["0 - 10gbit", "1 - 20gbit"], vec!["0 h0 100gbit"], vec!["0 h1 100gbit"]];
+    assert_eq!(ways(&plan(&topology, &hosts).unwrap(), &topology, &hosts), expected);
+}

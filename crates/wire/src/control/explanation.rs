@@ -36,6 +36,47 @@ pub struct HostedPart {
     pub lane: u32,
     /// The logical node.
     pub part: NodePart,
+    /// What has gone over its links; `None` where a node of another version does not say.
+    #[serde(default)]
+    pub traffic: Option<TrafficPart>,
+    /// The ways to its children, in the order of the first child of each; none of a job that an
+    /// earlier manager admitted.
+    #[serde(default)]
+    pub ways: Vec<WayPart>,
+}
+
+/// What has gone over the links between one logical node and its children. Two of these make a
+/// rate.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct TrafficPart {
+    /// Which logical node.
+    pub node: NodeId,
+    /// When, microseconds by a clock of the node's own that never goes back.
+    pub at_us: u64,
+    /// By child, in fold order; `None` where the child is not connected.
+    pub children: Vec<Option<CarriedPart>>,
+}
+
+/// Bytes of frames between a node and one child since the child is connected: streams and
+/// datagrams, those that were sent again too, without the headers of TCP, UDP and what is below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct CarriedPart {
+    /// From the child.
+    pub bytes_in: u64,
+    /// To the child.
+    pub bytes_out: u64,
+}
+
+/// What leads from a logical node to one child, or to the ranks of one host, which share it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct WayPart {
+    /// The children, in fold order.
+    pub children: Vec<ChildIndex>,
+    /// The host of the ranks; `None` of a node.
+    pub host: Option<String>,
+    /// What the slowest link of it carries each way; `None` where the topology does not say, or
+    /// where there is no link because both nodes are one process.
+    pub bits_per_second: Option<u64>,
 }
 
 /// One logical node of the job.

@@ -29,7 +29,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::explanation::NodePart;
+use super::explanation::{NodePart, TrafficPart};
 use super::job::NodeGrant;
 use super::jobs::JobActivity;
 use super::reply::Refusal;
@@ -90,6 +90,9 @@ pub enum NodeMessage {
         group: Option<u64>,
         /// Its logical nodes here; none if it is not here.
         parts: Vec<NodePart>,
+        /// What has gone over their links.
+        #[serde(default)]
+        traffic: Vec<TrafficPart>,
     },
     /// The answer to `QueryActivity`: every job that is here, once.
     Activity(Vec<JobActivity>),
