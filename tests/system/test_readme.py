@@ -16,6 +16,7 @@ NOT_HERE = {
     "make demo": "it takes minutes; `make demo` is its own test",
     "make test": "this is it",
     "make install PREFIX=$HOME/tributary": "that is what all the others run on",
+    "trib status --watch": "it goes on until Ctrl-C; test_watch.py",
     "trib explain 17/42": "it takes a job that runs and has a group 42; test_explain.py",
     "trib service install am": "it makes a system user; tests/package/run",
     "trib service install an": "it makes a system user; tests/package/run",

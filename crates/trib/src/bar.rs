@@ -1,12 +1,5 @@
 //! A share as a bar of characters, for terminals.
 
-use std::io::{IsTerminal as _, stdout};
-
-/// Whether bars are drawn: for people, not for the program at the other end of a pipe.
-pub fn are_drawn() -> bool {
-    stdout().is_terminal()
-}
-
 /// A share of `cells` characters, in steps of an eighth of one; what is less than nothing or more
 /// than all counts as that.
 pub fn bar(share: f64, cells: usize) -> String {
@@ -16,6 +9,9 @@ pub fn bar(share: f64, cells: usize) -> String {
     let drawn = eighths.div_ceil(8);
     text + &" ".repeat(cells - drawn)
 }
+
+/// Where a bar that is full ends.
+pub const END: char = '\u{2595}';
 
 /// One eighth to seven of a cell.
 const PARTS: &str = "\u{258f}\u{258e}\u{258d}\u{258c}\u{258b}\u{258a}\u{2589}";

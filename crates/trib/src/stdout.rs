@@ -9,13 +9,19 @@ use crate::failure::Failure;
 /// # Errors
 /// [`Failure::Environment`] when it cannot be written, as on a full disk.
 pub fn print(text: &str) -> Result<(), Failure> {
+    offer(text).map(drop)
+}
+
+/// The same, for a command with more to say: whether the reader is still there.
+pub fn offer(text: &str) -> Result<bool, Failure> {
     write(&mut io::stdout(), text)
 }
 
-fn write(out: &mut impl Write, text: &str) -> Result<(), Failure> {
+fn write(out: &mut impl Write, text: &str) -> Result<bool, Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => done.map_err(Failure::environment),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::environment(error)),
     }
 }
 
@@ -37,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_went_is_no_error_but_a_full_disk_is() {
-        assert!(write(&mut Closed(ErrorKind::BrokenPipe), "text").is_ok());
+        assert!(!write(&mut Closed(ErrorKind::BrokenPipe), "text").unwrap() && write(&mut Vec::new(), "text").unwrap());
         assert!(matches!(write(&mut Closed(ErrorKind::StorageFull), "text"), Err(Failure::Environment(_))));
     }
 }

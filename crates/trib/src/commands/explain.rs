@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Args;
 use trib_control::clock::{span, unix_ms};
@@ -11,29 +12,36 @@ use trib_wire::control::explanation::{
     ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart,
 };
 use trib_wire::control::job::{ChildKind, Limits};
-use trib_wire::control::jobs::{Fallback, JobFault};
-use trib_wire::control::reply::{JobStatus, Reply};
+use trib_wire::control::jobs::{Fallback, JobFault, PastJob};
+use trib_wire::control::reply::{JobStatus, NodeStatus, Reply};
 use trib_wire::control::request::Request;
 use trib_wire::ids::JobId;
 
 use super::lanes;
 use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
+use super::watching::Watching;
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
+use crate::view::{self, Canvas, Line, Tone, View};
 
 mod group;
+mod moves;
 mod naming;
 mod node;
 mod past;
 pub(in crate::commands) mod prediction;
+mod rates;
+mod tree;
 
 use naming::{Naming, listed, name, operation};
+use rates::Rates;
 
-/// Show a job's tree, groups and locks and what it waits for, one group of it, or why it was refused
+/// Draw a job's tree, show its groups and locks and what it waits for, one group of it, or why it was refused
 ///
-/// Asks the manager, which asks the job's aggregation nodes. The last lines say in words which ranks others wait for, at
+/// Asks the manager, which asks the job's aggregation nodes: twice, half a second apart, to tell how full links are and what
+/// moves. The last lines say in words which ranks others wait for, at
 /// which operation, and which groups wait for the right to stream, since when, and who has it. Of a job that has ended or was refused it
 /// says how and why, as long as the manager remembers it. A program that never asked the manager is not known there.
 ///
@@ -48,6 +56,8 @@ pub struct Arguments {
     #[arg(value_name = "JOB[/GROUP]", required = true, num_args = 1..)]
     job: Vec<String>,
     #[command(flatten)]
+    watching: Watching,
+    #[command(flatten)]
     query: Query,
 }
 
@@ -57,33 +67,38 @@ impl Arguments {
         &self.query.manager
     }
 
-    /// Asks and prints.
+    /// Asks and prints, once or again and again.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
-        let which = self.job.join(" ");
-        let asked = Asked::of(&which);
-        match self.answer(&asked) {
-            Err(unknown) => match asked.as_group_of_program() {
-                Some(group) => self.answer(&group).map_err(|_| unknown),
-                None => self.answer_of_node(&asked, unknown),
-            },
-            answered => answered,
+        if let Some(interval) = self.watching.interval() {
+            return view::watch(&self, interval, self.query.json);
+        }
+        let (mut before, mut now) = (None, self.look()?);
+        if !self.query.json && matches!(now, Answer::Job(_)) {
+            thread::sleep(view::FIRST_SPAN);
+            before = Some(std::mem::replace(&mut now, self.look()?));
+        }
+        let canvas = Canvas::of_stdout();
+        let text = || view::text(&drawn(before.as_ref(), &now, canvas, Extent::Whole), canvas);
+        match &now {
+            Answer::Job(explanation) | Answer::Group(explanation, _) => self.query.print(explanation, text),
+            Answer::Past(job) => self.query.print(job, text),
+            Answer::Node(node, _) => self.query.print(node, text),
         }
     }
 
-    fn answer(&self, asked: &Asked<'_>) -> Result<ExitCode, Failure> {
+    fn answer(&self, asked: &Asked<'_>) -> Result<Answer, Failure> {
         let group = match asked.group {
             Some(Which::Tag(tag)) => Some(tag),
             Some(Which::Name(name)) => Some(self.tag_of(asked, name)?),
             None => None,
         };
-        let now_ms = unix_ms();
         match self.query.ask(&asked.question(group))? {
-            Reply::Explanation(explanation) => self.query.print(&explanation, || match group {
-                Some(tag) => group::text(&explanation, tag, now_ms),
-                None => text(&explanation, now_ms),
+            Reply::Explanation(explanation) => Ok(match group {
+                Some(tag) => Answer::Group(explanation, tag),
+                None => Answer::Job(explanation),
             }),
-            Reply::Past(job) => self.query.print(&job, || past::text(&job, now_ms)),
+            Reply::Past(job) => Ok(Answer::Past(Box::new(job))),
             other => Err(unexpected(other)),
         }
     }
@@ -115,11 +130,82 @@ impl Arguments {
     }
 
     /// Of an aggregation node, if that is what is named; else what the manager said.
-    fn answer_of_node(&self, asked: &Asked<'_>, unknown: Failure) -> Result<ExitCode, Failure> {
+    fn answer_of_node(&self, asked: &Asked<'_>, unknown: Failure) -> Result<Answer, Failure> {
         let Asked { job: name, group: None } = asked else { return Err(unknown) };
         let Ok(Reply::Status(report)) = self.query.ask(&Request::Status) else { return Err(unknown) };
         let Some((node, jobs)) = node::find(&report, name) else { return Err(unknown) };
-        self.query.print(node, || node::text(node, &jobs))
+        Ok(Answer::Node(Box::new(node.clone()), jobs.into_iter().cloned().collect()))
+    }
+}
+
+/// What is known of what was named.
+pub enum Answer {
+    /// A job that runs.
+    Job(Box<Explanation>),
+    /// Its groups of one tag.
+    Group(Box<Explanation>, u64),
+    /// A job that is over, or was refused.
+    Past(Box<PastJob>),
+    /// An aggregation node, and its jobs.
+    Node(Box<NodeStatus>, Vec<JobStatus>),
+}
+
+impl View for Arguments {
+    type Look = Answer;
+
+    fn look(&self) -> Result<Answer, Failure> {
+        let which = self.job.join(" ");
+        let asked = Asked::of(&which);
+        match self.answer(&asked) {
+            Err(unknown) => match asked.as_group_of_program() {
+                Some(group) => self.answer(&group).map_err(|_| unknown),
+                None => self.answer_of_node(&asked, unknown),
+            },
+            answered => answered,
+        }
+    }
+
+    fn draw(&self, before: Option<&Answer>, now: &Answer, canvas: Canvas) -> Vec<Line> {
+        let extent = if canvas == Canvas::Pipe { Extent::Whole } else { Extent::Glance };
+        drawn(before, now, canvas, extent)
+    }
+
+    fn json(&self, now: &Answer) -> String {
+        match now {
+            Answer::Job(explanation) | Answer::Group(explanation, _) => serde_json::to_string(explanation),
+            Answer::Past(job) => serde_json::to_string(job),
+            Answer::Node(node, _) => serde_json::to_string(node),
+        }
+        .expect("an answer has string keys only")
+    }
+
+    fn is_last(&self, now: &Answer) -> bool {
+        matches!(now, Answer::Past(_))
+    }
+}
+
+/// How much of a job is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::commands) enum Extent {
+    /// Everything.
+    Whole,
+    /// What changes, to be taken in at a glance.
+    Glance,
+}
+
+fn drawn(before: Option<&Answer>, now: &Answer, canvas: Canvas, extent: Extent) -> Vec<Line> {
+    let now_ms = unix_ms();
+    match now {
+        Answer::Job(explanation) => {
+            let before = match before {
+                Some(Answer::Job(before)) => Some(&**before),
+                _ => None,
+            };
+            lines(before, explanation, now_ms, canvas, extent)
+        }
+        Answer::Group(explanation, tag) => Line::all_of(&group::text(explanation, *tag, now_ms)),
+        Answer::Past(job) => Line::all_of(&past::text(job, now_ms)),
+        Answer::Node(node, jobs) => Line::all_of(&node::text(node, &jobs.iter().collect::<Vec<_>>())),
     }
 }
 
@@ -164,66 +250,75 @@ impl<'a> Asked<'a> {
         }
     }
 }
+
 /// `17`, `job 17`, as sentences say it, or `job17` and `job=17`, as logs do.
 fn number(job: &str) -> Option<u32> {
     let digits = job.strip_prefix("job").map_or(job, |rest| rest.trim_start_matches([' ', '=']));
     digits.parse().ok()
 }
 
-fn text(explanation: &Explanation, now_ms: u64) -> String {
-    let Explanation { job, parts, silent, .. } = explanation;
-    let naming = Naming::of(explanation);
-    let mut text = head(job, now_ms);
-    let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("writing to memory cannot fail");
+/// A job, compared with what it was.
+pub(in crate::commands) fn lines(
+    before: Option<&Explanation>,
+    now: &Explanation,
+    now_ms: u64,
+    canvas: Canvas,
+    extent: Extent,
+) -> Vec<Line> {
+    let Explanation { job, parts, silent, .. } = now;
+    let naming = Naming::of(now);
+    let rates = before.map_or_else(Rates::default, |before| Rates::between(before, now));
+    let mut lines = match extent {
+        Extent::Whole => Line::all_of(&head(job, now_ms)),
+        Extent::Glance => {
+            let troubles = Line::all_of(&troubles(job, now_ms)).into_iter().flat_map(|line| canvas.sentence(line));
+            std::iter::once(Line::new(Tone::Strong, first_line(job, now_ms))).chain(troubles).collect()
+        }
+    };
     let lanes = if job.lanes.len() > 1 { job.lanes.len() } else { 1 };
     for lane in 0..lanes {
-        let own = || parts.iter().filter(|hosted| lanes == 1 || hosted.lane as usize == lane);
+        let own: Vec<&HostedPart> = parts.iter().filter(|hosted| lanes == 1 || hosted.lane as usize == lane).collect();
+        lines.push(Line::default());
         if lanes > 1 {
-            line(format_args!("\n{}", lanes::heading(lane, &job.lanes)));
+            lines.push(Line::new(Tone::Plain, lanes::heading(lane, &job.lanes)));
+            lines.push(Line::default());
         }
-        if own().next().is_some() {
-            line(format_args!("\n{}", tree(own(), &naming)));
-            line(format_args!("{}", groups(own(), &naming)));
+        lines.extend(tree::lines(&own, parts, &naming, &rates, canvas));
+        if extent == Extent::Whole && tree::knows_rates(&own) {
+            lines.extend(canvas.sentence(Line::new(Tone::Faint, LEGEND)));
+        }
+        if extent == Extent::Whole {
+            lines.push(Line::default());
+            lines.extend(Line::all_of(&groups(own.into_iter(), &naming).to_string()));
         }
     }
+    lines.push(Line::default());
+    let mut say = |line: Line| lines.extend(canvas.sentence(line));
+    moves::lines(parts, &rates).into_iter().for_each(&mut say);
     for name in silent {
-        line(format_args!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`"));
+        let words = format!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`");
+        say(Line::new(Tone::Alarm, words));
     }
     let waits = |hosted: &HostedPart| -> Vec<String> {
         let HostedPart { at, part, .. } = hosted;
-        [lates(at, part, parts, &naming), lines(at, part), endings(at, part)].concat()
+        let is_told =
+            |group: &GroupPart, late: &LatePart| extent == Extent::Whole || rates.is_noticed(part.node, group, late);
+        [lates(at, part, parts, &naming, &is_told), in_line(at, part), endings(at, part)].concat()
     };
     let causes: Vec<String> = parts.iter().flat_map(waits).collect();
-    for cause in &causes {
-        line(format_args!("{cause}"));
+    if causes.is_empty() && silent.is_empty() && extent == Extent::Whole {
+        say(Line::new(Tone::Plain, "Nothing waits: no rank has begun an operation that others have not."));
     }
-    if causes.is_empty() && silent.is_empty() {
-        line(format_args!("Nothing waits: no rank has begun an operation that others have not."));
-    }
-    text
+    causes.into_iter().map(|cause| Line::new(Tone::Plain, cause)).for_each(say);
+    lines
 }
 
+const LEGEND: &str =
+    "(what this job moves, as a share of what the slowest link on the way carries; of several links the fullest)";
+
 fn head(job: &JobStatus, now_ms: u64) -> String {
-    let JobStatus { id, name, user, ranks, since, hosts, around, limits, fallback, fault, adopted, prediction, .. } =
-        job;
-    let age = span(now_ms.saturating_sub(*since * 1000));
-    let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
-    let adopted = if *adopted { ", by an earlier manager" } else { "" };
-    let on = if hosts.list.is_empty() { String::new() } else { format!(" on {}", hosts.list) };
-    let mut text = format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}\n");
-    if !around.is_empty() {
-        writeln!(text, "Its tree goes around {}, away or silent when it was admitted.", around.join(", "))
-            .expect("writing to memory cannot fail");
-    }
-    if let Some(Fallback { text: why, since_ms }) = fallback {
-        let age = span(now_ms.saturating_sub(*since_ms));
-        writeln!(text, "It has not used its tree for {age}: {why}").expect("writing to memory cannot fail");
-    }
-    if let Some(JobFault { text: why, since_ms }) = fault {
-        let age = span(now_ms.saturating_sub(*since_ms));
-        writeln!(text, "It, or a group of it, could not go on {age} ago: {why}")
-            .expect("writing to memory cannot fail");
-    }
+    let JobStatus { limits, prediction, .. } = job;
+    let mut text = format!("{}\n{}", first_line(job, now_ms), troubles(job, now_ms));
     if let Some(Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. }) =
         limits
     {
@@ -240,23 +335,34 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     text
 }
 
-fn tree<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> Table {
-    let mut table = Table::new(["NODE", "PARENT", "CHILD", "RANKS", "LINK", "BYTES IN", "BYTES OUT", "QUEUED"]);
-    for HostedPart { part, .. } in parts {
-        let parent = part.parent.map_or_else(|| "-".to_owned(), |parent| naming.node(parent));
-        for child in &part.children {
-            let kind = match child.kind {
-                ChildKind::Rank(rank) => format!("rank {}", rank.0),
-                ChildKind::Node(node) => naming.node(node),
-            };
-            let link = if child.connected { "open" } else { "closed" };
-            let numbers = [child.bytes_in, child.bytes_out, child.queued_bytes].map(|number| number.to_string());
-            let [bytes_in, bytes_out, queued] = numbers;
-            let (node, ranks) = (naming.node(part.node), child.ranks.to_string());
-            table.row([node, parent.clone(), kind, ranks, link.to_owned(), bytes_in, bytes_out, queued]);
-        }
+/// What it is.
+fn first_line(job: &JobStatus, now_ms: u64) -> String {
+    let JobStatus { id, name, user, ranks, since, hosts, adopted, .. } = job;
+    let age = span(now_ms.saturating_sub(*since * 1000));
+    let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
+    let adopted = if *adopted { ", by an earlier manager" } else { "" };
+    let on = if hosts.list.is_empty() { String::new() } else { format!(" on {}", hosts.list) };
+    format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}")
+}
+
+/// What is not as it should be with all of it.
+fn troubles(job: &JobStatus, now_ms: u64) -> String {
+    let JobStatus { around, fallback, fault, .. } = job;
+    let mut text = String::new();
+    if !around.is_empty() {
+        writeln!(text, "Its tree goes around {}, away or silent when it was admitted.", around.join(", "))
+            .expect("writing to memory cannot fail");
     }
-    table
+    if let Some(Fallback { text: why, since_ms }) = fallback {
+        let age = span(now_ms.saturating_sub(*since_ms));
+        writeln!(text, "It has not used its tree for {age}: {why}").expect("writing to memory cannot fail");
+    }
+    if let Some(JobFault { text: why, since_ms }) = fault {
+        let age = span(now_ms.saturating_sub(*since_ms));
+        writeln!(text, "It, or a group of it, could not go on {age} ago: {why}")
+            .expect("writing to memory cannot fail");
+    }
+    text
 }
 
 fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> Table {
@@ -276,19 +382,26 @@ fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> T
     table
 }
 
-/// Whom the groups at one node wait for, a sentence each.
-fn lates(at: &str, part: &NodePart, parts: &[HostedPart], naming: &Naming) -> Vec<String> {
+/// Whom the groups at one node wait for, a sentence each, as far as it is to be told.
+fn lates(
+    at: &str,
+    part: &NodePart,
+    parts: &[HostedPart],
+    naming: &Naming,
+    is_told: &dyn Fn(&GroupPart, &LatePart) -> bool,
+) -> Vec<String> {
     let late = |group: &GroupPart| -> Vec<String> {
         let sentence = |late: &LatePart| {
             format!("{at}: {} waits for {} to come to {}", name(group), naming.late(late), operation(late))
         };
-        group.late.iter().filter(|late| !is_told_below(part, group, late, parts)).map(sentence).collect()
+        let told = group.late.iter().filter(|late| is_told(group, late) && !is_told_below(part, group, late, parts));
+        told.map(sentence).collect()
     };
     part.groups.iter().flat_map(late).collect()
 }
 
 /// Which groups wait at one node for the right to stream, and who has it.
-fn lines(at: &str, part: &NodePart) -> Vec<String> {
+fn in_line(at: &str, part: &NodePart) -> Vec<String> {
     let contexts = part.contexts.iter().filter(|contexts| !contexts.line.is_empty());
     let sentence = |contexts: &ContextsPart| {
         format!(
@@ -320,6 +433,7 @@ fn is_told_below(part: &NodePart, group: &GroupPart, late: &LatePart, parts: &[H
 const EXAMPLES: &str = "\
 Examples:
   trib explain 17
+  trib explain 17 --watch
   trib explain train.py
   trib explain train.py/42
   trib explain 17/MPI_COMM_WORLD
@@ -378,12 +492,20 @@ mod tests {
         let job = serde_json::json!({ "id": 7, "name": "p", "user": "u", "ranks": 4, "nodes": [], "since": 0 });
         let explanation = Explanation {
             job: serde_json::from_value(job).unwrap(),
-            parts: vec![HostedPart { at: "leaf0".into(), lane: 0, part: part.clone() }],
+            parts: vec![HostedPart {
+                at: "leaf0".into(),
+                lane: 0,
+                part: part.clone(),
+                traffic: None,
+                ways: Vec::new(),
+            }],
             silent: Vec::new(),
             processes: vec![(Rank(3), Process { host: "h3".into(), pid: 4242 })],
         };
         let naming = Naming::of(&explanation);
-        let said = [lates("leaf0", &part, &[], &naming), lines("leaf0", &part), endings("leaf0", &part)].concat();
+        let said =
+            [lates("leaf0", &part, &[], &naming, &|_, _| true), in_line("leaf0", &part), endings("leaf0", &part)]
+                .concat();
         assert_eq!(said.len(), 2, "{said:?}");
         assert_eq!(
             said[0],

@@ -25,6 +25,7 @@ mod status;
 mod tenants;
 mod topology;
 mod units;
+mod watching;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

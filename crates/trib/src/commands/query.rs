@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use trib_control::Channel;
 use trib_wire::control::reply::Reply;
 use trib_wire::control::request::Request;
 
@@ -30,6 +31,11 @@ impl Query {
     /// The manager's answer.
     pub fn ask(&self, request: &Request) -> Result<Reply, Failure> {
         self.manager.ask(request, self.timeout)
+    }
+
+    /// A connection for several questions.
+    pub fn connect(&self) -> Result<Channel, Failure> {
+        self.manager.connect(self.timeout)
     }
 
     /// Prints the answer: as JSON where that was asked for, else as this text.

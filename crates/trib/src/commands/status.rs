@@ -1,4 +1,4 @@
-//! `trib status`: the fabric at this moment.
+//! `trib status`: the fabric at this moment, or again and again with the trees of its jobs (`live`).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,20 +10,27 @@ use trib_wire::control::request::Request;
 
 use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
+use super::watching::Watching;
 use super::{lanes, tenants};
 use crate::failure::Failure;
 use crate::log;
 use crate::table::Table;
+use crate::view;
+
+mod live;
 
 /// Show the fabric's nodes, jobs, tenants and counters
 ///
-/// Asks the manager, which asks its nodes; a node that does not answer within a second is shown without counters.
+/// Asks the manager, which asks its nodes; a node that does not answer within a second is shown without counters. With --watch it
+/// draws the trees of the jobs instead: who is late, how full links are, what moves.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Show counters too that are zero at every node
-    #[arg(long)]
+    #[arg(long, conflicts_with = "watch")]
     all: bool,
+    #[command(flatten)]
+    watching: Watching,
     #[command(flatten)]
     query: Query,
 }
@@ -34,9 +41,12 @@ impl Arguments {
         &self.query.manager
     }
 
-    /// Asks and prints.
+    /// Asks and prints, once or again and again.
     pub fn run(self) -> Result<ExitCode, Failure> {
         log::init_tool();
+        if let Some(interval) = self.watching.interval() {
+            return view::watch(&live::Live { query: &self.query }, interval, self.query.json);
+        }
         let report = match self.query.ask(&Request::Status)? {
             Reply::Status(report) => report,
             other => return Err(unexpected(other)),
@@ -117,6 +127,8 @@ fn counters(nodes: &[NodeStatus], all: bool) -> Option<(Table, usize)> {
 const EXAMPLES: &str = "\
 Examples:
   trib status
+  trib status --watch
+  trib status --watch --interval 5 | tee fabric.log
   trib status --json | jq '.nodes[].counters'";
 
 #[cfg(test)]

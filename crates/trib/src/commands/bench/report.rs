@@ -6,6 +6,7 @@ use trib_client::{Collective, Context, DataType, ReduceOp};
 use super::measure::Row;
 use crate::bar;
 use crate::failure::Failure;
+use crate::view::Canvas;
 
 /// The report of one run.
 pub(super) struct Report {
@@ -13,8 +14,8 @@ pub(super) struct Report {
     ranks: u32,
     dtype: DataType,
     op: ReduceOp,
-    /// Whether there is a bar beside the figures.
-    bars: bool,
+    /// Cells a decade of the bar beside the figures. 0 stands for no bar.
+    scale: usize,
     /// The rows so far, if a program reads them.
     json: Option<Vec<Value>>,
 }
@@ -26,7 +27,7 @@ impl Report {
             ranks: context.size(),
             dtype,
             op,
-            bars: bar::are_drawn(),
+            scale: scale(Canvas::of_stdout()),
             json: json.then(Vec::new),
         }
     }
@@ -43,7 +44,7 @@ impl Report {
         };
         say!("# {collective}, {} ranks{kind}; every element of every iteration checked", self.ranks)?;
         say!(
-            "{:>10} {:>12} {:>12} {:>12} {:>12} {:>10} {:>5} {:>10}{}",
+            "{:>10} {:>10} {:>11} {:>10} {:>10} {:>8} {:>4} {:>10}{}",
             "size [B]",
             "avg [us]",
             "median [us]",
@@ -52,7 +53,7 @@ impl Report {
             "MB/s",
             "path",
             "iterations",
-            if self.bars { "  0.01 MB/s to 100 GB/s, 3 cells a decade" } else { "" }
+            if self.scale > 0 { "  0.01 MB/s to 100 GB/s" } else { "" }
         )
     }
 
@@ -76,7 +77,7 @@ impl Report {
                 "checked": "every element of every iteration",
             })),
             None => say!(
-                "{:>10} {:>12.2} {:>12.2} {:>12.2} {:>12.2} {:>10.1} {path:>5} {:>10}{}",
+                "{:>10} {:>10.2} {:>11.2} {:>10.2} {:>10.2} {:>8.1} {path:>4} {:>10}{}",
                 row.bytes,
                 row.average,
                 row.median,
@@ -84,7 +85,7 @@ impl Report {
                 row.max,
                 row.bandwidth(),
                 row.iterations,
-                if self.bars { beside(row.bandwidth()) } else { String::new() }
+                beside(row.bandwidth(), self.scale)
             )?,
         }
         Ok(())
@@ -102,19 +103,31 @@ impl Report {
     }
 }
 
+/// As many cells a decade as there is room for beside the figures, on a terminal.
+fn scale(canvas: Canvas) -> usize {
+    match canvas {
+        Canvas::Pipe => 0,
+        Canvas::Terminal { columns } => (columns.saturating_sub(FIGURES + GAP) / DECADES).min(MOST),
+    }
+}
+
 /// A bar for a bandwidth in MB/s. Its scale is logarithmic, because sizes differ by factors and
 /// bandwidths do so too, and because a row need not know what comes after it.
-fn beside(mb_per_s: f64) -> String {
-    if mb_per_s <= 0.0 {
+fn beside(mb_per_s: f64, scale: usize) -> String {
+    if mb_per_s <= 0.0 || scale == 0 {
         return String::new();
     }
-    let share = (mb_per_s.log10() - LEAST.log10()) / DECADES;
-    format!("  {}", bar::bar(share, CELLS)).trim_end().to_owned()
+    let share = (mb_per_s.log10() - LEAST.log10()) / DECADES as f64;
+    format!("{:GAP$}{}", "", bar::bar(share, scale * DECADES)).trim_end().to_owned()
 }
 
 const LEAST: f64 = 0.01;
-const DECADES: f64 = 7.0;
-const CELLS: usize = 21;
+const DECADES: usize = 7;
+/// More would make one size hard to tell from the next.
+const MOST: usize = 3;
+/// Characters of a row without a bar: it fits the narrowest terminal that is usual.
+const FIGURES: usize = 80;
+const GAP: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -122,8 +135,16 @@ mod tests {
 
     #[test]
     fn ten_times_the_bandwidth_is_three_cells_more() {
-        let cells = |mb_per_s| beside(mb_per_s).chars().count() - 2;
+        let cells = |mb_per_s| beside(mb_per_s, 3).chars().count() - 2;
         assert_eq!([0.1, 1.0, 10.0, 1e5, 1e9].map(cells), [3, 6, 9, 21, 21]);
-        assert_eq!(beside(0.0), "", "a barrier has none");
+        assert_eq!(beside(0.0, 3), "", "a barrier has none");
+        assert_eq!(beside(10.0, 0), "", "nor has a pipe");
+    }
+
+    #[test]
+    fn bars_take_what_a_terminal_leaves_them() {
+        let scales = [40, 80, 88, 89, 96, 103, 300].map(|columns| scale(Canvas::Terminal { columns }));
+        assert_eq!(scales, [0, 0, 0, 1, 2, 3, 3]);
+        assert_eq!(scale(Canvas::Pipe), 0);
     }
 }

@@ -101,7 +101,7 @@ fn causes(parts: &[HostedPart], naming: &Naming) -> Vec<String> {
         let HostedPart { at, part, .. } = hosted;
         let locks =
             part.contexts.iter().flat_map(|contexts| part.groups.iter().filter_map(|g| lock(at, part, g, contexts)));
-        [lates(at, part, parts, naming), locks.collect(), endings(at, part)].concat()
+        [lates(at, part, parts, naming, &|_, _| true), locks.collect(), endings(at, part)].concat()
     };
     parts.iter().flat_map(of_node).collect()
 }
@@ -157,7 +157,7 @@ mod tests {
             contexts: None,
             groups,
         };
-        HostedPart { at: at.into(), lane, part }
+        HostedPart { at: at.into(), lane, part, traffic: None, ways: Vec::new() }
     }
 
     fn explained(parts: Vec<HostedPart>) -> String {

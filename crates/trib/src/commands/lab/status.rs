@@ -15,6 +15,7 @@ use crate::bar;
 use crate::failure::Failure;
 use crate::stdout;
 use crate::table::Table;
+use crate::view::{self, Canvas, Line, Tone};
 
 /// Show a laboratory: its shape, links with their load, daemons and faults
 ///
@@ -66,9 +67,12 @@ fn json_of(lab: &Lab) -> Result<String, Failure> {
 
 fn text_of(lab: &Lab) -> Result<String, Failure> {
     let faults = lab.faults().map_err(failure)?;
-    let mut text = format!("Laboratory {}: {}\nmanager {}\n", lab.name().as_str(), lab.topology(), lab.manager());
+    let canvas = Canvas::of_stdout();
+    let head = Line::new(Tone::Plain, format!("Laboratory {}: {}", lab.name().as_str(), lab.topology()));
+    let mut text = view::text(&canvas.sentence(head), canvas);
+    writeln!(text, "manager {}", lab.manager()).expect("writing to memory cannot fail");
     if let Topology::FatTree(tree) = lab.topology() {
-        let loads = Loads::over(lab, LOOK)?;
+        let loads = Loads::over(lab, LOOK, canvas)?;
         let mut table = Table::new(["LINK", "ABOVE", "RATE", "STATE", "LOAD UP", "LOAD DOWN"]);
         for link in tree.plan().links {
             let [up, down] = [Direction::Up, Direction::Down].map(|way| loads.words(&link.name, way));
@@ -92,22 +96,28 @@ fn text_of(lab: &Lab) -> Result<String, Failure> {
 }
 
 /// What links carried between two readings, as shares of their rates.
-struct Loads(Vec<(LinkCounters, f64)>);
+struct Loads {
+    shares: Vec<(LinkCounters, f64)>,
+    canvas: Canvas,
+}
 
 impl Loads {
-    fn over(lab: &Lab, span: Duration) -> Result<Loads, Failure> {
+    fn over(lab: &Lab, span: Duration, canvas: Canvas) -> Result<Loads, Failure> {
         let look = || lab.counters().map(|links| (links, Instant::now())).map_err(failure);
         let (before, start) = look()?;
         std::thread::sleep(span);
         let (after, end) = look()?;
-        Ok(Loads(between(before, after, end - start)))
+        Ok(Loads { shares: between(before, after, end - start), canvas })
     }
 
     fn words(&self, link: &str, way: Direction) -> String {
-        let load = self.0.iter().find(|(known, _)| known.link == link && known.direction == way);
+        let load = self.shares.iter().find(|(known, _)| known.link == link && known.direction == way);
         let Some((_, share)) = load else { return "-".to_owned() };
         let percent = format!("{:>3.0} %", 100.0 * share);
-        if bar::are_drawn() { format!("{percent} {}", bar::bar(*share, CELLS)) } else { percent }
+        match self.canvas {
+            Canvas::Pipe => percent,
+            Canvas::Terminal { .. } => format!("{percent} {}{}", bar::bar(*share, CELLS), bar::END),
+        }
     }
 }
 
@@ -156,9 +166,12 @@ mod tests {
             packets: 0,
             drops: 0,
         };
-        let loads = Loads(between(vec![counters(1000)], vec![counters(251_000)], Duration::from_millis(500)));
-        assert_eq!(loads.0[0].1, 0.5);
-        assert!(loads.words("h0", Direction::Up).starts_with(" 50 %"));
+        let shares = between(vec![counters(1000)], vec![counters(251_000)], Duration::from_millis(500));
+        assert_eq!(shares[0].1, 0.5);
+        let loads = Loads { shares, canvas: Canvas::Terminal { columns: 80 } };
+        assert_eq!(loads.words("h0", Direction::Up), " 50 % \u{2588}\u{2588}\u{2588}\u{2588}\u{2588}     \u{2595}");
+        let loads = Loads { canvas: Canvas::Pipe, ..loads };
+        assert_eq!(loads.words("h0", Direction::Up), " 50 %");
         assert_eq!(loads.words("h0", Direction::Down), "-");
     }
 }
