@@ -92,7 +92,8 @@ pub(crate) enum Outcome {
     Lost,
 }
 
-/// What a node tells of one job: its logical nodes there, and what has gone over their links, as far as it says.
+/// What a node tells of one job: its logical nodes there, and what has gone over their links, as far
+/// as it says.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Told {
     pub parts: Vec<NodePart>,

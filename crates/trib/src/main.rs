@@ -1,8 +1,10 @@
 //! `trib`: every tool of Tributary in one binary, so that one file is all a switch or a host needs.
 //!
-//! `commands` has one file per subcommand, which reads arguments, calls a library and prints; `launch` starts the ranks of
-//! `trib run`; `exchange` joins ranks that are threads of this process; `table` prints columns; `view` draws for people, once or again and again; `failure` maps what went
-//! wrong to an exit code; `log` sends diagnostics to stderr, `stdout` is where answers go.
+//! `commands` has one file per subcommand, which reads arguments, calls a library and prints;
+//! `launch` starts the ranks of `trib run`; `exchange` joins ranks that are threads of this
+//! process; `table` prints columns; `view` draws for people, once or again and again; `failure`
+//! maps what went wrong to an exit code; `log` sends diagnostics to stderr, `stdout` is where
+//! answers go.
 
 mod bar;
 mod commands;

@@ -1,5 +1,5 @@
-//! What leads from a logical node to each of its children: the link of a host, which its ranks share, or the links up to
-//! the node above.
+//! What leads from a logical node to each of its children: the link of a host, which its ranks
+//! share, or the links up to the node above.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,14 @@ pub struct Way {
     pub children: Vec<ChildIndex>,
     /// The host of the ranks, as they call it; `None` of a node.
     pub host: Option<String>,
-    /// Of its slowest link; `None` where the topology does not say, or where both ends are one process.
+    /// Of its slowest link; `None` where the topology does not say, or where both ends are one
+    /// process.
     pub rate: Option<LinkRate>,
 }
 
 impl Plan {
-    /// The ways of every logical node, in the order of [`Plan::nodes`], for ranks on `hosts` (by rank).
+    /// The ways of every logical node, in the order of [`Plan::nodes`], for ranks on `hosts` (by
+    /// rank).
     pub fn ways(&self, topology: &Topology, hosts: &[String]) -> Vec<Vec<Way>> {
         let rates = Rates::of(self, topology);
         self.nodes.iter().map(|node| ways(self, node, &rates, hosts)).collect()

@@ -38,21 +38,25 @@ mod tree;
 use naming::{Naming, listed, name, operation};
 use rates::Rates;
 
-/// Draw a job's tree, show its groups and locks and what it waits for, one group of it, or why it was refused
+/// Draw a job's tree, show its groups and locks and what it waits for, one group of it, or why it
+/// was refused
 ///
-/// Asks the manager, which asks the job's aggregation nodes: twice, half a second apart, to tell how full links are and what
-/// moves. The last lines say in words which ranks others wait for, at
-/// which operation, and which groups wait for the right to stream, since when, and who has it. Of a job that has ended or was refused it
-/// says how and why, as long as the manager remembers it. A program that never asked the manager is not known there.
+/// Asks the manager, which asks the job's aggregation nodes: twice, half a second apart, to tell
+/// how full links are and what moves. The last lines say in words which ranks others wait for, at
+/// which operation, and which groups wait for the right to stream, since when, and who has it. Of a
+/// job that has ended or was refused it says how and why, as long as the manager remembers it. A
+/// program that never asked the manager is not known there.
 ///
-/// Of one group it shows where it folds and where it is only passed on, how much was folded at each node and how far its ranks were apart
-/// on average, who is late, and whether it streams or stands in line to.
+/// Of one group it shows where it folds and where it is only passed on, how much was folded at each
+/// node and how far its ranks were apart on average, who is late, and whether it streams or stands
+/// in line to.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The job's number, as any command shows it (`17`, `job 17`), or the name of its program: of the one that runs, or else the
-    /// last that did not. With `/TAG` only the groups that were made with this tag, with `/NAME` only the communicator of this
-    /// name. Or an aggregation node's name: then its jobs
+    /// The job's number, as any command shows it (`17`, `job 17`), or the name of its program: of
+    /// the one that runs, or else the last that did not. With `/TAG` only the groups that were made
+    /// with this tag, with `/NAME` only the communicator of this name. Or an aggregation node's
+    /// name: then its jobs
     #[arg(value_name = "JOB[/GROUP]", required = true, num_args = 1..)]
     job: Vec<String>,
     #[command(flatten)]
@@ -223,7 +227,8 @@ enum Which<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// In every form in which anything names a job or a group of one. A program's name may have a slash.
+    /// In every form in which anything names a job or a group of one. A program's name may have a
+    /// slash.
     fn of(which: &'a str) -> Asked<'a> {
         let which = which.trim();
         if let Some((job, group)) = which.rsplit_once('/').filter(|(job, _)| !job.is_empty())
@@ -420,7 +425,8 @@ fn endings(at: &str, part: &NodePart) -> Vec<String> {
     ending.map(|group| format!("{at}: {} finishes, then gives its stream context back", name(group))).collect()
 }
 
-/// Whether the late child is a node that itself says whom it waits for in this group, and so says more.
+/// Whether the late child is a node that itself says whom it waits for in this group, and so says
+/// more.
 fn is_told_below(part: &NodePart, group: &GroupPart, late: &LatePart, parts: &[HostedPart]) -> bool {
     let Some(ChildKind::Node(below)) = part.children.get(usize::from(late.child.0)).map(|child| child.kind) else {
         return false;

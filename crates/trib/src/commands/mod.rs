@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 //!
-//! A new one is a file with `Arguments` and `Arguments::run`, and a line in each of the two lists below.
+//! A new one is a file with `Arguments` and `Arguments::run`, and a line in each of the two lists
+//! below.
 
 mod am;
 mod an;

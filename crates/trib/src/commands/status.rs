@@ -1,4 +1,5 @@
-//! `trib status`: the fabric at this moment, or again and again with the trees of its jobs (`live`).
+//! `trib status`: the fabric at this moment, or again and again with the trees of its jobs
+//! (`live`).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -21,8 +22,9 @@ mod live;
 
 /// Show the fabric's nodes, jobs, tenants and counters
 ///
-/// Asks the manager, which asks its nodes; a node that does not answer within a second is shown without counters. With --watch it
-/// draws the trees of the jobs instead: who is late, how full links are, what moves.
+/// Asks the manager, which asks its nodes; a node that does not answer within a second is shown
+/// without counters. With --watch it draws the trees of the jobs instead: who is late, how full
+/// links are, what moves.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -102,8 +104,8 @@ fn state(node: &NodeStatus, now_ms: Option<u64>) -> String {
     }
 }
 
-/// One row per counter, one column per node, and how many rows are left out because they hold only zeros; `None` when no
-/// node told any.
+/// One row per counter, one column per node, and how many rows are left out because they hold only
+/// zeros; `None` when no node told any.
 fn counters(nodes: &[NodeStatus], all: bool) -> Option<(Table, usize)> {
     let told: Vec<&NodeStatus> = nodes.iter().filter(|node| !node.counters.is_empty()).collect();
     let mut names: Vec<&str> = told.iter().flat_map(|node| node.counters.keys().map(String::as_str)).collect();

@@ -1,6 +1,8 @@
-//! Units of options, the same for all subcommands: a time is a number of seconds, with a fraction if wanted.
+//! Units of options, the same for all subcommands: a time is a number of seconds, with a fraction
+//! if wanted.
 //!
-//! Rates are read by the type that they become: `500mbit`, `2.5gbit`. What is measured is told in bytes: `62 MB/s`.
+//! Rates are read by the type that they become: `500mbit`, `2.5gbit`. What is measured is told in
+//! bytes: `62 MB/s`.
 
 use std::time::Duration;
 

@@ -9,7 +9,8 @@ use super::units::some_seconds;
 /// Whether, and how often.
 #[derive(Args, Debug)]
 pub struct Watching {
-    /// Show it again and again until Ctrl-C: on a terminal in place, else one block after another, with --json one line each
+    /// Show it again and again until Ctrl-C: on a terminal in place, else one block after another,
+    /// with --json one line each
     #[arg(long)]
     watch: bool,
     /// With --watch: how often, seconds [default: 1]

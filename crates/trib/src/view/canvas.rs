@@ -1,4 +1,5 @@
-//! What is drawn on: a terminal of some width, or a pipe, which gets no bars, no colours and lines of any length.
+//! What is drawn on: a terminal of some width, or a pipe, which gets no bars, no colours and lines
+//! of any length.
 
 use std::env;
 use std::io::{IsTerminal as _, stdout};

@@ -31,7 +31,8 @@ impl Line {
         Line::default().and(tone, text)
     }
 
-    /// The same with more at its end. Programs and hosts call themselves what they like: nothing of it may move the cursor.
+    /// The same with more at its end. Programs and hosts call themselves what they like: nothing of
+    /// it may move the cursor.
     #[must_use]
     pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Line {
         let mut text: String = text.into();
@@ -67,7 +68,8 @@ impl Line {
         if columns == 0 { line } else { line.and(Tone::Faint, "\u{2026}") }
     }
 
-    /// In lines of at most so many characters, broken at blanks; those after the first are indented.
+    /// In lines of at most so many characters, broken at blanks; those after the first are
+    /// indented.
     pub fn wrapped(&self, columns: usize) -> Vec<Line> {
         let (mut lines, mut line, mut width) = (Vec::new(), Line::default(), 0);
         for (tone, text) in &self.parts {

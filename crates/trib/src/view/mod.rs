@@ -1,5 +1,5 @@
-//! What people see: lines with tones (`line`), on a page or a screen (`canvas`), a screen that is drawn again and again
-//! (`screen`), and who looks again and again (`watch`).
+//! What people see: lines with tones (`line`), on a page or a screen (`canvas`), a screen that is
+//! drawn again and again (`screen`), and the loop of looks (`watch`).
 
 mod canvas;
 mod line;

@@ -1,5 +1,5 @@
-//! A terminal's other screen, on which everything is drawn again. Whatever happens, the terminal is what it was when this is
-//! dropped.
+//! A terminal's other screen, on which everything is drawn again. Whatever happens, the terminal is
+//! what it was when this is dropped.
 
 use std::io::{self, Write as _, stdout};
 

@@ -1,7 +1,8 @@
-//! Looking again and again: on a terminal one picture that is drawn anew, else one block after another.
+//! Looking again and again: on a terminal one picture that is drawn anew, else one block after
+//! another.
 //!
-//! Who asks the manager is a thread of its own, so that the picture follows the window and ends at Ctrl-C while an answer is
-//! waited for.
+//! A thread of its own asks the manager, so that the picture follows the window and ends at
+//! Ctrl-C while an answer is waited for.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Sender};
@@ -36,7 +37,8 @@ pub trait View: Sync {
     fn is_last(&self, now: &Self::Look) -> bool;
 }
 
-/// From a first look to a second one that makes rates of it: long enough that what nodes take to answer is a small part.
+/// From a first look to a second one that makes rates of it: long enough that what nodes take to
+/// answer is a small part.
 pub const FIRST_SPAN: Duration = Duration::from_millis(500);
 
 /// Shows a view every `interval` until nothing changes any more, nobody reads, or a signal ends it.

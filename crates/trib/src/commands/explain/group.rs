@@ -12,7 +12,8 @@ use super::naming::{Naming, listed, name};
 use super::{endings, head, lates};
 use crate::table::Table;
 
-/// All groups of the job with this tag, one after the other: ranks may have made several with the same.
+/// All groups of the job with this tag, one after the other: ranks may have made several with the
+/// same.
 pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
     let Explanation { job, parts, silent, .. } = explanation;
     let naming = Naming::of(explanation);

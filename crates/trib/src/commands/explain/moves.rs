@@ -10,7 +10,8 @@ use super::rates::{Pace, Rates};
 use crate::commands::units::{bytes_per_second, number};
 use crate::view::{Line, Tone};
 
-/// A line for each group, those that stand still and those that move most first; of more than a few only how many.
+/// A line for each group, those that stand still and those that move most first; of more than a few
+/// only how many.
 pub(super) fn lines(parts: &[HostedPart], rates: &Rates<'_>) -> Vec<Line> {
     let mut groups: BTreeMap<(u64, String), Moving<'_>> = BTreeMap::new();
     for HostedPart { lane, part, .. } in parts {

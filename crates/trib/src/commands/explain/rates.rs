@@ -1,7 +1,9 @@
-//! What happened between two explanations of a job: bytes a second over each link, folds a second of each group.
+//! What happened between two explanations of a job: bytes a second over each link, folds a second
+//! of each group.
 //!
-//! Every node says by its own clock when it was asked, so that nothing else that takes time is in a rate. What one of the two does
-//! not say, or what began anew in between, is not known, which is not the same as nothing.
+//! Every node says by its own clock when it was asked, so that nothing else that takes time is in a
+//! rate. What one of the two does not say, or what began anew in between, is not known, which is
+//! not the same as nothing.
 
 use std::collections::BTreeMap;
 
@@ -77,8 +79,8 @@ impl<'a> Rates<'a> {
         Some(pace)
     }
 
-    /// Whether a child is late for longer than somebody always is. Where it is not known for how long, it was so already
-    /// before, at the same operation.
+    /// Whether a child is late for longer than somebody always is. Where it is not known for how
+    /// long, it was so already before, at the same operation.
     pub(super) fn is_noticed(&self, node: NodeId, group: &GroupPart, late: &LatePart) -> bool {
         late.waited_ms.map_or_else(|| self.was_late(node, group, late), |ms| ms >= NOTICED_MS)
     }

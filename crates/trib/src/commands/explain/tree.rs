@@ -1,4 +1,5 @@
-//! A job's tree in lines: every node with its ranks below it, who is late, and how full the links are.
+//! A job's tree in lines: every node with its ranks below it, which are late, and how full the links
+//! are.
 //!
 //! ```text
 //! NODE                   STATE              UP                      DOWN
@@ -192,7 +193,8 @@ impl Growing<'_> {
         Link::Flows([up, down].map(flow))
     }
 
-    /// What somebody has to know of these children: who is late for how long, who is not there, what does not get through.
+    /// What somebody has to know of these children: what is late for how long, what is away,
+    /// what does not get through.
     fn state(&self, part: &NodePart, children: &[(ChildIndex, &ChildPart)]) -> Option<(Tone, String)> {
         let late = |at: ChildIndex| {
             let of = part.groups.iter().flat_map(|group| group.late.iter().map(move |late| (group, late)));
@@ -257,7 +259,8 @@ impl Below {
     }
 }
 
-/// The ways to all children; each of those of which no way is known is taken to have one of its own.
+/// The ways to all children; each of those of which no way is known is taken to have one of its
+/// own.
 fn all_ways(part: &NodePart, ways: &[WayPart]) -> Vec<WayPart> {
     if !ways.is_empty() {
         return ways.to_vec();

@@ -1,4 +1,5 @@
-//! The fabric as it works: nodes that are not well, and of each job its tree, who is late, how full links are, and what moves.
+//! The fabric as it works: nodes that are not well, and of each job its tree, what is late, how full
+//! links are, and what moves.
 
 use serde::Serialize;
 use trib_control::clock::unix_ms;
@@ -19,7 +20,8 @@ pub(super) struct Live<'a> {
     pub(super) query: &'a Query,
 }
 
-/// It at one moment: what `trib status --json` says, and the oldest jobs as `trib explain --json` does.
+/// It at one moment: what `trib status --json` says, and the oldest jobs as `trib explain --json`
+/// does.
 #[derive(Serialize)]
 pub(super) struct Look {
     #[serde(flatten)]
