@@ -35,7 +35,7 @@ class Explain(unittest.TestCase):
                 who = rf"waits for rank 2 on \S+ \(PID {ranks.pids()[2]}\) to come to its \d+(st|nd|rd|th) operation"
                 self.assertRegex(text, who + r", (allreduce of 5 int64 \(sum\)|bcast of 1 bytes from rank 0 of the group), for \d")
                 self.assertIn("quota: groups", text)
-                for word in ("leaf0", "leaf1", "root", "rank 3", "open"):
+                for word in ("  leaf0", "  leaf1", "root", "ranks 0-1 on", "ranks 2-3 on", "STATE"):
                     self.assertIn(word, text)
                 (tag,) = {group["tag"] for group in groups(job) if 2 in {late["rank"] for late in group["late"]}}
                 told = explain(fabric, f"{job}/{tag}").stdout
