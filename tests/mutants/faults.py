@@ -22,11 +22,11 @@ class Fault(NamedTuple):
     edits: list[Edit]
 
 
-NODE = "node/mod.rs"
+NODE = "node/core.rs"
 DISPATCH = "node/dispatch.rs"
-LOCKING = "node/locking.rs"
-DATAGRAM = "node/datagram.rs"
-STREAM = "node/stream.rs"
+LOCKING = "node/lease/locking.rs"
+DATAGRAM = "node/llt/mod.rs"
+STREAM = "node/sat/mod.rs"
 TABLE = "node/table.rs"
 LEAF = "leaf/mod.rs"
 
@@ -100,8 +100,8 @@ FAULTS = [
         [
             Edit(
                 STREAM,
-                "*pending &= !(1 << child.0);\n        if *pending == 0 {",
-                "*pending &= !(1 << child.0);\n        if *pending != at.info.all {",
+                "accumulator.unwritten &= !(1 << child.0);\n        if accumulator.unwritten == 0 {",
+                "accumulator.unwritten &= !(1 << child.0);\n        if accumulator.unwritten != at.info.all {",
             ),
         ],
     ),
@@ -109,13 +109,13 @@ FAULTS = [
         "lock taken hop by hop with a queue",
         [
             # Every lease ends by itself, so that what hangs is hold-and-wait and nothing else.
-            Edit("leaf/stream.rs", "lease_operations: limits.lease_operations,", "lease_operations: 1,"),
+            Edit("leaf/sat.rs", "lease_operations: limits.lease_operations,", "lease_operations: 1,"),
             Edit(
                 NODE,
-                "    arbiter: Option<Arbiter>,\n",
-                "    arbiter: Option<Arbiter>,\n"
+                "    pub(super) arbiter: Option<Arbiter>,\n",
+                "    pub(super) arbiter: Option<Arbiter>,\n"
                 "    /// Groups that hold a context of this node, and those that wait for one.\n"
-                "    hop: (Vec<trib_wire::GroupIndex>, VecDeque<(trib_wire::GroupIndex, Header)>),\n",
+                "    pub(super) hop: (Vec<trib_wire::GroupIndex>, VecDeque<(trib_wire::GroupIndex, Header)>),\n",
             ),
             Edit(NODE, "            arbiter,\n", "            arbiter,\n            hop: Default::default(),\n"),
             Edit(
@@ -149,7 +149,7 @@ FAULTS = [
             ),
             Edit(
                 LOCKING,
-                "    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n",
+                "    pub(in crate::node) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n",
                 "    fn leave_hop(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
                 "        self.hop.0.retain(|held| *held != index);\n"
                 "        self.hop.1.retain(|(waiting, _)| *waiting != index);\n"
@@ -161,7 +161,7 @@ FAULTS = [
                 "            group.lease.ask_up(at, &about);\n"
                 "        }\n"
                 "    }\n\n"
-                "    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
+                "    pub(in crate::node) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {\n"
                 "        self.leave_hop(index, out);\n",
             ),
         ],

@@ -16,6 +16,8 @@ pub mod liveness;
 pub mod lock;
 pub mod node;
 pub mod time;
+#[cfg(test)]
+mod transitions;
 pub mod window;
 
 pub use leaf::{LeafConfig, LeafCore, LeafOutput};

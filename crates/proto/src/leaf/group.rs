@@ -3,10 +3,11 @@
 use trib_wire::{Fault, Generation, GroupIndex, GroupKey, Header, Kind, Reason};
 
 use super::config::LeafConfig;
-use super::datagram::Datagrams;
+use super::llt::Datagrams;
 use super::operation::Seat;
 use super::output::{GroupId, LeafOutput};
-use super::stream::{Activity, Streams};
+use super::sat::{Activity, Streams};
+use super::state::{Event, State, transition};
 
 /// The rank's only edge: up to its node.
 pub(super) struct Edge {
@@ -38,9 +39,8 @@ pub(super) struct Group {
     pub(super) id: GroupId,
     pub(super) name: Name,
     pub(super) seat: Seat,
+    state: State,
     pub(super) failed: Option<Fault>,
-    /// Freed by the user before the node answered.
-    pub(super) abandoned: bool,
     pub(super) datagrams: Datagrams,
     pub(super) streams: Streams,
     /// What it counts as among the groups of the rank.
@@ -55,8 +55,8 @@ impl Group {
             id,
             name: None,
             seat: Seat { size: key.members.len(), me },
+            state: State::Joining,
             failed: None,
-            abandoned: false,
             datagrams: Datagrams::new(limits),
             streams: Streams::new(limits),
             activity: Activity::None,
@@ -64,8 +64,21 @@ impl Group {
         }
     }
 
-    pub(super) fn is_joining(&self) -> bool {
-        self.name.is_none() && self.failed.is_none()
+    /// What has happened to it; the state that follows, if one does.
+    pub(super) fn step(&mut self, event: Event) -> Option<State> {
+        let next = transition(self.state, event);
+        self.state = next.unwrap_or(self.state);
+        next
+    }
+
+    /// Whether it is to be forgotten.
+    pub(super) fn is_gone(&self) -> bool {
+        self.state == State::Gone
+    }
+
+    /// Whether the user has freed it before the node answered.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.state == State::Abandoned
     }
 
     /// The number given, or the next, and which part the operation is.
@@ -90,7 +103,7 @@ impl Group {
     }
 
     pub(super) fn fail(&mut self, fault: Fault, out: &mut impl LeafOutput) {
-        if self.failed.is_none() {
+        if self.step(Event::Fault) == Some(State::Failed) {
             self.failed = Some(fault);
             self.fail_operations(fault, out);
             out.group_failed(self.id, fault);

@@ -1,22 +1,25 @@
 //! The leaf: one rank of one job.
 //!
 //! Map: `at` (an event at a group), `group` (one group and its state), `operation` (how an
-//! operation is cut), `datagram` (LLT with the only retransmission timers of the system), `rtt`,
-//! `stream` (SAT and the lease).
+//! operation is cut), `llt` (datagrams, with the only retransmission timers of the system), `rtt`,
+//! `sat` (streams and the lease). Tables of transitions: `phase` of the lease, `state` of a group.
 //!
 //! ```text
-//!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed
-//!                    `----Refused / link lost----> Failed
+//!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed --freed--> Gone
+//!                    |`---Refused / link lost---> Failed
+//!                    `---freed---> Abandoned --Ready / Refused / link lost--> Gone
 //! ```
 
 mod at;
 mod config;
-mod datagram;
 mod group;
+mod llt;
 mod operation;
 mod output;
+mod phase;
 mod rtt;
-mod stream;
+mod sat;
+mod state;
 
 pub use config::LeafConfig;
 pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
@@ -32,7 +35,8 @@ use at::At;
 use group::{Edge, Group};
 use operation::Operation;
 use rtt::RoundTrip;
-use stream::Activity;
+use sat::Activity;
+use state::{Event, State};
 
 /// Why a call was refused at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -155,11 +159,9 @@ impl LeafCore {
     pub fn free_group(&mut self, _now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         state.fail_operations(self.edge.fault(Reason::MemberLeft), out);
-        if state.is_joining() {
-            state.abandoned = true;
-            return;
+        if state.step(Event::Free) == Some(State::Gone) {
+            self.leave(group, out);
         }
-        self.leave(group, out);
     }
 
     /// A name for an operation that is about to be posted.
@@ -179,7 +181,7 @@ impl LeafCore {
         out: &mut impl LeafOutput,
     ) -> Result<Path, LeafError> {
         let Post { id, number, signature } = *post;
-        let state = self.groups.get_mut(&group).filter(|g| !g.abandoned).ok_or(LeafError::UnknownGroup)?;
+        let state = self.groups.get_mut(&group).filter(|g| !g.is_abandoned()).ok_or(LeafError::UnknownGroup)?;
         if let Some(fault) = state.failed {
             return Err(LeafError::Failed(fault));
         }
@@ -258,7 +260,7 @@ impl LeafCore {
         for id in ids {
             if let Some(group) = self.groups.get_mut(&id) {
                 group.fail(fault, out);
-                if group.abandoned {
+                if group.is_gone() {
                     self.groups.remove(&id);
                 }
             }
@@ -352,7 +354,7 @@ impl LeafCore {
         self.by_index[at] = Some(id);
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.name = Some((header.group, header.generation));
-        if group.abandoned {
+        if group.step(Event::Ready) == Some(State::Gone) {
             return self.leave(id, out);
         }
         out.group_ready(id);
@@ -362,10 +364,9 @@ impl LeafCore {
     fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl LeafOutput) {
         let Some(id) = self.take_joining(key) else { return out.note(Note::Violation) };
         let Some(group) = self.groups.get_mut(&id) else { return };
-        if group.abandoned {
+        group.fail(fault, out);
+        if group.is_gone() {
             self.groups.remove(&id);
-        } else {
-            group.fail(fault, out);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
-use super::group::GroupInfo;
+use super::info::GroupInfo;
 use super::output::{NodeOutput, Note};
 use super::place::Place;
 use crate::{Nanos, Token};

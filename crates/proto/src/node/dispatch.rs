@@ -3,14 +3,13 @@
 use trib_wire::{Body, Fault, GroupIndex, Header, Kind, Reason};
 
 use super::at::At;
-use super::datagram::Datagrams;
-use super::ending::check_left;
 use super::frame::Frame;
-use super::group::Duty;
-use super::join::Join;
-use super::lease::Phase;
+use super::info::Duty;
+use super::llt::Datagrams;
+use super::membership::Join;
+use super::membership::check_left;
 use super::output::{NodeOutput, Note, Payload, Target};
-use super::stream::Streams;
+use super::sat::Streams;
 use super::{Link, NodeCore};
 use crate::Path;
 use crate::lock::Decision;
@@ -58,7 +57,7 @@ impl NodeCore {
             return self.refuse_frame(link, frame, out);
         };
         let index = group.info.index;
-        if group.failed && header.kind != Kind::Leave {
+        if group.has_failed() && header.kind != Kind::Leave {
             if let Some(token) = frame.data {
                 out.release(token);
             }
@@ -149,7 +148,7 @@ impl NodeCore {
             (Kind::Revoke, Path::Stream, ..) if header.seq == lease.current() => {
                 self.apply(Decision::Revoke(index), out);
             }
-            (Kind::LeaseEnd, Path::Stream, ..) if lease.phase == Phase::Granted => {
+            (Kind::LeaseEnd, Path::Stream, ..) => {
                 self.end_lease(index, header.seq, out);
             }
             (Kind::GroupError, Path::Stream, Body::GroupError(fault), ..) => {

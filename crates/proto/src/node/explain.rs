@@ -4,7 +4,8 @@ use trib_wire::control::explanation::{ChildPart, ContextsPart, FoldsPart, GroupP
 use trib_wire::{ChildIndex, GroupIndex, Signature};
 
 use super::NodeCore;
-use super::group::{Duty, Group};
+use super::group::Group;
+use super::info::Duty;
 use super::lease::Phase;
 use super::report::Folded;
 use crate::Nanos;
@@ -62,7 +63,7 @@ impl Group {
     }
 
     fn explain(&self, now: Nanos) -> GroupPart {
-        let late = |member: &super::group::Member| {
+        let late = |member: &super::info::Member| {
             let Missing { operation, signature, streamed, since } = self.missing(member.child)?;
             let (child, rank, ranks) = (member.child, member.first, member.ranks.len());
             let what = signature.words();
@@ -84,8 +85,8 @@ impl Group {
 
     fn lease_state(&self) -> LeaseState {
         match self.lease.phase {
-            Phase::Granted => LeaseState::Streams,
-            Phase::Ending(_) => LeaseState::Ending,
+            Phase::Granted | Phase::Stopping => LeaseState::Streams,
+            Phase::Ending => LeaseState::Ending,
             Phase::Idle if self.lease.waiting() == 0 => LeaseState::None,
             Phase::Idle if self.lease.waiting() == self.info.all => LeaseState::Waiting,
             Phase::Idle => LeaseState::Gathering,

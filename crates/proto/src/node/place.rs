@@ -4,7 +4,7 @@ use trib_wire::control::job::ChildKind;
 use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
 use super::config::NodeConfig;
-use super::group::Posted;
+use super::info::Posted;
 
 pub(super) struct Place {
     pub(super) config: NodeConfig,

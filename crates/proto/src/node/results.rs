@@ -3,7 +3,7 @@
 use trib_wire::{ChildIndex, Header, Kind};
 
 use super::at::At;
-use super::group::fragment;
+use super::info::fragment;
 use super::output::{NodeOutput, Part, Payload, Target};
 use crate::Path;
 use crate::window;

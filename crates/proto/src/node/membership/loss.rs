@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, VecDeque};
 use trib_wire::control::job::ChildKind;
 use trib_wire::{Body, ChildIndex, Fault, GroupKey, Kind, Rank, RankList, Reason};
 
-use super::join::Pending;
-use super::place::Place;
-use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
+use super::pending::Pending;
+use super::stage::Event;
 use crate::Path;
+use crate::node::place::Place;
+use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
 impl NodeCore {
-    pub(super) fn death_of(&self, child: ChildIndex) -> Fault {
+    pub(in crate::node) fn death_of(&self, child: ChildIndex) -> Fault {
         match self.place.config.children[usize::from(child.0)].kind {
             ChildKind::Rank(rank) => self.place.about(Reason::MemberDead, rank),
             ChildKind::Node(node) => {
@@ -21,7 +22,7 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn lose_child(&mut self, child: ChildIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn lose_child(&mut self, child: ChildIndex, out: &mut impl NodeOutput) {
         let bit = 1u64 << child.0;
         let fault = self.death_of(child);
         for index in self.table.indices() {
@@ -42,7 +43,7 @@ impl NodeCore {
     }
 
     /// A node below has lost ranks.
-    pub(super) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
         let below = &self.place.config.children[usize::from(child.0)].ranks;
         let credible = ranks.is_valid(self.place.config.world_size) && ranks.iter().all(|rank| below.contains(rank));
         if !credible || !self.place.is_node(child) {
@@ -52,14 +53,14 @@ impl NodeCore {
     }
 
     /// Creations that wait for one of these ranks will wait no longer, here and further up.
-    pub(super) fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
         self.lost.extend(ranks.iter());
         for pending in self.pending.values_mut().flatten() {
             lose_the_dead(&self.place, &self.lost, pending);
         }
         let keys: Vec<GroupKey> = self.pending.keys().cloned().collect();
         for key in keys {
-            let complete = |line: &VecDeque<Pending>| line.iter().filter(|p| !p.forwarded && p.is_complete()).count();
+            let complete = |line: &VecDeque<Pending>| line.iter().filter(|p| p.is_complete()).count();
             for _ in 0..self.pending.get(&key).map_or(0, complete) {
                 self.advance_pending(&key, out);
             }
@@ -72,13 +73,13 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn death_of_parent(&self) -> Fault {
+    pub(in crate::node) fn death_of_parent(&self) -> Fault {
         let first = self.place.config.children.first().and_then(|c| c.ranks.nth(0)).unwrap_or(Rank(0));
         let fault = self.place.about(Reason::NodeDead, first);
         Fault { node: self.place.config.parent.map_or(fault.node, |(parent, _)| parent), ..fault }
     }
 
-    pub(super) fn lose_parent(&mut self, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn lose_parent(&mut self, out: &mut impl NodeOutput) {
         let fault = self.death_of_parent();
         for index in self.table.indices() {
             self.fail(index, fault, Some(Link::Parent), out);
@@ -87,7 +88,8 @@ impl NodeCore {
         self.orphaned = Some(fault);
         (self.pending_count, self.reserved) = (0, 0);
         for (key, line) in core::mem::take(&mut self.pending) {
-            for pending in line {
+            for mut pending in line {
+                pending.step(Event::ParentLost, false);
                 self.refuse(&key, pending.joined & !pending.dead, fault, out);
             }
         }
@@ -96,7 +98,7 @@ impl NodeCore {
 
 /// Members that are dead fail a creation; a child below which every member is dead will not join. One that has joined
 /// waits for the verdict all the same.
-pub(super) fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
+pub(in crate::node) fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
     for position in 0..pending.members.len() {
         let member = &pending.members[position];
         let ranks = || member.ranks.iter().filter_map(|r| pending.key.members.nth(r.0));

@@ -2,23 +2,29 @@
 
 use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Rank, Reason};
 
-use super::group::Group;
-use super::lease::Lease;
-use super::place::Place;
-use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 use crate::Path;
+use crate::node::group::Group;
+use crate::node::lease::Lease;
+use crate::node::place::Place;
+use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
 impl NodeCore {
-    pub(super) fn settle(&mut self, index: GroupIndex, outcome: Result<(), Fault>, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn settle(&mut self, index: GroupIndex, outcome: Result<(), Fault>, out: &mut impl NodeOutput) {
         if let Err(fault) = outcome {
             self.fail(index, fault, None, out);
         }
     }
 
     /// Tells all ends of the group and gives back all it holds; the name lives until everybody has left.
-    pub(super) fn fail(&mut self, index: GroupIndex, fault: Fault, from: Option<Link>, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn fail(
+        &mut self,
+        index: GroupIndex,
+        fault: Fault,
+        from: Option<Link>,
+        out: &mut impl NodeOutput,
+    ) {
         let Some(group) = self.table.get_mut(index) else { return };
-        if core::mem::replace(&mut group.failed, true) {
+        if !group.fail() {
             return;
         }
         out.note(Note::GroupFailed);
@@ -34,7 +40,7 @@ impl NodeCore {
     pub fn give_up(&mut self, out: &mut impl NodeOutput) {
         let first = self.place.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
         let fault = self.place.about(Reason::NodeFailed, first);
-        for group in self.table.iter().filter(|group| !group.failed) {
+        for group in self.table.iter().filter(|group| !group.has_failed()) {
             group.broadcast_fault(&self.place, &fault, None, out);
         }
         for (key, line) in core::mem::take(&mut self.pending) {
@@ -44,7 +50,7 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn on_leave(&mut self, index: GroupIndex, child: ChildIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_leave(&mut self, index: GroupIndex, child: ChildIndex, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
         group.left |= 1 << child.0;
         let outcome = check_left(&self.place, group);
@@ -56,9 +62,9 @@ impl NodeCore {
         self.try_free(index, out);
     }
 
-    pub(super) fn try_free(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn try_free(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
-        if group.left != group.info.all {
+        if !group.is_gone() {
             return;
         }
         if let Some(header) = group.info.up(&self.place, Kind::Leave) {
@@ -73,8 +79,8 @@ impl NodeCore {
 }
 
 /// Who left while others still use the group will never contribute: say so instead of waiting.
-pub(super) fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
-    if group.left == 0 || group.failed {
+pub(in crate::node) fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
+    if group.left == 0 || group.has_failed() {
         return Ok(());
     }
     for (position, member) in group.info.members.iter().enumerate() {

@@ -1,18 +1,11 @@
-//! One group at one node: who takes part, under which names the edges know it, and its three machines.
+//! What does not change during a group's life: who takes part, and under which names the edges know
+//! it.
 
 use core::ops::Range;
 
-use trib_wire::{
-    Body, ChildIndex, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Signature,
-};
+use trib_wire::{ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Signature};
 
-use super::Link;
-use super::datagram::Datagrams;
-use super::lease::Lease;
-use super::output::{NodeOutput, Payload, Target};
 use super::place::Place;
-use super::stream::Streams;
-use crate::Path;
 use crate::window;
 
 /// What a node does for a group.
@@ -135,93 +128,5 @@ pub(super) struct Posted {
 impl From<&Header> for Posted {
     fn from(header: &Header) -> Posted {
         Posted { op_seq: header.op_seq, signature: header.signature, witness: header.witness }
-    }
-}
-
-/// One group with its machines.
-pub(super) struct Group {
-    pub(super) info: GroupInfo,
-    /// Made with the first datagram.
-    pub(super) datagrams: Option<Box<Datagrams>>,
-    /// Made with the first segment.
-    pub(super) streams: Option<Box<Streams>>,
-    pub(super) lease: Lease,
-    /// Newest streaming operation announced by each member, by position.
-    posted: Vec<Option<Posted>>,
-    /// Children that have left.
-    pub(super) left: u64,
-    pub(super) failed: bool,
-}
-
-impl Group {
-    pub(super) fn new(info: GroupInfo) -> Group {
-        let posted = vec![None; info.members.len()];
-        Group { info, datagrams: None, streams: None, lease: Lease::default(), posted, left: 0, failed: false }
-    }
-
-    /// Notes that a member streams an operation; an error if another member runs the same one by
-    /// datagram. Such ranks disagree about its length, and neither protocol would ever finish it.
-    pub(super) fn announce(&mut self, place: &Place, position: usize, header: &Header) -> Result<(), Fault> {
-        let news = self.posted[position].is_none_or(|p| p.op_seq != header.op_seq);
-        if !news {
-            return Ok(());
-        }
-        self.posted[position] = Some(Posted::from(header));
-        match self.datagrams.as_ref().and_then(|datagrams| datagrams.filling(header.op_seq)) {
-            Some(other) => Err(place.mismatch(Posted::from(other), Posted::from(header))),
-            None => Ok(()),
-        }
-    }
-
-    /// The same from the other side: an error if a member streams the operation of a fragment that
-    /// has just begun. It need not be the newest that the member has announced, for segments of
-    /// several operations may wait here.
-    pub(super) fn check_begun(&self, place: &Place, header: &Header) -> Result<(), Fault> {
-        let announced = self.posted.iter().flatten().find(|posted| posted.op_seq == header.op_seq).copied();
-        let staged = || self.streams.as_ref()?.staged_of(header.op_seq).map(Posted::from);
-        match announced.or_else(staged) {
-            Some(other) => Err(place.mismatch(Posted::from(header), other)),
-            None => Ok(()),
-        }
-    }
-
-    /// The newest streaming operation that a member has announced.
-    pub(super) fn announced(&self) -> Option<Posted> {
-        self.posted.iter().flatten().max_by_key(|posted| posted.op_seq).copied()
-    }
-
-    /// Tells everybody at the other ends of the group's edges, but not `except`.
-    pub(super) fn broadcast_fault(
-        &self,
-        place: &Place,
-        fault: &Fault,
-        except: Option<Link>,
-        out: &mut impl NodeOutput,
-    ) {
-        let body = Body::GroupError(*fault);
-        let skip = match except {
-            Some(Link::Child(child)) => 1u64 << child.0,
-            Some(Link::Parent) | None => 0,
-        };
-        let targets = self.info.all & !self.left & !skip;
-        if targets != 0 {
-            let header = self.info.down(place, Kind::GroupError, ChildIndex::ALL);
-            out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
-        }
-        if except != Some(Link::Parent)
-            && let Some(header) = self.info.up(place, Kind::GroupError)
-        {
-            out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
-        }
-    }
-
-    /// Gives back every buffer.
-    pub(super) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
-        if let Some(mut datagrams) = self.datagrams.take() {
-            datagrams.drop_buffers(out);
-        }
-        if let Some(mut streams) = self.streams.take() {
-            streams.drop_buffers(out);
-        }
     }
 }

@@ -5,7 +5,7 @@
 //!  ^                                                  `--operations used up: StopAt--^|
 //!  `---------------LeaseEnd(X): what was started beyond X waits again----------------'
 //! ```
-//! Intents of different groups do not wait for each other, so ranks may post groups in any order.
+//! `phase` is this diagram as a table. Intents of different groups do not wait for each other, so ranks may post groups in any order.
 
 use std::collections::VecDeque;
 
@@ -15,16 +15,9 @@ use trib_wire::{Header, Kind};
 use super::at::At;
 use super::operation::Operation;
 use super::output::{LeafOutput, Note, OpId, Payload};
+use super::phase::{Event, Phase, transition};
 use crate::Path;
 use crate::limits::Limits;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Idle,
-    Asked,
-    Held,
-    Stopping,
-}
 
 /// What a group does with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,13 +167,13 @@ impl Streams {
     }
 
     pub(super) fn on_grant(&mut self, lease: u64) {
-        if self.phase == Phase::Asked && lease == self.lease + 1 {
-            (self.phase, self.lease, self.used) = (Phase::Held, lease, 0);
+        if let Some(next) = transition(self.phase, Event::Grant).filter(|_| lease == self.lease + 1) {
+            (self.phase, self.lease, self.used) = (next, lease, 0);
         }
     }
 
     pub(super) fn on_revoke(&mut self, at: &mut At<'_, impl LeafOutput>, lease: u64) {
-        if self.phase == Phase::Held && lease == self.lease {
+        if lease == self.lease {
             self.stop(at);
         }
     }
@@ -188,10 +181,8 @@ impl Streams {
     /// The lease ends at segment `end`: what this rank had started beyond it waits for the next
     /// lease. No result of that can have come, since some rank has not even posted it.
     pub(super) fn on_lease_end(&mut self, end: u64) {
-        if self.phase != Phase::Stopping || end < self.got {
-            return;
-        }
-        self.phase = Phase::Idle;
+        let Some(next) = transition(self.phase, Event::End).filter(|_| end >= self.got) else { return };
+        self.phase = next;
         while self.active.back().is_some_and(|o| o.base >= end) {
             if let Some(operation) = self.active.pop_back() {
                 self.waiting.push_front(operation);
@@ -231,6 +222,7 @@ impl Streams {
 
     fn ask(&mut self, at: &mut At<'_, impl LeafOutput>) {
         let Some(first) = self.waiting.front() else { return };
+        let Some(next) = transition(self.phase, Event::Ask) else { return };
         let header = Header {
             seq: self.lease + 1,
             flags: FLAG_STREAM,
@@ -239,14 +231,15 @@ impl Streams {
             ..at.header(Kind::Intent)
         };
         at.out.transmit(Path::Stream, &header, Payload::None);
-        self.phase = Phase::Asked;
+        self.phase = next;
     }
 
     /// Says how far this rank has got, behind all that it has sent, and sends nothing more until the end is known.
     fn stop(&mut self, at: &mut At<'_, impl LeafOutput>) {
+        let Some(next) = transition(self.phase, Event::Stop) else { return };
         let header = Header { seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN, ..at.header(Kind::StopAt) };
         at.out.transmit(Path::Stream, &header, Payload::None);
-        self.phase = Phase::Stopping;
+        self.phase = next;
     }
 }
 

@@ -2,15 +2,21 @@
 
 use trib_wire::{ChildIndex, GroupIndex, Header, Kind};
 
-use super::at::At;
-use super::group::Duty;
-use super::lease::Step;
-use super::{NodeCore, NodeOutput, Note};
+use super::Step;
 use crate::lock::Decision;
+use crate::node::at::At;
+use crate::node::info::Duty;
+use crate::node::{NodeCore, NodeOutput, Note};
 
 impl NodeCore {
     /// Passes a completed gathering on, or decides it at the root of the tree.
-    pub(super) fn take_step(&mut self, index: GroupIndex, step: Step, about: &Header, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn take_step(
+        &mut self,
+        index: GroupIndex,
+        step: Step,
+        about: &Header,
+        out: &mut impl NodeOutput,
+    ) {
         let now = self.now;
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now, out: &mut *out };
@@ -36,7 +42,7 @@ impl NodeCore {
     }
 
     /// Carries out what the arbiter decided, here or further up.
-    pub(super) fn apply(&mut self, decision: Decision, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn apply(&mut self, decision: Decision, out: &mut impl NodeOutput) {
         let index = match decision {
             Decision::Grant(group) | Decision::Revoke(group) => group,
         };
@@ -55,10 +61,12 @@ impl NodeCore {
     }
 
     /// The lease ends at this segment: what was sent beyond it will come again under the next one.
-    pub(super) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
-        group.lease.end(&mut at, end);
+        if !group.lease.end(&mut at, end) {
+            return at.out.note(Note::Violation);
+        }
         if let Some(streams) = group.streams.as_mut() {
             streams.roll_back(&mut at, end);
         }
@@ -66,7 +74,7 @@ impl NodeCore {
     }
 
     /// Gives the stream context back if the lease has ended and everything has drained.
-    pub(super) fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
         let streams = group.streams.as_ref();
         let step = group.lease.try_release(&group.info, group.left, |end| match streams {
@@ -79,7 +87,7 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn forget_lock(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
         let now = self.now;
         let Some(arbiter) = self.arbiter.as_mut() else { return };
         let mut decisions = Vec::new();

@@ -1,8 +1,10 @@
 //! A group's lease on a stream context at one node.
 //!
 //! ```text
-//!   Idle --all intents: ask upward--> Idle --Grant--> Granted --LeaseEnd(X)--> Ending(X) --drained--> Idle
+//!   Idle --Grant--> Granted --all have stopped--> Stopping --LeaseEnd(X)--> Ending --drained to X--> Idle
 //! ```
+//! `phase` is this diagram as a table. `locking` is what the node does at each step.
+//!
 //! Asking holds nothing: the context is taken when the grant passes through. Every gathering (intents, stops,
 //! releases) is a barrier over the children that take part.
 //!
@@ -14,26 +16,20 @@
 
 use trib_wire::{ChildIndex, Fault, Header, Kind};
 
-use super::at::At;
-use super::group::GroupInfo;
-use super::output::{NodeOutput, Payload, Target};
-use crate::Path;
-use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
+mod locking;
+mod phase;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Phase {
-    /// No context.
-    #[default]
-    Idle,
-    /// One context, until the lease ends.
-    Granted,
-    /// One context, until everything below this segment has drained.
-    Ending(u64),
-}
+use crate::Path;
+use crate::node::at::At;
+use crate::node::info::GroupInfo;
+use crate::node::output::{NodeOutput, Note, Payload, Target};
+pub(super) use phase::Phase;
+use phase::{Event, transition};
+use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 
 /// What the caller has to do after an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(in crate::node) enum Step {
     Nothing,
     /// Everybody below wants to stream: pass on, or decide if this is the root of the tree.
     Ask,
@@ -46,41 +42,41 @@ pub(super) enum Step {
 }
 
 #[derive(Default)]
-pub(super) struct Lease {
+pub(in crate::node) struct Lease {
     /// Number of the current or last lease.
     number: u64,
-    pub(super) phase: Phase,
+    pub(in crate::node) phase: Phase,
     /// Children that want lease `number + 1`.
     intents: u64,
     /// Children that have said how far they are in lease `number`, and the least of it.
     stops: u64,
     stop_at: u64,
-    /// That has been passed on: nothing goes up any more until the end of the lease is known.
-    stopping: bool,
+    /// Where the lease ends, while it does.
+    end: u64,
     /// Inner children that have released lease `number`.
     released: u64,
 }
 
 impl Lease {
     /// Whether this segment may be streamed now.
-    pub(super) fn covers(&self, seq: u64) -> bool {
+    pub(in crate::node) fn covers(&self, seq: u64) -> bool {
         match self.phase {
             Phase::Idle => false,
-            Phase::Granted => true,
-            Phase::Ending(end) => seq < end,
+            Phase::Granted | Phase::Stopping => true,
+            Phase::Ending => seq < self.end,
         }
     }
 
-    pub(super) fn holds_context(&self) -> bool {
+    pub(in crate::node) fn holds_context(&self) -> bool {
         self.phase != Phase::Idle
     }
 
     /// Children that wait for the lock, if not all do: the others are what they wait for.
-    pub(super) fn waiting(&self) -> u64 {
+    pub(in crate::node) fn waiting(&self) -> u64 {
         self.intents
     }
 
-    pub(super) fn on_intent(
+    pub(in crate::node) fn on_intent(
         &mut self,
         at: &At<'_, impl NodeOutput>,
         position: usize,
@@ -94,7 +90,7 @@ impl Lease {
         Ok(if self.intents == at.info.all { Step::Ask } else { Step::Nothing })
     }
 
-    pub(super) fn ask_up(&self, at: &mut At<'_, impl NodeOutput>, about: &Header) {
+    pub(in crate::node) fn ask_up(&self, at: &mut At<'_, impl NodeOutput>, about: &Header) {
         let Some(up) = at.up(Kind::Intent) else { return };
         let header = Header {
             seq: self.number + 1,
@@ -108,30 +104,31 @@ impl Lease {
     }
 
     /// The lock is ours.
-    pub(super) fn grant(&mut self, at: &mut At<'_, impl NodeOutput>) {
+    pub(in crate::node) fn grant(&mut self, at: &mut At<'_, impl NodeOutput>) {
+        let Some(next) = transition(self.phase, Event::Grant) else { return at.out.note(Note::Violation) };
         self.number += 1;
-        (self.phase, self.intents) = (Phase::Granted, 0);
-        (self.stops, self.stop_at, self.stopping, self.released) = (0, u64::MAX, false, 0);
+        (self.phase, self.intents) = (next, 0);
+        (self.stops, self.stop_at, self.released) = (0, u64::MAX, 0);
         self.tell(at, Kind::Grant, self.number);
     }
 
     /// Number of the lease that an intent now under way asks for.
-    pub(super) fn asked(&self) -> u64 {
+    pub(in crate::node) fn asked(&self) -> u64 {
         self.number + 1
     }
 
     /// Number of the lease held or held last.
-    pub(super) fn current(&self) -> u64 {
+    pub(in crate::node) fn current(&self) -> u64 {
         self.number
     }
 
-    pub(super) fn revoke(&self, at: &mut At<'_, impl NodeOutput>) {
-        if self.phase == Phase::Granted {
+    pub(in crate::node) fn revoke(&self, at: &mut At<'_, impl NodeOutput>) {
+        if transition(self.phase, Event::Revoke).is_some() {
             self.tell(at, Kind::Revoke, self.number);
         }
     }
 
-    pub(super) fn on_stop(
+    pub(in crate::node) fn on_stop(
         &mut self,
         at: &At<'_, impl NodeOutput>,
         position: usize,
@@ -139,7 +136,7 @@ impl Lease {
         left: u64,
     ) -> Result<Step, Fault> {
         let bit = at.info.bit(position);
-        if self.phase != Phase::Granted || self.stops & bit != 0 {
+        if transition(self.phase, Event::Stopped).is_none() || self.stops & bit != 0 {
             return Err(at.violation(position));
         }
         self.stops |= bit;
@@ -148,32 +145,35 @@ impl Lease {
     }
 
     /// Whether all who are still here have said how far they are. Who has left has finished all it ever started.
-    pub(super) fn check_stops(&mut self, info: &GroupInfo, left: u64) -> Step {
+    pub(in crate::node) fn check_stops(&mut self, info: &GroupInfo, left: u64) -> Step {
         let all_here = self.stops | left == info.all && self.stops & !left != 0;
-        if self.phase != Phase::Granted || self.stopping || !all_here {
-            return Step::Nothing;
+        match transition(self.phase, Event::Stopped).filter(|_| all_here) {
+            None => Step::Nothing,
+            Some(next) => {
+                self.phase = next;
+                Step::Stop { end: self.stop_at }
+            }
         }
-        self.stopping = true;
-        Step::Stop { end: self.stop_at }
     }
 
-    pub(super) fn send_stop_up(&self, at: &mut At<'_, impl NodeOutput>) {
+    pub(in crate::node) fn send_stop_up(&self, at: &mut At<'_, impl NodeOutput>) {
         if let Some(up) = at.up(Kind::StopAt) {
             let header = Header { seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN, ..up };
             at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
     }
 
-    /// The lease ends at this segment.
-    pub(super) fn end(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
-        self.phase = Phase::Ending(end);
-        self.stopping = false;
+    /// The lease ends at this segment; whether it may end now at all.
+    pub(in crate::node) fn end(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) -> bool {
+        let Some(next) = transition(self.phase, Event::End) else { return false };
+        (self.phase, self.end) = (next, end);
         self.tell(at, Kind::LeaseEnd, end);
+        true
     }
 
-    pub(super) fn on_released(&mut self, at: &At<'_, impl NodeOutput>, position: usize) -> Result<(), Fault> {
+    pub(in crate::node) fn on_released(&mut self, at: &At<'_, impl NodeOutput>, position: usize) -> Result<(), Fault> {
         let bit = at.info.bit(position);
-        if !matches!(self.phase, Phase::Ending(_)) || at.info.inner & bit == 0 || self.released & bit != 0 {
+        if self.phase != Phase::Ending || at.info.inner & bit == 0 || self.released & bit != 0 {
             return Err(at.violation(position));
         }
         self.released |= bit;
@@ -181,17 +181,23 @@ impl Lease {
     }
 
     /// Whether the context can go now, given whether our own segments have drained.
-    pub(super) fn try_release(&mut self, info: &GroupInfo, left: u64, drained: impl FnOnce(u64) -> bool) -> Step {
-        match self.phase {
-            Phase::Ending(end) if (self.released | left) & info.inner == info.inner && drained(end) => {
-                self.phase = Phase::Idle;
+    pub(in crate::node) fn try_release(
+        &mut self,
+        info: &GroupInfo,
+        left: u64,
+        drained: impl FnOnce(u64) -> bool,
+    ) -> Step {
+        let all_released = (self.released | left) & info.inner == info.inner;
+        match transition(self.phase, Event::Drained).filter(|_| all_released && drained(self.end)) {
+            None => Step::Nothing,
+            Some(next) => {
+                self.phase = next;
                 Step::Released
             }
-            _ => Step::Nothing,
         }
     }
 
-    pub(super) fn send_released_up(&self, at: &mut At<'_, impl NodeOutput>) {
+    pub(in crate::node) fn send_released_up(&self, at: &mut At<'_, impl NodeOutput>) {
         if let Some(up) = at.up(Kind::Released) {
             let header = Header { seq: self.number, flags: FLAG_STREAM, ..up };
             at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);

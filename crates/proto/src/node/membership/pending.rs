@@ -2,45 +2,45 @@
 
 use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason};
 
-use super::group::{Duty, Member};
-use super::place::Place;
+use super::stage::{Event, Stage, transition};
+use crate::node::info::{Duty, Member};
+use crate::node::place::Place;
 
 /// What a child says when it joins, besides the group's key.
 #[derive(Clone, Copy)]
-pub(super) struct Join<'a> {
+pub(in crate::node) struct Join<'a> {
     /// Why the group cannot be made, if something below knows.
-    pub(super) fault: Option<Fault>,
+    pub(in crate::node) fault: Option<Fault>,
     /// Nodes below that fold for the group.
-    pub(super) nodes: &'a RankList,
+    pub(in crate::node) nodes: &'a RankList,
     /// What the program calls the group; empty if it does not say.
-    pub(super) name: &'a GroupName,
+    pub(in crate::node) name: &'a GroupName,
 }
 
 /// A group that some of the members below have asked for.
-pub(super) struct Pending {
-    pub(super) key: GroupKey,
+pub(in crate::node) struct Pending {
+    pub(in crate::node) key: GroupKey,
     /// The first name that came with a join.
-    pub(super) name: GroupName,
-    pub(super) members: Vec<Member>,
-    pub(super) all: u64,
-    pub(super) inner: u64,
-    pub(super) duty: Duty,
+    pub(in crate::node) name: GroupName,
+    pub(in crate::node) members: Vec<Member>,
+    pub(in crate::node) all: u64,
+    pub(in crate::node) inner: u64,
+    pub(in crate::node) duty: Duty,
     /// Children that have joined (or died, with `fault` set).
-    pub(super) joined: u64,
+    pub(in crate::node) joined: u64,
     /// Children that have died meanwhile: nothing is sent to them.
-    pub(super) dead: u64,
-    pub(super) fault: Option<Fault>,
+    pub(in crate::node) dead: u64,
+    pub(in crate::node) fault: Option<Fault>,
     /// Nodes below that fold for the group.
-    pub(super) nodes: Vec<u32>,
-    /// The join went up; the verdict comes from there.
-    pub(super) forwarded: bool,
+    pub(in crate::node) nodes: Vec<u32>,
+    stage: Stage,
     /// The quota has a place for it meanwhile.
-    pub(super) reserves: bool,
+    pub(in crate::node) reserves: bool,
 }
 
 impl Pending {
     /// Who takes part below this node, and what the node will do for the group.
-    pub(super) fn new(place: &Place, key: GroupKey) -> Result<Pending, Fault> {
+    pub(in crate::node) fn new(place: &Place, key: GroupKey) -> Result<Pending, Fault> {
         if !key.members.is_valid(place.config.world_size) {
             return Err(place.about(Reason::BadMembers, Rank(0)));
         }
@@ -83,13 +83,13 @@ impl Pending {
             dead: 0,
             fault: None,
             nodes: Vec::new(),
-            forwarded: false,
+            stage: Stage::Gathering,
             reserves: false,
         })
     }
 
     /// A child has joined.
-    pub(super) fn join(&mut self, child: ChildIndex, join: Join<'_>) {
+    pub(in crate::node) fn join(&mut self, child: ChildIndex, join: Join<'_>) {
         if self.name.as_str().is_empty() {
             self.name = join.name.clone();
         }
@@ -99,18 +99,26 @@ impl Pending {
     }
 
     /// A child is gone before the verdict.
-    pub(super) fn lose(&mut self, child: ChildIndex, fault: Fault) {
+    pub(in crate::node) fn lose(&mut self, child: ChildIndex, fault: Fault) {
         self.joined |= 1 << child.0;
         self.dead |= 1 << child.0;
         self.fault = self.fault.or(Some(fault));
     }
 
+    /// All have joined or died, and nothing has been said of it yet.
     pub(super) fn is_complete(&self) -> bool {
-        self.joined == self.all
+        self.stage == Stage::Gathering && self.joined == self.all
+    }
+
+    /// Goes on to the next stage, if the event leads to one.
+    pub(super) fn step(&mut self, event: Event, is_root: bool) -> bool {
+        let next = transition(self.stage, event, is_root);
+        self.stage = next.unwrap_or(self.stage);
+        next.is_some()
     }
 
     /// The nodes that fold, this one included if it does.
-    pub(super) fn folding_nodes(&self, place: &Place) -> RankList {
+    pub(in crate::node) fn folding_nodes(&self, place: &Place) -> RankList {
         let own = (self.duty != Duty::Relay).then_some(u32::from(place.config.node.0));
         let mut nodes: Vec<u32> = self.nodes.iter().copied().chain(own).collect();
         nodes.sort_unstable();

@@ -11,32 +11,27 @@
 //!                          HELD to who asks               HELD + asks upward     result to who asks
 //!   Done(n) --first contribution to n + 2W--> Filling(n + 2W)
 //! ```
-//! At the group's root the last contribution leads straight to Done.
+//! At the group's root the last contribution leads straight to Done. `slot` is this diagram as a table.
+
+mod slot;
 
 use trib_wire::body::Held;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
 
-use super::at::At;
-use super::frame::Frame;
-use super::group::{Duty, GroupInfo, Posted};
-use super::output::{NodeOutput, Note, Part, Payload, Stage, Target};
-use super::parts;
-use super::place::Place;
-use super::report::Folded;
-use super::results::{Outcome, spread};
 use crate::Path;
+use crate::node::at::At;
+use crate::node::frame::Frame;
+use crate::node::info::{Duty, GroupInfo, Posted};
+use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
+use crate::node::parts;
+use crate::node::place::Place;
+use crate::node::report::Folded;
+use crate::node::results::{Outcome, spread};
 use crate::time::Nanos;
+use slot::{Event, State, transition};
 
 /// An aggregate or probe goes up again at most this often per fragment.
 const ASK_UP_INTERVAL: Nanos = Nanos::from_millis(1);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    Empty,
-    Filling,
-    Sent,
-    Done,
-}
 
 #[derive(Clone, Copy)]
 struct Record {
@@ -56,7 +51,7 @@ struct Record {
 }
 
 /// The slots of one group.
-pub(super) struct Datagrams {
+pub(in crate::node) struct Datagrams {
     /// W.
     window: u64,
     /// 2 W of them: two banks.
@@ -71,7 +66,7 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn new(place: &Place, info: &GroupInfo) -> Datagrams {
+    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Datagrams {
         let window = place.config.limits.window as usize;
         let empty = Record {
             state: State::Empty,
@@ -93,30 +88,30 @@ impl Datagrams {
     }
 
     /// What was folded so far.
-    pub(super) fn folded(&self) -> Folded {
+    pub(in crate::node) fn folded(&self) -> Folded {
         self.folded
     }
 
     /// The fragment of this operation that still waits for contributions, if there is one.
-    pub(super) fn filling(&self, op_seq: u64) -> Option<&Header> {
+    pub(in crate::node) fn filling(&self, op_seq: u64) -> Option<&Header> {
         self.records.iter().find(|r| r.state == State::Filling && r.head.op_seq == op_seq).map(|r| &r.head)
     }
 
     /// A fragment that waits for this child, if there is one.
-    pub(super) fn waits_for(&self, child: ChildIndex) -> Option<&Header> {
+    pub(in crate::node) fn waits_for(&self, child: ChildIndex) -> Option<&Header> {
         let bit = 1u64 << child.0;
         self.records.iter().find(|r| r.state == State::Filling && r.contributed & bit == 0).map(|r| &r.head)
     }
 
     /// Since when somebody waits for this child to contribute to a fragment.
-    pub(super) fn waits_since(&self, child: ChildIndex) -> Option<Nanos> {
+    pub(in crate::node) fn waits_since(&self, child: ChildIndex) -> Option<Nanos> {
         let bit = 1u64 << child.0;
         let waits = |r: &&Record| r.state == State::Filling && r.contributed & bit == 0;
         self.records.iter().filter(waits).map(|r| r.since).min()
     }
 
     /// Returns whether the contribution opened a new fragment.
-    pub(super) fn on_contribution(
+    pub(in crate::node) fn on_contribution(
         &mut self,
         at: &mut At<'_, impl NodeOutput>,
         position: usize,
@@ -165,7 +160,7 @@ impl Datagrams {
         Ok(opens)
     }
 
-    pub(super) fn on_probe(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, header: &Header) {
+    pub(in crate::node) fn on_probe(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, header: &Header) {
         self.marks[position] = self.marks[position].max(header.mark);
         at.out.note(Note::Probe);
         match self.age(header.seq) {
@@ -178,30 +173,30 @@ impl Datagrams {
     }
 
     /// The result came from the parent.
-    pub(super) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput>, frame: &Frame<'_>) {
+    pub(in crate::node) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput>, frame: &Frame<'_>) {
         let (header, data) = (frame.header, frame.data);
         let slot = self.record_at(header.seq);
         let record = &mut self.records[slot];
         if record.state == State::Empty || record.head.seq != header.seq {
             return at.discard(data, Note::Stale);
         }
-        match record.state {
-            State::Sent if same_operation(&record.head, header) && at.info.gets(header) => {}
-            State::Done => return at.discard(data, Note::Duplicate),
-            _ => return at.discard(data, Note::Violation),
-        }
+        let next = transition(record.state, Event::Result);
+        let Some(next) = next.filter(|_| same_operation(&record.head, header) && at.info.gets(header)) else {
+            let note = if record.state == State::Done { Note::Duplicate } else { Note::Violation };
+            return at.discard(data, note);
+        };
         if let Some(aggregate) = record.buffer.take() {
             at.out.release(aggregate.token);
         }
         record.buffer = frame.part();
-        record.state = State::Done;
+        record.state = next;
         at.out.took(Path::Datagram, Stage::Answer, at.now.since(record.since));
         self.stable = self.stable.max(header.mark);
         self.spread(at, slot, at.info.all);
     }
 
     /// The parent says what it knows of a fragment that we asked about.
-    pub(super) fn on_held(&mut self, at: &mut At<'_, impl NodeOutput>, header: &Header, held: Held) {
+    pub(in crate::node) fn on_held(&mut self, at: &mut At<'_, impl NodeOutput>, header: &Header, held: Held) {
         let slot = self.record_at(header.seq);
         let record = &mut self.records[slot];
         if record.state != State::Sent || record.head.seq != header.seq || held.have_base != header.seq {
@@ -215,14 +210,14 @@ impl Datagrams {
         }
     }
 
-    pub(super) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
         let records = self.records.iter_mut().filter_map(|r| r.buffer.take());
         for part in records.chain(self.pieces.iter_mut().filter_map(Option::take)) {
             out.release(part.token);
         }
     }
 
-    pub(super) fn tokens_held(&self) -> usize {
+    pub(in crate::node) fn tokens_held(&self) -> usize {
         self.records.iter().filter(|r| r.buffer.is_some()).count() + self.pieces.iter().flatten().count()
     }
 
@@ -255,22 +250,18 @@ impl Datagrams {
 
     fn open(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize, header: &Header) {
         let record = &mut self.records[slot];
+        let Some(state) = transition(record.state, Event::First) else { return };
         if let Some(result) = record.buffer.take() {
             at.out.release(result.token);
         }
-        *record = Record {
-            state: State::Filling,
-            head: *header,
-            contributed: 0,
-            buffer: None,
-            since: at.now,
-            asked: Nanos(0),
-            above: None,
-        };
+        *record =
+            Record { state, head: *header, contributed: 0, buffer: None, since: at.now, asked: Nanos(0), above: None };
     }
 
     fn complete(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
-        let head = self.records[slot].head;
+        let Record { head, state, .. } = self.records[slot];
+        let is_root = at.info.duty == Duty::Root;
+        let Some(next) = transition(state, if is_root { Event::LastAtRoot } else { Event::Last }) else { return };
         let first = self.piece_at(head.seq, 0);
         let pieces = &mut self.pieces[first..first + at.info.members.len()];
         let folded = parts::fold(&head, pieces.iter_mut().map(Option::take), at.out);
@@ -280,13 +271,11 @@ impl Datagrams {
         self.folded.add(&head, gathered);
         let mark = self.marks.iter().copied().min().unwrap_or(0);
         let record = &mut self.records[slot];
-        record.buffer = folded;
-        if at.info.duty == Duty::Root {
-            record.state = State::Done;
+        (record.buffer, record.state) = (folded, next);
+        if is_root {
             self.stable = self.stable.max(mark);
             self.spread(at, slot, at.info.all);
         } else {
-            record.state = State::Sent;
             record.since = at.now;
             record.asked = at.now;
             self.send_up(at, slot);

@@ -9,20 +9,23 @@
 //!   children <--written to every child-- [accumulator n mod W] <--result-- parent
 //! ```
 
+mod accumulator;
+
 use std::collections::VecDeque;
 
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{ChildIndex, Fault, Header, Kind};
 
-use super::at::At;
-use super::frame::Frame;
-use super::group::{Duty, GroupInfo, Posted};
-use super::output::{NodeOutput, Note, Part, Payload, Stage, Target};
-use super::parts;
-use super::place::Place;
-use super::report::Folded;
-use super::results::{Outcome, spread};
+use crate::node::at::At;
+use crate::node::frame::Frame;
+use crate::node::info::{Duty, GroupInfo, Posted};
+use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
+use crate::node::parts;
+use crate::node::place::Place;
+use crate::node::report::Folded;
+use crate::node::results::{Outcome, spread};
 use crate::{Nanos, Path};
+use accumulator::{Event, State, transition};
 
 struct Staged {
     head: Header,
@@ -31,26 +34,18 @@ struct Staged {
     came: Nanos,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Folded, waits for the parent's credit.
-    Folded,
-    /// The aggregate is on its way up.
-    Sent,
-    /// The result is being written to the children whose bit is set.
-    Result(u64),
-}
-
 struct Accumulator {
     head: Header,
     buffer: Option<Part>,
     state: State,
+    /// Children into whose sockets the result is still to be written.
+    unwritten: u64,
     /// When it was folded.
     since: Nanos,
 }
 
 /// The streaming side of one group. Segment numbers go on from lease to lease.
-pub(super) struct Streams {
+pub(in crate::node) struct Streams {
     /// Per member: segments that have arrived and are not folded.
     staged: Vec<VecDeque<Staged>>,
     /// Per member: number of its next segment.
@@ -75,7 +70,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(place: &Place, info: &GroupInfo) -> Streams {
+    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Streams {
         let limits = &place.config.limits;
         let (members, staging) = (info.members.len(), u64::from(limits.staging));
         Streams {
@@ -94,17 +89,17 @@ impl Streams {
     }
 
     /// What was folded so far.
-    pub(super) fn folded(&self) -> Folded {
+    pub(in crate::node) fn folded(&self) -> Folded {
         self.folded
     }
 
     /// The first of this member's segments that waits for others, if there is one.
-    pub(super) fn staged_head(&self, position: usize) -> Option<&Header> {
+    pub(in crate::node) fn staged_head(&self, position: usize) -> Option<&Header> {
         self.staged[position].front().map(|s| &s.head)
     }
 
     /// A segment of this operation that waits for others, if there is one.
-    pub(super) fn staged_of(&self, op_seq: u64) -> Option<&Header> {
+    pub(in crate::node) fn staged_of(&self, op_seq: u64) -> Option<&Header> {
         self.staged.iter().find_map(|queue| {
             // A member's segments come in the order of its operations.
             let first = queue.partition_point(|staged| staged.head.op_seq < op_seq);
@@ -113,7 +108,7 @@ impl Streams {
     }
 
     /// Whether this member's next segment is what others wait for.
-    pub(super) fn waits_for(&self, position: usize) -> Option<&Header> {
+    pub(in crate::node) fn waits_for(&self, position: usize) -> Option<&Header> {
         if !self.staged[position].is_empty() {
             return None;
         }
@@ -121,17 +116,17 @@ impl Streams {
     }
 
     /// Since when a segment of another member's waits for this member's next.
-    pub(super) fn waits_since(&self, position: usize) -> Option<Nanos> {
+    pub(in crate::node) fn waits_since(&self, position: usize) -> Option<Nanos> {
         self.waits_for(position)?;
         self.staged.iter().filter_map(|staged| staged.front()).map(|first| first.came).min()
     }
 
     /// Everything below segment `end` has come, gone and been handed on.
-    pub(super) fn drained(&self, end: u64) -> bool {
+    pub(in crate::node) fn drained(&self, end: u64) -> bool {
         self.next_fold >= end && self.accumulators.iter().all(Option::is_none)
     }
 
-    pub(super) fn on_contribution(
+    pub(in crate::node) fn on_contribution(
         &mut self,
         at: &mut At<'_, impl NodeOutput>,
         position: usize,
@@ -167,12 +162,17 @@ impl Streams {
     }
 
     /// The result came from the parent, in order.
-    pub(super) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput>, frame: &Frame<'_>) -> Result<(), Fault> {
+    pub(in crate::node) fn on_result(
+        &mut self,
+        at: &mut At<'_, impl NodeOutput>,
+        frame: &Frame<'_>,
+    ) -> Result<(), Fault> {
         let header = frame.header;
         let slot = self.slot(header.seq);
         let Some(accumulator) = self.accumulators[slot]
             .as_mut()
-            .filter(|a| a.state == State::Sent && same_operation(&a.head, header) && at.info.gets(header))
+            .filter(|a| transition(a.state, Event::Result).is_some())
+            .filter(|a| same_operation(&a.head, header) && at.info.gets(header))
         else {
             at.discard(frame.data, Note::Violation);
             return Err(at.violation(0));
@@ -181,7 +181,7 @@ impl Streams {
             at.out.release(aggregate.token);
         }
         accumulator.buffer = frame.part();
-        accumulator.state = State::Result(at.info.all);
+        (accumulator.state, accumulator.unwritten) = (State::Result, at.info.all);
         at.out.took(Path::Stream, Stage::Answer, at.now.since(accumulator.since));
         self.stable = self.stable.max(header.mark);
         self.hand_down(at, slot);
@@ -191,7 +191,7 @@ impl Streams {
     }
 
     /// A result is in the socket of a child.
-    pub(super) fn on_written(
+    pub(in crate::node) fn on_written(
         &mut self,
         at: &mut At<'_, impl NodeOutput>,
         child: ChildIndex,
@@ -199,9 +199,11 @@ impl Streams {
     ) -> Result<(), Fault> {
         let slot = self.slot(seq);
         let Some(accumulator) = self.accumulators[slot].as_mut().filter(|a| a.head.seq == seq) else { return Ok(()) };
-        let State::Result(pending) = &mut accumulator.state else { return Ok(()) };
-        *pending &= !(1 << child.0);
-        if *pending == 0 {
+        if transition(accumulator.state, Event::Written).is_none() {
+            return Ok(());
+        }
+        accumulator.unwritten &= !(1 << child.0);
+        if accumulator.unwritten == 0 {
             if let Some(part) = accumulator.buffer {
                 at.out.release(part.token);
             }
@@ -211,13 +213,13 @@ impl Streams {
         Ok(())
     }
 
-    pub(super) fn on_credit(&mut self, at: &mut At<'_, impl NodeOutput>, limit: u64) {
+    pub(in crate::node) fn on_credit(&mut self, at: &mut At<'_, impl NodeOutput>, limit: u64) {
         self.parent_credit = self.parent_credit.max(limit);
         self.send_up(at);
     }
 
     /// Nothing goes up from now on until `roll_back`.
-    pub(super) fn fall_silent(&mut self) {
+    pub(in crate::node) fn fall_silent(&mut self) {
         self.silent = true;
     }
 
@@ -225,7 +227,7 @@ impl Streams {
     /// dropped here and will come again. Credit that was given for what this node had already
     /// folded beyond is taken back at both ends of the edge: the child does the same when it hears
     /// of the end, and has heard of every credit before.
-    pub(super) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
+    pub(in crate::node) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
         for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
             while queue.back().is_some_and(|s| s.head.seq >= end) {
                 if let Some(piece) = queue.pop_back().and_then(|s| s.piece) {
@@ -240,7 +242,8 @@ impl Streams {
             *told = (*told).min(limit);
         }
         for slot in &mut self.accumulators {
-            if let Some(beyond) = slot.take_if(|a| a.head.seq >= end)
+            let goes = |a: &mut Accumulator| a.head.seq >= end && transition(a.state, Event::RollBack).is_some();
+            if let Some(beyond) = slot.take_if(goes)
                 && let Some(part) = beyond.buffer
             {
                 at.out.release(part.token);
@@ -252,7 +255,7 @@ impl Streams {
         self.send_up(at);
     }
 
-    pub(super) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
         let staged = self.staged.iter_mut().flat_map(|q| q.drain(..)).filter_map(|s| s.piece);
         let folded = self.accumulators.iter_mut().filter_map(Option::take).filter_map(|a| a.buffer);
         for part in staged.chain(folded) {
@@ -260,7 +263,7 @@ impl Streams {
         }
     }
 
-    pub(super) fn tokens_held(&self) -> usize {
+    pub(in crate::node) fn tokens_held(&self) -> usize {
         let staged = self.staged.iter().flatten().filter(|s| s.piece.is_some()).count();
         staged + self.accumulators.iter().flatten().filter(|a| a.buffer.is_some()).count()
     }
@@ -306,8 +309,9 @@ impl Streams {
         self.folded.add(&head, gathered);
         self.next_fold += 1;
         let is_root = at.info.duty == Duty::Root;
-        let state = if is_root { State::Result(at.info.all) } else { State::Folded };
-        self.accumulators[slot] = Some(Accumulator { head, buffer, state, since: at.now });
+        let event = if is_root { Event::FoldAtRoot } else { Event::Fold };
+        let state = transition(State::Free, event).unwrap_or(State::Free);
+        self.accumulators[slot] = Some(Accumulator { head, buffer, state, unwritten: at.info.all, since: at.now });
         if is_root {
             self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
             self.hand_down(at, slot);
@@ -351,7 +355,8 @@ impl Streams {
                 mark,
                 ..up
             };
-            accumulator.state = State::Sent;
+            let Some(next) = transition(accumulator.state, Event::Credit) else { return };
+            accumulator.state = next;
             self.next_up += 1;
             match accumulator.buffer {
                 Some(part) => {

@@ -2,14 +2,24 @@
 
 use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Rank, RankList, Reason};
 
-use super::group::{Duty, Group, GroupInfo};
-use super::join::{Join, Pending};
+use crate::node::group::Group;
+use crate::node::info::{Duty, GroupInfo};
+use std::collections::VecDeque;
+
 use super::loss::lose_the_dead;
-use super::{Link, NodeCore, NodeOutput, Note, Payload, Target};
+use super::pending::{Join, Pending};
+use super::stage::Event;
 use crate::Path;
+use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
 impl NodeCore {
-    pub(super) fn on_join(&mut self, child: ChildIndex, key: &GroupKey, join: Join<'_>, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_join(
+        &mut self,
+        child: ChildIndex,
+        key: &GroupKey,
+        join: Join<'_>,
+        out: &mut impl NodeOutput,
+    ) {
         let nodes = join.nodes;
         let credible = if self.place.is_node(child) {
             nodes.is_empty() || nodes.is_valid(u32::from(u16::MAX))
@@ -40,7 +50,7 @@ impl NodeCore {
     }
 
     /// Starts to gather a group.
-    pub(super) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
+    pub(in crate::node) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
         let mut pending = Pending::new(&self.place, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
             return Err(self.place.about(Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
@@ -53,7 +63,7 @@ impl NodeCore {
 
     /// What the quota says to one more group. Asked when all have joined, not before: by then every member's earlier
     /// leaves have come, so a group may take the place of one that its members have just freed.
-    pub(super) fn over_quota(&self, duty: Duty) -> Option<Reason> {
+    pub(in crate::node) fn over_quota(&self, duty: Duty) -> Option<Reason> {
         let limits = &self.place.config.limits;
         let groups = self.table.len() + self.reserved + 1;
         if groups > limits.groups as usize {
@@ -65,24 +75,21 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
-        let Some(line) = self.pending.get_mut(key) else { return };
-        let Some(pending) = line.iter_mut().find(|p| !p.forwarded) else { return };
-        if !pending.is_complete() {
-            return;
-        }
-        let duty = pending.duty;
+    pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
+        let complete = |line: &VecDeque<Pending>| line.iter().find(|p| p.is_complete()).map(|p| p.duty);
+        let Some(duty) = self.pending.get(key).and_then(complete) else { return };
         let quota = self.over_quota(duty).map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
-        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| !p.forwarded)) else {
+        let place = &self.place;
+        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| p.is_complete())) else {
             return;
         };
         pending.fault = pending.fault.or(quota);
-        match self.place.up(Kind::Join) {
+        match place.up(Kind::Join) {
             Some(header) => {
-                pending.forwarded = true;
+                pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none();
                 self.reserved += usize::from(pending.reserves);
-                let nodes = pending.folding_nodes(&self.place);
+                let nodes = pending.folding_nodes(place);
                 let name = pending.name.clone();
                 let body = Body::Join { key: key.clone(), fault: pending.fault, nodes, name };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
@@ -94,30 +101,36 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn on_ready(&mut self, header: &Header, key: &GroupKey, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_ready(&mut self, header: &Header, key: &GroupKey, out: &mut impl NodeOutput) {
         if header.group.0 >= 2 * self.place.config.limits.groups.max(1) {
             return out.note(Note::Violation);
         }
         self.make_group(key, Some(header), out);
     }
 
-    pub(super) fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
         self.end_pending(key, fault, out);
     }
 
-    pub(super) fn take_pending(&mut self, key: &GroupKey) -> Option<Pending> {
+    /// Takes the oldest creation of this key, on which there is a verdict; `None` if there cannot be
+    /// one now.
+    fn take_pending(&mut self, key: &GroupKey, verdict: Event) -> Option<Pending> {
+        let is_root = self.place.config.parent.is_none();
         let line = self.pending.get_mut(key)?;
-        let pending = line.pop_front();
+        if !line.front_mut()?.step(verdict, is_root) {
+            return None;
+        }
+        let pending = line.pop_front()?;
         if line.is_empty() {
             self.pending.remove(key);
         }
-        self.pending_count -= usize::from(pending.is_some());
-        self.reserved -= usize::from(pending.as_ref().is_some_and(|p| p.reserves));
-        pending
+        self.pending_count -= 1;
+        self.reserved -= usize::from(pending.reserves);
+        Some(pending)
     }
 
-    pub(super) fn make_group(&mut self, key: &GroupKey, ready: Option<&Header>, out: &mut impl NodeOutput) {
-        let Some(pending) = self.take_pending(key) else { return out.note(Note::Violation) };
+    pub(in crate::node) fn make_group(&mut self, key: &GroupKey, ready: Option<&Header>, out: &mut impl NodeOutput) {
+        let Some(pending) = self.take_pending(key, Event::Ready) else { return out.note(Note::Violation) };
         let (index, generation) = self.table.next_name();
         let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.place) } else { RankList::default() };
         let info = GroupInfo {
@@ -149,12 +162,12 @@ impl NodeCore {
         }
     }
 
-    pub(super) fn end_pending(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
-        let Some(pending) = self.take_pending(key) else { return out.note(Note::Violation) };
+    pub(in crate::node) fn end_pending(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
+        let Some(pending) = self.take_pending(key, Event::Refused) else { return out.note(Note::Violation) };
         self.refuse(key, pending.all & !pending.dead, fault, out);
     }
 
-    pub(super) fn refuse(&self, key: &GroupKey, targets: u64, fault: Fault, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn refuse(&self, key: &GroupKey, targets: u64, fault: Fault, out: &mut impl NodeOutput) {
         out.note(Note::GroupRefused);
         if targets != 0 {
             let header = self.place.down(Kind::Refused, ChildIndex::ALL);

@@ -1,0 +1,58 @@
+//! The states of a group at a rank, and what leads from one to the next.
+
+/// What can be done with a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Operations may be posted; they begin when the node has answered.
+    Joining,
+    /// The user has freed it before the node has answered: nothing.
+    Abandoned,
+    /// Everything.
+    Ready,
+    /// It can only be freed.
+    Failed,
+    /// Nothing: it is forgotten.
+    Gone,
+}
+
+/// What happens to a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    /// The group exists everywhere.
+    Ready,
+    /// It was refused, cannot go on, or the node is gone.
+    Fault,
+    /// The user frees it.
+    Free,
+}
+
+/// The state after an event; `None` if the event changes nothing.
+pub(super) const fn transition(state: State, event: Event) -> Option<State> {
+    match (state, event) {
+        (State::Joining, Event::Ready) => Some(State::Ready),
+        (State::Joining, Event::Free) => Some(State::Abandoned),
+        (State::Joining | State::Ready, Event::Fault) => Some(State::Failed),
+        (State::Abandoned, Event::Ready | Event::Fault) => Some(State::Gone),
+        (State::Ready | State::Failed, Event::Free) => Some(State::Gone),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transitions::rows;
+
+    #[test]
+    fn the_table_is_the_diagram() {
+        let states = [State::Joining, State::Abandoned, State::Ready, State::Failed, State::Gone];
+        let table = [
+            "Joining: Ready -> Ready, Fault -> Failed, Free -> Abandoned",
+            "Abandoned: Ready -> Gone, Fault -> Gone",
+            "Ready: Fault -> Failed, Free -> Gone",
+            "Failed: Free -> Gone",
+            "Gone:",
+        ];
+        assert_eq!(rows(&states, &[Event::Ready, Event::Fault, Event::Free], transition), table);
+    }
+}

@@ -1,0 +1,211 @@
+//! The state machine of one logical node of one job: what its driver calls.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use trib_wire::{ChildIndex, Fault, GroupKey, Header, Kind, Rank};
+
+use super::at::At;
+use super::config::NodeConfig;
+use super::frame::Frame;
+use super::info::Duty;
+use super::link::Link;
+use super::membership::Pending;
+use super::output::{NodeOutput, Payload, Target};
+use super::place::Place;
+use super::report::GroupReport;
+use super::table::Table;
+use crate::liveness::{Liveness, Need, Peer};
+use crate::lock::Arbiter;
+use crate::{Nanos, Path};
+
+/// The state machine of one logical node of one job.
+pub struct NodeCore {
+    pub(super) place: Place,
+    pub(super) table: Table,
+    pub(super) pending: BTreeMap<GroupKey, VecDeque<Pending>>,
+    pub(super) pending_count: usize,
+    /// Pending groups that hold a place in the quota while the verdict is on its way.
+    pub(super) reserved: usize,
+    /// Only at the root of the tree.
+    pub(super) arbiter: Option<Arbiter>,
+    pub(super) parent: Option<Liveness>,
+    pub(super) children: Vec<Option<Liveness>>,
+    pub(super) next_tick: Nanos,
+    /// When the event that is being handled happened: the only clock of everything below.
+    pub(super) now: Nanos,
+    /// Links given up, for the driver to close.
+    pub(super) dead: Vec<Link>,
+    /// Ranks below that are gone: their own connection, or that of a node between.
+    pub(super) lost: BTreeSet<Rank>,
+    /// The parent is gone: no group can be made here any more.
+    pub(super) orphaned: Option<Fault>,
+}
+
+impl NodeCore {
+    /// A node without groups.
+    ///
+    /// # Panics
+    /// If the configuration has more than 64 children or limits out of range: the grant's parser checks both.
+    pub fn new(config: NodeConfig) -> NodeCore {
+        assert!(config.children.len() <= trib_wire::ids::CHILDREN_MAX, "a node has at most 64 children");
+        assert!(config.limits.are_valid(), "limits out of range");
+        let arbiter = config.parent.is_none().then(|| Arbiter::new(config.limits.streams));
+        let children = vec![None; config.children.len()];
+        NodeCore {
+            place: Place::new(config),
+            table: Table::default(),
+            pending: BTreeMap::new(),
+            pending_count: 0,
+            reserved: 0,
+            arbiter,
+            parent: None,
+            children,
+            next_tick: Nanos::NEVER,
+            now: Nanos(0),
+            dead: Vec::new(),
+            lost: BTreeSet::new(),
+            orphaned: None,
+        }
+    }
+
+    /// The stream connection of a link is open and authenticated.
+    pub fn on_link_up(&mut self, now: Nanos, link: Link, _out: &mut impl NodeOutput) {
+        let peer = match link {
+            Link::Child(child) if !self.place.is_node(child) => Peer::Rank,
+            Link::Child(_) | Link::Parent => Peer::Node,
+        };
+        self.now = now;
+        if let Some(slot) = self.liveness(link) {
+            *slot = Some(Liveness::new(now, peer));
+        }
+        if self.next_tick == Nanos::NEVER {
+            self.next_tick = now + self.place.config.limits.heartbeat;
+        }
+    }
+
+    /// The stream connection of a link is closed; it will not come back in this epoch. Groups that still need it fail.
+    pub fn on_link_down(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
+        self.now = now;
+        if let Some(slot) = self.liveness(link) {
+            *slot = None;
+        }
+        match link {
+            Link::Parent => self.lose_parent(out),
+            Link::Child(child) => self.lose_child(child, out),
+        }
+    }
+
+    /// An authenticated frame came over `link`.
+    pub fn on_frame(&mut self, now: Nanos, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+        self.now = now;
+        if let Some(Some(liveness)) = self.liveness(link) {
+            liveness.heard();
+        }
+        self.dispatch(link, frame, out);
+    }
+
+    /// A `Kind::Result` stream frame is in the socket of `child`.
+    pub fn on_written(&mut self, now: Nanos, child: ChildIndex, header: &Header, out: &mut impl NodeOutput) {
+        self.now = now;
+        let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
+        let Some(group) = self.table.get_mut(index) else { return };
+        let Some(streams) = group.streams.as_mut() else { return };
+        let mut at = At { place: &self.place, info: &group.info, now, out: &mut *out };
+        let outcome = streams.on_written(&mut at, child, header.seq);
+        self.settle(index, outcome, out);
+        self.try_release(index, out);
+    }
+
+    /// The clock has reached `next_deadline`: heartbeats go out, silent links are found dead.
+    pub fn on_timer(&mut self, now: Nanos, out: &mut impl NodeOutput) {
+        self.now = now;
+        if now < self.next_tick {
+            return;
+        }
+        self.next_tick = now + self.place.config.limits.heartbeat;
+        let links = (0..self.children.len()).map(|c| Link::Child(ChildIndex(c as u16))).chain([Link::Parent]);
+        for link in links {
+            let limits = self.place.config.limits;
+            let Some(Some(liveness)) = self.liveness(link) else { continue };
+            match liveness.need(now, &limits) {
+                Need::Dead => self.dead.push(link),
+                Need::Nothing => {}
+                Need::Heartbeat => {
+                    liveness.spoke(now);
+                    self.beat(link, out);
+                }
+            }
+        }
+    }
+
+    /// When `on_timer` wants to be called (only for heartbeats; retransmission timers live in hosts).
+    pub fn next_deadline(&self) -> Nanos {
+        self.next_tick
+    }
+
+    /// Groups alive, pending ones included.
+    pub fn groups(&self) -> usize {
+        self.table.len() + self.pending_count
+    }
+
+    /// Links that the core has given up since the last call, for silence or for flooding; the driver closes them.
+    pub fn take_dead_links(&mut self) -> Vec<Link> {
+        core::mem::take(&mut self.dead)
+    }
+
+    /// Buffers (tokens) that the core holds now: (datagram payloads, stream segments).
+    pub fn tokens_held(&self) -> (usize, usize) {
+        self.table.iter().fold((0, 0), |(datagrams, segments), group| {
+            (
+                datagrams + group.datagrams.as_ref().map_or(0, |d| d.tokens_held()),
+                segments + group.streams.as_ref().map_or(0, |s| s.tokens_held()),
+            )
+        })
+    }
+
+    /// Stream contexts in use here.
+    pub fn streams_held(&self) -> usize {
+        self.table.iter().filter(|g| g.info.duty != Duty::Relay && g.lease.holds_context()).count()
+    }
+
+    /// The groups that fold here, by their indices.
+    pub fn group_reports(&self) -> impl Iterator<Item = GroupReport> {
+        self.table.iter().filter(|group| group.info.duty != Duty::Relay).map(GroupReport::of)
+    }
+
+    /// Groups whose LLT slots have been used.
+    pub fn datagram_groups(&self) -> usize {
+        self.table.iter().filter(|g| g.datagrams.is_some()).count()
+    }
+
+    fn liveness(&mut self, link: Link) -> Option<&mut Option<Liveness>> {
+        match link {
+            Link::Parent => Some(&mut self.parent),
+            Link::Child(child) => self.children.get_mut(usize::from(child.0)),
+        }
+    }
+
+    pub(super) fn answer_heartbeat(&mut self, link: Link, out: &mut impl NodeOutput) {
+        let (now, limits) = (self.now, self.place.config.limits);
+        if let Some(Some(liveness)) = self.liveness(link)
+            && liveness.owes_answer(now, &limits)
+        {
+            liveness.spoke(now);
+            self.beat(link, out);
+        }
+    }
+
+    fn beat(&self, link: Link, out: &mut impl NodeOutput) {
+        match link {
+            Link::Child(child) => {
+                let header = self.place.down(Kind::Heartbeat, child);
+                out.transmit(Target::Child(child), Path::Stream, &header, Payload::None);
+            }
+            Link::Parent => {
+                if let Some(header) = self.place.up(Kind::Heartbeat) {
+                    out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+                }
+            }
+        }
+    }
+}

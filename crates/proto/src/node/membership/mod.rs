@@ -1,0 +1,14 @@
+//! Groups come into being and go.
+//!
+//! Map: `stage` (the table of a creation), `pending` (one creation), `creation` (joins gather
+//! upward, the verdict travels down), `ending` (by fault, or when everybody has left), `loss` (what
+//! dies with a connection).
+
+mod creation;
+mod ending;
+mod loss;
+mod pending;
+mod stage;
+
+pub(super) use ending::check_left;
+pub(super) use pending::{Join, Pending};
