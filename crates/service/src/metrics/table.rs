@@ -380,7 +380,7 @@ pub const METRICS: &[Metric] = &[
         "tributary_group_ranks",
         Type::Gauge,
         &["job_id", "node", "lane", "group"],
-        "Ranks of a group that folds here; `group` is its index at this logical node, and the first 32 groups of a job are shown",
+        "Ranks of a group that folds here; `group` is its index there, and the first 32 groups of a job are shown",
     ),
     of_node(
         "tributary_group_folds_total",
