@@ -1,7 +1,7 @@
 //! A share as a bar of characters, for terminals.
 
-/// A share of `cells` characters, in steps of an eighth of one; what is less than nothing or more
-/// than all counts as that.
+/// A share as a bar of at most `cells` characters, in steps of an eighth of one. A share below 0
+/// counts as 0, and one above 1 as 1.
 pub fn bar(share: f64, cells: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * (8 * cells) as f64).round() as usize;
     let mut text = "\u{2588}".repeat(eighths / 8);
@@ -10,10 +10,10 @@ pub fn bar(share: f64, cells: usize) -> String {
     text + &" ".repeat(cells - drawn)
 }
 
-/// Where a bar that is full ends.
+/// The character at the end of a full bar.
 pub const END: char = '\u{2595}';
 
-/// One eighth to seven of a cell.
+/// The characters for one to seven eighths of a cell.
 const PARTS: &str = "\u{258f}\u{258e}\u{258d}\u{258c}\u{258b}\u{258a}\u{2589}";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `trib`: every tool of Tributary in one binary, so that one file is all a switch or a host needs.
+//! `trib`: every tool of Tributary in one binary, so that a switch or a host needs only this file.
 //!
 //! `commands` has one file per subcommand, which reads arguments, calls a library and prints;
 //! `launch` starts the ranks of `trib run`; `exchange` joins ranks that are threads of this
@@ -35,7 +35,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { command } = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // Help and version are what was asked for.
+        // The user has asked for this help or version.
         Err(answer) if !answer.use_stderr() || is_help(&answer) => answer.exit(),
         Err(mistake) => {
             failure::tell(words_of(&mistake));
@@ -51,12 +51,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help that is shown because a subcommand is missing: it is no sentence, and gets no prefix.
+/// Whether this is the help that is shown because a subcommand is missing. It is no sentence, and
+/// gets no prefix.
 fn is_help(answer: &clap::Error) -> bool {
     answer.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
-/// A mistake on the command line, in clap's words without clap's own prefix.
+/// The text of a mistake on the command line, in clap's words without clap's own prefix.
 fn words_of(mistake: &clap::Error) -> String {
     let text = mistake.render().to_string();
     text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned()

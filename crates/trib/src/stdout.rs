@@ -1,18 +1,19 @@
-//! What commands answer on stdout.
+//! The answers of commands, which go to stdout.
 
 use std::io::{self, ErrorKind, Write};
 
 use crate::failure::Failure;
 
-/// Prints `text` as it is. A reader that has seen enough (`| head`) is no error.
+/// Prints `text` as it is. A reader that has read enough and left (`| head`) is no error.
 ///
 /// # Errors
-/// [`Failure::Environment`] when it cannot be written, as on a full disk.
+/// [`Failure::Environment`] if it cannot be written, as on a full disk.
 pub fn print(text: &str) -> Result<(), Failure> {
     offer(text).map(drop)
 }
 
-/// The same, for a command with more to say: whether the reader is still there.
+/// Prints like [`print`], and returns whether the reader is still there; for a command with more to
+/// say.
 pub fn offer(text: &str) -> Result<bool, Failure> {
     write(&mut io::stdout(), text)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 16] = [
+const FOLDERS: [&str; 17] = [
     "bench",
     "capi",
     "crates/client",
@@ -18,6 +18,7 @@ const FOLDERS: [&str; 16] = [
     "crates/testkit",
     "crates/topology",
     "crates/transport",
+    "crates/trib",
     "crates/wire",
     "mpi",
     "sharp-coll",

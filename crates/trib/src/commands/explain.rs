@@ -107,7 +107,7 @@ impl Arguments {
         }
     }
 
-    /// The tag of the job's groups with this name.
+    /// The tag of the job's groups that have this name.
     fn tag_of(&self, asked: &Asked<'_>, name: &str) -> Result<u64, Failure> {
         let explanation = match self.query.ask(&asked.question(None))? {
             Reply::Explanation(explanation) => explanation,
@@ -133,7 +133,8 @@ impl Arguments {
         }
     }
 
-    /// Of an aggregation node, if that is what is named; else what the manager said.
+    /// The answer about an aggregation node, if the name is one's; else the error that the manager
+    /// gave.
     fn answer_of_node(&self, asked: &Asked<'_>, unknown: Failure) -> Result<Answer, Failure> {
         let Asked { job: name, group: None } = asked else { return Err(unknown) };
         let Ok(Reply::Status(report)) = self.query.ask(&Request::Status) else { return Err(unknown) };
@@ -142,15 +143,15 @@ impl Arguments {
     }
 }
 
-/// What is known of what was named.
+/// What is known of the thing that was named.
 pub enum Answer {
     /// A job that runs.
     Job(Box<Explanation>),
-    /// Its groups of one tag.
+    /// The groups of a running job with one tag.
     Group(Box<Explanation>, u64),
-    /// A job that is over, or was refused.
+    /// A job that has ended, or was refused.
     Past(Box<PastJob>),
-    /// An aggregation node, and its jobs.
+    /// An aggregation node, and the jobs that have it in their trees.
     Node(Box<NodeStatus>, Vec<JobStatus>),
 }
 
@@ -193,7 +194,7 @@ impl View for Arguments {
 pub(in crate::commands) enum Extent {
     /// Everything.
     Whole,
-    /// What changes, to be taken in at a glance.
+    /// What changes, so that it can be read at a glance.
     Glance,
 }
 
@@ -213,7 +214,7 @@ fn drawn(before: Option<&Answer>, now: &Answer, canvas: Canvas, extent: Extent) 
     }
 }
 
-/// What is asked for.
+/// The job or group that is asked for.
 struct Asked<'a> {
     job: &'a str,
     group: Option<Which<'a>>,
@@ -227,8 +228,8 @@ enum Which<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// In every form in which anything names a job or a group of one. A program's name may have a
-    /// slash.
+    /// Reads every form in which any output names a job or a group of one. A program's name may
+    /// have a slash.
     fn of(which: &'a str) -> Asked<'a> {
         let which = which.trim();
         if let Some((job, group)) = which.rsplit_once('/').filter(|(job, _)| !job.is_empty())
@@ -242,7 +243,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The same, where what follows the last slash is not part of the program's name.
+    /// The same, if what follows the last slash is a group and not part of the program's name.
     fn as_group_of_program(&self) -> Option<Asked<'a>> {
         let (job, group) = self.job.rsplit_once('/').filter(|(job, _)| self.group.is_none() && !job.is_empty())?;
         Some(Asked { job, group: Some(Which::Name(group)) })
@@ -256,13 +257,13 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// `17`, `job 17`, as sentences say it, or `job17` and `job=17`, as logs do.
+/// Reads `17`, `job 17`, as sentences say it, or `job17` and `job=17`, as logs do.
 fn number(job: &str) -> Option<u32> {
     let digits = job.strip_prefix("job").map_or(job, |rest| rest.trim_start_matches([' ', '=']));
     digits.parse().ok()
 }
 
-/// A job, compared with what it was.
+/// The lines of a job, compared with what it was before.
 pub(in crate::commands) fn lines(
     before: Option<&Explanation>,
     now: &Explanation,
@@ -350,7 +351,7 @@ fn first_line(job: &JobStatus, now_ms: u64) -> String {
     format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}")
 }
 
-/// What is not as it should be with all of it.
+/// What is wrong with the job as a whole.
 fn troubles(job: &JobStatus, now_ms: u64) -> String {
     let JobStatus { around, fallback, fault, .. } = job;
     let mut text = String::new();
@@ -387,7 +388,7 @@ fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> T
     table
 }
 
-/// Whom the groups at one node wait for, a sentence each, as far as it is to be told.
+/// For which children the groups at one node wait, a sentence each, as far as they are to be told.
 fn lates(
     at: &str,
     part: &NodePart,
@@ -405,7 +406,7 @@ fn lates(
     part.groups.iter().flat_map(late).collect()
 }
 
-/// Which groups wait at one node for the right to stream, and who has it.
+/// Which groups wait at one node for the right to stream, and which groups have it.
 fn in_line(at: &str, part: &NodePart) -> Vec<String> {
     let contexts = part.contexts.iter().filter(|contexts| !contexts.line.is_empty());
     let sentence = |contexts: &ContextsPart| {
@@ -425,8 +426,8 @@ fn endings(at: &str, part: &NodePart) -> Vec<String> {
     ending.map(|group| format!("{at}: {} finishes, then gives its stream context back", name(group))).collect()
 }
 
-/// Whether the late child is a node that itself says whom it waits for in this group, and so says
-/// more.
+/// Whether the late child is a node that itself tells for which child it waits in this group, and
+/// so says more.
 fn is_told_below(part: &NodePart, group: &GroupPart, late: &LatePart, parts: &[HostedPart]) -> bool {
     let Some(ChildKind::Node(below)) = part.children.get(usize::from(late.child.0)).map(|child| child.kind) else {
         return false;

@@ -1,4 +1,4 @@
-//! The subcommands, one file each.
+//! The subcommands. Each has a file of its own.
 //!
 //! A new one is a file with `Arguments` and `Arguments::run`, and a line in each of the two lists
 //! below.
@@ -36,7 +36,7 @@ use clap::Subcommand;
 use crate::failure::Failure;
 use manager_option::ManagerOption;
 
-/// What `trib` can do; each says so in its own file.
+/// What `trib` can do. Each subcommand's help is in its own file.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Am(am::Arguments),
@@ -57,7 +57,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it, where the manager can be asked.
+    /// Carries out the command, inside the laboratory if the manager can only be asked there.
     pub fn run(self) -> Result<ExitCode, Failure> {
         if let Some(manager) = self.asks()
             && let Some(code) = lab::enter(manager)?
@@ -85,7 +85,7 @@ impl Command {
 }
 
 impl Command {
-    /// The manager that it asks about its fabric, of which it says what any host would hear.
+    /// The manager that the command asks about its fabric. Its answer is the same for any host.
     fn asks(&self) -> Option<&ManagerOption> {
         match self {
             Self::Doctor(arguments) => Some(arguments.manager()),
@@ -97,7 +97,7 @@ impl Command {
     }
 }
 
-/// The binary that runs, for daemons that run it too.
+/// The binary that runs now, for daemons that run it too.
 fn own_program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::Environment(format!("cannot find the trib binary itself: {error}")))

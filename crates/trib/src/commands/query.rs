@@ -1,4 +1,4 @@
-//! What the subcommands share that ask the manager one question and print its answer.
+//! What subcommands share that ask the manager and print its answer.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Query {
         self.manager.connect(self.timeout)
     }
 
-    /// Prints the answer: as JSON where that was asked for, else as this text.
+    /// Prints the answer: as JSON if that was asked for, else as this text.
     pub fn print(&self, answer: &impl Serialize, text: impl FnOnce() -> String) -> Result<ExitCode, Failure> {
         let text = match self.json {
             true => serde_json::to_string_pretty(answer).expect("an answer has string keys only") + "\n",

@@ -89,7 +89,7 @@ fn tables(report: &StatusReport, all: bool) -> String {
     text
 }
 
-/// Where a node takes streams: its address, or all of them.
+/// The addresses at which a node takes streams.
 fn addresses(node: &NodeStatus) -> String {
     let all: Vec<String> = node.address.iter().chain(&node.further).map(|address| address.to_string()).collect();
     if all.is_empty() { "-".to_owned() } else { all.join(",") }
@@ -104,8 +104,8 @@ fn state(node: &NodeStatus, now_ms: Option<u64>) -> String {
     }
 }
 
-/// One row per counter, one column per node, and how many rows are left out because they hold only
-/// zeros; `None` when no node told any.
+/// One row for each counter and one column for each node, and how many rows are left out because
+/// they hold only zeros. `None` if no node told any counter.
 fn counters(nodes: &[NodeStatus], all: bool) -> Option<(Table, usize)> {
     let told: Vec<&NodeStatus> = nodes.iter().filter(|node| !node.counters.is_empty()).collect();
     let mut names: Vec<&str> = told.iter().flat_map(|node| node.counters.keys().map(String::as_str)).collect();

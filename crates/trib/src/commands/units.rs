@@ -1,17 +1,17 @@
 //! Units of options, the same for all subcommands: a time is a number of seconds, with a fraction
 //! if wanted.
 //!
-//! Rates are read by the type that they become: `500mbit`, `2.5gbit`. What is measured is told in
+//! Rates are read by the type that they become: `500mbit`, `2.5gbit`. Measured rates are told in
 //! bytes: `62 MB/s`.
 
 use std::time::Duration;
 
-/// No time at all, or more.
+/// Reads a time of 0 seconds or more.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     read(text).ok_or_else(|| "say a number of seconds, 0 to 86400".to_owned())
 }
 
-/// More than no time.
+/// Reads a time of more than 0 seconds.
 pub(super) fn some_seconds(text: &str) -> Result<Duration, String> {
     let time = read(text).filter(|time| !time.is_zero());
     time.ok_or_else(|| "say a number of seconds, more than 0 and at most 86400".to_owned())
@@ -19,19 +19,19 @@ pub(super) fn some_seconds(text: &str) -> Result<Duration, String> {
 
 fn read(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
-    // Written so that what is no number is refused too.
+    // A range check refuses NaN too.
     (0.0..=DAY).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
 /// Two or three digits and a unit: `9.4 MB/s`, `940 kB/s`.
 pub(super) fn bytes_per_second(rate: f64) -> String {
     let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    // What would be rounded to a thousand has the next letter.
+    // A number that would be rounded to a thousand gets the next letter.
     let (scale, letter) = scales.into_iter().find(|(scale, _)| rate >= 0.9995 * scale).unwrap_or((1.0, ""));
     format!("{} {letter}B/s", number(rate / scale))
 }
 
-/// So many, with a fraction where that says something: `0.3`, `2013`.
+/// A number, with one decimal if that says something: `0.3`, `2013`.
 pub(super) fn number(value: f64) -> String {
     if value > 0.0 && value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }

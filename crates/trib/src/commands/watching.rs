@@ -1,4 +1,4 @@
-//! The options that several subcommands share: looking again and again.
+//! The options of subcommands that can look again and again.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::units::some_seconds;
 
-/// Whether, and how often.
+/// Whether to look again, and how often.
 #[derive(Args, Debug)]
 pub struct Watching {
     /// Show it again and again until Ctrl-C: on a terminal in place, else one block after another,
@@ -19,7 +19,7 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// The time from one look to the next, if there is to be more than one.
+    /// The time from one look to the next, if there is to be more than one look.
     pub(super) fn interval(&self) -> Option<Duration> {
         self.watch.then(|| self.interval.unwrap_or(Duration::from_secs(1)))
     }

@@ -1,17 +1,17 @@
-//! What is drawn on: a terminal of some width, or a pipe, which gets no bars, no colours and lines
-//! of any length.
+//! Where lines are shown: on a terminal of some width, or in a pipe, which gets no bars, no colours
+//! and lines of any length.
 
 use std::env;
 use std::io::{IsTerminal as _, stdout};
 
 use super::line::Line;
 
-/// What lines are made for.
+/// For what lines are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Canvas {
     /// A file or another program.
     Pipe,
-    /// A terminal of so many characters a line.
+    /// A terminal with this many characters on a line.
     Terminal {
         /// How many.
         columns: usize,
@@ -19,20 +19,22 @@ pub enum Canvas {
 }
 
 impl Canvas {
-    /// What stdout is. A terminal that says of itself that it can do nothing is like a pipe.
+    /// What stdout leads to. A terminal that says of itself that it can do nothing is treated as a
+    /// pipe.
     pub fn of_stdout() -> Canvas {
         let is_dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         if is_dumb || !stdout().is_terminal() {
             return Canvas::Pipe;
         }
         let columns = crossterm::terminal::size().map_or(0, |(columns, _)| usize::from(columns));
-        // A terminal that does not know its width, as on a serial line, has the usual one.
+        // A terminal that does not know its width, as on a serial line, is taken to have the usual
+        // one.
         Canvas::Terminal { columns: if columns == 0 { 80 } else { columns } }
     }
 }
 
 impl Canvas {
-    /// A sentence: a pipe gets it on one line.
+    /// A sentence as lines: one line for a pipe, wrapped for a terminal.
     pub fn sentence(self, line: Line) -> Vec<Line> {
         match self {
             Canvas::Pipe => vec![line],
@@ -46,7 +48,7 @@ pub(super) fn has_colours() -> bool {
     env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Lines as they are printed once.
+/// The text of lines that are printed once.
 pub fn text(lines: &[Line], canvas: Canvas) -> String {
     let coloured = canvas != Canvas::Pipe && has_colours();
     lines.iter().map(|line| if coloured { line.coloured() } else { line.to_string() } + "\n").collect()

@@ -1,21 +1,21 @@
-//! Lines whose parts have a tone, which a terminal shows as a colour and a pipe not at all.
+//! Lines whose parts have a tone. A terminal shows tones as colours; a pipe does not get them.
 
 use std::fmt;
 
 use crossterm::style::{StyledContent, Stylize as _};
 
-/// How a part of a line is meant.
+/// The tone of a part of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// As most of it.
+    /// The tone of most parts.
     Plain,
-    /// What a reader looks for first.
+    /// For what a reader looks for first.
     Strong,
-    /// What only guides the eye.
+    /// For what only guides the eye.
     Faint,
     /// Near a limit.
     Warning,
-    /// Somebody has to look at it.
+    /// For what a person has to look at.
     Alarm,
 }
 
@@ -26,13 +26,13 @@ pub struct Line {
 }
 
 impl Line {
-    /// All of one tone.
+    /// A line with one tone.
     pub fn new(tone: Tone, text: impl Into<String>) -> Line {
         Line::default().and(tone, text)
     }
 
-    /// The same with more at its end. Programs and hosts call themselves what they like: nothing of
-    /// it may move the cursor.
+    /// Adds a part at the line's end. Programs and hosts may have any name, and no part of it may
+    /// move the cursor.
     #[must_use]
     pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Line {
         let mut text: String = text.into();
@@ -43,17 +43,17 @@ impl Line {
         self
     }
 
-    /// A text of several lines.
+    /// The lines of a text, in the plain tone.
     pub fn all_of(text: &str) -> Vec<Line> {
         text.lines().map(|line| Line::new(Tone::Plain, line)).collect()
     }
 
-    /// How many characters it has.
+    /// The number of its characters.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// At most so many characters of it, the last of which says that there is more.
+    /// At most `columns` characters of it. If some are left out, the last character says so.
     pub fn cut(&self, columns: usize) -> Line {
         if self.width() <= columns {
             return self.clone();
@@ -68,8 +68,8 @@ impl Line {
         if columns == 0 { line } else { line.and(Tone::Faint, "\u{2026}") }
     }
 
-    /// In lines of at most so many characters, broken at blanks; those after the first are
-    /// indented.
+    /// The line as lines of at most `columns` characters, broken at blanks. Those after the first
+    /// are indented.
     pub fn wrapped(&self, columns: usize) -> Vec<Line> {
         let (mut lines, mut line, mut width) = (Vec::new(), Line::default(), 0);
         for (tone, text) in &self.parts {
@@ -95,7 +95,7 @@ impl Line {
         self
     }
 
-    /// With the codes that make a terminal show the tones.
+    /// The line with the codes that make a terminal show the tones.
     pub fn coloured(&self) -> String {
         self.parts.iter().map(|(tone, text)| styled(*tone, text).to_string()).collect()
     }
@@ -114,7 +114,7 @@ fn styled(tone: Tone, text: &str) -> StyledContent<&str> {
 }
 
 impl fmt::Display for Line {
-    /// Without tones, and without blanks at its end.
+    /// Writes the line without tones, and without blanks at its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String = self.parts.iter().map(|(_, text)| text.as_str()).collect();
         f.write_str(text.trim_end())

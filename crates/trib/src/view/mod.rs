@@ -1,5 +1,5 @@
-//! What people see: lines with tones (`line`), on a page or a screen (`canvas`), a screen that is
-//! drawn again and again (`screen`), and the loop of looks (`watch`).
+//! What people see: lines with tones (`line`), shown on a terminal or in a pipe (`canvas`), a
+//! screen that is drawn again and again (`screen`), and the loop that looks again (`watch`).
 
 mod canvas;
 mod line;

@@ -1,5 +1,5 @@
-//! A terminal's other screen, on which everything is drawn again. Whatever happens, the terminal is
-//! what it was when this is dropped.
+//! A terminal's alternate screen, on which everything is drawn again. When this value is dropped,
+//! however that comes, the terminal is as it was before.
 
 use std::io::{self, Write as _, stdout};
 
@@ -12,7 +12,7 @@ use crossterm::{execute, queue};
 use super::canvas::has_colours;
 use super::line::{Line, Tone};
 
-/// The other screen, as long as this lives.
+/// The alternate screen, for as long as this value lives.
 pub(super) struct Screen(());
 
 impl Screen {
@@ -21,7 +21,7 @@ impl Screen {
         Ok(Screen(()))
     }
 
-    /// Draws these lines in place of those that are there, as many as fit.
+    /// Draws these lines in place of those that are there; as many as fit.
     pub(super) fn show(&self, lines: &[Line]) -> io::Result<()> {
         let (columns, rows) = crossterm::terminal::size()?;
         let mut frame = Vec::new();
@@ -30,7 +30,8 @@ impl Screen {
             let line = line.cut(usize::from(columns));
             let text = if has_colours() { line.coloured() } else { line.to_string() };
             queue!(frame, MoveTo(0, row as u16))?;
-            // Cleared first: at the last column the cursor stands on what was drawn.
+            // The rest of the line is cleared first, because after the last column the cursor would
+            // still be on it.
             queue!(frame, Clear(ClearType::UntilNewLine))?;
             frame.extend_from_slice(text.as_bytes());
         }
@@ -46,12 +47,12 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone has nothing to restore.
+        // A terminal that is gone cannot be restored, and need not be.
         let _ = execute!(stdout(), Show, LeaveAlternateScreen);
     }
 }
 
-/// All lines, or the first with a last one that says how many are missing.
+/// All lines, or the first ones and a last one that says how many are missing.
 fn fitting(lines: &[Line], rows: usize) -> Vec<Line> {
     if lines.len() <= rows {
         return lines.to_vec();

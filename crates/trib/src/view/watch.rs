@@ -1,8 +1,8 @@
-//! Looking again and again: on a terminal one picture that is drawn anew, else one block after
+//! Looking again and again. On a terminal one picture is drawn anew; elsewhere one block follows
 //! another.
 //!
-//! A thread of its own asks the manager, so that the picture follows the window and ends at
-//! Ctrl-C while an answer is waited for.
+//! A thread of its own asks the manager, so that the picture follows the window's size and ends at
+//! Ctrl-C even while an answer is awaited.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Sender};
@@ -19,32 +19,33 @@ use super::screen::Screen;
 use crate::failure::{self, Failure};
 use crate::stdout;
 
-/// Something that is looked at.
+/// A thing that can be looked at.
 pub trait View: Sync {
-    /// What is seen at one moment.
+    /// What one look finds.
     type Look: Send + 'static;
 
     /// Looks.
     fn look(&self) -> Result<Self::Look, Failure>;
 
-    /// What people see, compared with what was seen before.
+    /// The lines for people. They compare the look with the one before.
     fn draw(&self, before: Option<&Self::Look>, now: &Self::Look, canvas: Canvas) -> Vec<Line>;
 
-    /// What programs see, on one line.
+    /// The line for programs.
     fn json(&self, now: &Self::Look) -> String;
 
     /// Whether nothing will change any more.
     fn is_last(&self, now: &Self::Look) -> bool;
 }
 
-/// From a first look to a second one that makes rates of it: long enough that what nodes take to
-/// answer is a small part.
+/// The time from a first look to a second one, which gives rates. The time that nodes take to
+/// answer is a small part of it.
 pub const FIRST_SPAN: Duration = Duration::from_millis(500);
 
-/// Shows a view every `interval` until nothing changes any more, nobody reads, or a signal ends it.
+/// Shows a view every `interval` until nothing changes any more, nothing reads the output, or a
+/// signal ends it.
 ///
 /// # Errors
-/// That of the first look. Later ones are told, and looking goes on: a manager may be restarted.
+/// The error of the first look. Later errors are only reported, because a manager may be restarted.
 pub fn watch(view: &impl View, interval: Duration, json: bool) -> Result<ExitCode, Failure> {
     let first = view.look()?;
     match Canvas::of_stdout() {
@@ -54,7 +55,7 @@ pub fn watch(view: &impl View, interval: Duration, json: bool) -> Result<ExitCod
 }
 
 fn in_blocks<V: View>(view: &V, first: V::Look, interval: Duration, json: bool) -> Result<ExitCode, Failure> {
-    // Without a look before it the first block would have no rates.
+    // Without an earlier look the first block would have no rates.
     let mut before = None;
     let mut now = first;
     if !json && !view.is_last(&now) {
@@ -129,7 +130,7 @@ fn on_terminal<V: View>(view: &V, first: V::Look, interval: Duration) -> Result<
                     screen = Some(Screen::open().map_err(Failure::environment)?);
                 }
                 Ok(Event::Signal(signal)) => {
-                    // A look may be under way for seconds yet: it ends with the process.
+                    // A look may go on for seconds; it ends with the process.
                     screen = None;
                     emulate_default_handler(signal).map_err(Failure::environment)?;
                     break Some(signal);
@@ -139,7 +140,7 @@ fn on_terminal<V: View>(view: &V, first: V::Look, interval: Duration) -> Result<
         };
         drop(stop);
         drop(screen.take());
-        // The last picture stays where the user's prompt comes next.
+        // The last picture stays above the user's next prompt.
         if end.is_none() {
             let canvas = Canvas::of_stdout();
             stdout::print(&text(&view.draw(before.as_ref(), &now, canvas), canvas))?;
@@ -159,7 +160,7 @@ fn picture<V: View>(view: &V, before: Option<&V::Look>, now: &V::Look, trouble: 
     lines
 }
 
-/// From now on these signals are events.
+/// Turns these signals into events from now on.
 fn watch_signals<L: Send + 'static>(events: Sender<Event<L>>) -> Result<(), Failure> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH]).map_err(Failure::environment)?;

@@ -13,7 +13,7 @@ use super::{endings, head, lates};
 use crate::table::Table;
 
 /// All groups of the job with this tag, one after the other: ranks may have made several with the
-/// same.
+/// same tag.
 pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
     let Explanation { job, parts, silent, .. } = explanation;
     let naming = Naming::of(explanation);
@@ -49,7 +49,7 @@ fn capital(words: &str) -> String {
     words.strip_prefix("group of ").map_or_else(|| words.to_owned(), |rest| format!("Group of {rest}"))
 }
 
-/// The nodes where the group of these members is, and there only this one.
+/// The nodes on which the group of these members is, each with this group only.
 fn of_group(parts: &[HostedPart], members: &RankList) -> Vec<HostedPart> {
     let mut own = parts.to_vec();
     own.iter_mut().for_each(|hosted| hosted.part.groups.retain(|group| group.members == *members));
@@ -86,7 +86,7 @@ fn table(parts: &[HostedPart], naming: &Naming, has_lanes: bool) -> Table {
     table
 }
 
-/// Of both paths.
+/// What the group has folded at this node on both paths together.
 fn folds(group: &GroupPart) -> FoldsPart {
     let GroupPart { datagrams, streams, .. } = group;
     FoldsPart {
@@ -96,7 +96,7 @@ fn folds(group: &GroupPart) -> FoldsPart {
     }
 }
 
-/// What the group has or waits for, a sentence each.
+/// What the group has and what it waits for, a sentence each.
 fn causes(parts: &[HostedPart], naming: &Naming) -> Vec<String> {
     let of_node = |hosted: &HostedPart| {
         let HostedPart { at, part, .. } = hosted;
@@ -107,7 +107,7 @@ fn causes(parts: &[HostedPart], naming: &Naming) -> Vec<String> {
     parts.iter().flat_map(of_node).collect()
 }
 
-/// Whether the group holds a stream context or stands in line for one, at the node that decides.
+/// Whether the group holds a stream context or stands in line for one, at the node that grants it.
 fn lock(at: &str, part: &NodePart, group: &GroupPart, contexts: &ContextsPart) -> Option<String> {
     let ContextsPart { capacity, held, line, held_ms, line_ms, held_tags, .. } = contexts;
     let age = |ages: &[u64], at: usize| ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));

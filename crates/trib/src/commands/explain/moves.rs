@@ -1,4 +1,5 @@
-//! What a job's groups do between two looks: what moves, and what stands still at which operation.
+//! What a job's groups do between two looks: which move, and which stand still and at which
+//! operation.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,13 @@ use super::rates::{Pace, Rates};
 use crate::commands::units::{bytes_per_second, number};
 use crate::view::{Line, Tone};
 
-/// A line for each group, those that stand still and those that move most first; of more than a few
-/// only how many.
+/// A line for each group: first those that stand still, then those that move most. Of the groups
+/// beyond a few, only the number is told.
 pub(super) fn lines(parts: &[HostedPart], rates: &Rates<'_>) -> Vec<Line> {
     let mut groups: BTreeMap<(u64, String), Moving<'_>> = BTreeMap::new();
     for HostedPart { lane, part, .. } in parts {
-        // Its data stop at the first node that folds it: parents stand before their children.
+        // A group's data go no further than the first node that folds them, and parents stand
+        // before their children.
         for group in part.groups.iter().filter(|group| !group.relayed) {
             let moving = groups.entry((group.tag, group.members.to_string())).or_insert_with(|| Moving::new(group));
             moving.paces.entry(*lane).or_insert_with(|| rates.pace(part.node, group.tag, &group.members));
@@ -34,9 +36,9 @@ pub(super) fn lines(parts: &[HostedPart], rates: &Rates<'_>) -> Vec<Line> {
 
 struct Moving<'a> {
     group: &'a GroupPart,
-    /// By lane, as far as they are known.
+    /// The pace on each lane, as far as it is known.
     paces: BTreeMap<u32, Option<Pace>>,
-    /// The last operation that some have come to and others have not.
+    /// The last operation that some ranks have come to and others have not.
     at: Option<&'a LatePart>,
 }
 
@@ -45,7 +47,7 @@ impl<'a> Moving<'a> {
         Moving { group, paces: BTreeMap::new(), at: None }
     }
 
-    /// Over all lanes, if that of each is known.
+    /// The pace over all lanes, if that of each is known.
     fn pace(&self) -> Option<Pace> {
         let none = Pace { folds: 0.0, bytes: 0.0 };
         let add = |sum: Pace, more: Pace| Pace { folds: sum.folds + more.folds, bytes: sum.bytes + more.bytes };

@@ -1,4 +1,4 @@
-//! How an explanation calls nodes, ranks and groups.
+//! The names of nodes, ranks and groups in an explanation.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ pub(super) struct Naming {
 impl Naming {
     pub(super) fn of(explanation: &Explanation) -> Naming {
         let mut nodes = explanation.job.node_names();
-        // Of a job that an older manager admitted it is known only who hosts them.
+        // If an older manager admitted the job, only the process that hosts each node is known.
         for part in &explanation.parts {
             nodes.entry(part.part.node).or_insert_with(|| part.at.clone());
         }
         Naming { nodes, processes: explanation.processes.iter().cloned().collect() }
     }
 
-    /// Whom a group waits for at one node.
+    /// The child for which a group waits at one node.
     pub(super) fn late(&self, late: &LatePart) -> String {
         match late.ranks {
             1 => self.rank(late.rank),
@@ -57,13 +57,13 @@ impl Directory for Naming {
     }
 }
 
-/// How people are told of a group; one without a name has its tag.
+/// A group's name for people. A group without a name is told with its tag.
 pub(super) fn name(group: &GroupPart) -> String {
     let words = group_words(&group.name, &group.members);
     if group.name.is_empty() { format!("the {words} (tag {})", group.tag) } else { words }
 }
 
-/// The operation that a late child has not come to, and for how long others have waited.
+/// The operation to which a late child has not come, and for how long others have waited.
 pub(super) fn operation(late: &LatePart) -> String {
     let LatePart { operation, streamed, what, waited_ms, .. } = late;
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
@@ -72,7 +72,7 @@ pub(super) fn operation(late: &LatePart) -> String {
     format!("its {} operation{what}{how}{age}", ordinal(*operation))
 }
 
-/// Groups by their indices at a node, with their tags, and for how long already, where that is known.
+/// Groups at a node by their indices, with their tags, and with their ages where these are known.
 pub(super) fn listed(part: &NodePart, indices: &[u32], tags: &[u64], ages: &[u64]) -> String {
     let entry = |(at, index): (usize, &u32)| {
         let known = part.groups.iter().find(|group| group.index == *index);

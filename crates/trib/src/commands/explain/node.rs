@@ -1,4 +1,4 @@
-//! An aggregation node: whether it is there, and the jobs that have it in their trees.
+//! An aggregation node: whether it is up, and the jobs that have it in their trees.
 
 use std::fmt::Write as _;
 

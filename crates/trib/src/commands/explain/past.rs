@@ -1,4 +1,4 @@
-//! A job that is no more, or never was, in words.
+//! A job that has ended, or that was refused, in words.
 
 use trib_control::clock::span;
 use trib_wire::control::jobs::{Fallback, JobEnd, PastJob};

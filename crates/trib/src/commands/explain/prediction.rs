@@ -1,4 +1,5 @@
-//! What the manager predicted for a job, by which its program chooses between the tree and its MPI.
+//! What the manager predicted for a job. The job's program chooses by it between the tree and its
+//! MPI.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use trib_wire::control::prediction::{PredictedTime, PredictionStatus, Range};
 use crate::commands::plan::duration;
 use crate::table::Table;
 
-/// A sentence for each collective, the times behind it, and where they come from.
+/// A sentence for each collective, the times behind it, and the source of the constants.
 pub(super) fn text(prediction: &PredictionStatus) -> String {
     let PredictionStatus { constants, assumed_rate, workers, whole, times } = prediction;
     let barriers = if whole.barrier { "barriers too" } else { "barriers not" };

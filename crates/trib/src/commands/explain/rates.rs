@@ -1,9 +1,9 @@
-//! What happened between two explanations of a job: bytes a second over each link, folds a second
-//! of each group.
+//! What happened between two explanations of a job: bytes per second over each link, and folds per
+//! second of each group.
 //!
-//! Every node says by its own clock when it was asked, so that nothing else that takes time is in a
-//! rate. What one of the two does not say, or what began anew in between, is not known, which is
-//! not the same as nothing.
+//! Every node says by its own clock when it was asked, so the time that other things take is in no
+//! rate. If one of the two explanations does not tell a count, or if the count began anew between
+//! them, the rate is unknown, which is not the same as 0.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use trib_wire::RankList;
 use trib_wire::control::explanation::{Explanation, FoldsPart, GroupPart, HostedPart, LatePart, TrafficPart};
 use trib_wire::ids::NodeId;
 
-/// Bytes a second of a link, each way.
+/// Bytes per second of a link, in each direction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct LinkRates {
     pub(super) up: f64,
     pub(super) down: f64,
 }
 
-/// What a group folds in a second, at one node.
+/// What a group folds per second at one node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Pace {
     pub(super) folds: f64,
     pub(super) bytes: f64,
 }
 
-/// Everything that is known of the time in between.
+/// All that is known of the time between two explanations.
 #[derive(Default)]
 pub(super) struct Rates<'a> {
     nodes: BTreeMap<NodeId, Span<'a>>,
@@ -38,7 +38,7 @@ struct Span<'a> {
 }
 
 impl<'a> Rates<'a> {
-    /// Between these two; nothing is known of different jobs.
+    /// The rates between these two explanations. Nothing is known if they are of different jobs.
     pub(super) fn between(before: &'a Explanation, after: &'a Explanation) -> Rates<'a> {
         if before.job.id != after.job.id {
             return Rates::default();
@@ -53,7 +53,7 @@ impl<'a> Rates<'a> {
         Rates { nodes: after.parts.iter().filter_map(span).collect() }
     }
 
-    /// Of the link to one child of a node.
+    /// The rates of the link to one child of a node.
     pub(super) fn link(&self, node: NodeId, child: usize) -> Option<LinkRates> {
         let Span { seconds, before, after } = self.nodes.get(&node)?;
         let of = |part: &HostedPart| {
@@ -65,7 +65,7 @@ impl<'a> Rates<'a> {
         Some(LinkRates { up: rate(before.bytes_in, after.bytes_in)?, down: rate(before.bytes_out, after.bytes_out)? })
     }
 
-    /// Of a group at a node.
+    /// The pace of a group at a node.
     pub(super) fn pace(&self, node: NodeId, tag: u64, members: &RankList) -> Option<Pace> {
         let Span { seconds, .. } = self.nodes.get(&node)?;
         let [before, after] = self.group(node, tag, members)?;
@@ -79,8 +79,8 @@ impl<'a> Rates<'a> {
         Some(pace)
     }
 
-    /// Whether a child is late for longer than somebody always is. Where it is not known for how
-    /// long, it was so already before, at the same operation.
+    /// Whether a child is late for longer than some child always is. If it is not known for how
+    /// long, it must have been late at the same operation before.
     pub(super) fn is_noticed(&self, node: NodeId, group: &GroupPart, late: &LatePart) -> bool {
         late.waited_ms.map_or_else(|| self.was_late(node, group, late), |ms| ms >= NOTICED_MS)
     }
@@ -97,7 +97,8 @@ impl<'a> Rates<'a> {
             same.next()
         };
         let [before, after] = [find(before)?, find(after)?];
-        // Another group that was made with the same tag has begun to count anew.
+        // Another group that was made with the same tag has another index, and its counts began
+        // anew.
         (before.index == after.index).then_some([before, after])
     }
 }

@@ -1,5 +1,5 @@
-//! A job's tree in lines: every node with its ranks below it, which are late, and how full the links
-//! are.
+//! A job's tree in lines: every node with its ranks below it, which of them are late, and how full
+//! the links are.
 //!
 //! ```text
 //! NODE                   STATE              UP                      DOWN
@@ -10,7 +10,7 @@
 //!    ├─ rank 2 on h2
 //!    └─ rank 3 on h3     12 s late
 //! ```
-//! Ranks with nothing to tell share a line, in which the figures are those of the fullest link.
+//! Ranks without anything special share a line, whose figures are those of the fullest link.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ use crate::bar;
 use crate::commands::units::bytes_per_second;
 use crate::view::{Canvas, Line, Tone};
 
-/// The tree of one lane. `parts` are all of the job, `lane` those of the lane.
+/// The tree of one lane. `parts` are those of the whole job, `lane` those of the lane.
 pub(super) fn lines(
     lane: &[&HostedPart],
     parts: &[HostedPart],
@@ -39,7 +39,7 @@ pub(super) fn lines(
     let known = lane.iter().map(|hosted| (hosted.part.node, *hosted)).collect();
     let mut growing = Growing { known, parts, naming, rates, rows: Vec::new(), seen: BTreeSet::new() };
     for hosted in lane {
-        // Where a node does not answer, those below it are roots of what is known.
+        // If a node does not answer, the nodes below it are roots of what is known.
         if hosted.part.parent.is_none_or(|parent| !growing.known.contains_key(&parent)) {
             growing.node(hosted, Link::None, None, &Place::default());
         }
@@ -47,7 +47,7 @@ pub(super) fn lines(
     layout(&growing.rows, canvas)
 }
 
-/// How full links are, for the legend: of any row the rate is known.
+/// Whether the legend says how full links are: that is so if the rate of any link is known.
 pub(super) fn knows_rates(lane: &[&HostedPart]) -> bool {
     lane.iter().flat_map(|hosted| &hosted.ways).any(|way| way.bits_per_second.is_some())
 }
@@ -61,7 +61,7 @@ struct Row {
     link: Link,
 }
 
-/// Where a row hangs: for each level above it whether more follows there.
+/// Where a row is attached: for each level above it, whether more rows follow on that level.
 #[derive(Clone, Default)]
 struct Place(Vec<bool>);
 
@@ -72,7 +72,7 @@ impl Place {
         place
     }
 
-    /// Branches on a terminal; for a program levels of two blanks.
+    /// The row's branches on a terminal; for a program, two blanks for each level.
     fn stem(&self, canvas: Canvas) -> String {
         let Some((last, above)) = self.0.split_last() else { return String::new() };
         if canvas == Canvas::Pipe {
@@ -84,20 +84,20 @@ impl Place {
     }
 }
 
-/// What goes over a link or the fullest of several.
+/// What flows over a link, or over the fullest of several.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Link {
-    /// There is none above a root.
+    /// A root has no link above it.
     None,
     Unknown,
     Flows([Flow; 2]),
 }
 
-/// One way of a link.
+/// What flows in one direction of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Flow {
     bytes_per_second: f64,
-    /// Of what the link carries, if that is known.
+    /// The share of the link's rate, if that is known.
     share: Option<f64>,
 }
 
@@ -117,7 +117,7 @@ struct Growing<'a> {
     seen: BTreeSet<NodeId>,
 }
 
-/// What hangs below a node on one line.
+/// The children of a node that share one line.
 struct Below {
     children: Vec<ChildIndex>,
     hosts: Vec<String>,
@@ -128,7 +128,7 @@ struct Below {
 
 impl Growing<'_> {
     fn node(&mut self, hosted: &HostedPart, link: Link, state: Option<(Tone, String)>, place: &Place) {
-        // Nodes that say they are below each other would have no end.
+        // Nodes that claim to be below each other would otherwise have no end.
         if !self.seen.insert(hosted.part.node) {
             return;
         }
@@ -148,7 +148,8 @@ impl Growing<'_> {
         }
     }
 
-    /// A line for each node and each host with something to tell, one for all other ranks.
+    /// One line for each node and for each host with something special, and one for all other
+    /// ranks.
     fn below(&self, hosted: &HostedPart) -> Vec<Below> {
         let HostedPart { part, ways, .. } = hosted;
         let mut below: Vec<Below> = Vec::new();
@@ -193,8 +194,8 @@ impl Growing<'_> {
         Link::Flows([up, down].map(flow))
     }
 
-    /// What somebody has to know of these children: what is late for how long, what is away,
-    /// what does not get through.
+    /// What a reader has to know of these children: which are late and for how long, which do not
+    /// answer, and which do not take their data.
     fn state(&self, part: &NodePart, children: &[(ChildIndex, &ChildPart)]) -> Option<(Tone, String)> {
         let late = |at: ChildIndex| {
             let of = part.groups.iter().flat_map(|group| group.late.iter().map(move |late| (group, late)));
@@ -246,7 +247,7 @@ impl Growing<'_> {
 }
 
 impl Below {
-    /// One line for both.
+    /// Joins both into one line.
     fn join(&mut self, other: Below) {
         self.children.extend(other.children);
         self.hosts.extend(other.hosts);
@@ -259,8 +260,7 @@ impl Below {
     }
 }
 
-/// The ways to all children; each of those of which no way is known is taken to have one of its
-/// own.
+/// The ways to all children. If no way is known, each child is taken to have one of its own.
 fn all_ways(part: &NodePart, ways: &[WayPart]) -> Vec<WayPart> {
     if !ways.is_empty() {
         return ways.to_vec();
@@ -269,7 +269,7 @@ fn all_ways(part: &NodePart, ways: &[WayPart]) -> Vec<WayPart> {
     (0..part.children.len()).map(alone).collect()
 }
 
-/// Gives columns their widths: on a terminal bars take what is left.
+/// Gives columns their widths. On a terminal bars take the width that is left.
 fn layout(rows: &[Row], canvas: Canvas) -> Vec<Line> {
     let labels: Vec<(String, &str)> = rows.iter().map(|row| (row.place.stem(canvas), row.name.as_str())).collect();
     let widest = |widths: &mut dyn Iterator<Item = usize>, head: &str| widths.max().unwrap_or(0).max(head.len());
@@ -283,7 +283,7 @@ fn layout(rows: &[Row], canvas: Canvas) -> Vec<Line> {
     if let Canvas::Terminal { columns } = canvas {
         let taken = label + state + 2 * flow + 3 * GAP.len();
         let left = columns.saturating_sub(taken) / 2;
-        // A blank before the bar, and its end behind it.
+        // There is a blank before the bar, and its end mark behind it.
         cells = if has_shares && left >= CELLS_LEAST + 2 { (left - 2).min(CELLS_MOST) } else { 0 };
         label = label.saturating_sub(taken.saturating_sub(columns)).max(NODE.len());
     }
@@ -295,7 +295,7 @@ fn layout(rows: &[Row], canvas: Canvas) -> Vec<Line> {
             .and(if row.is_node { Tone::Strong } else { Tone::Plain }, *name)
             .cut(label);
         let padding = " ".repeat(label - name.width());
-        // Nothing leads to a root, and nobody waits for it.
+        // A root has no link above it, and no node waits for it.
         if row.link == Link::None {
             lines.push(name);
             continue;
@@ -345,16 +345,16 @@ const STATE: &str = "STATE";
 const UP: &str = "UP";
 const DOWN: &str = "DOWN";
 const GAP: &str = "  ";
-/// `999 MB/s`, and with ` 100 %`.
+/// The width of `999 MB/s`; the next has ` 100 %` besides.
 const FLOW: usize = 8;
 const FLOW_WITH_SHARE: usize = 14;
 const CELLS_LEAST: usize = 4;
 const CELLS_MOST: usize = 20;
-/// Longer lists of hosts are counted.
+/// Of a longer list of hosts only the number is told.
 const HOSTS_SHOWN: usize = 24;
-/// Bytes that wait for a child that takes too little.
+/// When this many bytes wait for a child, it is told that the child takes too little.
 const QUEUED_NOTICED: u64 = 1 << 20;
-/// A link that is used so much has little left.
+/// A link with this share in use has little left.
 const FULL: f64 = 0.9;
 
 #[cfg(test)]

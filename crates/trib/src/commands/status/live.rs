@@ -1,5 +1,5 @@
-//! The fabric as it works: nodes that are not well, and of each job its tree, what is late, how full
-//! links are, and what moves.
+//! The fabric as it works: nodes that are not well, and for each job its tree, which ranks are
+//! late, how full links are, and what moves.
 
 use serde::Serialize;
 use trib_control::clock::unix_ms;
@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::view::{Canvas, Line, Tone, View};
 
-/// The fabric whose manager is asked so.
+/// The fabric of the manager that is asked through this query.
 pub(super) struct Live<'a> {
     pub(super) query: &'a Query,
 }
 
-/// It at one moment: what `trib status --json` says, and the oldest jobs as `trib explain --json`
-/// does.
+/// The fabric at one moment: what `trib status --json` says, and the oldest jobs as `trib explain
+/// --json` does.
 #[derive(Serialize)]
 pub(super) struct Look {
     #[serde(flatten)]
@@ -41,7 +41,7 @@ impl View for Live<'_> {
         };
         let mut explanations = Vec::new();
         for job in report.jobs.iter().take(JOBS_DRAWN) {
-            // One that has ended since is not drawn.
+            // A job that has ended since is not drawn.
             if let Reply::Explanation(explanation) = ask(&Request::Explain { job: job.id, group: None })? {
                 explanations.push(*explanation);
             }
@@ -99,5 +99,5 @@ fn table(nodes: &[NodeStatus], now_ms: Option<u64>) -> Table {
     table
 }
 
-/// Each is a question to all its nodes; nobody takes in more at a glance.
+/// For each job all its nodes are asked, and a reader sees no more of them at a glance.
 const JOBS_DRAWN: usize = 16;

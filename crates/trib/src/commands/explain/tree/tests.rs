@@ -104,7 +104,7 @@ root
     let mut other = later.clone();
     other.job.id.0 += 1;
     assert_eq!(drawing(Some(&other), &later, Canvas::Pipe), expected);
-    // One that says nothing of its links, as of another version.
+    // A node of another version says nothing of its links.
     let mut silent = later.clone();
     silent.parts.iter_mut().for_each(|part| part.traffic = None);
     assert_eq!(drawing(Some(&silent), &later, Canvas::Pipe), expected);
@@ -142,7 +142,7 @@ fn a_terminal_has_branches_and_bars_as_wide_as_it_is() {
     for columns in [0, 20, 40, 60, 80, 100, 120, 200] {
         let drawn = drawing(Some(&before), &now, Canvas::Terminal { columns });
         let widest = drawn.lines().map(|line| line.chars().count()).max().unwrap();
-        // Below 70 columns the name alone gives way.
+        // Below 70 columns only the name is shortened.
         assert!(columns < 70 || widest <= columns, "{columns}: {widest}\n{drawn}");
     }
 }
@@ -155,7 +155,7 @@ fn a_node_that_does_not_answer_and_a_rank_that_is_gone_are_told() {
     let drawn = drawing(None, &now, Canvas::Pipe);
     assert!(drawn.contains("\n  a node with ranks 3-4  does not answer"), "{drawn}");
     assert!(drawn.contains("\n    rank 2 on h1         not connected"), "{drawn}");
-    // Of a root that does not answer the others are still drawn.
+    // If a root does not answer, the nodes below it are still drawn.
     now.parts.remove(0);
     assert!(drawing(None, &now, Canvas::Pipe).contains("\nleaf0\n  ranks 0-1 on h0"));
 }
