@@ -1,13 +1,15 @@
 //! The protocol core: state machines without I/O.
 //!
-//! Nothing here reads a socket, a clock or a random source. Drivers (the daemons, the client library, the
-//! simulator) call `on_*` with the time, and the machines answer by calling the driver's output trait, in the order
-//! in which the effects must happen. Vectors are never seen: a buffer is a [`Token`] or a [`Slice`] of a posted
-//! operation, so sockets, GPU memory and a model of a large fabric differ only in the driver.
+//! Nothing here reads a socket, a clock or a random source. Drivers (the daemons, the client
+//! library, the simulator) call `on_*` with the time, and the machines answer by calling the
+//! driver's output trait, in the order in which the effects must happen. The core never sees a
+//! vector: a buffer is a [`Token`] or a [`Slice`] of a posted operation, so sockets, GPU memory and
+//! a model of a large fabric differ only in the driver.
 //!
-//! Map: `node` (aggregation node: one logical node of one job), `leaf` (one rank of one job), `lock` (arbiter of
-//! stream contexts, lives at the root of a tree), `window` (which bytes of a vector a rank gives and gets),
-//! `liveness` (heartbeats of one stream connection), `limits`, `time`.
+//! Map: `node` (aggregation node: one logical node of one job), `leaf` (one rank of one job),
+//! `lock` (the arbiter of stream contexts, at the root of a tree), `window` (which bytes of a
+//! vector a rank gives and gets), `liveness` (heartbeats of one stream connection), `limits` (a
+//! job's quota), `time`, `transitions` (a machine's table as text, for tests).
 #![forbid(unsafe_code)]
 
 pub mod leaf;
@@ -28,12 +30,13 @@ pub use time::Nanos;
 /// How a frame travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
-    /// May be lost, doubled or reordered; at most one path MTU long.
+    /// A frame may be lost, doubled or reordered, and is at most one path MTU long.
     Datagram,
-    /// Reliable and in order, until the connection ends.
+    /// Frames come reliably and in order, until the connection ends.
     Stream,
 }
 
-/// A buffer of the driver's. The core never looks inside; it passes ownership in and out.
+/// A buffer of the driver's. The core never looks inside: it gets a buffer from the driver and
+/// gives it back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u32);

@@ -4,43 +4,45 @@ use trib_wire::control::quota::QuotaField;
 
 use crate::time::Nanos;
 
-/// What one job may use at one node; see `trib_wire::control::job::Limits` for each field's meaning.
+/// What one job may use at one node. `trib_wire::control::job::Limits` has the meaning of each
+/// field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Groups alive at once.
+    /// The number of groups alive at once.
     pub groups: u32,
-    /// LLT slots per group, 1..=64.
+    /// The number of LLT slots of a group, 1..=64.
     pub window: u32,
-    /// LLT slots of all groups together.
+    /// The number of LLT slots of all groups together.
     pub osts: u32,
-    /// Bytes of vector per LLT fragment, at most; a multiple of 8.
+    /// The largest number of vector bytes in an LLT fragment; a multiple of 8.
     pub payload: u32,
-    /// Groups that may stream at once.
+    /// The number of groups that may stream at once.
     pub streams: u32,
-    /// Bytes of vector per SAT segment, at most; a multiple of 8.
+    /// The largest number of vector bytes in a SAT segment; a multiple of 8.
     pub segment: u32,
-    /// Segments that a child may be ahead of the fold.
+    /// The number of segments that a child may be ahead of the fold.
     pub staging: u32,
-    /// Segments between fold and delivered result, per group.
+    /// The number of segments of a group between fold and delivered result.
     pub flight: u32,
     /// Vectors with more bytes are streamed.
     pub stream_threshold: u64,
-    /// Streaming operations of one lease; 0: until it is revoked.
+    /// The number of streaming operations of one lease. With 0 a lease lasts until it is revoked.
     pub lease_operations: u32,
-    /// A silent side says something this often.
+    /// The time after which a silent side sends a heartbeat.
     pub heartbeat: Nanos,
-    /// A side silent for this long is dead.
+    /// The time after which a silent side is dead.
     pub dead_after: Nanos,
 }
 
-/// Smallest SAT segment that short vectors are cut into, bytes.
+/// The smallest SAT segment into which short vectors are cut, in bytes.
 pub const SEGMENT_MIN: u32 = 16 * 1024;
-/// A vector has at least so many segments, unless they would be smaller than `SEGMENT_MIN`: what a segment takes on a
-/// link is added to the operation once for every level of the tree.
+/// A vector has at least this many segments, unless they would be smaller than `SEGMENT_MIN`. The
+/// time that a segment takes on a link is added to the operation once for every level of the tree.
 pub const SEGMENTS_MIN: u64 = 128;
 
 impl Limits {
-    /// Whether every field is in its range and they go together; a grant with others is refused.
+    /// Whether every field is in its range and the fields go together. A grant with other limits is
+    /// refused.
     pub fn are_valid(&self) -> bool {
         let values = [
             (QuotaField::Groups, self.groups),
@@ -58,21 +60,22 @@ impl Limits {
             && self.dead_after > self.heartbeat
     }
 
-    /// Bytes of one fragment of a vector whose elements have this many bytes: no element is cut.
+    /// The bytes of one fragment of a vector whose elements have `element` bytes. No element is
+    /// cut.
     pub fn fragment_for(&self, element: u32) -> u32 {
         whole(self.payload, element)
     }
 
-    /// Bytes of one segment for a vector of this many bytes: short vectors are cut finer, so that the levels of
-    /// the tree work at the same time. No element is cut.
+    /// The bytes of one segment of a vector of `vector` bytes. Short vectors are cut finer, so that
+    /// the levels of the tree work at the same time. No element is cut.
     pub fn segment_for(&self, vector: u64, element: u32) -> u32 {
         let fine = (vector / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
         whole(fine.min(u64::from(self.segment)) as u32, element)
     }
 }
 
-/// Bytes of the whole elements in `bytes`. Numbers divide the limits, which are multiples of 8; pairs need not: an element may
-/// have 3, 6 or 12 bytes.
+/// The bytes of the whole elements in `bytes`. The limits are multiples of 8, which every number's
+/// size divides; pairs of a number and an index may have 3, 6 or 12 bytes.
 fn whole(bytes: u32, element: u32) -> u32 {
     bytes - bytes % element
 }
@@ -137,7 +140,7 @@ mod tests {
         for field in QuotaField::all() {
             let QuotaRow { least, most, step, name, .. } = *field.row();
             let is_valid = |value: u64| Some(with(field, u32::try_from(value).ok()?)?.are_valid());
-            // No fewer fragments of all groups than of one.
+            // All groups together have no fewer fragments than one group.
             let least = if field == QuotaField::Osts { LIMITS.window.into() } else { least };
             assert_ne!(is_valid(least), Some(false), "{name} = {least}");
             assert_ne!(is_valid(most), Some(false), "{name} = {most}");

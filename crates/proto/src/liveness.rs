@@ -1,7 +1,7 @@
 //! Questions over one stream connection: when to ask, and when the other side counts as dead.
 //!
-//! Silence alone proves nothing: this side may have had no processor, or not have read what was
-//! there. So what counts is questions that stay without an answer over a span which this side has
+//! Silence alone proves nothing: this side may have had no processor, or may not have read what was
+//! there. So only questions count that stay without an answer over a span which this side has
 //! observed: it asked at one tick, came to the next tick on time, and had read its socket before
 //! that. A span that took much longer was this side's own sleep, and does not count.
 //!
@@ -15,24 +15,24 @@
 use crate::limits::Limits;
 use crate::time::Nanos;
 
-/// Who is at the other end.
+/// The kind of peer at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
-    /// A rank: it may compute, or stand in a debugger, and nobody else can do its part.
+    /// A rank. It may compute or be stopped in a debugger, and nothing else can do its part.
     Rank,
-    /// A node: it has nothing to do but to answer.
+    /// A node. It has nothing to do but to answer.
     Node,
 }
 
-/// One connection's questions. Any frame is an answer.
+/// The questions over one connection. Any frame is an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Liveness {
     peer: Peer,
     spoke: Nanos,
     checked: Nanos,
-    /// Something came since the last tick.
+    /// Whether something came since the last tick.
     heard: bool,
-    /// Observed spans, one after the other, in which nothing came.
+    /// The number of observed spans, one after the other, in which nothing came.
     unanswered: u64,
 }
 
@@ -43,12 +43,12 @@ pub enum Need {
     Nothing,
     /// A heartbeat, which is a question too.
     Heartbeat,
-    /// The other side has left too many questions without an answer.
+    /// To be given up: the other side has left too many questions without an answer.
     Dead,
 }
 
 impl Liveness {
-    /// A connection opened now.
+    /// The questions of a connection that was opened now.
     pub fn new(now: Nanos, peer: Peer) -> Liveness {
         Liveness { peer, spoke: now, checked: now, heard: true, unanswered: 0 }
     }
@@ -63,14 +63,14 @@ impl Liveness {
         self.spoke = now;
     }
 
-    /// Whether a heartbeat that has just come wants an answer: not where this side's own has just
-    /// gone, so that two sides do not answer each other for ever.
+    /// Whether a heartbeat that has just come needs an answer. It needs none if this side's own has
+    /// just gone, so that two sides do not answer each other for ever.
     pub fn owes_answer(&self, now: Nanos, limits: &Limits) -> bool {
         now.since(self.spoke).0 >= limits.heartbeat.0 / 2
     }
 
-    /// What is due at a tick. To be called once per heartbeat, after everything that had come was
-    /// read.
+    /// What is due at a tick. The caller calls it once per heartbeat, after it has read everything
+    /// that had come.
     pub fn need(&mut self, now: Nanos, limits: &Limits) -> Need {
         let span = now.since(core::mem::replace(&mut self.checked, now));
         if core::mem::take(&mut self.heard) {
@@ -93,11 +93,11 @@ impl Liveness {
     }
 }
 
-/// Questions to a node that are asked for so long without an answer are enough; a job may have less
-/// patience, not more.
+/// A node that leaves questions without an answer for this long is dead. A job may have less
+/// patience, but not more.
 pub const NODE_PATIENCE: Nanos = Nanos::from_millis(5_000);
 
-/// However long the periods are, so many questions are asked.
+/// At least this many questions are asked, however long the periods are.
 const QUESTIONS_MIN: u64 = 3;
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Ticks of a side that is on time, until the other one counts as dead.
+    /// The number of ticks until the other side counts as dead, if this side is always on time.
     fn ticks_until_dead(peer: Peer) -> u64 {
         let mut liveness = Liveness::new(Nanos(0), peer);
         let mut tick = 1;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_node_has_seconds_to_answer_and_a_rank_as_long_as_the_job_says() {
-        // The first tick asks: the connection itself was the first sign of life.
+        // The first tick asks, because the connection itself was the first sign of life.
         assert_eq!((ticks_until_dead(Peer::Node), ticks_until_dead(Peer::Rank)), (6, 61));
     }
 

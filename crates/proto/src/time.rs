@@ -21,7 +21,7 @@ impl Nanos {
         Nanos(us * 1_000)
     }
 
-    /// The span since `earlier`, zero if that is later.
+    /// The span since `earlier`, or zero if `earlier` is later than this.
     pub const fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }

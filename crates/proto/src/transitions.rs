@@ -1,8 +1,9 @@
-//! A table of transitions as text, so that a test can hold it against what it is meant to be.
+//! A table of transitions as text, so that a test can compare it with the table that is meant.
 
 use core::fmt::Debug;
 
-/// One row per state: `State: Event -> State, Event -> State`, without the events that lead nowhere.
+/// One row per state: `State: Event -> State, Event -> State`. Events that lead nowhere are left
+/// out.
 pub(crate) fn rows<S: Copy + Debug, E: Copy + Debug>(
     states: &[S],
     events: &[E],

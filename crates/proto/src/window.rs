@@ -1,7 +1,7 @@
 //! Which bytes of an operation's vector a rank gives and gets.
 //!
-//! Every collective is one fold over a vector: what differs is which part of it each rank contributes and which part
-//! each rank receives. A node only ever asks for the hull over the ranks below a child.
+//! Every collective is one fold over a vector: what differs is which part of it each rank gives and
+//! which part each rank gets. A node only ever asks for the hull over the ranks below a child.
 //!
 //! | collective     | vector      | a rank gives        | a rank gets         |
 //! |----------------|-------------|---------------------|---------------------|
@@ -16,7 +16,7 @@ use core::ops::Range;
 
 use trib_wire::{Collective, RankList, Signature};
 
-/// Bytes of the vector; `None` if that is 2^63 or more.
+/// The length of the vector in bytes, in a group of `size` ranks; `None` if it is 2^63 or more.
 pub fn vector_len(signature: &Signature, size: u32) -> Option<u64> {
     let block = block_len(signature)?;
     let len = match signature.collective {
@@ -27,7 +27,7 @@ pub fn vector_len(signature: &Signature, size: u32) -> Option<u64> {
     (len < 1 << 63).then_some(len)
 }
 
-/// Bytes of the vector that group rank `rank` gives.
+/// The bytes of the vector that group rank `rank` gives.
 pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     let (len, block) = lens(signature, size);
     match signature.collective {
@@ -37,7 +37,7 @@ pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     }
 }
 
-/// Bytes of the vector that group rank `rank` gets.
+/// The bytes of the vector that group rank `rank` gets.
 pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     let (len, block) = lens(signature, size);
     match signature.collective {
@@ -48,7 +48,8 @@ pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     }
 }
 
-/// Hull, inside `fragment`, of what the group ranks in `ranks` give; empty if nothing.
+/// The hull, inside `fragment`, of what the group ranks in `ranks` give; empty if they give
+/// nothing.
 pub fn given_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
     match signature.collective {
         Collective::Bcast if !ranks.iter_contains(signature.root) => empty(fragment),
@@ -57,7 +58,7 @@ pub fn given_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) 
     }
 }
 
-/// Hull, inside `fragment`, of what the group ranks in `ranks` get; empty if nothing.
+/// The hull, inside `fragment`, of what the group ranks in `ranks` get; empty if they get nothing.
 pub fn gotten_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
     match signature.collective {
         Collective::Reduce if !ranks.iter_contains(signature.root) => empty(fragment),
@@ -104,7 +105,7 @@ fn blocks_hull(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -
     }
 }
 
-/// Smallest and largest member of a run inside `first..=last`.
+/// The smallest and the largest member of a run that are in `first..=last`.
 fn run_span(run: &trib_wire::ranks::Run, first: u64, last: u64) -> Option<(u64, u64)> {
     let stride = i64::from(run.stride);
     let (start, steps) = (i64::from(run.first), i64::from(run.count) - 1);
@@ -119,7 +120,7 @@ fn run_span(run: &trib_wire::ranks::Run, first: u64, last: u64) -> Option<(u64, 
     (from <= to && from >= first && to >= low && to <= last).then_some((from as u64, to as u64))
 }
 
-/// Membership of a group rank in a list of group ranks.
+/// Whether a list of group ranks has one of them.
 trait IterContains {
     fn iter_contains(&self, rank: u32) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Where an event meets a group of this rank: what the group's machines need to handle it.
+//! An event at a group of this rank, with what the group's machines need to handle it.
 
 use trib_wire::{Header, Kind};
 
@@ -9,22 +9,22 @@ use crate::Nanos;
 
 /// One event at one group of one rank.
 pub(super) struct At<'a, O> {
-    /// The way up.
+    /// The rank's link to its node.
     pub(super) edge: &'a Edge,
     /// The group, as the node calls it.
     pub(super) name: &'a Name,
     /// The group, as this rank calls it.
     pub(super) group: GroupId,
-    /// When.
+    /// When the event happened.
     pub(super) now: Nanos,
-    /// How long the way up and back takes.
+    /// The estimate of how long a probe to the node and its answer take.
     pub(super) round_trip: &'a mut RoundTrip,
-    /// Who carries out what follows.
+    /// The driver, which carries out what follows from the event.
     pub(super) out: &'a mut O,
 }
 
 impl<O: LeafOutput> At<'_, O> {
-    /// Header of a frame of the group.
+    /// The header of a frame of this group.
     pub(super) fn header(&self, kind: Kind) -> Header {
         self.edge.group_header(self.name, kind)
     }

@@ -1,4 +1,4 @@
-//! What a leaf core is told about its place and quota.
+//! What a leaf core is told about its position in the tree and its quota.
 
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank};
 
@@ -9,16 +9,16 @@ use crate::limits::Limits;
 pub struct LeafConfig {
     /// The job.
     pub job: JobId,
-    /// Placement epoch.
+    /// The epoch of the job's placement.
     pub epoch: Epoch,
     /// This rank.
     pub rank: Rank,
-    /// Ranks of the job.
+    /// The number of ranks of the job.
     pub world_size: u32,
-    /// The node above.
+    /// The node above this rank.
     pub node: NodeId,
-    /// Our position there.
+    /// This rank's position among the children of that node.
     pub child: ChildIndex,
-    /// The quota.
+    /// The quota of the job.
     pub limits: Limits,
 }

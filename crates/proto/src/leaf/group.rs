@@ -9,7 +9,7 @@ use super::output::{GroupId, LeafOutput};
 use super::sat::{Activity, Streams};
 use super::state::{Event, State, transition};
 
-/// The rank's only edge: up to its node.
+/// The rank's only edge, which leads to its node.
 pub(super) struct Edge {
     pub(super) config: LeafConfig,
 }
@@ -43,7 +43,8 @@ pub(super) struct Group {
     pub(super) failed: Option<Fault>,
     pub(super) datagrams: Datagrams,
     pub(super) streams: Streams,
-    /// What it counts as among the groups of the rank.
+    /// How the rank counts this group: as one that asks for the lock, as one that streams, or as
+    /// neither.
     pub(super) activity: Activity,
     op_seq: u64,
 }
@@ -64,24 +65,25 @@ impl Group {
         }
     }
 
-    /// What has happened to it; the state that follows, if one does.
+    /// Takes an event. Returns the state that follows, if the event leads to one.
     pub(super) fn step(&mut self, event: Event) -> Option<State> {
         let next = transition(self.state, event);
         self.state = next.unwrap_or(self.state);
         next
     }
 
-    /// Whether it is to be forgotten.
+    /// Whether the rank can forget the group.
     pub(super) fn is_gone(&self) -> bool {
         self.state == State::Gone
     }
 
-    /// Whether the user has freed it before the node answered.
+    /// Whether the program has freed it before the node answered.
     pub(super) fn is_abandoned(&self) -> bool {
         self.state == State::Abandoned
     }
 
-    /// The number given, or the next, and which part the operation is.
+    /// Returns the operation's number, which is the given one or else the next, and which part of
+    /// an operation it is.
     pub(super) fn take_number(&mut self, known: Option<(u64, u16)>) -> (u64, u16) {
         let (op_seq, lane) = known.unwrap_or((self.op_seq + 1, 0));
         self.op_seq = op_seq;

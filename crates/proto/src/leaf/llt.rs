@@ -1,9 +1,10 @@
-//! LLT at a rank: the sliding window and the only timer of the protocol.
+//! LLT at a rank: the sliding window, and the only retransmission timer of the protocol.
 //!
-//! Fragment n goes out once, when the result of n - W is here. If nothing is heard for a round trip, a small probe asks about
-//! the oldest fragment; the node's answer is the result, or names which of our contributions it has, and only what it
-//! lacks is sent again. While others are late, probes go on at a slow fixed pace: a waiter costs some tens of small
-//! packets a second, whatever the vector.
+//! Fragment n is sent once, when the result of n - W is here. If nothing is heard for a round trip,
+//! a small probe asks about the oldest fragment. The node's answer is the result, or it names which
+//! of this rank's contributions the node has, and only what it lacks is sent again. While other
+//! ranks are late, probes go on at a slow fixed pace: a rank that waits costs some tens of small
+//! packets a second, however long the vector is.
 
 use std::collections::VecDeque;
 
@@ -19,22 +20,23 @@ use crate::limits::Limits;
 use crate::time::Nanos;
 
 pub(super) struct Datagrams {
-    /// W.
+    /// The size of the window in fragments: W.
     window: u64,
     operations: VecDeque<Operation>,
-    /// Number of the next fragment to be posted.
+    /// The number of the next fragment to be posted.
     next: u64,
-    /// Number of the next fragment to be sent.
+    /// The number of the next fragment to be sent.
     sent: u64,
-    /// Oldest fragment without a result.
+    /// The oldest fragment without a result.
     low: u64,
-    /// Bit i: the result of fragment `low + i` is here.
+    /// Bit i is set if the result of fragment `low + i` is here.
     got: u64,
-    /// Results below this are held by every member.
+    /// Every member holds all results below this number.
     stable: u64,
     deadline: Nanos,
     pause: Nanos,
-    /// Probe under way: when it left, and which fragments had been sent then.
+    /// The probe that has no answer yet: when it left, and the number below which fragments had
+    /// been sent by then.
     probe: Option<(Nanos, u64)>,
 }
 
@@ -68,14 +70,15 @@ impl Datagrams {
         self.deadline
     }
 
-    /// Gives all operations up.
+    /// Gives all operations up. Returns their names.
     pub(super) fn abandon(&mut self) -> Vec<OpId> {
         self.deadline = Nanos::NEVER;
         self.next = self.sent;
         self.operations.drain(..).map(|o| o.id).collect()
     }
 
-    /// The operation whose fragment `seq` still lacks its result.
+    /// The operation to which fragment `seq` belongs, if that fragment was sent and its result is
+    /// not here.
     pub(super) fn expected(&self, seq: u64) -> Option<&Operation> {
         if seq < self.low || seq >= self.sent || self.got >> (seq - self.low) & 1 != 0 {
             return None;
@@ -123,7 +126,8 @@ impl Datagrams {
         }
     }
 
-    /// The node has our contribution to some fragments and not to others.
+    /// The node says to which fragments it has this rank's contribution. Those that it lacks are
+    /// sent again.
     pub(super) fn on_held(&mut self, at: &mut At<'_, impl LeafOutput>, held: &Held) {
         let Some((asked, covers)) = self.probe.take() else { return };
         at.round_trip.sample(at.now.since(asked));
@@ -153,7 +157,7 @@ impl Datagrams {
         self.deadline = now + rtt::spread(self.pause, at.edge.config.rank, now);
     }
 
-    /// The oldest fragment has changed: its timer starts anew.
+    /// The oldest fragment has changed, so its timer starts anew.
     fn rearm(&mut self, now: Nanos, round_trip: &RoundTrip) {
         self.probe = None;
         self.pause = round_trip.timeout();
@@ -161,7 +165,8 @@ impl Datagrams {
     }
 
     fn may_send(&self, seq: u64) -> bool {
-        // The result of seq - W is here: below `low`, or ahead of it with its bit set.
+        // It may be sent if the result of seq - W is here: that result is below `low`, or its bit
+        // in `got` is set.
         match seq.checked_sub(self.window) {
             None => true,
             Some(before) if before < self.low => true,

@@ -1,8 +1,9 @@
 //! The leaf: one rank of one job.
 //!
-//! Map: `at` (an event at a group), `group` (one group and its state), `operation` (how an
-//! operation is cut), `llt` (datagrams, with the only retransmission timers of the system), `rtt`,
-//! `sat` (streams and the lease). Tables of transitions: `phase` of the lease, `state` of a group.
+//! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
+//! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
+//! takes), `sat` (streams and the lease), `config` and `output` (what the driver says and is asked
+//! for). Tables of transitions: `phase` of the lease, `state` of a group.
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed --freed--> Gone
@@ -43,9 +44,10 @@ use state::{Event, State};
 pub enum LeafError {
     /// This rank is not in the member list, or the list is not valid.
     BadMembers,
-    /// The order of the members needs more runs than a frame carries: sort them, or use fewer.
+    /// The order of the members needs more runs than a frame carries. The caller can sort them, or
+    /// use fewer.
     TooManyRuns,
-    /// No such group here.
+    /// This rank has no such group.
     UnknownGroup,
     /// The root is not a rank of the group.
     BadRoot,
@@ -60,24 +62,25 @@ pub enum LeafError {
 /// A group that is to be made.
 #[derive(Clone, Debug)]
 pub struct NewGroup {
-    /// Its ranks; their order is their rank in the group.
+    /// Its ranks. The position of a rank in this list is its rank in the group.
     pub members: RankList,
-    /// Tells creations with equal members apart.
+    /// Tells apart groups with equal members.
     pub tag: u64,
-    /// What people call it; may be empty.
+    /// Its name for people, which may be empty.
     pub name: GroupName,
 }
 
 /// An operation that is to be posted.
 #[derive(Clone, Copy, Debug)]
 pub struct Post {
-    /// Its name here, from `next_op`.
+    /// Its name in this core, from `next_op`.
     pub id: OpId,
-    /// `None`: it is the group's next. Where a group has several lanes, each with a core of its own:
-    /// its number, counted from 1 over all lanes, and 0, or one more than the number of the lane
-    /// whose part it is.
+    /// The operation's number, if the caller counts: a group with several lanes has a core for
+    /// each, and its operations are counted from 1 over all of them. Beside it stands 0, or, for a
+    /// part of an operation that is cut over lanes, one more than the number of the lane. `None`
+    /// means that it is the group's next operation in this core.
     pub number: Option<(u64, u16)>,
-    /// What it does.
+    /// The collective, the type, the operator, the length and the root.
     pub signature: Signature,
 }
 
@@ -85,15 +88,15 @@ pub struct Post {
 pub struct LeafCore {
     edge: Edge,
     groups: BTreeMap<GroupId, Group>,
-    /// Groups in creation, by key; the oldest is answered first.
+    /// The groups in the making, by key. A verdict of the node is about the oldest of its key.
     joining: BTreeMap<GroupKey, VecDeque<GroupId>>,
-    /// Groups by the node's index.
+    /// The groups by the node's index for them.
     by_index: Vec<Option<GroupId>>,
-    /// Groups that may have a probe timer running.
+    /// The groups that may have a probe timer running.
     armed: Vec<GroupId>,
-    /// Groups that stream now.
+    /// The groups that stream now.
     streaming: Vec<GroupId>,
-    /// How many groups wait for the lock.
+    /// The number of groups that wait for the lock.
     asking: u64,
     next_group: u64,
     next_op: u64,
@@ -107,7 +110,7 @@ impl LeafCore {
     /// A rank without groups.
     ///
     /// # Panics
-    /// If the limits are out of range: whoever parses a ticket checks them.
+    /// If the limits are out of range. The parser of a ticket must have checked them.
     pub fn new(config: LeafConfig) -> LeafCore {
         assert!(config.limits.are_valid(), "limits out of range");
         LeafCore {
@@ -127,14 +130,14 @@ impl LeafCore {
         }
     }
 
-    /// A name for a group that is about to be made.
+    /// Returns a name for a group that is about to be made.
     pub fn next_group(&mut self) -> GroupId {
         self.next_group += 1;
         GroupId(self.next_group - 1)
     }
 
-    /// Starts to make a group under a name from `next_group`. Creations with equal members and tag
-    /// are matched over the ranks in call order. Operations may be posted at once.
+    /// Starts to make a group under a name from `next_group`. The ranks' creations with equal
+    /// members and tag are matched in call order. Operations may be posted at once.
     pub fn create_group(&mut self, id: GroupId, group: NewGroup, out: &mut impl LeafOutput) -> Result<(), LeafError> {
         let NewGroup { members, tag, name } = group;
         if !members.is_valid(self.edge.config.world_size) {
@@ -155,7 +158,7 @@ impl LeafCore {
         Ok(())
     }
 
-    /// Leaves the group; operations still outstanding complete with a fault.
+    /// Leaves the group. Its operations that are still outstanding complete with a fault.
     pub fn free_group(&mut self, _now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         state.fail_operations(self.edge.fault(Reason::MemberLeft), out);
@@ -164,15 +167,15 @@ impl LeafCore {
         }
     }
 
-    /// A name for an operation that is about to be posted.
+    /// Returns a name for an operation that is about to be posted.
     pub fn next_op(&mut self) -> OpId {
         self.next_op += 1;
         OpId(self.next_op - 1)
     }
 
-    /// Posts an operation; members post the operations of one group in the same order. Never waits.
-    /// The vector of the operation and what of it this rank gives and gets: `window`. Says how the
-    /// operation travels.
+    /// Posts an operation and returns the path on which it travels. It never waits. All members
+    /// must post the operations of a group in the same order. The module `window` says how long the
+    /// vector is, and which of its bytes this rank gives and gets.
     pub fn post(
         &mut self,
         now: Nanos,
@@ -206,8 +209,9 @@ impl LeafCore {
         Ok(path)
     }
 
-    /// Where the payload of this (parsed, not yet authenticated) frame belongs, so that a driver can read it straight into
-    /// place. `None`: nowhere, read it aside. Changes nothing; `on_frame` decides later by calling `deliver`.
+    /// Where the payload of this frame belongs, so that a driver can read it straight to there. The
+    /// frame is parsed but not yet authenticated. `None` means that the payload belongs nowhere and
+    /// has to be read aside. This changes nothing: `on_frame` decides later by calling `deliver`.
     pub fn place(&self, header: &Header) -> Option<Slice> {
         let config = &self.edge.config;
         let ours = header.job == config.job && header.epoch == config.epoch;
@@ -220,14 +224,16 @@ impl LeafCore {
         operation.result_slice(header)
     }
 
-    /// Where the payload of a stream's frame that has not come yet will belong; `None` when nothing of the kind can come.
-    /// Like `place`, but results between the next one and this one may still be missing.
+    /// Where the payload of a stream's frame that has not come yet will belong; `None` if no such
+    /// frame can come. It is like `place`, but results between the next one and this one may still
+    /// be missing.
     pub fn foresee(&self, header: &Header) -> Option<Slice> {
         let group = self.groups.get(&self.find(header)?)?;
         group.streams.awaited(header.seq)?.result_slice(header)
     }
 
-    /// An authenticated frame came from the node. Calls `deliver` at most once, for the payload of this frame.
+    /// An authenticated frame came from the node. This calls `deliver` at most once, for the
+    /// payload of this frame.
     pub fn on_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
         if let Some(liveness) = &mut self.link {
             liveness.heard();
@@ -249,7 +255,7 @@ impl LeafCore {
         self.next_tick = now + self.edge.config.limits.heartbeat;
     }
 
-    /// The stream connection is gone: every group fails.
+    /// The stream connection is gone, so every group fails.
     pub fn on_link_down(&mut self, _now: Nanos, out: &mut impl LeafOutput) {
         self.link = None;
         self.lost = true;
@@ -291,20 +297,21 @@ impl LeafCore {
         });
     }
 
-    /// When the node is judged by whether it has answered: whatever has come is to be read before
-    /// that.
+    /// When this rank next judges whether the node is still there. The driver reads all that has
+    /// come before that time.
     pub fn next_judgement(&self) -> Nanos {
         self.next_tick
     }
 
-    /// When `on_timer` wants to be called: probes and heartbeats.
+    /// When `on_timer` wants to be called, for probes and heartbeats.
     pub fn next_deadline(&self) -> Nanos {
         let probes = self.armed.iter().filter_map(|id| self.groups.get(id)).map(|g| g.datagrams.deadline());
         probes.min().unwrap_or(Nanos::NEVER).min(self.next_tick)
     }
 
-    /// Bytes of results that will come over the stream before any other frame there matters to this rank: for what it has
-    /// sent, and all. Whoever sleeps on the stream may sleep until part of them is there.
+    /// The bytes of results that will come over the stream before any other frame on it matters to
+    /// this rank: those for what it has sent, and those for the whole operation. A thread that
+    /// waits for the stream may sleep until part of them is there.
     pub fn results_due(&self) -> (u64, u64) {
         if self.asking > 0 || !self.joining.is_empty() {
             return (0, 0);
@@ -313,12 +320,13 @@ impl LeafCore {
         self.streaming.iter().map(due).min().unwrap_or_default()
     }
 
-    /// Operations posted and not complete.
+    /// The number of operations that are posted and not complete.
     pub fn outstanding(&self) -> usize {
         self.groups.values().map(Group::outstanding).sum()
     }
 
-    /// Whether the node above is gone (connection lost, or silent for too long); nothing works any more.
+    /// Whether the node above is gone, because its connection is lost or it was silent for too
+    /// long. Nothing works any more then.
     pub fn is_lost(&self) -> bool {
         self.lost
     }
@@ -400,7 +408,8 @@ impl LeafCore {
 
     fn on_group_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
         let Some(id) = self.find(header) else {
-            // The stream may bring the group's fault behind this rank's Leave.
+            // A fault of the group may have crossed this rank's Leave on the stream, which is no
+            // error.
             if path == Path::Datagram {
                 out.note(Note::Duplicate);
             }
@@ -427,7 +436,7 @@ impl LeafCore {
         self.pump(now, id, out);
     }
 
-    /// Sends whatever the windows allow now.
+    /// Sends what the windows allow now.
     fn pump(&mut self, now: Nanos, id: GroupId, out: &mut impl LeafOutput) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         if group.failed.is_some() || group.name.is_none() {
@@ -445,7 +454,7 @@ impl LeafCore {
         self.count(id);
     }
 
-    /// Notes what the group does with the stream.
+    /// Counts the group anew after its activity may have changed.
     fn count(&mut self, id: GroupId) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let now = if group.failed.is_some() { Activity::None } else { group.streams.activity() };

@@ -7,12 +7,12 @@ use trib_wire::{Header, Signature};
 use super::output::{OpId, Slice};
 use crate::window;
 
-/// A rank's place in a group.
+/// A rank's position in a group.
 #[derive(Clone, Copy)]
 pub(super) struct Seat {
-    /// Ranks of the group.
+    /// The number of ranks of the group.
     pub(super) size: u32,
-    /// Which of them this one is.
+    /// This rank's number in the group, from 0.
     pub(super) me: u32,
 }
 
@@ -20,21 +20,21 @@ pub(super) struct Operation {
     pub(super) id: OpId,
     pub(super) signature: Signature,
     pub(super) op_seq: u64,
-    /// 0, or one more than the lane whose part of a larger operation it is.
+    /// 0, or one more than the lane for which this is a part of a larger operation.
     lane: u16,
-    /// Number of its first piece in the group; set when it starts.
+    /// The number of its first piece in the group, which is set when it starts.
     pub(super) base: u64,
-    /// Pieces, at least one: a vector of no bytes still synchronises.
+    /// The number of pieces. It is at least one, because a vector of no bytes still synchronises.
     pub(super) pieces: u64,
-    /// Pieces whose result is here.
+    /// The number of pieces whose results are here.
     pub(super) done: u64,
-    /// Bytes of the vector.
+    /// The length of the vector in bytes.
     total: u64,
-    /// Bytes of a piece.
+    /// The length of a piece in bytes.
     piece: u64,
-    /// Bytes of the vector that this rank gives.
+    /// The bytes of the vector that this rank gives.
     given: Range<u64>,
-    /// Bytes of the vector that this rank gets.
+    /// The bytes of the vector that this rank gets.
     gotten: Range<u64>,
 }
 
@@ -63,17 +63,18 @@ impl Operation {
         }
     }
 
-    /// The same operation with its pieces numbered from `base` on.
+    /// The same operation, with its pieces numbered from `base` on.
     pub(super) fn starting_at(self, base: u64) -> Operation {
         Operation { base, ..self }
     }
 
-    /// First number after the operation.
+    /// The first number after its pieces.
     pub(super) fn end(&self) -> u64 {
         self.base + self.pieces
     }
 
-    /// Fills in what a contribution of piece `seq` says; the payload to send with it.
+    /// Fills in what a contribution to piece `seq` says. Returns the header, and the payload to
+    /// send with it if this rank gives any byte of the piece.
     pub(super) fn describe(&self, seq: u64, header: Header) -> (Header, Option<Slice>) {
         let piece = self.range(seq);
         let given = overlap(&piece, &self.given);
@@ -93,7 +94,8 @@ impl Operation {
         (header, slice)
     }
 
-    /// Whether a result speaks of this operation and carries exactly what this rank gets of the piece.
+    /// Whether a result is of this operation and carries exactly the bytes that this rank gets of
+    /// the piece.
     pub(super) fn accepts(&self, header: &Header) -> bool {
         let piece = self.range(header.seq);
         let gotten = overlap(&piece, &self.gotten);
@@ -115,7 +117,7 @@ impl Operation {
         })
     }
 
-    /// Bytes of results for the pieces from the first one not done up to, but without, number `end`.
+    /// The bytes of results that are still missing for the pieces before number `end`.
     pub(super) fn due(&self, end: u64) -> u64 {
         let from = self.range(self.base + self.done).start;
         let to = self.range(end.clamp(self.base, self.end())).start;
@@ -123,7 +125,7 @@ impl Operation {
         gotten.end - gotten.start
     }
 
-    /// The part of the vector from piece `seq` on.
+    /// The bytes of the vector from piece `seq` to the end.
     pub(super) fn tail(&self, seq: u64) -> Range<u64> {
         let from = (seq.saturating_sub(self.base) * self.piece).min(self.total);
         from..self.total

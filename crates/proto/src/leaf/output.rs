@@ -7,22 +7,23 @@ use trib_wire::{Body, Header};
 
 use crate::Path;
 
-/// A group of this rank, as long as the driver keeps it; never reused by one core.
+/// A group of this rank, as long as the driver keeps it. A core never uses the number again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupId(pub u64);
 
-/// A posted operation; never reused by one core.
+/// A posted operation. A core never uses the number again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OpId(pub u64);
 
-/// Bytes of a posted operation's vector (see `window` for how the vector maps to the user's buffers).
+/// Bytes of a posted operation's vector. The module `window` says how the vector maps to the
+/// program's buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
     /// The operation.
     pub op: OpId,
-    /// First byte in its vector.
+    /// The offset of the first byte in its vector.
     pub from: u64,
-    /// Bytes.
+    /// The number of bytes.
     pub len: u32,
 }
 
@@ -37,7 +38,7 @@ pub enum Payload<'a> {
     Data(Slice),
 }
 
-/// What happened, for counters; never needed for correctness.
+/// What happened, for counters. Nothing depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Note {
     /// A contribution was sent again.
@@ -46,33 +47,35 @@ pub enum Note {
     Probe,
     /// A result came twice, or for an operation that is gone.
     Duplicate,
-    /// A frame that no correct node sends now.
+    /// A frame came that no correct node sends now.
     Violation,
 }
 
-/// The driver of a leaf core. Calls are made in the order in which their effects must happen.
+/// The driver of a leaf core. The calls come in the order in which their effects must happen.
 pub trait LeafOutput {
-    /// Sends a frame to the node. The driver fills in checksum and tag. Datagrams may be dropped; stream frames
-    /// are queued in order (control before data), also while the link is not up yet. A `Payload::Data`
-    /// refers to the user's memory: the driver reads it before `complete` of that operation returns at the latest; what
-    /// is then still queued (only possible after a failure) is cut off or copied by the driver.
+    /// Sends a frame to the node. The driver fills in checksum and tag. Datagrams may be dropped.
+    /// Stream frames are queued in order, control frames before data, also while the link is not up
+    /// yet. A `Payload::Data` refers to the program's memory, which the driver may read until
+    /// `complete` of that operation returns. What is still queued then, which happens only after a
+    /// failure, the driver cuts off or copies.
     fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>);
 
-    /// The payload of the frame being handled is this part of the operation's result.
+    /// The payload of the frame that is being handled is this part of the operation's result.
     fn deliver(&mut self, slice: Slice);
 
-    /// The operation is over. On success it names the part of the vector (bytes) whose result some
-    /// member may still lack, until `stable` says otherwise.
+    /// The operation is over. On success it names the bytes of the vector whose result some member
+    /// may still lack, until `stable` says otherwise.
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>);
 
-    /// Every member holds the result of every fragment (datagram) or segment (stream) below `seq` of
-    /// the group. For a driver that keeps results which somebody may lack.
+    /// Every member holds the result of every fragment (datagram) or segment (stream) below `seq`
+    /// of the group. A driver that keeps results for members that lack them can drop these.
     fn stable(&mut self, _group: GroupId, _path: Path, _seq: u64) {}
 
     /// The group exists everywhere.
     fn group_ready(&mut self, group: GroupId);
 
-    /// The group was refused or has failed; its operations have been completed with the same fault just before.
+    /// The group was refused or has failed. Its operations have been completed with the same fault
+    /// just before.
     fn group_failed(&mut self, group: GroupId, fault: Fault);
 
     /// Something worth counting happened.

@@ -1,32 +1,32 @@
 //! The states of a lease at a rank, and what leads from one to the next.
 
-/// What a rank has of the right to stream in a group.
+/// How far a rank is with the right to stream in a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// Nothing, and it has not asked.
+    /// It has no right, and it has not asked for one.
     Idle,
-    /// It has asked.
+    /// It has asked for the lock.
     Asked,
     /// It may stream.
     Held,
-    /// It has said how far it is, and sends nothing more until the end is known.
+    /// It has said how far it is. It sends nothing more until the end of the lease is known.
     Stopping,
 }
 
 /// What happens to a lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// An operation waits.
+    /// An operation waits for the lock.
     Ask,
-    /// The lock is the group's.
+    /// The group has the lock.
     Grant,
-    /// Others wait for the lock, or the lease has had its number of operations.
+    /// Other groups wait for the lock, or the lease has had its number of operations.
     Stop,
     /// The end of the lease is known.
     End,
 }
 
-/// The state after an event; `None` if nothing correct brings the event about in this state.
+/// The state after an event, or `None` if no correct node brings the event about in this state.
 pub(super) const fn transition(phase: Phase, event: Event) -> Option<Phase> {
     match (phase, event) {
         (Phase::Idle, Event::Ask) => Some(Phase::Asked),

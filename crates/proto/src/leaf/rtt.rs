@@ -1,17 +1,18 @@
-//! How long a probe takes: the only base of the retransmission time.
+//! How long a probe takes. This is the only base of the retransmission time.
 //!
-//! Never the time of an operation, which is other ranks' computing. The estimate is that of RFC 6298 with bounds
-//! that fit a machine room.
+//! The time of an operation is never taken for it, because it contains the computing of other
+//! ranks. The estimate is that of RFC 6298, with bounds that fit a machine room.
 
 use trib_wire::Rank;
 
 use crate::time::Nanos;
 
-/// Before the first sample.
+/// The timeout before the first sample.
 const INITIAL: Nanos = Nanos::from_millis(10);
-/// A probe sooner than this would mostly find its answer already on the way.
+/// The shortest timeout. An earlier probe would mostly find its answer already on the way.
 const SHORTEST: Nanos = Nanos::from_millis(2);
-/// Also the pause between probes of somebody who waits for long: about 20 small packets a second with the answers.
+/// The longest timeout. It is also the pause between the probes of a rank that waits for long: with
+/// the answers these are about 20 small packets a second.
 const LONGEST: Nanos = Nanos::from_millis(100);
 
 #[derive(Default)]
@@ -32,7 +33,7 @@ impl RoundTrip {
         }
     }
 
-    /// When to ask about a contribution that nobody has answered.
+    /// How long to wait before asking about a contribution that has no answer.
     pub(super) fn timeout(&self) -> Nanos {
         if !self.sampled {
             return INITIAL;
@@ -41,14 +42,16 @@ impl RoundTrip {
     }
 }
 
-/// The longest pause between two probes of one group when so many groups of this rank wait: a rank that waits in several
-/// stays below 50 packets a second in all, as far as a lost result may then stay unnoticed for a second.
+/// The longest pause between two probes of one group when this many groups of the rank wait. A rank
+/// that waits in several groups stays below 50 packets a second in all, unless a lost result would
+/// then stay unnoticed for more than a second.
 pub(super) fn longest_pause(waiting: usize) -> Nanos {
     Nanos(LONGEST.0 * waiting.div_ceil(3).clamp(1, 10) as u64)
 }
 
-/// A pause shortened by up to a quarter, differently for each rank and each time. Ranks that wait for the same fragment would
-/// otherwise ask in step for ever, and a receive buffer too small for all of them would always drop the same ones.
+/// A pause shortened by up to a quarter, differently for each rank and each time. Otherwise ranks
+/// that wait for the same fragment would ask in step for ever, and a receive buffer that is too
+/// small for all of them would always drop the same ones.
 pub(super) fn spread(pause: Nanos, rank: Rank, now: Nanos) -> Nanos {
     let mixed = (now.0 ^ u64::from(rank.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
     Nanos(pause.0 - pause.0 / 4 * mixed / 1024)

@@ -5,7 +5,8 @@
 //!  ^                                                  `--operations used up: StopAt--^|
 //!  `---------------LeaseEnd(X): what was started beyond X waits again----------------'
 //! ```
-//! `phase` is this diagram as a table. Intents of different groups do not wait for each other, so ranks may post groups in any order.
+//! `phase` is this diagram as a table. Intents of different groups do not wait for each other, so
+//! ranks may post their groups' operations in any order.
 
 use std::collections::VecDeque;
 
@@ -22,37 +23,37 @@ use crate::limits::Limits;
 /// What a group does with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Activity {
-    /// Nothing.
+    /// It does nothing there.
     None,
-    /// Waits for the lock.
+    /// It waits for the lock.
     Asks,
-    /// Has operations under way.
+    /// It has operations under way.
     Streams,
 }
 
 pub(super) struct Streams {
-    /// Segments on their way between ours and its result, at most.
+    /// The largest number of segments whose results are not here yet.
     flight: u64,
-    /// Segments that may be ahead of the node's fold.
+    /// The number of segments that may be ahead of the node's fold.
     staging: u64,
     /// Operations that wait for the lock.
     waiting: VecDeque<Operation>,
     /// Operations under way.
     active: VecDeque<Operation>,
-    /// Number of the next segment to be started.
+    /// The number of the next segment to be started.
     next: u64,
-    /// Number of the next segment to be sent.
+    /// The number of the next segment to be sent.
     sent: u64,
-    /// Number of the next result.
+    /// The number of the next result.
     got: u64,
     /// Segments below this number may be sent.
     credit: u64,
-    /// Results below this are held by every member.
+    /// Every member holds all results below this number.
     stable: u64,
     phase: Phase,
-    /// Number of the last lease.
+    /// The number of the last lease.
     lease: u64,
-    /// Operations of one lease, 0 = no limit, and how many this one has had.
+    /// How many operations a lease allows (0 means no limit), and how many this one has had.
     lease_operations: u32,
     used: u32,
 }
@@ -84,7 +85,7 @@ impl Streams {
         self.waiting.len() + self.active.len()
     }
 
-    /// Gives all operations up.
+    /// Gives all operations up. Returns their names.
     pub(super) fn abandon(&mut self) -> Vec<OpId> {
         self.active.drain(..).chain(self.waiting.drain(..)).map(|o| o.id).collect()
     }
@@ -94,21 +95,23 @@ impl Streams {
         if seq != self.got || seq >= self.sent { None } else { self.active.front() }
     }
 
-    /// The operation to which a result belongs that will come, if not necessarily next.
+    /// The operation to which the result `seq` belongs, if that result will come, though perhaps
+    /// not as the next.
     pub(super) fn awaited(&self, seq: u64) -> Option<&Operation> {
         let is_due = (self.got..self.sent).contains(&seq);
         self.active.iter().rev().find(|operation| is_due && operation.base <= seq)
     }
 
-    /// Bytes of results still to come for the first operation under way: for what was sent of it, and for all of it. `None`
-    /// if a word of the node's is waited for, or nothing.
+    /// The bytes of results still to come for the first operation under way: those for what was
+    /// sent of it, and those for all of it. `None` if nothing is under way, or if a control frame
+    /// of the node must come first.
     pub(super) fn due(&self) -> Option<(u64, u64)> {
         let settled = self.waiting.is_empty() && self.phase == Phase::Held;
         let first = self.active.front().filter(|_| settled)?;
         Some((first.due(self.sent), first.due(first.end())))
     }
 
-    /// What this side does with the stream.
+    /// What this rank does with the stream in this group.
     pub(super) fn activity(&self) -> Activity {
         match self.phase {
             _ if !self.active.is_empty() => Activity::Streams,
@@ -117,10 +120,12 @@ impl Streams {
         }
     }
 
-    /// Sends what the windows allow while this is one of `streaming` groups of the rank that stream.
+    /// Sends what the windows allow. `streaming` is the number of the rank's groups that stream,
+    /// this one included.
     ///
-    /// They share the flight: what a rank has on its link at once must not grow with its groups, or a job of many groups
-    /// would take the link from one that has a single one. Each keeps a few segments, so none waits for another.
+    /// They share the flight: what a rank has on its link at once must not grow with its groups, or
+    /// a job of many groups would take the link from a job with a single one. Each group keeps a
+    /// few segments, so that none waits for another.
     pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, streaming: u64) {
         self.start(at);
         let flight = self.flight.div_ceil(streaming.max(1)).max(SHARE_MIN.min(self.flight));
@@ -132,8 +137,8 @@ impl Streams {
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.sent += 1;
         }
-        // Not before all results are here: after a stop nobody on the way up sends anything, and others may not have
-        // posted as much yet.
+        // A used-up lease is given back only when all results are here: after a stop no rank and no
+        // node on the way up sends anything, and other ranks may not have posted as much yet.
         if self.phase == Phase::Held && self.is_used_up() && self.got == self.next {
             self.stop(at);
         }
@@ -178,8 +183,8 @@ impl Streams {
         }
     }
 
-    /// The lease ends at segment `end`: what this rank had started beyond it waits for the next
-    /// lease. No result of that can have come, since some rank has not even posted it.
+    /// The lease ends at segment `end`. What this rank has started beyond it waits for the next
+    /// lease. No result of that can have come, because some rank has not even posted it.
     pub(super) fn on_lease_end(&mut self, end: u64) {
         let Some(next) = transition(self.phase, Event::End).filter(|_| end >= self.got) else { return };
         self.phase = next;
@@ -193,7 +198,8 @@ impl Streams {
         self.credit = self.credit.min(end + self.staging);
     }
 
-    /// Starts what the lease covers; asks for the lock if something waits and nothing was asked.
+    /// Starts what the lease covers. Asks for the lock if an operation waits and the rank has not
+    /// asked yet.
     fn start(&mut self, at: &mut At<'_, impl LeafOutput>) {
         loop {
             match self.phase {
@@ -234,7 +240,8 @@ impl Streams {
         self.phase = next;
     }
 
-    /// Says how far this rank has got, behind all that it has sent, and sends nothing more until the end is known.
+    /// Tells the node how far this rank has got, behind all that it has sent. Nothing more is sent
+    /// until the end of the lease is known.
     fn stop(&mut self, at: &mut At<'_, impl LeafOutput>) {
         let Some(next) = transition(self.phase, Event::Stop) else { return };
         let header = Header { seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN, ..at.header(Kind::StopAt) };
@@ -243,7 +250,7 @@ impl Streams {
     }
 }
 
-/// Segments that a group may have in flight, however many other groups stream. A rank's groups
-/// share its `flight` segments. Where there are so many groups that each share would be smaller
-/// than this, each has this many, and together they exceed `flight`.
+/// The number of segments that a group may have in flight, however many other groups stream. A
+/// rank's groups share its `flight` segments. If there are so many groups that each share would be
+/// smaller than this, each has this many, and together they exceed `flight`.
 const SHARE_MIN: u64 = 2;

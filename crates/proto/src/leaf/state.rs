@@ -3,15 +3,15 @@
 /// What can be done with a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Operations may be posted; they begin when the node has answered.
+    /// Operations may be posted. They begin when the node has answered.
     Joining,
-    /// The user has freed it before the node has answered: nothing.
+    /// Nothing can be done: the program has freed it before the node answered.
     Abandoned,
-    /// Everything.
+    /// Everything can be done.
     Ready,
     /// It can only be freed.
     Failed,
-    /// Nothing: it is forgotten.
+    /// Nothing can be done: the rank forgets it.
     Gone,
 }
 
@@ -20,13 +20,13 @@ pub(super) enum State {
 pub(super) enum Event {
     /// The group exists everywhere.
     Ready,
-    /// It was refused, cannot go on, or the node is gone.
+    /// It was refused, it cannot go on, or the node is gone.
     Fault,
-    /// The user frees it.
+    /// The program frees it.
     Free,
 }
 
-/// The state after an event; `None` if the event changes nothing.
+/// The state after an event, or `None` if the event changes nothing.
 pub(super) const fn transition(state: State, event: Event) -> Option<State> {
     match (state, event) {
         (State::Joining, Event::Ready) => Some(State::Ready),

@@ -1,4 +1,4 @@
-//! Who may stream: all-or-nothing grants of stream contexts over the nodes of a tree.
+//! Which groups may stream: all-or-nothing grants of stream contexts over the nodes of a tree.
 //!
 //! ```text
 //!              room at every node                      last segment drained everywhere
@@ -6,8 +6,9 @@
 //!      |  no room: wait in line       ^           (others wait)
 //!      +------- room again -----------+
 //! ```
-//! A group asks with the set of nodes that it needs and holds nothing while it waits, so no cycle of waiters can form.
-//! The line is first come first served, except that a group may overtake one with which it shares no node.
+//! A group asks with the set of nodes that it needs and holds nothing while it waits, so no cycle
+//! of waiting groups can form. The line is first come, first served, except that a group may
+//! overtake one with which it shares no node.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,19 +16,19 @@ use trib_wire::{GroupIndex, RankList};
 
 use crate::Nanos;
 
-/// What the arbiter decided; in order.
+/// What the arbiter decided. Decisions are carried out in their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// The group may stream.
     Grant(GroupIndex),
-    /// The group must say how far it is and stop there.
+    /// The group must say how far it is, and stop there.
     Revoke(GroupIndex),
 }
 
-/// The contexts of one tree.
+/// The stream contexts of one tree.
 #[derive(Debug)]
 pub struct Arbiter {
-    /// Contexts per node.
+    /// The number of contexts that each node has.
     capacity: u32,
     held: BTreeMap<GroupIndex, Holder>,
     line: VecDeque<Waiting>,
@@ -77,28 +78,28 @@ impl Arbiter {
         self.revoke(decisions);
     }
 
-    /// The group is gone or has failed: it neither holds nor waits any more.
+    /// The group is gone or has failed, so it neither holds a context nor waits for one any more.
     pub fn forget(&mut self, group: GroupIndex, now: Nanos, decisions: &mut Vec<Decision>) {
         self.line.retain(|w| w.group != group);
         self.released(group, now, decisions);
     }
 
-    /// Groups that hold a context.
+    /// The number of groups that hold a context.
     pub fn holders(&self) -> usize {
         self.held.len()
     }
 
-    /// Groups that hold a context, by their indices, and since when.
+    /// The groups that hold a context, by their indices, and since when.
     pub fn held(&self) -> impl Iterator<Item = (GroupIndex, Nanos)> {
         self.held.iter().map(|(group, holder)| (*group, holder.since))
     }
 
-    /// Groups that wait, first come first, and since when.
+    /// The groups that wait, in the order in which they came, and since when.
     pub fn line(&self) -> impl Iterator<Item = (GroupIndex, Nanos)> {
         self.line.iter().map(|waiting| (waiting.group, waiting.since))
     }
 
-    /// How many groups wait.
+    /// The number of groups that wait.
     pub fn waiting(&self) -> usize {
         self.line.len()
     }
@@ -133,7 +134,7 @@ impl Arbiter {
         self.line = still;
     }
 
-    /// Asks as many holders to stop, oldest first, as those in line need.
+    /// Asks as many holders to stop, the oldest first, as the groups in line need.
     fn revoke(&mut self, decisions: &mut Vec<Decision>) {
         let mut claimed: BTreeMap<u32, u32> = BTreeMap::new();
         for waiting in &self.line {

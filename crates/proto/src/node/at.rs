@@ -1,4 +1,4 @@
-//! Where an event meets a group: what every machine of the group needs to handle it.
+//! An event at a group, with what every machine of the group needs to handle it.
 
 use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
@@ -7,26 +7,26 @@ use super::output::{NodeOutput, Note};
 use super::place::Place;
 use crate::{Nanos, Token};
 
-/// One event at one group of one node. It is made where the core has found the group, and passed
+/// One event at one group of one node. It is made when the core has found the group, and is passed
 /// down from there.
 pub(super) struct At<'a, O> {
-    /// The node.
+    /// The node: its configuration and its children.
     pub(super) place: &'a Place,
     /// The group.
     pub(super) info: &'a GroupInfo,
-    /// When.
+    /// When the event happened.
     pub(super) now: Nanos,
-    /// Who carries out what follows.
+    /// The driver, which carries out what follows from the event.
     pub(super) out: &'a mut O,
 }
 
 impl<O: NodeOutput> At<'_, O> {
-    /// Header of a frame of the group to a child, or to all with `ChildIndex::ALL`.
+    /// The header of a frame of the group to a child, or to all with `ChildIndex::ALL`.
     pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
         self.info.down(self.place, kind, child)
     }
 
-    /// Header of a frame of the group to the parent; `None` at the root of the tree.
+    /// The header of a frame of the group to the parent; `None` at the root of the tree.
     pub(super) fn up(&self, kind: Kind) -> Option<Header> {
         self.info.up(self.place, kind)
     }

@@ -1,4 +1,4 @@
-//! What a node core is told about its place, its children and its quota.
+//! What a node core is told about its position in the tree, its children and its quota.
 
 use trib_wire::control::job::{ChildKind, NodeGrant};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, RankList};
@@ -10,17 +10,17 @@ use crate::limits::Limits;
 pub struct NodeConfig {
     /// The job.
     pub job: JobId,
-    /// Placement epoch; frames of another are refused.
+    /// The epoch of the job's placement. Frames of another epoch are refused.
     pub epoch: Epoch,
     /// This node.
     pub node: NodeId,
-    /// The parent and our position there; `None` at the root of the tree.
+    /// The parent, and this node's position among its children; `None` at the root of the tree.
     pub parent: Option<(NodeId, ChildIndex)>,
-    /// Children in fold order, at most 64.
+    /// The children in fold order, at most 64.
     pub children: Vec<NodeChild>,
-    /// Ranks of the job.
+    /// The number of ranks of the job.
     pub world_size: u32,
-    /// The quota.
+    /// The quota of the job.
     pub limits: Limits,
 }
 

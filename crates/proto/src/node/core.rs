@@ -1,4 +1,4 @@
-//! The state machine of one logical node of one job: what its driver calls.
+//! The state machine of one logical node of one job, with the calls of its driver.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,20 +24,20 @@ pub struct NodeCore {
     pub(super) table: Table,
     pub(super) pending: BTreeMap<GroupKey, VecDeque<Pending>>,
     pub(super) pending_count: usize,
-    /// Pending groups that hold a place in the quota while the verdict is on its way.
+    /// The number of pending groups that hold a place in the quota while the verdict is on its way.
     pub(super) reserved: usize,
-    /// Only at the root of the tree.
+    /// The arbiter of stream contexts. Only the root of the tree has one.
     pub(super) arbiter: Option<Arbiter>,
     pub(super) parent: Option<Liveness>,
     pub(super) children: Vec<Option<Liveness>>,
     pub(super) next_tick: Nanos,
-    /// When the event that is being handled happened: the only clock of everything below.
+    /// When the event that is being handled happened. Nothing below reads another clock.
     pub(super) now: Nanos,
-    /// Links given up, for the driver to close.
+    /// Links that the core has given up, which the driver has to close.
     pub(super) dead: Vec<Link>,
-    /// Ranks below that are gone: their own connection, or that of a node between.
+    /// Ranks below that are gone, because their own connection or that of a node between has ended.
     pub(super) lost: BTreeSet<Rank>,
-    /// The parent is gone: no group can be made here any more.
+    /// The fault that says that the parent is gone. No group can be made here any more.
     pub(super) orphaned: Option<Fault>,
 }
 
@@ -45,7 +45,8 @@ impl NodeCore {
     /// A node without groups.
     ///
     /// # Panics
-    /// If the configuration has more than 64 children or limits out of range: the grant's parser checks both.
+    /// If the configuration has more than 64 children or limits out of range. The parser of the
+    /// grant must have checked both.
     pub fn new(config: NodeConfig) -> NodeCore {
         assert!(config.children.len() <= trib_wire::ids::CHILDREN_MAX, "a node has at most 64 children");
         assert!(config.limits.are_valid(), "limits out of range");
@@ -83,7 +84,8 @@ impl NodeCore {
         }
     }
 
-    /// The stream connection of a link is closed; it will not come back in this epoch. Groups that still need it fail.
+    /// The stream connection of a link is closed, and will not come back in this epoch. Groups that
+    /// still need it fail.
     pub fn on_link_down(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
         self.now = now;
         if let Some(slot) = self.liveness(link) {
@@ -104,7 +106,7 @@ impl NodeCore {
         self.dispatch(link, frame, out);
     }
 
-    /// A `Kind::Result` stream frame is in the socket of `child`.
+    /// A stream frame of `Kind::Result` has been written to the socket of `child`.
     pub fn on_written(&mut self, now: Nanos, child: ChildIndex, header: &Header, out: &mut impl NodeOutput) {
         self.now = now;
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
@@ -116,7 +118,8 @@ impl NodeCore {
         self.try_release(index, out);
     }
 
-    /// The clock has reached `next_deadline`: heartbeats go out, silent links are found dead.
+    /// The clock has reached `next_deadline`: heartbeats are sent, and links that stay silent are
+    /// given up.
     pub fn on_timer(&mut self, now: Nanos, out: &mut impl NodeOutput) {
         self.now = now;
         if now < self.next_tick {
@@ -138,22 +141,25 @@ impl NodeCore {
         }
     }
 
-    /// When `on_timer` wants to be called (only for heartbeats; retransmission timers live in hosts).
+    /// When `on_timer` wants to be called. This is only for heartbeats, because ranks have the
+    /// retransmission timers.
     pub fn next_deadline(&self) -> Nanos {
         self.next_tick
     }
 
-    /// Groups alive, pending ones included.
+    /// The number of groups alive, pending ones included.
     pub fn groups(&self) -> usize {
         self.table.len() + self.pending_count
     }
 
-    /// Links that the core has given up since the last call, for silence or for flooding; the driver closes them.
+    /// The links that the core has given up since the last call, because they were silent or sent
+    /// far too much. The driver closes them.
     pub fn take_dead_links(&mut self) -> Vec<Link> {
         core::mem::take(&mut self.dead)
     }
 
-    /// Buffers (tokens) that the core holds now: (datagram payloads, stream segments).
+    /// The number of buffers (tokens) that the core holds now: datagram payloads, and stream
+    /// segments.
     pub fn tokens_held(&self) -> (usize, usize) {
         self.table.iter().fold((0, 0), |(datagrams, segments), group| {
             (
@@ -163,7 +169,7 @@ impl NodeCore {
         })
     }
 
-    /// Stream contexts in use here.
+    /// The number of stream contexts in use here.
     pub fn streams_held(&self) -> usize {
         self.table.iter().filter(|g| g.info.duty != Duty::Relay && g.lease.holds_context()).count()
     }
@@ -173,7 +179,7 @@ impl NodeCore {
         self.table.iter().filter(|group| group.info.duty != Duty::Relay).map(GroupReport::of)
     }
 
-    /// Groups whose LLT slots have been used.
+    /// The number of groups whose LLT slots have been used.
     pub fn datagram_groups(&self) -> usize {
         self.table.iter().filter(|g| g.datagrams.is_some()).count()
     }

@@ -1,4 +1,4 @@
-//! From a frame to the machine that it concerns.
+//! The way from a frame to the machine that it concerns.
 
 use trib_wire::{Body, Fault, GroupIndex, Header, Kind, Reason};
 
@@ -33,8 +33,8 @@ impl NodeCore {
         }
     }
 
-    /// A frame for a group, generation or epoch that is not ours: counted, and a datagram from
-    /// below is told.
+    /// Refuses a frame for a group, generation or epoch that is not one of ours. It is counted, and
+    /// the sender of a datagram from below is told.
     fn refuse_frame(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
         if let Some(token) = frame.data {
             out.release(token);

@@ -1,4 +1,4 @@
-//! What a node's groups do and whom they wait for, for who asks why nothing goes on.
+//! What a node's groups do and what they wait for, for people who ask why nothing goes on.
 
 use trib_wire::control::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
 use trib_wire::{ChildIndex, GroupIndex, Signature};
@@ -11,9 +11,10 @@ use super::report::Folded;
 use crate::Nanos;
 
 impl NodeCore {
-    /// This node now, with its first `most` groups that fold here: those that wait for something before those that do not. With a `tag`
-    /// its groups are those made with it, and those that are only passed on here too. What only the driver knows
-    /// (connections, buffers, bytes) is zero.
+    /// This node now, with the first `most` of its groups that fold here. Groups that wait for
+    /// something come before those that do not. With a `tag` the groups are those that were made
+    /// with it, also those that are only passed on here. What only the driver knows (connections,
+    /// buffers, bytes) is zero.
     pub fn explain(&self, now: Nanos, most: usize, tag: Option<u64>) -> NodePart {
         let config = &self.place.config;
         let child = |child: &super::NodeChild| ChildPart {
@@ -55,7 +56,8 @@ impl NodeCore {
 }
 
 impl Group {
-    /// Whether some of its members have come to an operation that is not over here, or hold a context.
+    /// Whether some members have come to an operation that is not over here, or the group holds a
+    /// context.
     fn is_busy(&self) -> bool {
         self.lease.holds_context()
             || self.lease.waiting() != 0
@@ -118,7 +120,7 @@ impl Group {
     }
 }
 
-/// What others have contributed to and one child has not.
+/// An operation to which others have contributed and one child has not.
 struct Missing {
     operation: u64,
     signature: Signature,

@@ -8,14 +8,14 @@ use crate::{Path, Token};
 /// An authenticated frame, as the driver hands it in.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// How it came.
+    /// The path on which it came.
     pub path: Path,
-    /// What it says.
+    /// Its header.
     pub header: &'a Header,
-    /// The typed body; `Body::None` where the frame carries vector data.
+    /// The typed body, or `Body::None` if the frame carries vector data.
     pub body: &'a Body,
-    /// The vector data: `Some` exactly when the frame carries some and `header.payload_len > 0`. It
-    /// is the core's from now on.
+    /// The vector data: `Some` exactly if the frame carries some and `header.payload_len > 0`. The
+    /// buffer is the core's from now on.
     pub data: Option<Token>,
 }
 

@@ -1,5 +1,5 @@
-//! What does not change during a group's life: who takes part, and under which names the edges know
-//! it.
+//! What does not change during a group's life: which children take part, and under which names the
+//! edges know the group.
 
 use core::ops::Range;
 
@@ -11,20 +11,20 @@ use crate::window;
 /// What a node does for a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Duty {
-    /// Above the lowest common node: passes control frames, sees no data.
+    /// The node is above the lowest common node: it passes control frames on and sees no data.
     Relay,
-    /// Folds and passes on.
+    /// The node folds, and passes the aggregate on.
     Inner,
-    /// Lowest common node of the members: here sums become results.
+    /// The node is the lowest common node of the members, where aggregates become results.
     Root,
 }
 
-/// A child that has members of the group below it.
+/// A child at or below which the group has ranks.
 pub(super) struct Member {
     pub(super) child: ChildIndex,
-    /// Its members, as ranks of the group.
+    /// Its ranks of the group, by their numbers in the group.
     pub(super) ranks: RankList,
-    /// Lowest of them, as rank of the job: names the child in faults.
+    /// The lowest of these, by its number in the job. Faults name the child by it.
     pub(super) first: Rank,
 }
 
@@ -33,19 +33,19 @@ pub(super) struct GroupInfo {
     pub(super) index: GroupIndex,
     pub(super) generation: Generation,
     pub(super) key: GroupKey,
-    /// What the program calls it, for people.
+    /// The name that the program gave it, for people.
     pub(super) name: GroupName,
     pub(super) size: u32,
-    /// Name of the group at the parent; `None` at the root of the tree.
+    /// The group's name at the parent; `None` at the root of the tree.
     pub(super) up: Option<(GroupIndex, Generation)>,
     pub(super) duty: Duty,
-    /// In child order, which is fold order.
+    /// In child order, which is the order of the fold.
     pub(super) members: Vec<Member>,
-    /// Children that take part.
+    /// A bit for each child that takes part.
     pub(super) all: u64,
-    /// Those of them that are nodes and fold.
+    /// A bit for each of these that is a node and folds.
     pub(super) inner: u64,
-    /// All nodes that fold for the group (known at the root of the tree).
+    /// All nodes that fold for the group. They are known at the root of the tree.
     pub(super) nodes: RankList,
 }
 
@@ -68,7 +68,7 @@ impl GroupInfo {
         Some(Header { group, generation, ..place.up(kind)? })
     }
 
-    /// Whether a data frame says something that this group and quota allow at all.
+    /// Whether a data frame says something that this group and its quota can allow.
     pub(super) fn allows(&self, header: &Header, extent_max: u32) -> bool {
         let s = &header.signature;
         let element = s.dtype.size() as u32;
@@ -81,7 +81,7 @@ impl GroupInfo {
             && s.is_defined()
     }
 
-    /// Whether the payload is exactly what this child has to give.
+    /// Whether the payload has exactly the bytes that this child has to give.
     pub(super) fn gives(&self, position: usize, header: &Header) -> bool {
         let fragment = fragment(header);
         let given = window::given_by(&header.signature, &self.members[position].ranks, &fragment);
@@ -91,7 +91,7 @@ impl GroupInfo {
 }
 
 impl GroupInfo {
-    /// Whether the payload of a result is exactly what the ranks below this node get.
+    /// Whether the payload of a result has exactly the bytes that the ranks below this node get.
     pub(super) fn gets(&self, header: &Header) -> bool {
         let fragment = fragment(header);
         let mut hull: Option<Range<u64>> = None;
@@ -112,7 +112,7 @@ impl GroupInfo {
     }
 }
 
-/// Bytes of the vector that a data frame is about.
+/// The bytes of the vector that a data frame is about.
 pub(super) fn fragment(header: &Header) -> Range<u64> {
     header.offset..header.offset + u64::from(header.extent)
 }

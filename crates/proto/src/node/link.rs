@@ -5,8 +5,8 @@ use trib_wire::ChildIndex;
 /// The far end of a stream connection of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Link {
-    /// Up.
+    /// The parent.
     Parent,
-    /// Down.
+    /// A child.
     Child(ChildIndex),
 }

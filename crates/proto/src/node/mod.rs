@@ -1,23 +1,24 @@
 //! The aggregation node: one logical node of one job.
 //!
-//! Map, inner rooms first; a file uses only those above it in this list.
+//! Map, inner rooms first. A file uses only those above it in this list; `lease/locking` and
+//! `membership/` are methods of the core, which they therefore know.
 //!
 //! ```text
 //!   config, output, link         what the driver says and is asked for
 //!   place, info, frame, at       where an event meets a group
 //!   parts, results, report       folding, handing down, counting
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
-//!   group, table                 one group with its machines; all groups, by name
+//!   group/, table                one group with its machines; all groups, by name
 //!   membership/                  groups come into being and go
-//!   core, dispatch, explain      the node itself, from a frame to its machine, for whom it waits
+//!   core, dispatch, explain      the node, the way of a frame to its machine, who is late
 //! ```
 //!
 //! Each machine has its table of transitions in a file of its own: `llt/slot`, `sat/accumulator`,
 //! `lease/phase`, `group/state`, `membership/stage`.
 //!
-//! Invariants: no timer but the heartbeat's; nothing proportional to a group's members but their
-//! runs; folds run in child order whatever the order of arrival; every buffer that comes in goes
-//! out through `release` or `fold`.
+//! Invariants: the only timer is the heartbeat's; of a group's members only their runs take memory
+//! or time, not their number; folds go in child order whatever the order of arrival; every buffer
+//! that comes in goes out through `release` or `fold`.
 
 mod at;
 mod config;

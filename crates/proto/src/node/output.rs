@@ -7,11 +7,11 @@ use crate::{Nanos, Path, Token};
 /// Where a frame goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// Up.
+    /// To the parent.
     Parent,
-    /// Down to one child.
+    /// To one child.
     Child(ChildIndex),
-    /// Down to every child whose bit is set, the same bytes to each (`header.child` is `ALL`).
+    /// To every child whose bit is set. All get the same bytes (`header.child` is `ALL`).
     Children(u64),
 }
 
@@ -24,39 +24,39 @@ pub enum Payload<'a> {
     Body(&'a Body),
     /// `header.payload_len` bytes of a buffer, from byte `from` of it.
     Data {
-        /// The buffer; stays the core's.
+        /// The buffer, which stays the core's.
         token: Token,
-        /// First byte within the buffer.
+        /// The first byte within the buffer.
         from: u32,
     },
 }
 
-/// One child's piece of a fragment, in fold order.
+/// One child's piece of a fragment or segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// The buffer that holds it, from its first byte.
+    /// The buffer, which holds the piece from its first byte on.
     pub token: Token,
-    /// First byte, relative to the fragment.
+    /// The offset of the first byte in the fragment.
     pub window: u32,
-    /// Bytes, at least 1.
+    /// The number of bytes, at least 1.
     pub len: u32,
 }
 
-/// How parts become one.
+/// How several pieces become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fold {
-    /// Type and operator.
+    /// The type and the operator.
     pub signature: Signature,
-    /// First byte of the result, relative to the fragment.
+    /// The offset of the result's first byte in the fragment.
     pub window: u32,
-    /// Bytes of the result.
+    /// The number of bytes of the result.
     pub len: u32,
-    /// True: all parts cover the whole result and are reduced, left to right. False: the parts are pieces of the
-    /// vector, laid over zeros with a bitwise or.
+    /// If true, every piece covers the whole result, and they are reduced from left to right. If
+    /// false, the pieces are parts of the vector, which are laid over zeros with a bitwise or.
     pub reduce: bool,
 }
 
-/// What happened, for counters and logs; never needed for correctness.
+/// What happened, for counters and logs. Nothing depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Note {
@@ -66,23 +66,23 @@ pub enum Note {
     SegmentFolded,
     /// A contribution came twice.
     Duplicate,
-    /// A datagram older than anything kept.
+    /// A datagram came that is older than anything kept.
     Stale,
-    /// Group, generation, epoch or node in the frame is not one of ours.
+    /// A frame came whose group, generation, epoch or node is not one of ours.
     UnknownGroup,
-    /// A frame that no correct peer sends now.
+    /// A frame came that no correct peer sends now.
     Violation,
     /// Two ranks called different operations.
     Disagreement,
     /// A probe from below was answered.
     Probe,
-    /// The aggregate was sent up again.
+    /// An aggregate was sent up again.
     Resent,
     /// A group was made.
     GroupMade,
-    /// A group is gone, its index free.
+    /// A group is gone, and its index is free.
     GroupFreed,
-    /// A group creation was refused.
+    /// The creation of a group was refused.
     GroupRefused,
     /// A group failed.
     GroupFailed,
@@ -92,24 +92,27 @@ pub enum Note {
     LeaseRevoked,
 }
 
-/// What of a fragment's or segment's stay at a node took its time.
+/// The stages of a fragment's or segment's stay at a node, whose times are measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
-    /// From its first contribution to its fold: how far the children are apart.
+    /// From the first contribution to the fold: how far the children are apart.
     Gather,
-    /// From its fold to the result from above. A group's root, where sums become results, has none of it.
+    /// From the fold to the result from above. It does not occur at a group's root, where
+    /// aggregates become results.
     Answer,
 }
 
-/// The driver of a node core. Calls are made in the order in which their effects must happen.
+/// The driver of a node core. The calls come in the order in which their effects must happen.
 pub trait NodeOutput {
-    /// Sends a frame. The driver fills in checksum and tag. Datagrams may be dropped; stream frames are queued in order
-    /// (control frames of a link before its queued data), also while the link is not up yet. The driver keeps the
-    /// buffer's bytes alive until its own writes are done, even past `release`. For each `Kind::Result` stream
-    /// frame it calls `NodeCore::on_written` once per child when the bytes are in the socket.
+    /// Sends a frame. The driver fills in checksum and tag. Datagrams may be dropped. Stream frames
+    /// are queued in order (a link's control frames before its queued data), also while the link is
+    /// not up yet. The driver keeps the buffer's bytes alive until its own writes are done, even
+    /// past `release`. For each stream frame of `Kind::Result` it calls `NodeCore::on_written` once
+    /// per child, when the bytes have been written to the socket.
     fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>);
 
-    /// Folds the parts, in order, into one buffer. All parts' tokens are the driver's again; the result is the core's.
+    /// Folds the pieces, in order, into one buffer. Their tokens are the driver's again, and the
+    /// result is the core's.
     fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token;
 
     /// The core is done with a buffer.
@@ -118,10 +121,11 @@ pub trait NodeOutput {
     /// Something worth counting happened.
     fn note(&mut self, note: Note);
 
-    /// A group cannot go on. For who watches over the node; its members are told by frames.
+    /// A group cannot go on. This is for people who watch the node; the group's members are told by
+    /// frames.
     fn failed(&mut self, _fault: &Fault) {}
 
-    /// A fragment (by datagram) or segment (over streams) has been through a stage, in so much time of the driver's clock.
-    /// For who watches over the node; never needed for correctness.
+    /// A fragment (by datagram) or segment (over streams) has been through a stage, which took this
+    /// long by the driver's clock. This is for people who watch the node; nothing depends on it.
     fn took(&mut self, _path: Path, _stage: Stage, _span: Nanos) {}
 }

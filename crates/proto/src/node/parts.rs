@@ -1,11 +1,11 @@
-//! From the children's pieces of a fragment to one piece.
+//! How the children's pieces of a fragment become one piece.
 
 use trib_wire::Header;
 
 use super::output::{Fold, NodeOutput, Part};
 use trib_wire::ids::CHILDREN_MAX;
 
-/// Folds the pieces, which stand in child order; `None` when nobody gave a byte.
+/// Folds the pieces, which stand in child order. Returns `None` if no child gave a byte.
 pub(super) fn fold(
     header: &Header,
     pieces: impl Iterator<Item = Option<Part>>,

@@ -1,4 +1,5 @@
-//! Where a node stands: its configuration with the look-ups and headers that everything here needs.
+//! A node's position in the tree: its configuration, with the look-ups and headers that everything
+//! here needs.
 
 use trib_wire::control::job::ChildKind;
 use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
@@ -8,7 +9,7 @@ use super::info::Posted;
 
 pub(super) struct Place {
     pub(super) config: NodeConfig,
-    /// Child by rank; `NONE` for ranks that are not below this node.
+    /// The child by rank; `NONE` for ranks that are not below this node.
     child_of: Vec<u8>,
 }
 
@@ -36,12 +37,12 @@ impl Place {
         matches!(self.config.children.get(usize::from(child.0)).map(|c| c.kind), Some(ChildKind::Node(_)))
     }
 
-    /// Header of a frame to a child, or to all with `ChildIndex::ALL`.
+    /// The header of a frame to a child, or to all with `ChildIndex::ALL`.
     pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
         Header::new(kind, self.config.job, self.config.epoch, self.config.node, child)
     }
 
-    /// Header of a frame to the parent; `None` at the root of the tree.
+    /// The header of a frame to the parent; `None` at the root of the tree.
     pub(super) fn up(&self, kind: Kind) -> Option<Header> {
         let (node, child) = self.config.parent?;
         Some(Header::new(kind, self.config.job, self.config.epoch, node, child))
@@ -52,7 +53,7 @@ impl Place {
         Fault { reason, node: self.config.node, rank_a: rank, rank_b: rank, signatures: None }
     }
 
-    /// Ranks disagree: names one on each side and what they called.
+    /// The fault of ranks that disagree: it names one rank on each side, and what each called.
     pub(super) fn mismatch(&self, a: Posted, b: Posted) -> Fault {
         Fault {
             reason: Reason::Mismatch,

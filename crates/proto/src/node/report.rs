@@ -1,4 +1,4 @@
-//! What the groups of a node have folded, for who watches over it.
+//! What the groups of a node have folded, for people who watch it.
 
 use trib_wire::{GroupIndex, Header};
 
@@ -8,24 +8,24 @@ use crate::Nanos;
 /// One group that folds at this node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupReport {
-    /// Its index here; another group may have it when this one is gone.
+    /// Its index here. When this group is gone, another one may have the index.
     pub index: GroupIndex,
-    /// Ranks of the whole group, also of those that are not below this node.
+    /// The number of ranks of the whole group, with those that are not below this node.
     pub ranks: u32,
-    /// Fragments, by datagram.
+    /// The fragments that were folded, which came by datagram.
     pub datagrams: Folded,
-    /// Segments, over streams.
+    /// The segments that were folded, which came over streams.
     pub streams: Folded,
 }
 
-/// Folds of one path.
+/// The folds of one path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Folded {
-    /// How many.
+    /// The number of folds.
     pub count: u64,
-    /// Bytes of the results.
+    /// The sum of the results' bytes.
     pub bytes: u64,
-    /// Sum of the times from a first contribution to the fold.
+    /// The sum of the times from a first contribution to the fold.
     pub gathering: Nanos,
 }
 

@@ -1,4 +1,5 @@
-//! Handing one result to the children: all bytes, a part, or the header alone, as the collective says.
+//! How one result is handed to the children: all bytes, a part, or the header alone, as the
+//! collective needs it.
 
 use trib_wire::{ChildIndex, Header, Kind};
 
@@ -11,11 +12,11 @@ use crate::window;
 /// The result of one fragment or segment.
 pub(super) struct Outcome<'a> {
     pub(super) path: Path,
-    /// What the fragment is.
+    /// The header that says what the fragment is.
     pub(super) head: &'a Header,
-    /// Its bytes.
+    /// Its bytes, if there are any.
     pub(super) buffer: Option<Part>,
-    /// Everything below this number is held by all ranks of the group.
+    /// All ranks of the group hold the results below this number.
     pub(super) stable: u64,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn spread(at: &mut At<'_, impl NodeOutput>, outcome: &Outcome<'_>, ta
     }
 }
 
-/// One child by name, several as a map.
+/// The target of these children: one child by its index, several as bits.
 fn some_of(bits: u64) -> Target {
     if bits.is_power_of_two() {
         Target::Child(ChildIndex(bits.trailing_zeros() as u16))

@@ -4,13 +4,13 @@ use trib_wire::{Generation, GroupIndex};
 
 use super::group::Group;
 
-/// Indices are reused, lowest first, each time with a new generation.
+/// The groups by index. Indices are used again, the lowest first, each time with a new generation.
 #[derive(Default)]
 pub(super) struct Table {
     groups: Vec<Option<Group>>,
     generations: Vec<u32>,
     free: std::collections::BTreeSet<u32>,
-    /// Own index by the parent's index.
+    /// This node's index by the parent's index.
     by_parent: Vec<Option<u32>>,
     alive: usize,
 }

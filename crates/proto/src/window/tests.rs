@@ -1,4 +1,4 @@
-//! The hulls (docs/protocol.md#8) against the union taken rank by rank.
+//! The hulls (docs/protocol.md#8), compared with the union over single ranks.
 
 use core::ops::Range;
 
@@ -19,7 +19,8 @@ fn operation() -> impl Strategy<Value = (Signature, u32)> {
     })
 }
 
-/// Some ranks of a group in an order that makes runs: as they are, backwards, by residue, or any.
+/// Some ranks of a group in an order that makes runs: ascending, backwards, by residue, or any
+/// order.
 fn some_ranks(size: u32) -> impl Strategy<Value = Vec<u32>> {
     let all: Vec<u32> = (0..size).collect();
     let strided = (1..=size, 0..size).prop_map(move |(step, first)| (first..size).step_by(step as usize).collect());
@@ -44,7 +45,8 @@ prop_compose! {
     }
 }
 
-/// Smallest range inside `fragment` that has all bytes of all parts; `None` if there is no byte.
+/// The smallest range inside `fragment` that has all bytes of all parts; `None` if there is no
+/// byte.
 fn hull(parts: impl Iterator<Item = Range<u64>>, fragment: &Range<u64>) -> Option<Range<u64>> {
     parts
         .map(|part| part.start.max(fragment.start)..part.end.min(fragment.end))

@@ -1,4 +1,5 @@
-//! How much of its vectors a rank has on its link at once, whatever the number of its groups, and what it may sleep for.
+//! How much of its vectors a rank has on its link at once, whatever the number of its groups, and
+//! for which bytes it may sleep.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ fn core() -> LeafCore {
     LeafCore::new(LeafConfig { job, epoch, rank: Rank(0), world_size: 2, node, child: ChildIndex(0), limits })
 }
 
-/// Keeps what the core sends.
+/// The frames that the core sends.
 #[derive(Default)]
 struct Wire(Vec<Header>);
 
@@ -60,14 +61,14 @@ fn from_node(group: u32, kind: Kind) -> Header {
     Header { group: GroupIndex(group), generation: Generation(1), flags: FLAG_STREAM, ..head }
 }
 
-/// A group that holds the lock and has posted a long allreduce; what it sent at once.
+/// Makes a group that holds the lock and has posted a long allreduce. Returns what it sent at once.
 fn stream(core: &mut LeafCore, wire: &mut Wire, group: u32) -> Vec<Header> {
     ask(core, wire, group);
     grant(core, wire, group);
     wire.segments()
 }
 
-/// A group that has posted a long allreduce and asks for the lock.
+/// Makes a group that has posted a long allreduce and asks for the lock.
 fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
     let members = RankList::world(2);
     let tag = u64::from(group);
@@ -110,7 +111,7 @@ fn groups_that_stream_share_the_flight_and_each_keeps_some() {
     let sent: Vec<Vec<Header>> = (0..8).map(|group| stream(&mut core, &mut wire, group)).collect();
     let counts: Vec<usize> = sent.iter().map(Vec::len).collect();
     assert_eq!(counts, [12, 6, 4, 3, 3, 2, 2, 2]);
-    // The first one sends nothing more until it is down to its share.
+    // The first group sends nothing more until it is down to its share.
     for (at, segment) in sent[0].iter().enumerate() {
         answer(&mut core, &mut wire, segment);
         assert_eq!(wire.segments().len(), usize::from(at >= 10), "after {} results", at + 1);
@@ -136,7 +137,7 @@ fn who_is_alone_again_has_the_whole_flight_again() {
     assert_eq!(wire.segments().len(), 7, "12 in flight, of which 5 were");
 }
 
-/// Bytes of the vector and of one of its segments.
+/// The bytes of the vector, and those of one of its segments.
 const VECTOR: u64 = 8 << 20;
 const SEGMENT: u64 = 64 << 10;
 
@@ -167,7 +168,7 @@ fn with_several_groups_the_least_is_due() {
 fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
     let (mut core, mut wire) = (core(), Wire::default());
     stream(&mut core, &mut wire, 0);
-    // A group in the making, and one that asks for the lock.
+    // One group is in the making, and one asks for the lock.
     ask(&mut core, &mut wire, 1);
     assert_eq!(core.results_due(), (0, 0));
     grant(&mut core, &mut wire, 1);
@@ -179,7 +180,7 @@ fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
     let ready = Body::Ready(GroupKey { tag: 9, members: RankList::world(2) });
     core.on_frame(NOW, Path::Stream, &from_node(2, Kind::Ready), ready, &mut wire);
     assert_ne!(core.results_due(), (0, 0));
-    // One that gives the lock back.
+    // One group gives the lock back.
     let revoke = Header { seq: 1, ..from_node(0, Kind::Revoke) };
     core.on_frame(NOW, Path::Stream, &revoke, Body::None, &mut wire);
     assert_eq!(core.results_due(), (0, 0));

@@ -1,4 +1,4 @@
-//! The protocol core, leaves and nodes, with no network between them.
+//! The protocol core: leaves and nodes with no network between them.
 
 mod flight;
 mod tree;

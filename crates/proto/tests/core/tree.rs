@@ -1,4 +1,5 @@
-//! The core over a perfect network with real bytes: every collective, both protocols, whole and partial groups.
+//! The core over a perfect network with real bytes: every collective, both protocols, whole and
+//! partial groups.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
@@ -17,14 +18,14 @@ const RANKS: u32 = 6;
 const JOB: JobId = JobId(7);
 const EPOCH: Epoch = Epoch(1);
 
-/// Root 0 has nodes 1 (ranks 0..3) and 2 (ranks 3..6).
+/// A tree of six ranks: root 0 has nodes 1 (ranks 0..3) and 2 (ranks 3..6).
 struct World {
     leaves: Vec<Leaf>,
     nodes: Vec<Node>,
     wires: VecDeque<Frame>,
     /// The nodes' clock.
     now: Nanos,
-    /// A rank that is stopped: nothing reaches it.
+    /// A rank that is stopped, so that nothing reaches it.
     deaf: Option<u32>,
 }
 
@@ -314,7 +315,7 @@ impl World {
     }
 }
 
-/// The number that the next operation of this rank gets: cores count from zero.
+/// Starts to make a group at one rank.
 fn create(core: &mut LeafCore, members: RankList, tag: u64, memory: &mut LeafMemory) -> GroupId {
     let id = core.next_group();
     let group = NewGroup { members, tag, name: GroupName::default() };
@@ -326,7 +327,8 @@ fn vector(rank: u32, len: u64, op: u64) -> Vec<u8> {
     (0..len).map(|i| (i as u32 * 31 + rank * 17 + op as u32 * 5 + 1) as u8).collect()
 }
 
-/// Posts one operation on every member, runs, and compares each rank's bytes with a plain computation.
+/// Posts one operation on every member, runs it, and compares each rank's bytes with a plain
+/// computation.
 fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt: u64) {
     let size = group.len() as u32;
     let total = window::vector_len(&signature, size).expect("short vectors");
@@ -412,7 +414,7 @@ fn streaming_groups_posted_in_crossing_order_share_one_context() {
 
 #[test]
 fn ranks_that_disagree_all_learn_two_names() {
-    // Both by datagram; both streamed; one of each.
+    // Both go by datagram, both are streamed, or one of each.
     for (few, many) in [(8, 9), (500, 600), (8, 600)] {
         for odd in [0u32, 4] {
             let mut world = World::new(1);
@@ -472,7 +474,8 @@ fn a_node_tells_how_far_its_children_were_apart_and_how_long_the_answer_took() {
     for (path, count) in [(Path::Datagram, 8), (Path::Stream, 500)] {
         let mut world = World::new(1);
         let group = world.create(&[0, 1, 2, 3, 4, 5], 0);
-        // The first operation leaves the lease with the group: in the second, segments leave as soon as they are posted.
+        // The first operation leaves the lease with the group, so in the second segments leave as
+        // soon as they are posted.
         check(&mut world, &group, signature(Collective::Allreduce, count, 0), 0);
         for node in &mut world.nodes {
             node.memory.took.clear();
@@ -512,7 +515,7 @@ fn the_root_tells_since_when_a_group_holds_the_lock_and_another_is_in_line() {
     let s = signature(Collective::Allreduce, 999, 0);
     world.now = Nanos::from_millis(5);
     check(&mut world, &a, s, 0);
-    // The holder is asked to stop, and a rank of it does not hear that.
+    // The holder is asked to stop, and one of its ranks does not hear that.
     world.deaf = Some(3);
     world.now = Nanos::from_millis(20);
     for &(rank, id) in &b {
@@ -532,7 +535,8 @@ fn the_root_tells_since_when_a_group_holds_the_lock_and_another_is_in_line() {
 #[test]
 fn a_group_is_told_about_alone_where_it_folds_and_where_it_is_passed_on() {
     let mut world = World::new(1);
-    // All below one leaf, so that the root of the tree only passes on; and the whole world.
+    // One group folds at node 1 alone, and the root of the tree only passes its frames on. The
+    // other folds at all three nodes.
     let low = world.create(&[0, 1], 7);
     let wide = world.create(&[0, 3], 8);
     let s = signature(Collective::Allreduce, 99, 0);
@@ -582,7 +586,8 @@ fn leaving_under_others_is_named() {
     }
 }
 
-/// A rank streams ahead on a held lease while its peer first needs the lock for another group: the lease must give way.
+/// A rank streams ahead on a held lease while its peer first needs the lock for another group: the
+/// lease must give way.
 #[test]
 fn a_held_lease_never_waits_for_an_operation_that_is_not_posted() {
     for (a_members, w_members) in [([0u32, 1], [1u32, 2]), ([0, 3], [3, 5]), ([0, 4], [1, 4])] {
@@ -676,7 +681,8 @@ fn a_creation_with_a_dead_rank_is_refused() {
     world.check_empty();
 }
 
-/// Every rank frees a group and makes another at once: the first to do so must not find the quota still used up.
+/// Every rank frees a group and makes another at once. The first rank to do so must not find the
+/// quota still used up.
 #[test]
 fn a_freed_group_makes_room_for_the_next() {
     let mut world = World::new(1);
@@ -694,8 +700,8 @@ fn a_freed_group_makes_room_for_the_next() {
 }
 
 /// A rank that posts one of several streamed operations as a short one waits for a result that
-/// never comes, and so do the others: which of the operations it is, and how much of the later ones
-/// has come, must not matter.
+/// never comes, and so do the others. It must not matter which of the operations it is, and how
+/// much of the later ones has come.
 #[test]
 fn a_short_operation_among_streamed_ones_is_named() {
     for odd in 0..3 {
@@ -711,7 +717,7 @@ fn a_short_operation_among_streamed_ones_is_named() {
             }
         }
         world.run();
-        // It waits for the short one before it posts another.
+        // The rank waits for the short one before it posts another.
         for _ in 0..odd {
             world.post(5, group[5].1, long, vector(5, 500, 1));
         }

@@ -1,4 +1,5 @@
-//! Pieces (docs/protocol.md#5.1, 6.1) hold whole elements of any size, and together the vector.
+//! Pieces (docs/protocol.md#5.1, 6.1) hold whole elements of any size, and together they are the
+//! vector.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -40,7 +41,8 @@ struct Case {
 fn case() -> impl Strategy<Value = Case> {
     let computing = select(vec![Collective::Allreduce, Collective::Reduce, Collective::ReduceScatter]);
     let what = (computing, select(DataType::ALL), 0u64..3000, 1u32..9);
-    // In eights: the smallest limits, where the choice of the piece matters most, and those of real jobs.
+    // Limits are drawn in units of 8 bytes: the smallest ones, where the choice of the piece
+    // matters most, and those of real jobs.
     let eighths = || prop_oneof![ELEMENT_MAX as u32 / 8..20, Just(171u32), Just(6144u32)];
     (what, eighths(), eighths(), any::<bool>(), 0u64..100, any::<(u32, u32)>()).prop_map(
         |((collective, dtype, count, size), payload, segment, streamed, base, (root, me))| Case {
@@ -76,7 +78,7 @@ proptest! {
     fn pieces_follow_each_other_and_cut_no_element(case in case()) {
         let (operation, total) = case.operation();
         let element = case.signature.dtype.size() as u64;
-        // Those below a node, say.
+        // These ranks stand for those below one node.
         let some = RankList::from_ranks(0..=case.me);
         let mut at = 0;
         for seq in operation.base..operation.end() {
@@ -88,7 +90,7 @@ proptest! {
             prop_assert!(whole(header.offset) && whole(u64::from(header.extent)), "{:?}", header);
             prop_assert!(whole(u64::from(header.window)) && whole(u64::from(header.payload_len)), "{:?}", header);
             prop_assert_eq!(slice.map_or(0, |s| s.len), header.payload_len);
-            // What any rank gets of the piece, and what a node passes on to several.
+            // This is what one rank gets of the piece, and what a node passes on to several.
             let piece = header.offset..at;
             let hulls = [window::gotten_by(&case.signature, &some, &piece), overlap(&piece, &operation.gotten)];
             prop_assert!(hulls.iter().all(|hull| whole(hull.start) && whole(hull.end)), "{:?} in {:?}", hulls, piece);

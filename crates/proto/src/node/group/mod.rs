@@ -17,14 +17,14 @@ use state::{Event, State, transition};
 /// One group with its machines.
 pub(super) struct Group {
     pub(super) info: GroupInfo,
-    /// Made with the first datagram.
+    /// LLT, which is made with the first datagram.
     pub(super) datagrams: Option<Box<Datagrams>>,
-    /// Made with the first segment.
+    /// SAT, which is made with the first segment.
     pub(super) streams: Option<Box<Streams>>,
     pub(super) lease: Lease,
-    /// Newest streaming operation announced by each member, by position.
+    /// The newest streaming operation that each member has announced, by position.
     posted: Vec<Option<Posted>>,
-    /// Children that have left.
+    /// A bit for each child that has left.
     pub(super) left: u64,
     state: State,
 }
@@ -35,19 +35,19 @@ impl Group {
         Group { info, datagrams: None, streams: None, lease: Lease::default(), posted, left: 0, state: State::Live }
     }
 
-    /// Whether nothing can be done with it but leave.
+    /// Whether it has failed, so that it can only be left.
     pub(super) fn has_failed(&self) -> bool {
         self.state == State::Failed
     }
 
-    /// It cannot go on; false if that is known.
+    /// The group cannot go on. Returns false if that was known.
     pub(super) fn fail(&mut self) -> bool {
         let next = transition(self.state, Event::Fault);
         self.state = next.unwrap_or(self.state);
         next.is_some()
     }
 
-    /// Whether all below have left, so that nothing needs its name any more.
+    /// Whether all children have left, so that nothing needs its name any more.
     pub(super) fn is_gone(&mut self) -> bool {
         if self.left == self.info.all {
             self.state = transition(self.state, Event::AllLeft).unwrap_or(self.state);
@@ -55,8 +55,9 @@ impl Group {
         self.state == State::Gone
     }
 
-    /// Notes that a member streams an operation; an error if another member runs the same one by
-    /// datagram. Such ranks disagree about its length, and neither protocol would ever finish it.
+    /// Notes that a member streams an operation. It is an error if another member runs the same
+    /// operation by datagram: such ranks disagree about its length, and neither protocol would ever
+    /// finish it.
     pub(super) fn announce(&mut self, place: &Place, position: usize, header: &Header) -> Result<(), Fault> {
         let news = self.posted[position].is_none_or(|p| p.op_seq != header.op_seq);
         if !news {
@@ -69,9 +70,9 @@ impl Group {
         }
     }
 
-    /// The same from the other side: an error if a member streams the operation of a fragment that
-    /// has just begun. It need not be the newest that the member has announced, for segments of
-    /// several operations may wait here.
+    /// The same check from the other side: it is an error if a member streams the operation of a
+    /// fragment that has just begun. The operation need not be the newest that the member has
+    /// announced, because segments of several operations may wait here.
     pub(super) fn check_begun(&self, place: &Place, header: &Header) -> Result<(), Fault> {
         let announced = self.posted.iter().flatten().find(|posted| posted.op_seq == header.op_seq).copied();
         let staged = || self.streams.as_ref()?.staged_of(header.op_seq).map(Posted::from);
@@ -86,7 +87,7 @@ impl Group {
         self.posted.iter().flatten().max_by_key(|posted| posted.op_seq).copied()
     }
 
-    /// Tells everybody at the other ends of the group's edges, but not `except`.
+    /// Tells the fault at the other ends of all the group's edges, but not at `except`.
     pub(super) fn broadcast_fault(
         &self,
         place: &Place,

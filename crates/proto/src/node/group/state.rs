@@ -3,11 +3,11 @@
 /// What can still be done with a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Everything.
+    /// Everything can be done.
     Live,
-    /// Its ends have been told of a fault; it can only be left.
+    /// The other ends of its edges have been told of a fault. It can only be left.
     Failed,
-    /// All have left: its name is free.
+    /// All have left, so its name is free.
     Gone,
 }
 
@@ -16,11 +16,11 @@ pub(super) enum State {
 pub(super) enum Event {
     /// It cannot go on.
     Fault,
-    /// The last of those below has left, or has died.
+    /// The last child has left or is dead.
     AllLeft,
 }
 
-/// The state after an event; `None` if the event changes nothing.
+/// The state after an event, or `None` if the event changes nothing.
 pub(super) const fn transition(state: State, event: Event) -> Option<State> {
     match (state, event) {
         (State::Live, Event::Fault) => Some(State::Failed),

@@ -1,4 +1,5 @@
-//! The lock on stream contexts at this node: gatherings pass on upward, or are decided at the root of the tree.
+//! The lock on stream contexts at this node: gatherings are passed on upward, or decided at the
+//! root of the tree.
 
 use trib_wire::{ChildIndex, GroupIndex, Header, Kind};
 
@@ -41,7 +42,7 @@ impl NodeCore {
         }
     }
 
-    /// Carries out what the arbiter decided, here or further up.
+    /// Carries out a decision of the arbiter, which is here or further up.
     pub(in crate::node) fn apply(&mut self, decision: Decision, out: &mut impl NodeOutput) {
         let index = match decision {
             Decision::Grant(group) | Decision::Revoke(group) => group,
@@ -60,7 +61,8 @@ impl NodeCore {
         }
     }
 
-    /// The lease ends at this segment: what was sent beyond it will come again under the next one.
+    /// The lease ends at this segment. What was sent beyond it will come again under the next
+    /// lease.
     pub(in crate::node) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput) {
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };

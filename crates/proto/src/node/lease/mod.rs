@@ -1,18 +1,21 @@
 //! A group's lease on a stream context at one node.
 //!
 //! ```text
-//!   Idle --Grant--> Granted --all have stopped--> Stopping --LeaseEnd(X)--> Ending --drained to X--> Idle
+//!   Idle --Grant--> Granted --all have stopped--> Stopping --LeaseEnd(X)--> Ending
+//!    ^-----------------------------drained to X--------------------------------'
 //! ```
 //! `phase` is this diagram as a table. `locking` is what the node does at each step.
 //!
-//! Asking holds nothing: the context is taken when the grant passes through. Every gathering (intents, stops,
-//! releases) is a barrier over the children that take part.
+//! A group that asks holds nothing: the context is taken when the grant passes through. Every
+//! gathering (of intents, of stops, of releases) is a barrier over the children that take part.
 //!
-//! A lease without a limit lets a rank stream an operation that others have not posted yet; if those others wait for
-//! another group's lock first, that would be hold-and-wait. So a lease ends at the *least* progress of its ranks, up to
-//! which all have posted and which therefore finishes by itself; what some had sent beyond is dropped and sent again
-//! under the next lease. It cannot have been folded at the group's root, nor seen by anybody. `StopAt` travels in turn with
-//! the segments of its group, and nothing follows it upward until the end is known: so nothing dropped can arrive late.
+//! A lease without a limit lets a rank stream an operation that others have not posted yet. If
+//! those others wait for another group's lock first, each waits for what the other holds. So a
+//! lease ends at the *least* progress of its ranks: all have posted what lies before it, which
+//! therefore finishes by itself. What some had sent beyond is dropped and sent again under the next
+//! lease. It cannot have been folded at the group's root, so no rank has its result. `StopAt`
+//! travels in turn with the segments of its group, and nothing follows it upward until the end is
+//! known, so nothing that was dropped can arrive late.
 
 use trib_wire::{ChildIndex, Fault, Header, Kind};
 
@@ -31,29 +34,31 @@ use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::node) enum Step {
     Nothing,
-    /// Everybody below wants to stream: pass on, or decide if this is the root of the tree.
+    /// All children want to stream. The caller passes that on, or decides if this is the root of
+    /// the tree.
     Ask,
-    /// Everybody below has said how far it is; all have started what lies before `end`.
+    /// All children have said how far they are, and all have started what lies before `end`.
     Stop {
         end: u64,
     },
-    /// The context is free here and below.
+    /// The context is free at this node and below it.
     Released,
 }
 
 #[derive(Default)]
 pub(in crate::node) struct Lease {
-    /// Number of the current or last lease.
+    /// The number of the current or last lease.
     number: u64,
     pub(in crate::node) phase: Phase,
-    /// Children that want lease `number + 1`.
+    /// A bit for each child that wants lease `number + 1`.
     intents: u64,
-    /// Children that have said how far they are in lease `number`, and the least of it.
+    /// A bit for each child that has said how far it is in lease `number`, and the least progress
+    /// of these.
     stops: u64,
     stop_at: u64,
-    /// Where the lease ends, while it does.
+    /// The segment at which the lease ends, while it ends.
     end: u64,
-    /// Inner children that have released lease `number`.
+    /// A bit for each child that folds and has released lease `number`.
     released: u64,
 }
 
@@ -71,7 +76,8 @@ impl Lease {
         self.phase != Phase::Idle
     }
 
-    /// Children that wait for the lock, if not all do: the others are what they wait for.
+    /// A bit for each child that waits for the lock. It waits for the children that have not asked
+    /// yet.
     pub(in crate::node) fn waiting(&self) -> u64 {
         self.intents
     }
@@ -103,7 +109,7 @@ impl Lease {
         at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
     }
 
-    /// The lock is ours.
+    /// The group has the lock.
     pub(in crate::node) fn grant(&mut self, at: &mut At<'_, impl NodeOutput>) {
         let Some(next) = transition(self.phase, Event::Grant) else { return at.out.note(Note::Violation) };
         self.number += 1;
@@ -112,12 +118,12 @@ impl Lease {
         self.tell(at, Kind::Grant, self.number);
     }
 
-    /// Number of the lease that an intent now under way asks for.
+    /// The number of the lease for which an intent that is now under way asks.
     pub(in crate::node) fn asked(&self) -> u64 {
         self.number + 1
     }
 
-    /// Number of the lease held or held last.
+    /// The number of the lease that is held, or was held last.
     pub(in crate::node) fn current(&self) -> u64 {
         self.number
     }
@@ -144,7 +150,8 @@ impl Lease {
         Ok(self.check_stops(at.info, left))
     }
 
-    /// Whether all who are still here have said how far they are. Who has left has finished all it ever started.
+    /// Goes on if all children that are still here have said how far they are. A child that has
+    /// left has finished all that it ever started.
     pub(in crate::node) fn check_stops(&mut self, info: &GroupInfo, left: u64) -> Step {
         let all_here = self.stops | left == info.all && self.stops & !left != 0;
         match transition(self.phase, Event::Stopped).filter(|_| all_here) {
@@ -163,7 +170,7 @@ impl Lease {
         }
     }
 
-    /// The lease ends at this segment; whether it may end now at all.
+    /// The lease ends at this segment. Returns whether it may end now at all.
     pub(in crate::node) fn end(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) -> bool {
         let Some(next) = transition(self.phase, Event::End) else { return false };
         (self.phase, self.end) = (next, end);
@@ -180,7 +187,8 @@ impl Lease {
         Ok(())
     }
 
-    /// Whether the context can go now, given whether our own segments have drained.
+    /// Gives the context up if it can go now. `drained` says whether this node's own segments have
+    /// drained.
     pub(in crate::node) fn try_release(
         &mut self,
         info: &GroupInfo,

@@ -1,40 +1,40 @@
 //! The states of a lease, and what leads from one to the next.
 
-/// What a node has of a stream context for a group.
+/// How far a node is with the stream context of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::node) enum Phase {
-    /// No context.
+    /// It has no context.
     #[default]
     Idle,
-    /// A context, until the lease ends.
+    /// It has a context, until the lease ends.
     Granted,
-    /// A context. All below have said how far they are, and nothing goes up any more.
+    /// It has a context. All children have said how far they are, and nothing goes up any more.
     Stopping,
-    /// A context, until everything before the lease's end has drained.
+    /// It has a context, until everything before the lease's end has drained.
     Ending,
 }
 
 /// What happens to a lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// The lock is the group's.
+    /// The group has the lock.
     Grant,
-    /// Others wait for the lock.
+    /// Other groups wait for the lock.
     Revoke,
-    /// Everybody below has said how far it is.
+    /// All children have said how far they are.
     Stopped,
     /// The end of the lease is known.
     End,
-    /// Everything before the end has come, gone and been handed on, here and below.
+    /// Everything before the end has come, was folded and was handed on, here and below.
     Drained,
 }
 
-/// The state after an event; `None` if no correct peer brings the event about in this state.
+/// The state after an event, or `None` if no correct peer brings the event about in this state.
 pub(super) const fn transition(phase: Phase, event: Event) -> Option<Phase> {
     match (phase, event) {
         (Phase::Idle, Event::Grant) => Some(Phase::Granted),
         (Phase::Granted, Event::Revoke) => Some(Phase::Granted),
-        // It crosses the word of those who have stopped already.
+        // The revocation has crossed the stops on their way up.
         (Phase::Stopping, Event::Revoke) => Some(Phase::Stopping),
         (Phase::Granted, Event::Stopped) => Some(Phase::Stopping),
         (Phase::Stopping, Event::End) => Some(Phase::Ending),

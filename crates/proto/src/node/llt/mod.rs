@@ -1,17 +1,20 @@
 //! LLT at a node: a window of slots with two banks, and no timers.
 //!
-//! Fragment n lives in record n mod 2W. A child sends n only when it holds the result of n - W, so the first
-//! contribution to n proves that n - W is complete everywhere and that every child holds the result of n - 2W, the
-//! record's last tenant. Two banks are therefore enough, and one is not: its result would have to go while a child that
-//! lost it still asks.
+//! Fragment n lives in record n mod 2W. A child sends n only when it holds the result of n - W, so
+//! the first contribution to n proves that n - W is complete everywhere and that every child holds
+//! the result of n - 2W, which was in this record before. Two banks are therefore enough. One bank
+//! is not: the result in it would have to go while a child that has lost that result still asks for
+//! it.
 //!
 //! ```text
 //!   Empty --contribution--> Filling --last contribution--> Sent --result from above--> Done
 //!                             |  ^                           |                          |
-//!                          HELD to who asks               HELD + asks upward     result to who asks
+//!                       a child asks:                  a child asks:             a child asks:
+//!                           HELD                     HELD, and asks upward         the result
 //!   Done(n) --first contribution to n + 2W--> Filling(n + 2W)
 //! ```
-//! At the group's root the last contribution leads straight to Done. `slot` is this diagram as a table.
+//! At the group's root the last contribution leads straight to Done. `slot` is this diagram as a
+//! table.
 
 mod slot;
 
@@ -30,37 +33,37 @@ use crate::node::results::{Outcome, spread};
 use crate::time::Nanos;
 use slot::{Event, State, transition};
 
-/// An aggregate or probe goes up again at most this often per fragment.
+/// An aggregate, or a probe about it, goes up again at most this often for each fragment.
 const ASK_UP_INTERVAL: Nanos = Nanos::from_millis(1);
 
 #[derive(Clone, Copy)]
 struct Record {
     state: State,
-    /// First contribution: what the fragment is.
+    /// The header of the first contribution, which says what the fragment is.
     head: Header,
-    /// Children whose contribution is here.
+    /// A bit for each child whose contribution is here.
     contributed: u64,
-    /// Sent: the aggregate. Done: the result.
+    /// In state Sent the aggregate, in state Done the result.
     buffer: Option<Part>,
-    /// Filling: when the first contribution came. Sent: when the last did.
+    /// In state Filling when the first contribution came, in state Sent when the last one came.
     since: Nanos,
-    /// When the aggregate or a probe last went up.
+    /// When the aggregate or a probe was last sent up.
     asked: Nanos,
-    /// What the parent last said about the fragment.
+    /// What the parent last said that it has of the fragment.
     above: Option<Held>,
 }
 
 /// The slots of one group.
 pub(in crate::node) struct Datagrams {
-    /// W.
+    /// The size of the window in fragments: W.
     window: u64,
-    /// 2 W of them: two banks.
+    /// 2W records, which are two banks.
     records: Vec<Record>,
-    /// W x members: contributions of the bank that is filling.
+    /// W x members: the contributions to the bank that is filling.
     pieces: Vec<Option<Part>>,
-    /// What each member's ranks all hold, by position.
+    /// For each member by its position: the number below which all its ranks hold the results.
     marks: Vec<u64>,
-    /// What all ranks of the group hold.
+    /// The number below which all ranks of the group hold the results.
     stable: u64,
     folded: Folded,
 }
@@ -87,7 +90,7 @@ impl Datagrams {
         }
     }
 
-    /// What was folded so far.
+    /// What has been folded so far.
     pub(in crate::node) fn folded(&self) -> Folded {
         self.folded
     }
@@ -103,14 +106,14 @@ impl Datagrams {
         self.records.iter().find(|r| r.state == State::Filling && r.contributed & bit == 0).map(|r| &r.head)
     }
 
-    /// Since when somebody waits for this child to contribute to a fragment.
+    /// Since when others wait for this child to contribute to a fragment.
     pub(in crate::node) fn waits_since(&self, child: ChildIndex) -> Option<Nanos> {
         let bit = 1u64 << child.0;
         let waits = |r: &&Record| r.state == State::Filling && r.contributed & bit == 0;
         self.records.iter().filter(waits).map(|r| r.since).min()
     }
 
-    /// Returns whether the contribution opened a new fragment.
+    /// Takes a contribution. Returns whether it opened a new fragment.
     pub(in crate::node) fn on_contribution(
         &mut self,
         at: &mut At<'_, impl NodeOutput>,
@@ -195,7 +198,7 @@ impl Datagrams {
         self.spread(at, slot, at.info.all);
     }
 
-    /// The parent says what it knows of a fragment that we asked about.
+    /// The parent says what it has of the fragments that this node asked about.
     pub(in crate::node) fn on_held(&mut self, at: &mut At<'_, impl NodeOutput>, header: &Header, held: Held) {
         let slot = self.record_at(header.seq);
         let record = &mut self.records[slot];
@@ -229,7 +232,7 @@ impl Datagrams {
         (seq % self.window) as usize * self.marks.len() + position
     }
 
-    /// Where a fragment stands relative to its record's tenant.
+    /// Where a fragment stands relative to the one in its record.
     fn age(&self, seq: u64) -> Age {
         let record = &self.records[self.record_at(seq)];
         let next = match record.state {
@@ -312,7 +315,7 @@ impl Datagrams {
         })
     }
 
-    /// Answers a child that repeats itself or asks: with the result, or with what is missing.
+    /// Answers a child that repeats itself or asks: with the result, or with what this node has.
     fn answer(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, seq: u64) {
         let (node, all, child) = (at.place.config.node, at.info.all, at.info.members[position].child);
         let slot = self.record_at(seq);
@@ -340,14 +343,15 @@ impl Datagrams {
         }
     }
 
-    /// Hands the result of a record that is done to these children.
+    /// Hands the result of a record in state Done to these children.
     fn spread(&self, at: &mut At<'_, impl NodeOutput>, slot: usize, targets: u64) {
         let Record { head, buffer, .. } = &self.records[slot];
         let outcome = Outcome { path: Path::Datagram, head, buffer: *buffer, stable: self.stable };
         spread(at, &outcome, targets);
     }
 
-    /// Which of the fragments from `base` on this child has contributed to.
+    /// To which of the fragments from `base` on this child has contributed; bit i stands for
+    /// fragment `base + i`.
     fn have(&self, child: ChildIndex, base: u64) -> u64 {
         let bit = 1u64 << child.0;
         (0..self.window.min(64)).fold(0, |have, i| {
@@ -359,13 +363,13 @@ impl Datagrams {
 }
 
 enum Age {
-    /// The record's tenant.
+    /// It is the fragment in the record.
     Current,
-    /// May move in now.
+    /// It is the next one, which may replace that fragment now.
     Next,
-    /// Before the tenant.
+    /// It came before that fragment.
     Old,
-    /// After what any correct child may send.
+    /// No correct child may send it yet.
     Beyond,
 }
 

@@ -5,11 +5,11 @@
 pub(super) enum State {
     /// It has not had a fragment yet.
     Empty,
-    /// Some contributions.
+    /// It has some contributions.
     Filling,
-    /// All contributions; their aggregate is on its way up.
+    /// It had all contributions. Their aggregate is on its way up.
     Sent,
-    /// The result.
+    /// It has the result.
     Done,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Event {
     Result,
 }
 
-/// The state after an event; `None` if no correct peer brings the event about in this state.
+/// The state after an event, or `None` if no correct peer brings the event about in this state.
 pub(super) const fn transition(state: State, event: Event) -> Option<State> {
     match (state, event) {
         (State::Empty | State::Done, Event::First) => Some(State::Filling),

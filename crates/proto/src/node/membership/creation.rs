@@ -1,4 +1,5 @@
-//! Groups come into being: joins gather upward, the verdict travels down, the quota is asked in between.
+//! How groups come into being: joins gather upward, the verdict travels down, and between the two
+//! the quota is asked.
 
 use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Rank, RankList, Reason};
 
@@ -49,7 +50,7 @@ impl NodeCore {
         self.advance_pending(key, out);
     }
 
-    /// Starts to gather a group.
+    /// Begins to gather the joins of a group.
     pub(in crate::node) fn open_pending(&mut self, key: &GroupKey, child: ChildIndex) -> Result<(), Fault> {
         let mut pending = Pending::new(&self.place, key.clone())?;
         if pending.all & (1 << child.0) == 0 {
@@ -61,8 +62,9 @@ impl NodeCore {
         Ok(())
     }
 
-    /// What the quota says to one more group. Asked when all have joined, not before: by then every member's earlier
-    /// leaves have come, so a group may take the place of one that its members have just freed.
+    /// Why the quota has no room for one more group, if it has none. It is asked when all have
+    /// joined and not before: by then every member's earlier leaves have come, so a group may take
+    /// the place of one that its members have just freed.
     pub(in crate::node) fn over_quota(&self, duty: Duty) -> Option<Reason> {
         let limits = &self.place.config.limits;
         let groups = self.table.len() + self.reserved + 1;
@@ -112,8 +114,7 @@ impl NodeCore {
         self.end_pending(key, fault, out);
     }
 
-    /// Takes the oldest creation of this key, on which there is a verdict; `None` if there cannot be
-    /// one now.
+    /// Takes the oldest creation of this key to which this verdict can apply, if there is one.
     fn take_pending(&mut self, key: &GroupKey, verdict: Event) -> Option<Pending> {
         let is_root = self.place.config.parent.is_none();
         let line = self.pending.get_mut(key)?;
@@ -177,8 +178,9 @@ impl NodeCore {
     }
 }
 
-/// A child that starts so many more creations than the job may have groups has lost its mind: its connection is closed,
-/// which its peers see as its death. Refusing it quietly would leave them waiting.
+/// A child that starts this many more creations than the job may have groups is out of order. Its
+/// connection is closed, which its peers see as its death. If it were refused quietly, they would
+/// wait for ever.
 const PENDING_PER_GROUP: usize = 4;
 
 const PENDING_FLOOR: usize = 256;

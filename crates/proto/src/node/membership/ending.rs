@@ -1,4 +1,4 @@
-//! How groups end: by fault, or when everybody has left.
+//! How groups end: by a fault, or when all have left.
 
 use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Rank, Reason};
 
@@ -15,7 +15,8 @@ impl NodeCore {
         }
     }
 
-    /// Tells all ends of the group and gives back all it holds; the name lives until everybody has left.
+    /// Tells the fault at the other ends of all the group's edges, and gives back all that the
+    /// group holds. Its name lives until all children have left.
     pub(in crate::node) fn fail(
         &mut self,
         index: GroupIndex,
@@ -35,8 +36,9 @@ impl NodeCore {
         self.forget_lock(index, out);
     }
 
-    /// The driver cannot go on with the job. All ends of every group are told that the error is
-    /// this node's; nothing else of the core is touched, and nothing of it can be used afterwards.
+    /// The driver cannot go on with the job. The other ends of every group's edges are told that
+    /// the error is this node's. Nothing else of the core is touched, and the core cannot be used
+    /// afterwards.
     pub fn give_up(&mut self, out: &mut impl NodeOutput) {
         let first = self.place.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
         let fault = self.place.about(Reason::NodeFailed, first);
@@ -78,7 +80,8 @@ impl NodeCore {
     }
 }
 
-/// Who left while others still use the group will never contribute: say so instead of waiting.
+/// A fault if a child has left while others wait for it. It will never contribute, so they are told
+/// instead of waiting for ever.
 pub(in crate::node) fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
     if group.left == 0 || group.has_failed() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What dies with a connection: groups that need it, creations that would wait for it.
+//! What ends with a connection: groups that need it, and creations that would wait for it.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -34,7 +34,8 @@ impl NodeCore {
             self.fail(index, fault, Some(Link::Child(child)), out);
             self.try_free(index, out);
         }
-        // What it had joined cannot come into being; what it has not joined waits for it only if nobody below it lives.
+        // A creation that it had joined fails. One that it has not joined no longer waits for it,
+        // except for ranks below it that still live.
         for pending in self.pending.values_mut().flatten().filter(|p| p.all & bit != 0) {
             pending.lose(child, fault);
         }
@@ -42,7 +43,7 @@ impl NodeCore {
         self.lose_ranks(&ranks, out);
     }
 
-    /// A node below has lost ranks.
+    /// A node below has lost these ranks.
     pub(in crate::node) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
         let below = &self.place.config.children[usize::from(child.0)].ranks;
         let credible = ranks.is_valid(self.place.config.world_size) && ranks.iter().all(|rank| below.contains(rank));
@@ -52,7 +53,7 @@ impl NodeCore {
         self.lose_ranks(ranks, out);
     }
 
-    /// Creations that wait for one of these ranks will wait no longer, here and further up.
+    /// Creations wait no longer for any of these ranks, neither here nor further up.
     pub(in crate::node) fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
         self.lost.extend(ranks.iter());
         for pending in self.pending.values_mut().flatten() {
@@ -65,7 +66,8 @@ impl NodeCore {
                 self.advance_pending(&key, out);
             }
         }
-        // Behind the joins that this has completed: after it nobody above expects any from these ranks.
+        // This frame goes behind the joins that the loss has completed. After it, no node above
+        // expects a join from these ranks.
         if let Some(header) = self.place.up(Kind::Lost)
             && self.orphaned.is_none()
         {
@@ -84,7 +86,7 @@ impl NodeCore {
         for index in self.table.indices() {
             self.fail(index, fault, Some(Link::Parent), out);
         }
-        // Only who has joined is told now; the others are when they do.
+        // Children that have joined are told now. The others are told when they join.
         self.orphaned = Some(fault);
         (self.pending_count, self.reserved) = (0, 0);
         for (key, line) in core::mem::take(&mut self.pending) {
@@ -96,8 +98,8 @@ impl NodeCore {
     }
 }
 
-/// Members that are dead fail a creation; a child below which every member is dead will not join. One that has joined
-/// waits for the verdict all the same.
+/// A creation fails if a member is dead. A child below which every member is dead will not join,
+/// but one that has joined waits for the verdict all the same.
 pub(in crate::node) fn lose_the_dead(place: &Place, lost: &BTreeSet<Rank>, pending: &mut Pending) {
     for position in 0..pending.members.len() {
         let member = &pending.members[position];

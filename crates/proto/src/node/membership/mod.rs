@@ -1,8 +1,8 @@
-//! Groups come into being and go.
+//! How groups come into being and go.
 //!
 //! Map: `stage` (the table of a creation), `pending` (one creation), `creation` (joins gather
-//! upward, the verdict travels down), `ending` (by fault, or when everybody has left), `loss` (what
-//! dies with a connection).
+//! upward, the verdict travels down), `ending` (by a fault, or when all have left), `loss` (what
+//! ends with a connection).
 
 mod creation;
 mod ending;

@@ -1,4 +1,4 @@
-//! Making a group in band: joins gather upward like a barrier, one verdict travels down.
+//! A group in the making: joins gather upward as at a barrier, and one verdict travels down.
 
 use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason};
 
@@ -9,15 +9,15 @@ use crate::node::place::Place;
 /// What a child says when it joins, besides the group's key.
 #[derive(Clone, Copy)]
 pub(in crate::node) struct Join<'a> {
-    /// Why the group cannot be made, if something below knows.
+    /// Why the group cannot be made, if a node or rank below knows a reason.
     pub(in crate::node) fault: Option<Fault>,
-    /// Nodes below that fold for the group.
+    /// The nodes below that fold for the group.
     pub(in crate::node) nodes: &'a RankList,
-    /// What the program calls the group; empty if it does not say.
+    /// The name that the program gave the group; empty if it gave none.
     pub(in crate::node) name: &'a GroupName,
 }
 
-/// A group that some of the members below have asked for.
+/// A group for which some of the members below have asked.
 pub(in crate::node) struct Pending {
     pub(in crate::node) key: GroupKey,
     /// The first name that came with a join.
@@ -26,20 +26,20 @@ pub(in crate::node) struct Pending {
     pub(in crate::node) all: u64,
     pub(in crate::node) inner: u64,
     pub(in crate::node) duty: Duty,
-    /// Children that have joined (or died, with `fault` set).
+    /// A bit for each child that has joined, or has died (then `fault` is set).
     pub(in crate::node) joined: u64,
-    /// Children that have died meanwhile: nothing is sent to them.
+    /// A bit for each child that has died meanwhile. Nothing is sent to these.
     pub(in crate::node) dead: u64,
     pub(in crate::node) fault: Option<Fault>,
-    /// Nodes below that fold for the group.
+    /// The nodes below that fold for the group.
     pub(in crate::node) nodes: Vec<u32>,
     stage: Stage,
-    /// The quota has a place for it meanwhile.
+    /// Whether it holds a place in the quota until the verdict comes.
     pub(in crate::node) reserves: bool,
 }
 
 impl Pending {
-    /// Who takes part below this node, and what the node will do for the group.
+    /// Finds which children take part, and what this node will do for the group.
     pub(in crate::node) fn new(place: &Place, key: GroupKey) -> Result<Pending, Fault> {
         if !key.members.is_valid(place.config.world_size) {
             return Err(place.about(Reason::BadMembers, Rank(0)));
@@ -105,19 +105,19 @@ impl Pending {
         self.fault = self.fault.or(Some(fault));
     }
 
-    /// All have joined or died, and nothing has been said of it yet.
+    /// Whether all children have joined or died, and no step has followed from that yet.
     pub(super) fn is_complete(&self) -> bool {
         self.stage == Stage::Gathering && self.joined == self.all
     }
 
-    /// Goes on to the next stage, if the event leads to one.
+    /// Goes on to the next stage, if the event leads to one. Returns whether it did.
     pub(super) fn step(&mut self, event: Event, is_root: bool) -> bool {
         let next = transition(self.stage, event, is_root);
         self.stage = next.unwrap_or(self.stage);
         next.is_some()
     }
 
-    /// The nodes that fold, this one included if it does.
+    /// The nodes that fold, with this node if it does.
     pub(in crate::node) fn folding_nodes(&self, place: &Place) -> RankList {
         let own = (self.duty != Duty::Relay).then_some(u32::from(place.config.node.0));
         let mut nodes: Vec<u32> = self.nodes.iter().copied().chain(own).collect();

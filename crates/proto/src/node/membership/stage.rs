@@ -3,9 +3,9 @@
 /// How far a creation has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Some below have not joined yet.
+    /// Some children have not joined yet.
     Gathering,
-    /// All have joined; the verdict comes from above.
+    /// All children have joined. The verdict will come from above.
     Forwarded,
     /// The group exists.
     Made,
@@ -16,19 +16,19 @@ pub(super) enum Stage {
 /// What happens to a creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// The last of those below has joined or died, at a node with a parent.
+    /// The last child has joined or died, at a node with a parent.
     AllJoined,
-    /// The verdict is that the group exists: from above, or at the root of the tree its own when
-    /// all have joined.
+    /// The verdict is that the group exists. It comes from above; at the root of the tree it is the
+    /// node's own, when all children have joined.
     Ready,
-    /// The verdict is that it does not.
+    /// The verdict is that the group does not exist.
     Refused,
     /// The parent is gone.
     ParentLost,
 }
 
-/// The stage after an event; `None` if no correct peer brings the event about in this stage.
-/// `is_root`: nothing is above.
+/// The stage after an event, or `None` if no correct peer brings the event about in this stage.
+/// `is_root` is whether this is the root of the tree.
 pub(super) const fn transition(stage: Stage, event: Event, is_root: bool) -> Option<Stage> {
     match (stage, event, is_root) {
         (Stage::Gathering, Event::AllJoined, false) => Some(Stage::Forwarded),

@@ -5,11 +5,11 @@
 pub(super) enum State {
     /// It has no segment.
     Free,
-    /// The aggregate, which waits for the parent's credit.
+    /// It has the aggregate, which waits for the parent's credit.
     Folded,
-    /// The aggregate, which is on its way up.
+    /// It has the aggregate, which is on its way up.
     Sent,
-    /// The result, which is being written to the children.
+    /// It has the result, which is being written to the children.
     Result,
 }
 
@@ -18,19 +18,20 @@ pub(super) enum State {
 pub(super) enum Event {
     /// Every child's segment was folded into it, at a node with a parent in the group.
     Fold,
-    /// The same at the group's root, where sums become results.
+    /// Every child's segment was folded into it, at the group's root, where aggregates become
+    /// results.
     FoldAtRoot,
     /// The parent's credit covers it.
     Credit,
     /// The result from above.
     Result,
-    /// The result is in the socket of every child.
+    /// The result has been written to the socket of every child.
     Written,
     /// The lease ends before its segment.
     RollBack,
 }
 
-/// The state after an event; `None` if no correct peer brings the event about in this state.
+/// The state after an event, or `None` if no correct peer brings the event about in this state.
 pub(super) const fn transition(state: State, event: Event) -> Option<State> {
     match (state, event) {
         (State::Free, Event::Fold) => Some(State::Folded),

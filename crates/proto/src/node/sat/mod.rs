@@ -1,11 +1,12 @@
-//! SAT at a node: segments in order, two windows, never blocking.
+//! SAT at a node: segments in order, and two windows, so that nothing blocks.
 //!
-//! Segment n of a child waits in that child's staging queue (at most S of them; credit says so) until every child's
-//! segment n is there and accumulator n mod W is free. Then they are folded in child order; the accumulator keeps
-//! its slot until the result has been handed to every child, so what goes up can never starve what comes down.
+//! Segment n of a child waits in that child's staging queue, which has room for S segments and
+//! whose credit says so, until every child's segment n is there and accumulator n mod W is free.
+//! Then they are folded in child order. The accumulator keeps its slot until the result has been
+//! handed to every child, so what goes up can never starve what comes down.
 //!
 //! ```text
-//!   children --staged--> [S per child] --fold--> [accumulator n mod W] --up, with the parent's credit-->
+//!   children --staged--> [S per child] --fold--> [accumulator n mod W] --up, with credit-->
 //!   children <--written to every child-- [accumulator n mod W] <--result-- parent
 //! ```
 
@@ -38,7 +39,7 @@ struct Accumulator {
     head: Header,
     buffer: Option<Part>,
     state: State,
-    /// Children into whose sockets the result is still to be written.
+    /// A bit for each child to whose socket the result is still to be written.
     unwritten: u64,
     /// When it was folded.
     since: Nanos,
@@ -46,25 +47,26 @@ struct Accumulator {
 
 /// The streaming side of one group. Segment numbers go on from lease to lease.
 pub(in crate::node) struct Streams {
-    /// Per member: segments that have arrived and are not folded.
+    /// Per member: the segments that have arrived and are not folded.
     staged: Vec<VecDeque<Staged>>,
-    /// Per member: number of its next segment.
+    /// Per member: the number of its next segment.
     next: Vec<u64>,
-    /// Per member: segments below this number it may send, as told.
+    /// Per member: it has been told that it may send the segments below this number.
     credit: Vec<u64>,
-    /// Per member: what its ranks all hold.
+    /// Per member: the number below which all its ranks hold the results.
     marks: Vec<u64>,
-    /// W accumulators.
+    /// The accumulators, W of them.
     accumulators: Vec<Option<Accumulator>>,
-    /// Next segment to fold.
+    /// The next segment to fold.
     next_fold: u64,
-    /// Next aggregate to send up.
+    /// The next aggregate to send up.
     next_up: u64,
     /// Aggregates below this number may go up.
     parent_credit: u64,
-    /// Nothing goes up: the parent has been told how far we are and decides where the lease ends.
+    /// Whether nothing may go up, because the parent has been told how far this node is and decides
+    /// where the lease ends.
     silent: bool,
-    /// What all ranks of the group hold.
+    /// The number below which all ranks of the group hold the results.
     stable: u64,
     folded: Folded,
 }
@@ -88,7 +90,7 @@ impl Streams {
         }
     }
 
-    /// What was folded so far.
+    /// What has been folded so far.
     pub(in crate::node) fn folded(&self) -> Folded {
         self.folded
     }
@@ -107,7 +109,7 @@ impl Streams {
         })
     }
 
-    /// Whether this member's next segment is what others wait for.
+    /// The segment of others that waits for this member's next one, if there is any.
     pub(in crate::node) fn waits_for(&self, position: usize) -> Option<&Header> {
         if !self.staged[position].is_empty() {
             return None;
@@ -115,13 +117,13 @@ impl Streams {
         (0..self.staged.len()).find_map(|other| self.staged_head(other))
     }
 
-    /// Since when a segment of another member's waits for this member's next.
+    /// Since when another member's segment waits for this member's next one.
     pub(in crate::node) fn waits_since(&self, position: usize) -> Option<Nanos> {
         self.waits_for(position)?;
         self.staged.iter().filter_map(|staged| staged.front()).map(|first| first.came).min()
     }
 
-    /// Everything below segment `end` has come, gone and been handed on.
+    /// Whether everything below segment `end` has come, was folded and was handed on.
     pub(in crate::node) fn drained(&self, end: u64) -> bool {
         self.next_fold >= end && self.accumulators.iter().all(Option::is_none)
     }
@@ -190,7 +192,7 @@ impl Streams {
         Ok(())
     }
 
-    /// A result is in the socket of a child.
+    /// A result has been written to the socket of a child.
     pub(in crate::node) fn on_written(
         &mut self,
         at: &mut At<'_, impl NodeOutput>,
@@ -223,10 +225,10 @@ impl Streams {
         self.silent = true;
     }
 
-    /// The lease ends at segment `end`, which not all ranks have started: what came beyond it is
-    /// dropped here and will come again. Credit that was given for what this node had already
-    /// folded beyond is taken back at both ends of the edge: the child does the same when it hears
-    /// of the end, and has heard of every credit before.
+    /// The lease ends at segment `end`, which not all ranks have started. What came beyond it is
+    /// dropped and will come again. Credit that was given because this node had already folded
+    /// segments beyond it is taken back at both ends of the edge: the child does the same when it
+    /// hears of the end, and it has heard of every credit before.
     pub(in crate::node) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
         for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
             while queue.back().is_some_and(|s| s.head.seq >= end) {
@@ -272,7 +274,7 @@ impl Streams {
         (seq % self.accumulators.len() as u64) as usize
     }
 
-    /// Folds as many segments as all children have sent and accumulators are free for.
+    /// Folds as many segments as all children have sent and as accumulators are free for.
     fn advance(&mut self, at: &mut At<'_, impl NodeOutput>) -> Result<(), Fault> {
         while self.staged.iter().all(|queue| !queue.is_empty()) {
             let slot = self.slot(self.next_fold);
@@ -321,7 +323,8 @@ impl Streams {
         self.extend_credit(at);
     }
 
-    /// Sends a result to every child. It tells them that their part was folded, and so is credit too.
+    /// Sends a result to every child. The result tells a child that its segment was folded, so it
+    /// is credit too.
     fn hand_down(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
         let Some(Accumulator { head, buffer, .. }) = &self.accumulators[slot] else { return };
         let outcome = Outcome { path: Path::Stream, head, buffer: *buffer, stable: self.stable };
@@ -332,7 +335,8 @@ impl Streams {
         }
     }
 
-    /// Sends aggregates up, as far as the parent's credit goes. At the group's root there is none: folds are results there.
+    /// Sends aggregates up, as far as the parent's credit goes. At the group's root there are none,
+    /// because folds are results there.
     fn send_up(&mut self, at: &mut At<'_, impl NodeOutput>) {
         if at.info.duty == Duty::Root {
             return;
@@ -369,7 +373,8 @@ impl Streams {
         }
     }
 
-    /// Tells children that they may send on, when half their staging room is free again and no result has said so.
+    /// Tells children that they may send on, once half their staging room is free again and no
+    /// result has told them.
     fn extend_credit(&mut self, at: &mut At<'_, impl NodeOutput>) {
         let staging = u64::from(at.place.config.limits.staging);
         let limit = self.next_fold + staging;
