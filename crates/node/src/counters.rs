@@ -1,20 +1,20 @@
-//! What a node counts, and the names under which the manager and `trib status` show it.
+//! What a node counts, and the names by which the manager and `trib status` show it.
 
 use std::collections::BTreeMap;
 
 use trib_proto::node::Note;
 use trib_transport::udp::UdpCounters;
 
-/// Names to counts.
+/// Counts by name.
 pub type Counters = BTreeMap<String, u64>;
 
-/// Counts of one worker. Written by that worker alone.
+/// The counts of one worker. That worker alone changes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     notes: [u64; NOTES.len()],
-    /// Bytes of vector taken in, over both paths.
+    /// Bytes of vector that came in, over both paths.
     pub payload_bytes_in: u64,
-    /// Bytes of vector that went into folds: each child's part counts.
+    /// Bytes of vector that went into folds. Each child's piece counts.
     pub payload_bytes_folded: u64,
     pub stream_bytes_in: u64,
     pub stream_bytes_out: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     pub link_overruns: u64,
     /// Links closed because the far end was silent for too long.
     pub links_silent: u64,
-    /// Payloads turned away because the job's memory was used up.
+    /// Payloads that were turned away because the job's memory was used up.
     pub pool_exhausted: u64,
     pub jobs_installed: u64,
     pub jobs_removed: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts what a core noted.
+    /// Counts what a core has noted.
     pub(crate) fn note(&mut self, note: Note) {
         self.notes[note as usize] += 1;
     }
@@ -81,7 +81,8 @@ impl Tally {
     }
 }
 
-/// Adds the counts of a datagram socket to a map. `rejected` holds what was counted when batches were looked at.
+/// Adds the counts of a datagram socket to a map. `rejected` has what was counted while batches
+/// were looked at.
 pub(crate) fn add_datagrams(socket: &UdpCounters, rejected: &UdpCounters, overflowed: u64, counters: &mut Counters) {
     for (name, count) in [
         ("datagrams_out", socket.sent),
@@ -111,10 +112,10 @@ pub(crate) fn add(counters: &mut Counters, name: &str, count: u64) {
     }
 }
 
-/// CPU time of the calling thread, nanoseconds.
+/// The CPU time of the calling thread, in nanoseconds.
 pub(crate) fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is that of `time`.
+    // SAFETY: the pointer is that of `time`, which is valid for the call.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     if result != 0 {
         return 0;
@@ -122,7 +123,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Names of the core's notes, in the order of their codes.
+/// The names of the core's notes, in the order of their codes.
 const NOTES: [&str; 15] = [
     "fragments_folded",
     "segments_folded",

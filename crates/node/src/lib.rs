@@ -8,12 +8,14 @@
 //!   worker threads --- each: one poll, one datagram socket, its own logical nodes for good
 //! ```
 //!
-//! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop, datagrams, links), `job` (one
-//! logical node: core, links, memory, folds), `mailbox` (messages between threads), `news` (what
-//! the manager is told unasked), `counters`, `report` (figures for who watches over the node).
+//! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop,
+//! datagrams, links), `job` (one logical node: core, links, memory, folds), `mailbox` (messages
+//! between threads), `news` (what the manager is told unasked), `counters`, `error` (why a node
+//! cannot run), `report` (figures for people who watch the node).
 //!
-//! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for good; nothing is
-//! sent to an address that no handshake has proven; memory is what the grants reserve, whatever the peers do.
+//! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for
+//! good; nothing is sent to an address that no handshake has proven; memory is what the grants
+//! reserve, whatever the peers do.
 
 #[cfg(test)]
 extern crate self as trib_node;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use mio::{Registry, Token, Waker};
 
-/// The sending end; clones go to every thread that has something to say.
+/// The sending end. Every thread that has something to say has a clone of it.
 pub(crate) struct Mailbox<T> {
     queue: Sender<T>,
     waker: Arc<Waker>,
@@ -20,7 +20,7 @@ impl<T> Mailbox<T> {
         Ok((Mailbox { queue, waker }, receiver))
     }
 
-    /// Puts a message in. One for a thread that has ended goes nowhere.
+    /// Puts a message in. If the owner has ended, the message is lost.
     pub(crate) fn post(&self, message: T) {
         if self.queue.send(message).is_ok()
             && let Err(error) = self.waker.wake()

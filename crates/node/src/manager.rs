@@ -1,5 +1,5 @@
-//! The conversation with the manager. Nothing of a running job waits for it: when the manager is gone or stopped, this thread
-//! alone notices, and calls again until it is back.
+//! The conversation with the manager. Nothing of a running job waits for it: if the manager is gone
+//! or stopped, only this thread notices, and it calls again until the manager is back.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,14 +32,15 @@ pub(crate) struct Manager {
     pub acceptor: Mailbox<Request>,
     pub workers: Vec<WorkerHandle>,
     pub stop: Arc<AtomicBool>,
-    /// Told once: registered, or why never.
+    /// Gets one message: that the node is registered, or why it never will be.
     pub registered: Sender<Result<(), Error>>,
-    /// What happens to jobs.
+    /// What happens to jobs, to be told to the manager.
     pub news: Receiver<News>,
 }
 
 impl Manager {
-    /// Talks to the manager until the node stops, or the manager says that it does not want this node.
+    /// Talks to the manager until the node stops, or the manager says that it does not want this
+    /// node.
     pub(crate) fn run(self) {
         let mut pause = PAUSE_MIN;
         let mut said = false;
@@ -54,7 +55,7 @@ impl Manager {
             match ended {
                 Ok(()) => pause = PAUSE_MIN,
                 Err(error) if is_final(&error) && !said => {
-                    // Whoever started the node may not wait for this.
+                    // The thread that started the node may not wait for this.
                     let _ = self.registered.send(Err(Error::Control(error)));
                     return;
                 }
@@ -126,13 +127,13 @@ impl Manager {
         }
     }
 
-    /// What is here now, whatever was missed before.
+    /// Tells the manager all that is here now, whatever was missed before.
     fn tell_hosted(&self, channel: &Channel) -> Result<(), ControlError> {
         let missed: Vec<News> = self.news.try_iter().collect();
         channel.send(&NodeMessage::Hosts { jobs: self.hosted() })?;
         missed.into_iter().try_for_each(|news| match news {
             News::Faulty { job, fault, why } => channel.send(&NodeMessage::Faulty { job, fault, why }),
-            // It is not among those that are here.
+            // The job is not among those that are here, so the manager knows it by now.
             News::Left(_) => Ok(()),
         })
     }
@@ -140,7 +141,7 @@ impl Manager {
     fn hosted(&self) -> Vec<JobId> {
         let (reply, answer) = mpsc::channel();
         self.acceptor.post(Request::Hosted(reply));
-        // The acceptor answers always; it ends only with the process.
+        // The acceptor always answers. It ends only with the process.
         answer.recv().unwrap_or_default()
     }
 
@@ -150,12 +151,12 @@ impl Manager {
         self.acceptor.post(Request::Install(Box::new(grant), reply));
         match answer.recv() {
             Ok(Err(refusal)) => NodeMessage::Rejected { job, node, refusal },
-            // The acceptor answers always; it ends only with the process.
+            // The acceptor always answers. It ends only with the process.
             Ok(Ok(())) | Err(_) => NodeMessage::Installed { job, node },
         }
     }
 
-    /// The job's logical nodes here. Those of a worker that does not answer in time are left out.
+    /// The job's logical nodes here, without those of workers that do not answer in time.
     fn explain(&self, job: JobId, group: Option<u64>) -> (Vec<NodePart>, Vec<TrafficPart>) {
         let (reply, answers) = mpsc::channel();
         for worker in &self.workers {
@@ -165,7 +166,7 @@ impl Manager {
         gather(answers, COUNT).flatten().unzip()
     }
 
-    /// What the jobs do here, each told once.
+    /// What the jobs do here, with each job once.
     fn activity(&self) -> Vec<JobActivity> {
         let (reply, answers) = mpsc::channel();
         for worker in &self.workers {
@@ -195,7 +196,7 @@ impl Manager {
     }
 }
 
-/// Counters of all threads. One that does not answer in time is left out.
+/// The counters of all threads, without those of threads that do not answer in time.
 pub(crate) fn collect(acceptor: &Mailbox<Request>, workers: &[WorkerHandle]) -> Counters {
     let mut sum = Counters::new();
     counters::add(&mut sum, "workers", workers.len() as u64);
@@ -205,7 +206,7 @@ pub(crate) fn collect(acceptor: &Mailbox<Request>, workers: &[WorkerHandle]) -> 
     sum
 }
 
-/// The counters of each thread, as they come, for as long as `patience` lasts.
+/// The counters of each thread in the order in which they come, as long as `patience` lasts.
 pub(crate) fn answers(
     acceptor: &Mailbox<Request>,
     workers: &[WorkerHandle],
@@ -220,13 +221,13 @@ pub(crate) fn answers(
     gather(answers, patience)
 }
 
-/// What threads answer, as it comes, for as long as `patience` lasts.
+/// The answers of threads in the order in which they come, as long as `patience` lasts.
 fn gather<T>(answers: Receiver<T>, patience: Duration) -> impl Iterator<Item = T> {
     let deadline = Instant::now() + patience;
     std::iter::from_fn(move || answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok())
 }
 
-/// Trying again will not help.
+/// Whether trying again will not help.
 fn is_final(error: &ControlError) -> bool {
     !matches!(
         error,
@@ -239,9 +240,9 @@ fn is_final(error: &ControlError) -> bool {
 
 /// How long the manager may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How often the thread looks whether the node stops.
+/// How often the thread looks whether the node is to stop.
 const GLANCE: Duration = Duration::from_millis(100);
-/// How long a worker may take to count; the manager waits a second for all.
+/// How long a worker may take to count. The manager waits one second for all of them.
 const COUNT: Duration = Duration::from_millis(500);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);

@@ -10,9 +10,9 @@ pub(crate) enum News {
     Faulty {
         /// The job.
         job: JobId,
-        /// What its members are told; `None`: an error of this program's own.
+        /// What its members are told; `None` for an error of this program's own.
         fault: Option<Fault>,
-        /// Why, in words.
+        /// The reason in words.
         why: String,
     },
 }

@@ -19,19 +19,19 @@ use crate::manager::{Manager, answers, collect};
 use crate::report::Observer;
 use crate::worker::{self, Command, WorkerHandle};
 
-/// How a node is run.
+/// How to run a node.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Its name in the topology.
     pub name: String,
-    /// The manager.
+    /// The address and credentials for the manager.
     pub manager: ManagerUrl,
-    /// Where it takes streams, at least one address; port 0: any. Datagrams are taken at the same address. An unspecified address is
-    /// for hosts with a single one.
+    /// The addresses at which it takes streams, at least one; port 0 means any port. Datagrams are
+    /// taken at the same addresses. The unspecified address is for hosts with a single address.
     pub listen: Vec<SocketAddr>,
-    /// Worker threads for each address, at least 1. A logical node uses one of them.
+    /// The number of worker threads for each address, at least 1. A logical node uses one of them.
     pub workers: usize,
-    /// Most bytes of buffers for all jobs together; without it only the system bounds them.
+    /// The most bytes of buffers for all jobs together. With `None` only the system bounds them.
     pub memory: Option<u64>,
 }
 
@@ -46,10 +46,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts the threads; does not wait for the manager.
+    /// Starts the threads. It does not wait for the manager.
     ///
     /// # Errors
-    /// No worker or no address was asked for, one of these cannot be listened at, or threads and sockets are short.
+    /// If no worker or no address was asked for, if an address cannot be listened at, or if the
+    /// system lacks threads or sockets.
     pub fn start(options: Options) -> Result<Node, Error> {
         if options.workers == 0 {
             return Err(Error::NoWorkers);
@@ -94,30 +95,32 @@ impl Node {
         Ok(node)
     }
 
-    /// Where children connect, if they are not told another one of its addresses.
+    /// The address at which children connect, unless they are told another one of its addresses.
     pub fn address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// All places where children may connect, in the order of the options.
+    /// All addresses at which children may connect, in the order of the options.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Waits until the manager has taken the node in for the first time; `Ok(false)` when `patience` is over.
+    /// Waits until the manager has taken the node in for the first time. Returns `Ok(false)` when
+    /// `patience` is over.
     ///
     /// # Errors
-    /// The manager does not want this node, or its credentials are not those of the fabric.
+    /// If the manager does not want this node, or if its credentials are not those of the fabric.
     pub fn wait_registered(&self, patience: Duration) -> Result<bool, Error> {
         match self.registered.recv_timeout(patience) {
             Ok(outcome) => outcome.map(|()| true),
             Err(RecvTimeoutError::Timeout) => Ok(false),
-            // Said before.
+            // The result was returned by an earlier call.
             Err(RecvTimeoutError::Disconnected) => Ok(true),
         }
     }
 
-    /// Whether a thread has ended that should not: an error in this program. Its jobs have lost their connections.
+    /// Whether a thread has ended that should not have, which is an error in this program. Its jobs
+    /// have lost their connections.
     pub fn is_broken(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -133,15 +136,16 @@ impl Node {
         collect(&self.acceptor, &self.workers)
     }
 
-    /// Looks at it from other threads.
+    /// A handle with which other threads look at the node.
     pub fn observer(&self) -> Observer {
         Observer { acceptor: self.acceptor.clone(), workers: self.workers.clone() }
     }
 
-    /// Hosts a logical node without a manager having asked for it: for tests, and for programs that are their own manager.
+    /// Hosts a logical node that no manager has asked for. This is for tests, and for programs that
+    /// are their own manager.
     ///
     /// # Errors
-    /// The grant cannot be kept.
+    /// If the grant cannot be kept.
     pub fn install(&self, grant: trib_wire::control::job::NodeGrant) -> Result<(), trib_wire::control::reply::Refusal> {
         let (reply, answer) = mpsc::channel();
         self.acceptor.post(Request::Install(Box::new(grant), reply));
@@ -153,7 +157,7 @@ impl Node {
         self.acceptor.post(Request::End(job));
     }
 
-    /// Ends all threads; jobs lose their connections.
+    /// Ends all threads. Jobs lose their connections.
     pub fn shutdown(mut self) {
         self.stop();
     }
@@ -178,11 +182,11 @@ impl Drop for Node {
     }
 }
 
-/// Runs a node until SIGTERM or SIGINT, and tells the supervisor when the manager has taken it in. `watch` is called once the
-/// node's threads run, to begin to look at them.
+/// Runs a node until SIGTERM or SIGINT, and tells the supervisor when the manager has taken it in.
+/// Once the node's threads run, `watch` is called, which can begin to observe them.
 ///
 /// # Errors
-/// As [`Node::start`] and [`Node::wait_registered`]; or a thread has panicked.
+/// Those of [`Node::start`] and [`Node::wait_registered`]; and an error if a thread has panicked.
 pub fn run(options: Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> Result<(), Error> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
@@ -215,7 +219,8 @@ pub fn run(options: Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> 
     Ok(())
 }
 
-/// Tells the supervisor's watchdog that the node is well, when it is time and as long as it is.
+/// Tells the supervisor's watchdog that the node is well, when that is due and as long as it is
+/// true.
 fn report(node: &Node, watchdog: &mut Watchdog) {
     if !watchdog.due_in(Instant::now()).is_zero() {
         return;
@@ -229,5 +234,5 @@ fn report(node: &Node, watchdog: &mut Watchdog) {
 
 /// How long a thread that is not stuck may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
-/// How often signals are looked for.
+/// How often the thread looks for signals.
 const GLANCE: Duration = Duration::from_millis(100);

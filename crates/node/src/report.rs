@@ -1,4 +1,4 @@
-//! A node's figures at one moment, for who watches over it.
+//! A node's figures at one moment, for people who watch it.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::worker::{Command, WorkerHandle};
 pub struct NodeReport {
     /// Its counters, as `trib status` shows them.
     pub counters: Counters,
-    /// How long fragments and segments stayed, those of jobs that are gone included.
+    /// How long fragments and segments stayed, with those of jobs that are gone.
     pub latencies: Latencies,
     /// Its logical nodes.
     pub jobs: Vec<JobReport>,
@@ -28,23 +28,24 @@ pub struct NodeReport {
 pub struct JobReport {
     /// Its job.
     pub job: JobId,
-    /// Which logical node of it.
+    /// The logical node's number in the job.
     pub node: NodeId,
-    /// What people call that.
+    /// The logical node's name for people.
     pub name: String,
-    /// The lane of the job that it belongs to.
+    /// The lane of the job to which it belongs.
     pub lane: u32,
-    /// Groups alive.
+    /// The number of groups alive.
     pub groups_alive: u64,
-    /// Buffers that hold vector data.
+    /// The number of buffers that hold vector data.
     pub buffers_held: u64,
     /// Bytes of vector that went into folds.
     pub payload_bytes_folded: u64,
-    /// How long fragments and segments stayed; its folds are those that were gathered.
+    /// How long fragments and segments stayed. The number of its folds is that of the stays in
+    /// `gather`.
     pub latencies: Latencies,
-    /// Its first [`GROUPS_SHOWN`] groups that fold here.
+    /// The first [`GROUPS_SHOWN`] of its groups that fold here.
     pub groups: Vec<GroupReport>,
-    /// Its open stream connections.
+    /// The open stream connections.
     pub links: Vec<LinkReport>,
 }
 
@@ -57,15 +58,16 @@ pub struct LinkReport {
     pub bytes_in: u64,
     /// Bytes written to it.
     pub bytes_out: u64,
-    /// Bytes that wait for it.
+    /// Bytes that wait to be written.
     pub queued_bytes: u64,
 }
 
-/// A program may have thousands of groups; a report that names them all would be longer than anybody reads, and would keep the
-/// worker from its work. Indices are given lowest first, so that these are the groups that a program made first.
+/// The most groups that a report names. A program may have thousands of groups. A report with all
+/// of them would be longer than anybody reads, and would keep the worker from its work. Indices are
+/// given lowest first, so these are the groups that a program made first.
 pub const GROUPS_SHOWN: usize = 32;
 
-/// Looks at a node that runs, from any thread.
+/// A handle with which any thread looks at a node that runs.
 #[derive(Clone)]
 pub struct Observer {
     pub(crate) acceptor: Mailbox<Request>,
@@ -73,8 +75,8 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// The figures, or `None` where not all threads have answered within `patience`: sums without one of them would seem to
-    /// go backwards.
+    /// The figures, or `None` if not all threads have answered within `patience`: without one of
+    /// them, sums would seem to go backwards.
     pub fn report(&self, patience: Duration) -> Option<NodeReport> {
         let deadline = Instant::now() + patience;
         let left = || deadline.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! Connections whose handshake is going on.
+//! Connections whose handshake is under way.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use trib_wire::hello::{Hello, Status};
 use super::add;
 use crate::counters::Counters;
 
-/// All of them, by number.
+/// These connections, by number.
 #[derive(Default)]
 pub(super) struct Callers {
     all: Vec<Option<Caller>>,
@@ -33,7 +33,8 @@ struct Outcomes {
 }
 
 impl Callers {
-    /// Takes an accepted connection in; gives its number. Above the bound it is closed: the child tries again.
+    /// Takes an accepted connection in and returns its number. Above the bound the connection is
+    /// closed, and the child tries again.
     pub(super) fn insert(
         &mut self,
         stream: TcpStream,
@@ -56,7 +57,7 @@ impl Callers {
         Some(number)
     }
 
-    /// Goes on with one; gives the connection when it is open.
+    /// Goes on with one handshake. Returns the connection when it is open.
     pub(super) fn advance(
         &mut self,
         number: usize,
@@ -76,7 +77,7 @@ impl Callers {
                 let mut caller = slot.take()?;
                 let peer = caller.peer();
                 self.outcomes.opened += 1;
-                // It goes to a worker's poll.
+                // From now on a worker polls it.
                 if let Err(error) = polled.deregister(caller.socket_mut()) {
                     tracing::error!(%error, "cannot hand a connection over");
                     return None;
@@ -86,7 +87,7 @@ impl Callers {
         }
     }
 
-    /// Closes one whose handling went wrong here.
+    /// Closes a connection whose handling failed through an error of this program.
     pub(super) fn drop_broken(&mut self, number: usize) {
         if let Some(slot) = self.all.get_mut(number) {
             *slot = None;
@@ -143,5 +144,6 @@ impl Outcomes {
     }
 }
 
-/// Handshakes at once. Each holds a descriptor and about 300 bytes, for five seconds at most.
+/// The largest number of handshakes at once. Each holds a descriptor and about 300 bytes, for five
+/// seconds at most.
 const CALLERS_MAX: usize = 4096;

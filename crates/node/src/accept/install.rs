@@ -11,8 +11,8 @@ use trib_wire::ids::CHILDREN_MAX;
 use super::registry::{Known, Registry};
 use crate::job::{Buffers, memory_for};
 
-/// Checks a grant and reserves its memory, of which all jobs together have at most `memory` bytes. `Ok(None)`: it is
-/// installed already.
+/// Checks a grant and reserves its memory. All jobs together have at most `memory` bytes. Returns
+/// `Ok(None)` if it is installed already.
 pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64>) -> Result<Option<Buffers>, Refusal> {
     #[cfg(test)]
     crate::worker::trap::step(grant.job);
@@ -43,7 +43,7 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
     Buffers::for_grant(grant).map(Some).ok_or_else(|| {
         let asked = memory_for(grant);
         let text = format!("{asked} bytes of buffers for {} cannot be had: ask for a smaller quota", grant.job);
-        // Who came last took what is lacking.
+        // The job that came last took what is lacking, so the refusal says since when it is here.
         Refusal {
             since_ms: Some(registry.last_came_ms().unwrap_or_else(unix_ms)),
             ..refusal(Resource::Memory, asked, 0, text)
@@ -51,7 +51,8 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
     })
 }
 
-/// An error of this program's own: the grant is not kept, and what is here goes on.
+/// The refusal after an error of this program's own: the grant is not kept, and what is here goes
+/// on.
 pub(super) fn broken(why: &str) -> Refusal {
     tracing::error!(why, "an error of this program's own while a grant was installed; please report it");
     refusal(
@@ -62,7 +63,7 @@ pub(super) fn broken(why: &str) -> Refusal {
     )
 }
 
-/// Which of this node's addresses a logical node is to be at.
+/// Which of this node's addresses a logical node is to have.
 pub(super) fn port(addresses: &[SocketAddr], grant: &NodeGrant) -> Result<IpAddr, Refusal> {
     let Some(wanted) = grant.address else { return Ok(addresses[0].ip()) };
     if addresses.iter().any(|address| address.ip() == wanted) {
@@ -77,7 +78,8 @@ pub(super) fn port(addresses: &[SocketAddr], grant: &NodeGrant) -> Result<IpAddr
     Err(refusal(Resource::Node, 1, 0, text))
 }
 
-// What the manager counts for a job is the same; this holds where it counts less, or does not know this bound.
+// The manager counts the same for a job. This check matters where the manager counts less, or does
+// not know this bound.
 fn check_room(registry: &Registry, grant: &NodeGrant, most: u64) -> Result<(), Refusal> {
     let held = registry.memory();
     let used = held.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));

@@ -1,5 +1,5 @@
-//! The acceptor: one thread that answers handshakes, knows which logical nodes are here, and hands each authenticated
-//! connection to the worker that the logical node belongs to.
+//! The acceptor: one thread that answers handshakes, knows which logical nodes are here, and hands
+//! each authenticated connection to the worker to which the logical node belongs.
 //!
 //! ```text
 //!   manager --control--> Install --> acceptor --> worker (least loaded, for good)
@@ -35,28 +35,28 @@ use registry::Registry;
 
 /// A message to the acceptor.
 pub(crate) enum Request {
-    /// Host a logical node; the answer says whether children may come now.
+    /// Host a logical node. The answer says whether children may connect now.
     Install(Box<NodeGrant>, Sender<Result<(), Refusal>>),
     /// The manager ended a job.
     End(JobId),
     /// A worker has removed a logical node.
     Gone(Key),
-    /// Name the jobs that are here.
+    /// Answer with the jobs that are here.
     Hosted(Sender<Vec<JobId>>),
-    /// Count.
+    /// Answer with the acceptor's counters.
     Count(Sender<Counters>),
     /// End the thread.
     Stop,
 }
 
-/// The listening sockets and their mailbox, before there are workers.
+/// The listening sockets and the acceptor's mailbox, before there are workers.
 pub(crate) struct Door {
     poll: Poll,
     listeners: Vec<TcpListener>,
     mailbox: Receiver<Request>,
-    /// Where children connect, of each listener.
+    /// The address of each listener, where children connect.
     pub addresses: Vec<SocketAddr>,
-    /// How others reach the acceptor.
+    /// The mailbox through which other threads reach the acceptor.
     pub handle: Mailbox<Request>,
 }
 
@@ -77,7 +77,7 @@ impl Door {
         Ok(Door { poll, listeners, mailbox, addresses, handle })
     }
 
-    /// Starts the thread; `news` hears of every job of which nothing is here any more.
+    /// Starts the thread. `news` gets every job of which nothing is here any more.
     pub(crate) fn serve(
         self,
         workers: Vec<WorkerHandle>,
@@ -107,10 +107,10 @@ struct Acceptor {
     registry: Registry,
     callers: Callers,
     workers: Vec<WorkerHandle>,
-    /// Most bytes of buffers for all jobs together.
+    /// The most bytes of buffers for all jobs together.
     memory: Option<u64>,
     news: Sender<News>,
-    /// Connections may wait that could not be accepted.
+    /// Whether connections may wait that could not be accepted.
     accept_again: bool,
     stopping: bool,
 }
@@ -127,7 +127,7 @@ impl Acceptor {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            // First, so that a child that follows its grant closely finds it.
+            // Mail comes first, so that a child that follows its grant closely finds it.
             self.on_mail();
             if core::mem::take(&mut self.accept_again) {
                 (0..self.door.listeners.len()).for_each(|listener| self.on_connections(listener));
@@ -160,7 +160,8 @@ impl Acceptor {
                 }
                 Request::Gone(key) => {
                     if self.registry.remove(key) {
-                        // Without a conversation with the manager nobody listens; the next one begins with all that is here.
+                        // Without a conversation with the manager nothing receives the news. The
+                        // next conversation begins with all that is here.
                         let _ = self.news.send(News::Left(key.0));
                     }
                 }
@@ -205,7 +206,8 @@ impl Acceptor {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // Out of descriptors, or the caller is gone already. Others may wait behind it, without another edge.
+                    // No descriptor is left, or the caller is gone already. Other callers may wait
+                    // behind it, for which no further event comes.
                     tracing::warn!(%error, "cannot accept a connection");
                     self.accept_again = true;
                     return;
@@ -216,7 +218,8 @@ impl Acceptor {
 
     fn advance(&mut self, number: usize) {
         let polled = self.door.poll.registry();
-        // What a caller sends may cost that caller, and nobody else.
+        // An error in handling what a caller sends may cost that caller its connection, and no
+        // other.
         let opened = guard(|| self.callers.advance(number, &mut self.registry, polled)).unwrap_or_else(|why| {
             tracing::error!(why, "an error of this program's own ends a handshake, and nothing else; please report it");
             self.callers.drop_broken(number);
@@ -232,12 +235,12 @@ impl Acceptor {
     }
 }
 
-/// Adds one count of the acceptor's.
+/// Adds one of the acceptor's counts.
 fn add(counters: &mut Counters, name: &str, count: u64) {
     counters::add(counters, name, count);
 }
 
-/// How long to wait for descriptors to come free.
+/// How long to wait until descriptors may be free again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAILBOX: Token = Token(0);
 const FIRST_LISTENER: usize = 1;

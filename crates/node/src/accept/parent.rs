@@ -1,4 +1,4 @@
-//! The way up: a logical node calls its parent as any child does.
+//! The way to the parent: a logical node connects to it as any child does.
 
 use std::net::IpAddr;
 use std::thread;
@@ -11,8 +11,9 @@ use trib_wire::control::job::NodeGrant;
 use crate::job::PARENT;
 use crate::worker::{Command, WorkerHandle};
 
-/// Opens the stream to the parent, if there is one. A thread of its own waits for the parent's process, which may hear of
-/// the job later than this one; it ends with the call.
+/// Opens the stream to the parent, if there is one. A thread of its own waits for the parent's
+/// process, which may hear of the job later than this one. The thread ends when the stream is open
+/// or has failed.
 pub(super) fn call(grant: &NodeGrant, local: Option<IpAddr>, worker: WorkerHandle) {
     let Some(parent) = grant.parent.clone() else { return };
     let key = (grant.job, grant.node);
@@ -37,5 +38,6 @@ pub(super) fn call(grant: &NodeGrant, local: Option<IpAddr>, worker: WorkerHandl
     }
 }
 
-/// Grants reach the nodes of a tree one after the other.
+/// How long the parent may take to know the job: grants reach the nodes of a tree one after the
+/// other.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Which children may connect, and whose they are.
+//! Which children may connect, and to which worker their logical node belongs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -26,35 +26,37 @@ struct Entry {
     udp_port: u16,
     /// When it was installed, milliseconds since 1970-01-01 UTC.
     since_ms: u64,
-    /// The manager has ended the job: who is here finishes, nobody else comes.
+    /// The manager has ended the job: children that are here finish, and no other child may
+    /// connect.
     ended: bool,
 }
 
-/// A child's place.
+/// A child's seat.
 #[derive(Clone, Copy)]
 struct Seat {
-    /// Where it may connect from.
+    /// The address from which it may connect, if only one is allowed.
     address: Option<IpAddr>,
-    /// It is connected, or was: a link opens once per epoch.
+    /// Whether it is connected or was: a link opens once per epoch.
     taken: bool,
 }
 
-/// What is known of a grant.
+/// What the registry knows of a grant.
 pub(crate) enum Known {
-    /// Nothing.
+    /// It is new.
     No,
-    /// Installed as it is.
+    /// It is installed as it is.
     Same,
-    /// Something else is installed under its name.
+    /// Another grant is installed for the same node, or for another job with the same number.
     Other {
-        /// Since when, milliseconds since 1970-01-01 UTC.
+        /// When that was installed, milliseconds since 1970-01-01 UTC.
         since_ms: u64,
     },
 }
 
 impl Registry {
-    /// Whether the grant, or another for the same node, is installed, or another job has its number: two managers that know
-    /// nothing of each other count from the same beginning, and each job has a key of its own.
+    /// Whether the grant is installed, or another one for the same node, or a grant of another job
+    /// with its number: two managers that know nothing of each other both count from the beginning,
+    /// but each job has a key of its own.
     pub(crate) fn knows(&self, grant: &NodeGrant) -> Known {
         let is_foreign = |(key, entry): &(&Key, &Entry)| key.0 == grant.job && entry.grant.key != grant.key;
         match self.nodes.get(&(grant.job, grant.node)) {
@@ -67,7 +69,7 @@ impl Registry {
         }
     }
 
-    /// From now on children may connect.
+    /// Adds a grant. From now on children may connect.
     pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16) {
         let seat = |address: Option<IpAddr>| Seat { address, taken: false };
         let children = grant.children.iter().map(|c| seat(c.address)).collect();
@@ -81,7 +83,7 @@ impl Registry {
         self.nodes.values().map(|entry| entry.since_ms).max()
     }
 
-    /// Forgets a logical node; true if it was the last one of its job.
+    /// Forgets a logical node. Returns whether it was the last one of its job.
     pub(crate) fn remove(&mut self, key: Key) -> bool {
         self.nodes.remove(&key).is_some() && !self.nodes.keys().any(|(job, _)| *job == key.0)
     }
@@ -98,7 +100,7 @@ impl Registry {
         }
     }
 
-    /// Bytes of buffers that each job has here.
+    /// The bytes of buffers that each job has here.
     pub(crate) fn memory(&self) -> BTreeMap<JobId, u64> {
         let mut memory = BTreeMap::new();
         for (key, entry) in &self.nodes {
@@ -113,7 +115,7 @@ impl Registry {
         self.nodes.get(&key).map(|entry| entry.worker)
     }
 
-    /// Logical nodes on a worker.
+    /// The number of logical nodes on a worker.
     pub(crate) fn load_of(&self, worker: usize) -> usize {
         self.nodes.values().filter(|entry| entry.worker == worker).count()
     }

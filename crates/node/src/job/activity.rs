@@ -1,7 +1,7 @@
 //! Whether a logical node has work: how many ranks are here, and how long nothing has been folded.
 //!
-//! Nothing is recorded for it while frames are handled: from time to time the worker compares the counts of the folds with
-//! those of the time before.
+//! Nothing is recorded for it while frames are handled: from time to time the worker compares the
+//! counts of the folds with the earlier ones.
 
 use trib_proto::Nanos;
 use trib_wire::control::job::{ChildKind, NodeGrant};
@@ -12,7 +12,7 @@ use super::{Job, JobIo};
 /// When the counts last moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoldWatch {
-    /// Children that are ranks, by their positions.
+    /// A bit for each child that is a rank.
     ranks: u64,
     folds: u64,
     moved: Nanos,
@@ -33,7 +33,7 @@ impl FoldWatch {
 }
 
 impl Job {
-    /// To be called now and then.
+    /// Compares the counts with those of the last call. It is called from time to time.
     pub(crate) fn watch_folds(&mut self, now: Nanos) {
         self.watch.look(folds(&self.io), now);
     }
@@ -47,7 +47,7 @@ impl Job {
     }
 }
 
-/// Fragments and segments that were folded here, or whose result came.
+/// The number of fragments and segments that were folded here, or whose result came.
 fn folds(io: &JobIo) -> u64 {
     let stages = [&io.latencies.datagrams, &io.latencies.streams];
     stages.into_iter().map(|stages| stages.gather.count() + stages.answer.count()).sum()

@@ -1,4 +1,4 @@
-//! The memory of one job, and the names by which the core knows it.
+//! The memory of one job, and the tokens by which the core knows it.
 
 use trib_proto::{Path, Token};
 use trib_transport::landing::{Landing, Source};
@@ -17,18 +17,18 @@ pub(crate) struct Buffers {
 /// The buffers of one path.
 struct Store {
     pool: Pool,
-    /// A merge needs a buffer before it frees some; with this one it never fails.
+    /// A merge needs a buffer before it frees some. With this one it never fails.
     spare: Option<PoolBuffer>,
 }
 
-/// A buffer of a job. It belongs to its path for good: what takes its place is taken from there,
-/// whatever its size.
+/// A buffer of a job. It belongs to its path for good: a buffer that replaces it comes from the
+/// same path's pool, whatever its size.
 pub(crate) struct JobBuffer {
     path: Path,
     buffer: PoolBuffer,
 }
 
-/// Bytes that a grant reserves, at most.
+/// The most bytes that a grant reserves.
 pub(crate) fn memory_for(grant: &NodeGrant) -> u64 {
     reservation(grant).bytes(&grant.limits)
 }
@@ -38,7 +38,7 @@ fn reservation(grant: &NodeGrant) -> Reservation {
 }
 
 impl Buffers {
-    /// Reserves what the grant needs; `None` when there is no such amount of memory.
+    /// Reserves what the grant needs. Returns `None` if there is not that much memory.
     pub(crate) fn for_grant(grant: &NodeGrant) -> Option<Buffers> {
         let Reservation { datagrams, segments } = reservation(grant);
         let datagrams = Store::new(datagrams, grant.limits.payload)?;
@@ -46,7 +46,8 @@ impl Buffers {
         Some(Buffers { datagrams, segments, held: Vec::new(), free: Vec::new() })
     }
 
-    /// Memory for a payload that comes in; `None` when the grant is used up or does not know such lengths.
+    /// Memory for a payload of `len` bytes that comes in. `None` if the grant is used up, or allows
+    /// no such length.
     pub(crate) fn take(&self, path: Path, len: usize) -> Option<JobBuffer> {
         let store = match path {
             Path::Datagram => &self.datagrams,
@@ -55,10 +56,10 @@ impl Buffers {
         Some(JobBuffer { path, buffer: store.pool.take(len)? })
     }
 
-    /// Memory of the same path as the buffer of this name: `len` zeros.
+    /// Memory of `len` zeros, of the same path as the buffer with this token.
     ///
     /// # Panics
-    /// If the path's buffers are all in use, which the reservation rules out; or as
+    /// If the path's buffers are all in use, which the reservation rules out, or for the reasons of
     /// [`Buffers::get`].
     pub(crate) fn zeros_like(&mut self, token: Token, len: usize) -> JobBuffer {
         let path = self.get(token).path;
@@ -72,7 +73,7 @@ impl Buffers {
         JobBuffer { path, buffer }
     }
 
-    /// Puts the spare buffers back, once some have been let go of.
+    /// Makes the spare buffers ready again, once others have been let go of.
     pub(crate) fn refill(&mut self) {
         for Store { pool, spare } in [&mut self.datagrams, &mut self.segments] {
             if spare.is_none() {
@@ -81,7 +82,7 @@ impl Buffers {
         }
     }
 
-    /// Gives a buffer a name.
+    /// Gives a buffer a token.
     pub(crate) fn insert(&mut self, buffer: JobBuffer) -> Token {
         match self.free.pop() {
             Some(index) => {
@@ -95,10 +96,11 @@ impl Buffers {
         }
     }
 
-    /// The buffer of this name.
+    /// The buffer with this token.
     ///
     /// # Panics
-    /// If the core uses a token that is not its own: an error in this program, not in what came in.
+    /// If the core uses a token that is not its own. That is an error in this program, whatever has
+    /// come in.
     pub(crate) fn get(&self, token: Token) -> &JobBuffer {
         self.held[token.0 as usize].as_ref().expect("a token of the core's")
     }
@@ -110,7 +112,7 @@ impl Buffers {
         buffer
     }
 
-    /// Tokens that the core holds.
+    /// The number of tokens that the core holds.
     pub(crate) fn tokens(&self) -> usize {
         self.held.len() - self.free.len()
     }
@@ -132,22 +134,22 @@ impl Store {
 }
 
 impl JobBuffer {
-    /// Another holder of `len` bytes from byte `from` of this range.
+    /// Another holder of `len` bytes from byte `from` of this buffer on.
     pub(crate) fn share(&self, from: usize, len: usize) -> JobBuffer {
         JobBuffer { path: self.path, buffer: self.buffer.share(from, len) }
     }
 
-    /// Sets how many bytes count.
+    /// Sets how many bytes of it are in use.
     pub(crate) fn set_len(&mut self, len: usize) {
         self.buffer.set_len(len);
     }
 
-    /// Bytes that count.
+    /// The number of bytes in use.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Whether nobody else holds the buffer.
+    /// Whether it has no other holder.
     pub(crate) fn is_sole(&self) -> bool {
         self.buffer.is_sole()
     }
@@ -165,5 +167,5 @@ impl Landing for JobBuffer {
     }
 }
 
-// What a reader holds for frames it foresees, and a few that are written and not yet let go of.
+// SPARE covers the frames that a reader foresees, and a few that are written and not yet let go of.
 const _: () = assert!(trib_transport::tcp::FORESEEN_MAX as u64 + 8 <= SPARE);

@@ -6,8 +6,8 @@ use trib_wire::control::explanation::{GROUPS_MAX, NodePart, TrafficPart};
 use super::Job;
 
 impl Job {
-    /// The whole of it now, or what concerns the groups of one tag; and what has gone over its
-    /// links until now.
+    /// The whole logical node now, or only the groups with one tag; and the traffic over its links
+    /// so far.
     pub(crate) fn explain(&self, now: Nanos, tag: Option<u64>) -> (NodePart, TrafficPart) {
         let Job { core, io, .. } = self;
         let mut part = core.explain(now, GROUPS_MAX, tag);

@@ -1,8 +1,8 @@
-//! The first fault of a job here: the manager is told of it, once.
+//! The first fault of a job here. The manager is told of it once.
 
 use trib_wire::Fault;
 
-/// What was found, and whether it was told.
+/// What was found, and whether the manager was told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     has_any: bool,
@@ -10,14 +10,15 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// A group cannot go on. What comes after the first fault mostly follows from it.
+    /// A group cannot go on. Only the first fault is kept, because later ones mostly follow from
+    /// it.
     pub(crate) fn found(&mut self, fault: &Fault) {
         if !core::mem::replace(&mut self.has_any, true) {
             self.untold = Some(*fault);
         }
     }
 
-    /// What is still to be told.
+    /// The fault, if the manager is still to be told.
     pub(crate) fn take_untold(&mut self) -> Option<Fault> {
         self.untold.take()
     }

@@ -1,4 +1,4 @@
-//! From the pieces of a fragment to one buffer, in child order, without allocation.
+//! The pieces of a fragment become one buffer, in child order, without allocation.
 
 use trib_proto::Token;
 use trib_proto::node::{Fold, Part};
@@ -7,8 +7,8 @@ use trib_wire::ids::CHILDREN_MAX;
 
 use super::{Buffers, JobBuffer};
 
-/// Folds the parts. All their tokens are free afterwards but the one given back. An error means that the kernels know no
-/// such fold; what the token holds then is not a result.
+/// Folds the pieces. All their tokens are free afterwards but the one that is returned. An error
+/// means that the kernels know no such fold. What the token holds then is not a result.
 pub(super) fn fold(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result<Token, (Token, String)> {
     if fold.reduce { reduce(buffers, fold, parts) } else { Ok(merge(buffers, fold, parts)) }
 }
@@ -19,7 +19,7 @@ fn reduce(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result<Token, (
     let copy = (!buffers.get(first.token).is_sole()).then(|| buffers.zeros_like(first.token, len));
     let mut result = buffers.remove(first.token);
     if let Some(mut copy) = copy {
-        // Still on its way out elsewhere; the bytes must not change there.
+        // The buffer is still on its way out elsewhere, so its bytes must not change.
         copy.bytes_mut().copy_from_slice(&result.bytes()[..len]);
         result = copy;
     }
@@ -48,7 +48,7 @@ fn merge(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Token {
     finish(buffers, result, parts)
 }
 
-/// Frees the parts' tokens and names the result.
+/// Frees the pieces' tokens and gives the result a token.
 fn finish(buffers: &mut Buffers, result: JobBuffer, parts: &[Part]) -> Token {
     for part in parts {
         drop(buffers.remove(part.token));

@@ -6,12 +6,13 @@ use trib_control::Histogram;
 use trib_proto::node::Stage;
 use trib_proto::{Nanos, Path};
 
-/// Stays by path and stage. Times are those of the worker's turns: what comes in one turn comes at one time.
+/// Stays by path and stage. Times are those of the worker's turns: all that comes in one turn has
+/// the same time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Latencies {
-    /// Fragments, which come as datagrams.
+    /// Stays of fragments, which come as datagrams.
     pub datagrams: Stages,
-    /// Segments, which come over streams.
+    /// Stays of segments, which come over streams.
     pub streams: Stages,
 }
 

@@ -1,4 +1,4 @@
-//! When a logical node is over: the manager may have said so, or nobody is there any more.
+//! When a logical node is over: the manager may have said so, or no child is there any more.
 
 use trib_proto::Nanos;
 
@@ -8,7 +8,7 @@ pub(crate) struct Lifetime {
     children: u32,
     was_used: bool,
     ended: bool,
-    /// When the last child came or went, or the job was installed.
+    /// When the last child came or went, or when the job was installed.
     changed: Nanos,
 }
 
@@ -28,12 +28,13 @@ impl Lifetime {
         self.changed = now;
     }
 
-    /// The manager ended the job: it drains.
+    /// The manager has ended the job: it drains.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether the logical node can go: nobody is here, and the job has ended, or nobody else came for a while.
+    /// Whether the logical node can go: no child is here, and the job has ended or no other child
+    /// has come for a while.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         let alone = now.since(self.changed);
         let patience = if self.was_used { AFTER_LAST } else { BEFORE_FIRST };
@@ -41,9 +42,11 @@ impl Lifetime {
     }
 }
 
-/// Ranks of one program do not all come and go at the same time.
+/// How long it stays after the last child has gone. Ranks of one program do not all come and go at
+/// the same time.
 const AFTER_LAST: Nanos = Nanos::from_millis(10_000);
-/// A program that got its ticket may have died before it used it, with the manager away.
+/// How long it waits for the first child. A program that got its ticket may have died before it
+/// used it, while the manager was away.
 const BEFORE_FIRST: Nanos = Nanos::from_millis(60_000);
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The stream connections of a logical node: one to each child and one to the parent, each opened once per epoch.
+//! The stream connections of a logical node: one to each child and one to the parent, each opened
+//! once per epoch.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,22 +27,22 @@ pub(crate) fn core_link(link: LinkNumber) -> Link {
 /// All links of a logical node.
 pub(crate) struct Links {
     all: Vec<Option<LinkIo>>,
-    /// Links with something to write, one bit each.
+    /// The links with something to write, one bit each.
     dirty: u128,
-    /// Links to be closed, one bit each.
+    /// The links to be closed, one bit each.
     doomed: u128,
 }
 
-/// One link, before, while and after it is open.
+/// One link before, while and after it is open.
 struct LinkIo {
     state: State,
-    /// Frames wait here also before the connection is open.
+    /// The frames to be written, which may wait here before the connection is open.
     writer: StreamWriter<JobBuffer>,
-    /// Key of frames from the far end.
+    /// The key of frames from the far end.
     from: FrameKey,
-    /// Where the far end takes datagrams.
+    /// The address at which the far end takes datagrams.
     datagrams: Option<SocketAddr>,
-    /// Bytes of the datagrams from there and to there.
+    /// The bytes of the datagrams from and to the far end.
     datagram_bytes: CarriedPart,
 }
 
@@ -51,15 +52,16 @@ enum State {
     Gone,
 }
 
-/// An open connection. Taken out while it is read, so that the core may queue frames meanwhile.
+/// An open connection. It is taken out while it is read, so that the core can queue frames
+/// meanwhile.
 pub(crate) struct Connection {
     pub socket: StreamSocket,
     pub reader: StreamReader<JobBuffer>,
-    /// The socket is full; a writable event will come.
+    /// Whether the socket is full. An event will come when it can be written again.
     pub blocked: bool,
 }
 
-/// Bytes of an open link.
+/// The bytes that have gone over an open link.
 pub(crate) struct Traffic {
     pub read: u64,
     pub written: u64,
@@ -67,7 +69,8 @@ pub(crate) struct Traffic {
 }
 
 impl Links {
-    /// Links to children, whose frames carry these keys, and perhaps to a parent (keys of its frames and ours).
+    /// Links to children, whose frames carry these keys, and perhaps to a parent, with the keys of
+    /// its frames and of ours.
     pub(crate) fn new(
         children: impl Iterator<Item = FrameKey>,
         down: FrameKey,
@@ -91,7 +94,7 @@ impl Links {
         self.all.get_mut(link)?.as_mut()
     }
 
-    /// The connection is there.
+    /// The connection of a link is open.
     pub(crate) fn open(&mut self, link: LinkNumber, socket: StreamSocket, datagrams: SocketAddr) {
         if let Some(io) = self.get(link) {
             let reader = StreamReader::new(io.from);
@@ -101,7 +104,7 @@ impl Links {
         }
     }
 
-    /// The connection is not there any more, and will not be again.
+    /// The connection of a link is closed, and will not open again. Returns whether it was open.
     pub(crate) fn close(&mut self, link: LinkNumber) -> bool {
         self.dirty &= !(1 << link);
         self.doomed &= !(1 << link);
@@ -121,12 +124,12 @@ impl Links {
         matches!(self.all.get(link), Some(Some(LinkIo { state: State::Open(_), .. })))
     }
 
-    /// Links that are open, by number.
+    /// The links that are open, by number.
     pub(crate) fn open_links(&self) -> impl Iterator<Item = LinkNumber> + '_ {
         (0..self.all.len()).filter(|link| self.is_open(*link))
     }
 
-    /// What went over an open link so far, and what waits for it.
+    /// The bytes that have gone over an open link so far, and those that wait for it.
     pub(crate) fn traffic(&self, link: LinkNumber) -> Option<Traffic> {
         match self.all.get(link)? {
             Some(LinkIo { state: State::Open(Some(connection)), writer, .. }) => Some(Traffic {
@@ -138,34 +141,34 @@ impl Links {
         }
     }
 
-    /// Bytes of all frames over an open link, on both paths.
+    /// The bytes of all frames over an open link, on both paths.
     pub(crate) fn carried(&self, link: LinkNumber) -> Option<CarriedPart> {
         let Traffic { read, written, .. } = self.traffic(link)?;
         let CarriedPart { bytes_in, bytes_out } = self.all.get(link)?.as_ref()?.datagram_bytes;
         Some(CarriedPart { bytes_in: bytes_in + read, bytes_out: bytes_out + written })
     }
 
-    /// A datagram of so many bytes has come from the far end.
+    /// A datagram of `bytes` bytes has come from the far end.
     pub(crate) fn count_datagram_in(&mut self, link: LinkNumber, bytes: usize) {
         if let Some(io) = self.get(link) {
             io.datagram_bytes.bytes_in += bytes as u64;
         }
     }
 
-    /// One of so many bytes goes to the far end.
+    /// A datagram of `bytes` bytes goes to the far end.
     pub(crate) fn count_datagram_out(&mut self, link: LinkNumber, bytes: usize) {
         if let Some(io) = self.get(link) {
             io.datagram_bytes.bytes_out += bytes as u64;
         }
     }
 
-    /// The queue of a link that is not gone.
+    /// The queue of a link, unless the link is gone.
     pub(crate) fn queue(&mut self, link: LinkNumber) -> Option<&mut StreamWriter<JobBuffer>> {
         self.dirty |= 1 << link;
         self.get(link).filter(|io| !matches!(io.state, State::Gone)).map(|io| &mut io.writer)
     }
 
-    /// Takes an open connection out to read from it.
+    /// Takes an open connection out, to read from it.
     pub(crate) fn take(&mut self, link: LinkNumber) -> Option<Box<Connection>> {
         match self.get(link) {
             Some(LinkIo { state: State::Open(connection), .. }) => connection.take(),
@@ -190,7 +193,7 @@ impl Links {
         }
     }
 
-    /// A link that has something to write and whose socket may take it.
+    /// The next link that has something to write and whose socket may take it.
     pub(crate) fn next_dirty(&mut self) -> Option<LinkNumber> {
         while self.dirty != 0 {
             let link = self.dirty.trailing_zeros() as LinkNumber;
@@ -204,7 +207,7 @@ impl Links {
         None
     }
 
-    /// Writes what is queued; the bytes that went.
+    /// Writes what is queued. Returns the number of bytes written.
     pub(crate) fn flush(&mut self, link: LinkNumber) -> io::Result<u64> {
         let Some(LinkIo { state: State::Open(Some(connection)), writer, .. }) = self.get(link) else { return Ok(0) };
         let before = writer.bytes();
@@ -212,13 +215,13 @@ impl Links {
         Ok(writer.bytes() - before)
     }
 
-    /// A frame that was written and not yet reported.
+    /// A frame that was written and not yet reported, if there is one.
     pub(crate) fn next_written(&mut self, link: LinkNumber) -> Option<Written<JobBuffer>> {
         self.get(link)?.writer.next_written()
     }
 
-    /// Takes every open connection away with what its far end is still to be told; vector data is
-    /// not among it.
+    /// Takes every open connection away, with the control frames that its far end has still to get
+    /// but without vector data.
     pub(crate) fn part(&mut self) -> Vec<Parting> {
         let parting = |io: LinkIo| match io.state {
             State::Open(Some(connection)) => {
@@ -236,7 +239,7 @@ impl Links {
         self.doomed |= 1 << link;
     }
 
-    /// A link marked to be closed.
+    /// The next link that is marked to be closed.
     pub(crate) fn next_doomed(&mut self) -> Option<LinkNumber> {
         if self.doomed == 0 {
             return None;
@@ -246,12 +249,12 @@ impl Links {
         Some(link)
     }
 
-    /// Where an open link's far end takes datagrams.
+    /// The address at which an open link's far end takes datagrams.
     pub(crate) fn datagrams(&self, link: LinkNumber) -> Option<SocketAddr> {
         self.all.get(link)?.as_ref()?.datagrams
     }
 
-    /// Key of frames from the far end of a link.
+    /// The key of frames from the far end of a link.
     pub(crate) fn key_from(&self, link: LinkNumber) -> Option<&FrameKey> {
         Some(&self.all.get(link)?.as_ref()?.from)
     }

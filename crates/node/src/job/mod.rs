@@ -1,8 +1,9 @@
-//! One logical node of one job: its protocol core, and what the core's wishes need in the real world.
+//! One logical node of one job: its protocol core, and what carries out the core's wishes.
 //!
-//! Map: `activity` (whether it has work), `buffers` (tokens and the job's memory), `links` (connections to parent and children), `output` (the core's
-//! wishes carried out), `fold` (the kernels), `sink` (frames from a connection into the core), `latencies` (how long what
-//! came stayed), `explain` (what it waits for), `faults` (why groups of it could not go on),
+//! Map: `activity` (whether it has work), `buffers` (tokens and the job's memory), `links`
+//! (connections to parent and children), `output` (the core's wishes carried out), `fold` (the
+//! kernels), `sink` (frames from a connection into the core), `latencies` (how long fragments and
+//! segments stayed), `explain` (what it waits for), `faults` (why groups of it could not go on),
 //! `lifetime` (when it is over).
 
 mod activity;
@@ -42,38 +43,39 @@ pub(crate) struct Job {
 /// Everything of a logical node but its core, so that the core can be called with it.
 pub(crate) struct JobIo {
     pub place: Place,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
-    /// The lane of its job that it belongs to.
+    /// The lane of its job to which it belongs.
     pub lane: u32,
     pub links: Links,
     pub buffers: Buffers,
-    /// Key of frames to all children.
+    /// The key of frames to all children.
     pub down: FrameKey,
-    /// Key of frames to the parent.
+    /// The key of frames to the parent.
     pub up: FrameKey,
-    /// Bytes of vector that went into folds so far: each child's part counts.
+    /// Bytes of vector that went into folds so far. Each child's piece counts.
     pub bytes_folded: u64,
     /// How long fragments and segments stayed here so far.
     pub latencies: Latencies,
     /// Why groups of it could not go on.
     pub faults: Faults,
-    /// Why the job cannot go on here. Nothing is sent any more: better no result than a wrong one.
+    /// Why the job cannot go on here. Nothing is sent any more then, because no result is better
+    /// than a wrong one.
     pub broken: Option<String>,
 }
 
-/// Where a logical node stands.
+/// The position of a logical node in its tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub job: JobId,
     pub epoch: Epoch,
     pub node: NodeId,
-    /// The parent, and which child of it this node is.
+    /// The parent, and this node's position among its children.
     pub parent: Option<(NodeId, ChildIndex)>,
 }
 
 impl Job {
-    /// What a worker counts of it.
+    /// What its worker counts of it.
     pub(crate) fn count(&self) -> [(&'static str, u64); 4] {
         [
             ("jobs", 1),
@@ -88,12 +90,12 @@ impl Job {
         let place = Place { job: grant.job, epoch: grant.epoch, node: grant.node, parent };
         let keys = |node, child| edge_keys(&grant.key, grant.job, grant.epoch, node, child);
         let own = keys(grant.node, ChildIndex::ALL);
-        // A root never sends up; its key for that is never used.
+        // A root never sends up, so this key is never used.
         let above = parent.map_or_else(|| own.clone(), |(node, child)| keys(node, child));
         let children = (0..grant.children.len()).map(|c| keys(grant.node, ChildIndex(c as u16)).up);
         let control_max = control_max(grant);
         let latencies = Latencies::default();
-        // An older manager names none.
+        // An older manager gives no name.
         let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
         let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
         Job {
@@ -117,7 +119,8 @@ impl Job {
     }
 }
 
-/// Control frames that may wait for one far end: a few per group it may have, and the credits of what may stream.
+/// The number of control frames that may wait for one far end: a few for each group that it may
+/// have, and the credits of those that stream.
 fn control_max(grant: &NodeGrant) -> usize {
     let limits = &grant.limits;
     let groups = limits.groups as usize * 8;

@@ -14,7 +14,7 @@ use trib_wire::{Fault, Header};
 use super::{JobIo, LinkNumber, PARENT, fold};
 use crate::counters::Tally;
 
-/// What a core is called with: its job's things and its worker's.
+/// What a core is called with: the things of its job, and those of its worker.
 pub(crate) struct Output<'a> {
     pub io: &'a mut JobIo,
     pub udp: &'a mut DatagramSocket,
@@ -121,7 +121,7 @@ impl Output<'_> {
     }
 }
 
-/// The links of a target, lowest child first.
+/// The links of a target, the lowest child first.
 fn link_numbers(target: Target) -> impl Iterator<Item = LinkNumber> {
     let mut bits = match target {
         Target::Parent => 1u128 << PARENT,

@@ -1,4 +1,4 @@
-//! Frames from a connection into the core.
+//! The way of frames from a connection into the core.
 
 use trib_proto::node::{Frame, Link};
 use trib_proto::{Nanos, NodeCore, Path};

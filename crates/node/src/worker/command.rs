@@ -18,27 +18,28 @@ pub(crate) type Key = (JobId, NodeId);
 
 /// A message to a worker.
 pub(crate) enum Command {
-    /// Host this logical node, with the memory reserved for it.
+    /// Host this logical node, with the memory that is reserved for it.
     Install(Box<NodeGrant>, Box<Buffers>),
     /// A connection of a hosted node is open and authenticated.
     LinkUp {
         key: Key,
         link: LinkNumber,
         socket: StreamSocket,
-        /// Where the far end takes datagrams.
+        /// The address at which the far end takes datagrams.
         datagrams: SocketAddr,
     },
     /// The parent of a hosted node cannot be reached.
     ParentFailed { key: Key, error: HandshakeError },
     /// The manager ended a job.
     End(JobId),
-    /// Count.
+    /// Answer with the counters.
     Count(Sender<Counters>),
-    /// Count, and tell about every logical node.
+    /// Answer with the counters and the figures of every logical node.
     Report(Sender<NodeReport>),
-    /// Tell what every logical node is doing.
+    /// Answer with what the jobs do here.
     Activity(Sender<Vec<JobActivity>>),
-    /// Tell about the logical nodes of one job, and there about all groups or those of one tag.
+    /// Answer with the details of the logical nodes of one job, with all their groups or those of
+    /// one tag.
     Explain(JobId, Option<u64>, Sender<Vec<(NodePart, TrafficPart)>>),
     /// End the thread.
     Stop,

@@ -1,7 +1,8 @@
-//! The datagram path of a worker: whose is it, may it come from there, is it genuine?
+//! The datagram path of a worker. It finds out to which job a datagram belongs, whether it may come
+//! from its source, and whether it is genuine.
 //!
-//! Everything is checked before a byte is taken, and nothing is ever answered to a datagram's source: what a core sends
-//! goes to the addresses that the handshakes proved.
+//! Everything is checked before a byte is taken, and nothing is ever answered to a datagram's
+//! source: what a core sends goes to the addresses that the handshakes have proven.
 
 use trib_proto::node::Frame;
 use trib_proto::{Nanos, Path};
@@ -16,13 +17,13 @@ use super::{Worker, guard};
 use crate::counters::{self, Counters, Tally};
 use crate::job::{Job, LinkNumber, Output, PARENT, belongs, core_link};
 
-/// The socket and what goes with it.
+/// The datagram socket and what goes with it.
 pub(super) struct Datagrams {
     pub socket: DatagramSocket,
     batch: Option<Box<RecvBatch>>,
     rejected: UdpCounters,
     touched: Vec<Slot>,
-    /// More has come than one turn allows.
+    /// Whether more has come than one turn allows.
     pub unfinished: bool,
 }
 
@@ -44,14 +45,14 @@ impl Datagrams {
 }
 
 impl Worker {
-    /// Takes what has come, a few batches at most; whether anything had. After a look that found something, poll may
-    /// still speak of that.
+    /// Takes what has come, a few batches at most. Returns whether anything had come. After a look
+    /// that found something, poll may still report that.
     pub(super) fn on_datagrams(&mut self) -> bool {
         self.take_batches(false)
     }
 
-    /// Offers the core to others while no datagram has come and turns are left; whether one came, which is handled
-    /// then with those behind it.
+    /// Offers the processor to other threads until a datagram has come or no turns are left.
+    /// Returns whether a datagram has come; it is handled later, with those behind it.
     pub(super) fn look(&mut self, turns: &mut Turns) -> bool {
         let receiver = self.datagrams.socket.receiver();
         let Some(batch) = &mut self.datagrams.batch else { return false };
@@ -60,8 +61,9 @@ impl Worker {
         found && self.take_batches(true)
     }
 
-    /// `begun`: the first batch has its one datagram already, perhaps the last that a vector waited for, so that it comes
-    /// before the question for more. Whether there were any.
+    /// Takes batches and returns whether any datagram was there. With `begun` the first batch has
+    /// its one datagram already. It is handled before the socket is asked for more, because it may
+    /// be the last one that a vector waited for.
     fn take_batches(&mut self, begun: bool) -> bool {
         if begun && let Some(mut batch) = self.datagrams.batch.take() {
             self.datagrams.socket.account(&mut batch);
@@ -115,8 +117,8 @@ impl Worker {
     }
 }
 
-/// The n-th logical node here that a datagram is for, and over which of its links. Several children of one node may
-/// live in one worker; a result for all of them concerns each.
+/// The n-th logical node here that a datagram is for, and the link over which it came there.
+/// Several children of one node may be on one worker, and a result for all of them concerns each.
 fn addressee(hosted: &Hosted, datagram: &Datagram<'_>, n: usize) -> Option<(Slot, LinkNumber)> {
     let header = &datagram.header;
     match header.kind {
@@ -128,7 +130,7 @@ fn addressee(hosted: &Hosted, datagram: &Datagram<'_>, n: usize) -> Option<(Slot
     }
 }
 
-/// Hands a datagram to its job's core, if it is what it says it is.
+/// Hands a datagram to its job's core if the datagram passes all checks.
 fn take(
     job: &mut Job,
     link: LinkNumber,
@@ -155,7 +157,7 @@ fn take(
     job.core.on_frame(now, core_link(link), &frame, &mut out);
 }
 
-/// The body, if the datagram is what it says it is; else it is counted.
+/// The body, if the datagram passes all checks. Otherwise it is counted.
 fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally) -> Option<Body> {
     let header = &datagram.header;
     if !matches!(header.kind, Kind::Contribution | Kind::Probe | Kind::Result | Kind::Held | Kind::Nack) {
@@ -190,9 +192,10 @@ fn check(job: &Job, link: LinkNumber, datagram: &Datagram<'_>, tally: &mut Tally
     }
 }
 
-/// Datagrams per receive call.
+/// The number of datagrams that one receive call takes.
 const BATCH: usize = 32;
-/// Receive calls per turn.
+/// The number of receive calls in one turn.
 const TURN: usize = 8;
-/// Longest payload that is taken: what fits a UDP datagram, so that a grant's fragment always does.
+/// The longest payload that is taken, in bytes. It is what fits into a UDP datagram, so a grant's
+/// fragment always does.
 const DATAGRAM_MAX: usize = 65_507 - HEADER_LEN;

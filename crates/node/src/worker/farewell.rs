@@ -1,9 +1,9 @@
-//! Last words over connections that close.
+//! Last frames over connections that close.
 //!
-//! What the far end has sent and nobody has read makes the kernel close with a reset, and a reset
-//! takes what was written last with it. So the words are written, the way up is read to its end and
-//! forgotten, and then the connection closes. A thread of its own does that for a bounded time: the
-//! worker goes on with other jobs.
+//! If something that the far end has sent was not read, the kernel closes the connection with a
+//! reset, and the reset discards what was written last. So the frames are written, what comes is
+//! read to its end and forgotten, and then the connection is closed. A thread of its own does that
+//! for a bounded time, while the worker goes on with other jobs.
 
 use std::io::Read;
 use std::thread;
@@ -13,17 +13,17 @@ use trib_transport::tcp::{FlushEnd, StreamSocket, StreamWriter};
 
 use crate::job::JobBuffer;
 
-/// A connection that is to close when its words are written.
+/// A connection that is to close when its last frames are written.
 pub(crate) struct Parting {
     pub socket: StreamSocket,
-    /// Holds the words.
+    /// The queue of these frames.
     pub writer: StreamWriter<JobBuffer>,
 }
 
-/// Says them all, and closes the connections.
+/// Writes the last frames of all these connections, and closes them.
 pub(super) fn say(mut partings: Vec<Parting>) {
-    // Where no thread can be had they have been written as far as sockets had room, which is nearly
-    // always.
+    // If no thread can be had, at least what the sockets have room for is written now, which is
+    // nearly always everything.
     partings.retain_mut(Parting::go_on);
     if partings.is_empty() {
         return;
@@ -42,7 +42,8 @@ fn linger(mut partings: Vec<Parting>) {
 }
 
 impl Parting {
-    /// Writes what there is room for and forgets what has come; false when the connection is over.
+    /// Writes what there is room for and forgets what has come. Returns false when the connection
+    /// is over.
     fn go_on(&mut self) -> bool {
         match self.writer.flush(&mut self.socket) {
             Ok(FlushEnd::Idle) if self.socket.finish().is_err() => return false,
@@ -62,8 +63,8 @@ impl Parting {
     }
 }
 
-/// For so long the far ends may read and close.
+/// How long the far ends may take to read and to close.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Of one connection, before it is the next one's turn.
+/// The number of reads from one connection before it is the next one's turn.
 const READS: usize = 64;

@@ -1,4 +1,4 @@
-//! The jobs of one worker, and how a frame's header finds its job.
+//! The jobs of one worker, and how the header of a frame leads to its job.
 
 use std::ops::Range;
 
@@ -8,16 +8,17 @@ use trib_wire::{ChildIndex, JobId, NodeId};
 use super::command::Key;
 use crate::job::Job;
 
-/// A job's place in a worker's table; used again when the job is gone.
+/// A job's index in a worker's table. It is used again when the job is gone.
 pub(crate) type Slot = usize;
 
 /// The table of jobs.
 #[derive(Default)]
 pub(crate) struct Hosted {
     jobs: Vec<Option<Job>>,
-    // A stranger's frame may look up what it likes, but only a grant adds an entry: a fast hash is enough.
+    // A frame of a stranger may look up any key, but only a grant adds an entry, so a fast hash is
+    // enough.
     by_node: FxHashMap<Key, Slot>,
-    /// Frames from above name the parent: who of us are its children?
+    /// The children here of each parent, because frames from above name the parent.
     by_parent: FxHashMap<Key, Vec<(ChildIndex, Slot)>>,
 }
 
@@ -59,15 +60,15 @@ impl Hosted {
         self.by_node.get(&key).copied()
     }
 
-    /// The n-th job here that hangs below `parent` and that a frame for `child` (or all) concerns.
+    /// The n-th job here that is below `parent` and that a frame for `child` (or for all) concerns.
     pub(crate) fn nth_below(&self, job: JobId, parent: NodeId, child: ChildIndex, n: usize) -> Option<Slot> {
         let siblings = self.by_parent.get(&(job, parent))?;
         let concerned = siblings.iter().filter(|(own, _)| child == ChildIndex::ALL || child == *own);
         concerned.map(|(_, slot)| *slot).nth(n)
     }
 
-    /// Every slot, those of jobs that are gone included: a clock's tick changes the table while it walks, and allocates
-    /// nothing.
+    /// All slots, with those of jobs that are gone. A clock's tick goes through them, because it
+    /// may change the table meanwhile and must not allocate.
     pub(crate) fn slots(&self) -> Range<Slot> {
         0..self.jobs.len()
     }

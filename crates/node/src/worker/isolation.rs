@@ -1,13 +1,13 @@
-//! What an error of this program's own may cost: the job whose event was handled, never another
+//! What an error of this program's own may cost: the job whose event was handled, and never another
 //! one.
 //!
 //! ```text
 //!   an event of one job --> guard --ok----> settle
-//!                             `--panic--> abandon: the core's last words, links part, the job's state is dropped
+//!                             `--panic--> abandon: last frames go out, links close, state drops
 //! ```
-//! What jobs share (sockets, counts, the table) keeps nothing of a job between two calls, so that a
-//! call that ended in the middle leaves it whole. Nothing of the job itself is used again but to
-//! say goodbye.
+//! What jobs share (sockets, counts, the table) keeps nothing of a job between two calls, so it is
+//! whole even after a call that ended in the middle. Of the job itself, nothing is used again but
+//! for its last frames.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use super::{Worker, farewell};
 use crate::job::{Job, Output};
 use crate::news::News;
 
-/// Does `work`, or says with which words it panicked.
+/// Does `work`. If it panics, returns the words with which it did.
 pub(crate) fn guard<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic))
 }
@@ -36,7 +36,7 @@ impl Worker {
         }
     }
 
-    /// Asks every job here.
+    /// Asks every job here. A job that panics over the question is abandoned.
     pub(super) fn ask<T>(&mut self, question: impl Fn(&Job) -> T) -> Vec<T> {
         let mut answers = Vec::new();
         for slot in self.hosted.slots() {
@@ -49,9 +49,9 @@ impl Worker {
         answers
     }
 
-    /// The job cannot go on here, by an error of this program's own: its ranks and the other nodes
-    /// of its tree are told whose error it is, its links close, and all that it has here is given
-    /// back.
+    /// The job cannot go on here, by an error of this program's own. Its ranks and the other nodes
+    /// of its tree are told which node has the error, its links close, and all that it has here is
+    /// given back.
     pub(super) fn abandon(&mut self, slot: Slot, why: &str) {
         let Some(mut job) = self.hosted.remove(slot) else { return };
         let place = job.io.place;
@@ -67,7 +67,7 @@ impl Worker {
         self.past += &job.io.latencies;
         job.io.broken = None;
         let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
-        // The core may be what is at fault: then the links close without its words.
+        // The error may be in the core. Then the links close without its last frames.
         if let Err(why) = guard(|| job.core.give_up(&mut out)) {
             tracing::error!(
                 job = place.job.0,
@@ -86,13 +86,13 @@ impl Worker {
         }
         farewell::say(partings);
         let why = format!("an error in the node's program ended it there, and no other job ({why}); please report it");
-        // Only the end of the process ends the thread that listens.
+        // The thread that receives the news ends only with the process.
         let _ = self.news.send(News::Faulty { job: place.job, fault: None, why });
         (self.gone)((place.job, place.node));
     }
 }
 
-/// An error for tests to meet.
+/// An error that tests set off.
 #[cfg(test)]
 pub(crate) mod trap {
     use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ pub(crate) mod trap {
 
     static JOBS: Mutex<BTreeSet<JobId>> = Mutex::new(BTreeSet::new());
 
-    /// The next fold or installation of this job panics.
+    /// Makes the next fold or installation of this job panic.
     pub(crate) fn set(job: JobId) {
         JOBS.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
     }

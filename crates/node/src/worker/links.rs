@@ -1,4 +1,4 @@
-//! Stream connections of a worker's jobs: opening, reading, writing, closing.
+//! The stream connections of a worker's jobs: they are opened, read, written and closed here.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use super::{Key, LINKS, Worker, guard};
 use crate::job::{LinkNumber, Output, PARENT, Sink, core_link};
 use crate::news::News;
 
-/// The driver's name of a link of the core's.
+/// The driver's number for a link of the core.
 pub(super) fn number_of(link: Link) -> LinkNumber {
     match link {
         Link::Parent => PARENT,
@@ -31,7 +31,8 @@ impl Worker {
     fn open(&mut self, slot: Slot, link: LinkNumber, mut socket: StreamSocket, datagrams: SocketAddr) {
         let now = self.now();
         let token = Token((slot + 1) * LINKS + link);
-        // Both for good: edges of writability come only after a write that found the socket full.
+        // Both interests stay for good: an edge of writability comes only after a write that found
+        // the socket full.
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(&mut socket, token, interest) {
             tracing::error!(%error, "cannot poll a connection");
@@ -82,7 +83,7 @@ impl Worker {
         let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
         job.io.links.put(link, connection);
-        // The connection is back where last words go out.
+        // The connection was put back first, because the last frames of a job go over it.
         let result = match result {
             Ok(result) => result,
             Err(why) => {
@@ -119,7 +120,7 @@ impl Worker {
             }
             if let Some(fault) = job.io.faults.take_untold() {
                 let (job, why) = (job.io.place.job, fault.to_string());
-                // Only the end of the process ends the thread that listens.
+                // The thread that receives the news ends only with the process.
                 let _ = self.news.send(News::Faulty { job, fault: Some(fault), why });
             }
             let step = if let Some(link) = job.io.links.next_doomed() {
@@ -171,5 +172,5 @@ impl Worker {
     }
 }
 
-/// Bytes read from one link before it is the next one's turn.
+/// The number of bytes read from one link before it is the next one's turn.
 const TURN: usize = 512 * 1024;

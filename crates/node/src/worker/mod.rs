@@ -1,7 +1,8 @@
-//! A worker: one thread with one poll and one datagram socket, and the logical nodes that are its own for good.
+//! A worker: one thread with one poll and one datagram socket, and the logical nodes that belong to
+//! it for good.
 //!
-//! Workers share nothing, so there is no lock on the way of a vector. What comes from other threads (new jobs, new
-//! connections) comes as a [`Command`] through a mailbox.
+//! Workers share nothing, so no vector meets a lock. New jobs and new connections come from other
+//! threads as a [`Command`] through a mailbox.
 //!
 //! ```text
 //!   poll --+-- mailbox ----> install, link up, end, count
@@ -49,15 +50,15 @@ use crate::mailbox::Mailbox;
 use crate::news::News;
 use crate::report::{JobReport, NodeReport};
 
-/// How the rest of the process reaches a worker.
+/// The handle through which other threads reach a worker.
 #[derive(Clone)]
 pub(crate) struct WorkerHandle {
     pub mailbox: Mailbox<Command>,
-    /// The address that its logical nodes are at.
+    /// The address of its logical nodes.
     pub ip: IpAddr,
-    /// Where they take datagrams there.
+    /// The port at that address where they take datagrams.
     pub udp_port: u16,
-    /// Receive buffer that the kernel granted, bytes.
+    /// The size of the receive buffer that the kernel granted, in bytes.
     pub datagram_buffer: usize,
 }
 
@@ -68,17 +69,17 @@ struct Worker {
     datagrams: Datagrams,
     hosted: Hosted,
     tally: Tally,
-    /// Of jobs that are gone.
+    /// The latencies of jobs that are gone.
     past: Latencies,
     clock: Clock,
-    /// Links with more to read than one turn allows.
+    /// The links with more to read than one turn allows.
     unfinished: VecDeque<(Slot, LinkNumber)>,
-    /// Earliest deadline of any core.
+    /// The earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
     /// Tells the acceptor that a logical node is gone.
     gone: Box<dyn Fn(Key) + Send>,
-    /// Tells the manager's thread what it would not ask for.
+    /// Tells the manager's thread what it does not ask for.
     news: Sender<News>,
     stopping: bool,
 }
@@ -125,7 +126,7 @@ impl Worker {
         let mut patience = Patience::new(YIELD_SPAN, YIELDS);
         let mut turns: Option<Turns> = None;
         let mut glances = 0;
-        // Poll had no news of streams when it was last asked.
+        // Whether poll had no events of streams when it was last asked.
         let mut streams_rest = true;
         while !self.stopping {
             if let Some(over) = turns.take_if(|turns| !turns.goes_on()) {
@@ -139,7 +140,7 @@ impl Worker {
                     turns = patience.begin(self.clock.last_reading());
                 }
                 glances += 1;
-                // While there are only datagrams, poll tells little.
+                // While only datagrams come, poll is asked less often.
                 if glances < GLANCES && streams_rest {
                     continue;
                 }
@@ -161,9 +162,11 @@ impl Worker {
                 has_mail |= event.token() == MAILBOX;
                 has_datagrams |= event.token() == DATAGRAMS;
             }
-            // Before the streams: a group's fault must not overtake the results that were sent before it.
+            // Datagrams go before streams: a group's fault must not overtake the results that were
+            // sent before it.
             if has_datagrams && self.on_datagrams() {
-                // Where one child's contribution has come, the others' follow: often the next look finds all of them.
+                // If one child's contribution has come, those of the others follow, and often the
+                // next look finds all of them.
                 if let Some(found) = turns.take() {
                     patience.end(&found, true);
                 }
@@ -186,7 +189,8 @@ impl Worker {
                 }
             }
             self.on_clock();
-            // Last, so that no event of this round meets a job that took the slot of another.
+            // Mail comes last, so that no event of this round meets a job that has taken the slot
+            // of another.
             if has_mail {
                 self.on_mail();
             }
@@ -199,7 +203,7 @@ impl Worker {
         Nanos(self.clock.last())
     }
 
-    /// Whether this round left something to read.
+    /// Whether this round has left something to read.
     fn has_more(&self) -> bool {
         self.datagrams.unfinished || !self.unfinished.is_empty()
     }
@@ -215,7 +219,7 @@ impl Worker {
                 Command::LinkUp { key, link, socket, datagrams } => self.on_link_up(key, link, socket, datagrams),
                 Command::ParentFailed { key, error } => self.on_parent_failed(key, &error),
                 Command::End(job) => self.end(job),
-                // Whoever asked may have given up.
+                // The thread that asked may have given up.
                 Command::Count(reply) => drop(reply.send(self.count())),
                 Command::Report(reply) => drop(reply.send(self.report())),
                 Command::Activity(reply) => drop(reply.send(self.activity())),
@@ -248,7 +252,7 @@ impl Worker {
                 self.tally.jobs_broken += 1;
                 let why =
                     format!("an error in the node's program kept it from hosting the job ({why}); please report it");
-                // Only the end of the process ends the thread that listens.
+                // The thread that receives the news ends only with the process.
                 let _ = self.news.send(News::Faulty { job: grant.job, fault: None, why });
                 (self.gone)((grant.job, grant.node));
             }
@@ -300,7 +304,7 @@ impl Worker {
         parts.into_iter().flatten().collect()
     }
 
-    /// Heartbeats of the cores, lifetimes of the jobs.
+    /// Calls the timers of the cores, and removes jobs that are over.
     fn on_clock(&mut self) {
         let now = self.now();
         if now >= self.next_timer {
@@ -354,12 +358,14 @@ impl Worker {
 
 const MAILBOX: Token = Token(0);
 const DATAGRAMS: Token = Token(1);
-/// Numbers of links per slot, the parent's included; tokens below this are the worker's own.
+/// The number of tokens for each slot, the parent's link included. Tokens below this number are the
+/// worker's own.
 const LINKS: usize = 128;
 const _: () = assert!(crate::job::PARENT < LINKS);
 const HOUSEKEEPING: Nanos = Nanos::from_millis(500);
-/// After datagrams a worker yields this often and for this long at most before it sleeps: 15 us where the core is its own.
+/// How often a worker yields at most after datagrams before it sleeps. That is 15 us if it has the
+/// processor to itself.
 const YIELDS: u32 = 30;
-/// Of so many looks while datagrams alone are awaited, one is at everything.
+/// While only datagrams are awaited, one of this many looks is at everything.
 const GLANCES: u32 = 4;
 const YIELD_SPAN: Duration = Duration::from_micros(300);

@@ -9,7 +9,7 @@ fn signature(collective: Collective, count: u64) -> Signature {
     Signature { collective, dtype: DataType::I64, op, root: 0, count }
 }
 
-/// Number `i` of what rank `rank` gives.
+/// Element `i` of what rank `rank` gives.
 fn given(rank: u32, i: u64) -> i64 {
     (i as i64 + 1).wrapping_mul(i64::from(rank) * 7919 + 13)
 }
@@ -18,10 +18,10 @@ fn vector(rank: u32, count: u64) -> Vec<u8> {
     (0..count).flat_map(|i| given(rank, i).to_le_bytes()).collect()
 }
 
-/// A root and two leaf nodes, all in one process, four ranks.
+/// Four ranks under a root and two leaf nodes, all in one process.
 fn two_levels(node: &Node, job: u32) -> Vec<Rank> {
     let tree = Tree::new(job, 2, 2);
-    // The leaves first: they wait for their parent.
+    // The leaf nodes come first, and wait for their parent.
     node.install(tree.leaf(0, node.address())).unwrap();
     node.install(tree.leaf(1, node.address())).unwrap();
     node.install(tree.root()).unwrap();
@@ -137,8 +137,8 @@ fn many_operations_and_groups_at_once_leave_nothing_behind() {
 fn short_vectors_take_no_memory_of_the_streams_where_both_are_cut_alike() {
     let node = node(1);
     let mut tree = Tree::new(1, 0, 2);
-    // More results stay in the window than there are segments, and buffers of both kinds have one
-    // size.
+    // More results stay in the window than there are segments, and buffers of both kinds have the
+    // same size.
     (tree.limits.payload, tree.limits.segment) = (1024, 1024);
     (tree.limits.window, tree.limits.osts, tree.limits.streams) = (16, 128, 1);
     (tree.limits.staging, tree.limits.flight) = (1, 1);

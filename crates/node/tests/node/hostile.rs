@@ -1,4 +1,4 @@
-//! What does not belong to a job changes nothing in it, and is counted.
+//! Frames that do not belong to a job change nothing in it, and are counted.
 
 use std::net::UdpSocket;
 
@@ -29,7 +29,7 @@ impl Waiting {
         Waiting { node, ranks, groups }
     }
 
-    /// A contribution in the name of rank 1.
+    /// The header of a contribution in the name of rank 1.
     fn forgery(&self) -> Header {
         let mut header = Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(1));
         header.signature = SUM;
@@ -38,7 +38,7 @@ impl Waiting {
         header
     }
 
-    /// The sum is what the two ranks gave, nothing else.
+    /// Checks that the sum is what the two ranks gave and nothing else.
     fn finish(&mut self) {
         let vector = |n: i64| [n; 4].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let op = self.ranks[0].post(self.groups[0], SUM, vector(5));
@@ -59,14 +59,14 @@ fn forged_replayed_and_foreign_datagrams_are_counted_and_dropped() {
     let wrong = FrameKey([0xee; 16]);
     let header = job.forgery();
     let bytes = [0xff; 32];
-    // The right key from the wrong place: what a replay looks like.
+    // A frame with the right key from a wrong address looks like a replay.
     stranger.send(&header, &key, &bytes, &[to]);
     await_count(&job.node, "rejected_source", 1);
-    // The right place, but a key that is not this child's.
+    // This one comes from the right address, with a key that is not this child's.
     job.ranks[1].udp().send(&header, &wrong, &bytes, &[to]);
     job.ranks[1].udp().send(&header, &foreign, &bytes, &[to]);
     await_count(&job.node, "rejected_tag", 2);
-    // Another rank's name.
+    // This one has another rank's name.
     job.ranks[0].udp().send(&header, &key, &bytes, &[to]);
     await_count(&job.node, "rejected_source", 2);
     for (name, header) in [
@@ -75,7 +75,8 @@ fn forged_replayed_and_foreign_datagrams_are_counted_and_dropped() {
         ("rejected_child", Header { child: ChildIndex(9), ..header }),
         ("rejected_kind", Header { kind: Kind::Join, ..header }),
     ] {
-        // A Join that comes as a datagram is looked for below a parent that this node does not have.
+        // A Join that comes as a datagram is looked for below a parent that this node does not
+        // have.
         let name = if name == "rejected_kind" { "rejected_unknown_job" } else { name };
         let before = job.node.counters()[name];
         job.ranks[1].udp().send(&header, &key, &bytes, &[to]);

@@ -1,4 +1,4 @@
-//! Nodes that are reached at several addresses, a logical node at one of them.
+//! Nodes that have several addresses, with a logical node at one of them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,12 +19,13 @@ fn the_lanes_of_a_job_go_by_ports_of_their_own() {
         let at_port = |grant: NodeGrant| NodeGrant { address: Some(address), ..grant };
         lower.install(at_port(tree.leaf(0, upper.addresses()[port]))).unwrap();
         let mut root = at_port(tree.root());
-        // Whoever called from the other address would not be let in.
+        // A child that connected from its other address would not be let in.
         root.children[0].address = Some(address);
         upper.install(root).unwrap();
         let mut ranks: Vec<_> = (0..2).map(|rank| Rank::connect(&tree, rank, lower.addresses()[port])).collect();
         let groups: Vec<_> = ranks.iter_mut().map(|rank| rank.create_group(RankList::world(2))).collect();
-        // A fragment, whose answer must come from the address that was asked, and a stream.
+        // One vector is a fragment, whose answer must come from the address that was asked, and one
+        // is streamed.
         for count in [3u64, 50_000] {
             let (collective, dtype, op) = (Collective::Allreduce, DataType::I64, ReduceOp::Sum);
             let signature = Signature { collective, dtype, op, root: 0, count };

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 18] = [
+const FOLDERS: [&str; 19] = [
     "bench",
     "capi",
     "crates/client",
     "crates/compare",
     "crates/control",
     "crates/lab",
+    "crates/node",
     "crates/proto",
     "crates/reduce",
     "crates/service",

@@ -1,11 +1,11 @@
-//! Real nodes and ranks on loopback; the error is the trap's.
+//! Real nodes and ranks on loopback. The error is the one that the trap sets off.
 
 use trib_wire::{Collective, DataType, JobId, NodeId, RankList, Reason, ReduceOp, Signature};
 
 use super::trap;
 use support::{Rank, Tree, await_count, drive, node};
 
-// The same ranks as in the crate's own tests; not all that they can do is needed here.
+// These are the ranks of the crate's own tests, not all of whose abilities are used here.
 #[allow(dead_code, unused_imports)]
 #[path = "../../../tests/node/support/mod.rs"]
 mod support;
@@ -49,7 +49,7 @@ impl Program {
 
 #[test]
 fn an_error_while_one_jobs_event_is_handled_ends_that_job_by_name_and_no_other() {
-    // A datagram's fold, and a segment's: they are handled in different places.
+    // A fragment and a segment fold in different functions.
     for (number, count) in [(100, 10), (200, 100_000)] {
         let node = node(1);
         let mut other = Program::new(&node, &Tree::new(number, 0, 2));
@@ -70,7 +70,7 @@ fn an_error_while_one_jobs_event_is_handled_ends_that_job_by_name_and_no_other()
         }
         let counters = node.counters();
         assert_eq!((counters["jobs_broken"], counters["jobs"], counters["jobs_removed"]), (1, 1, 1), "{counters:#?}");
-        // Nothing of the job is left: its number can be had again.
+        // Nothing of the job is left, so its number can be used again.
         let mut again = Program::new(&node, &Tree::new(number + 1, 0, 2));
         again.adds_up(count);
     }
@@ -88,7 +88,7 @@ fn ranks_below_other_nodes_of_the_tree_learn_which_node_failed() {
     let groups: Vec<_> = ranks.iter_mut().map(|r| r.create_group(RankList::world(4))).collect();
     drive(&mut ranks, "group creation", |rank| rank.is_ready(groups[0]));
     trap::set(tree.job);
-    // Only the leaf below has all it needs to fold.
+    // Only the leaf node below has all that it needs to fold.
     let ops: Vec<_> = (0..2).map(|rank| ranks[rank].post(groups[rank], sum(4), vector(1, 4))).collect();
     drive(&mut ranks, "the failure", |rank| rank.failure(groups[0]).is_some());
     for rank in &ranks {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use trib_wire::control::job::{ChildKind, GrantChild, GrantParent, JobKey, Limits, NodeGrant};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank, RankList};
 
-/// Small limits: many fragments and segments per vector.
+/// Small limits, so that a vector has many fragments or segments.
 fn limits() -> Limits {
     Limits {
         groups: 16,
@@ -23,7 +23,8 @@ fn limits() -> Limits {
     }
 }
 
-/// A root with `leaves` leaf nodes below (or none: the ranks hang at the root), `ranks` ranks under each.
+/// A root with `leaves` leaf nodes below it, and `ranks` ranks under each of these, or under the
+/// root if there are none.
 #[derive(Clone, Debug)]
 pub struct Tree {
     pub job: JobId,
@@ -67,7 +68,7 @@ impl Tree {
         self.grant(NodeId(leaf + 1), Some(parent), self.rank_children(leaf))
     }
 
-    /// Where rank `rank` hangs.
+    /// The node under which rank `rank` is, and its position there.
     pub fn place(&self, rank: u32) -> (NodeId, ChildIndex) {
         let per_node = u32::from(self.ranks);
         let node = if self.leaves == 0 { 0 } else { rank / per_node + 1 };

@@ -1,4 +1,5 @@
-//! A small tree on loopback: real nodes, and ranks that are a leaf core on real sockets, polled by the test's own thread.
+//! A small tree on loopback: real nodes, and ranks that are a leaf core on real sockets, polled by
+//! the test's own thread.
 
 mod grants;
 mod rank;
@@ -11,12 +12,12 @@ use std::time::{Duration, Instant};
 use trib_control::ManagerUrl;
 use trib_node::{Node, Options};
 
-/// A node without a manager; grants come from the test.
+/// A node without a manager, which gets its grants from the test.
 pub fn node(workers: usize) -> Node {
     node_at(&["127.0.0.1:0"], workers)
 }
 
-/// The same at these addresses.
+/// A node without a manager that listens at these addresses.
 pub fn node_at(listen: &[&str], workers: usize) -> Node {
     let manager = ManagerUrl::new("127.0.0.1", 9, "/nonexistent");
     let listen = listen.iter().map(|address| address.parse().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! One rank: a leaf core, a stream and a datagram socket, nothing else.
+//! One rank: a leaf core with a stream and a datagram socket.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -51,7 +51,7 @@ struct Io {
     node: SocketAddr,
     writer: StreamWriter<Bytes>,
     incoming: Vec<u8>,
-    /// Vectors by operation; results overwrite them.
+    /// The vectors by operation. Results overwrite them.
     vectors: HashMap<OpId, Vec<u8>>,
     done: HashMap<OpId, Result<(), Fault>>,
     ready: Vec<GroupId>,
@@ -206,12 +206,13 @@ impl Rank {
         !self.connected
     }
 
-    /// Where this rank takes datagrams, where it sends them, and with which keys.
+    /// The address at which this rank takes datagrams, the one to which it sends them, and the keys
+    /// of the edge.
     pub fn datagram_edge(&self) -> (SocketAddr, SocketAddr, &EdgeKeys) {
         (self.io.udp.local_addr(), self.io.node, &self.io.keys)
     }
 
-    /// The datagram socket, to send what no core would.
+    /// The datagram socket, with which a test sends what no core would.
     pub fn udp(&mut self) -> &mut DatagramSocket {
         &mut self.io.udp
     }
@@ -221,12 +222,12 @@ impl Rank {
         self.io.writer.push_data(header, Some(Bytes(payload)));
     }
 
-    /// Whether everything queued is in the socket.
+    /// Whether all that was queued has been written to the socket.
     pub fn is_flushed(&self) -> bool {
         self.io.writer.is_idle()
     }
 
-    /// Does whatever can be done now.
+    /// Does all that can be done now.
     pub fn poll(&mut self) {
         let now = self.now();
         if self.connected && self.io.writer.flush(&mut self.socket).is_err() {
