@@ -1,4 +1,4 @@
-//! From a request to a job whose tree is installed.
+//! The way from a request to a job whose tree is installed.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,14 +29,15 @@ use crate::tenancy::Applicant;
 use crate::trees::{Claim, Planned, PlannedLane};
 use crate::ways::Ways;
 
-/// Most ranks of a job: its ticket must fit one control message.
+/// The largest number of ranks of a job: its ticket must fit into one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;
 
-/// The aggregation nodes of one job, by their place in the topology.
+/// The aggregation nodes of one job, by their index in the topology.
 type Sessions = BTreeMap<usize, Arc<Session>>;
 
-/// Plans the job, takes its quota, for which it may have to wait, and installs it at every node of its tree. What is refused is
-/// remembered. `tenant` is that of the certificate, `is_gone` tells whether nobody waits for the job any more.
+/// Plans the job, takes its quota, for which it may have to wait, and installs it at every node of
+/// its tree. What is refused is remembered. `tenant` is that of the certificate. `is_gone` tells
+/// whether the asker no longer waits for the job.
 pub(crate) fn admit(
     fabric: &Fabric,
     request: &JobRequest,
@@ -62,17 +63,18 @@ fn try_admit(
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
     let (mut job, mut patience) = (job, Patience::default());
-    // Every attempt goes around one late node more, until it needs those that are.
+    // Every attempt goes around one late node more, until the job cannot do without those that are
+    // late.
     loop {
         if let Some(ticket) = attempt(fabric, job, request, applicant, &mut patience)? {
             return Ok(ticket);
         }
-        // Nodes may still have to end it under the old number.
+        // Nodes may still have to end the job under its old number.
         job = fabric.jobs.number();
     }
 }
 
-/// How long nodes have to install a job.
+/// How long nodes may take to install a job.
 #[derive(Default)]
 struct Patience {
     first: Option<Wait>,
@@ -80,15 +82,16 @@ struct Patience {
 
 #[derive(Clone, Copy)]
 struct Wait {
-    /// Milliseconds since 1970-01-01 UTC.
+    /// When it began, milliseconds since 1970-01-01 UTC.
     began_ms: u64,
     end: Instant,
-    /// Whether the job needs nodes that are late, so that to go around them is no way.
+    /// Whether the job needs nodes that are late, so that it cannot go around them.
     needs_late: bool,
 }
 
 impl Patience {
-    /// A wait from now on; for nodes that an earlier attempt has waited for, from then on.
+    /// The wait of one attempt. It begins now, but for nodes that the job needs it began with the
+    /// first attempt, which has waited for them, too.
     fn wait(&mut self, needs_late: bool) -> Wait {
         let now = Wait { began_ms: unix_ms(), end: Instant::now() + INSTALL, needs_late };
         let first = *self.first.get_or_insert(now);
@@ -96,8 +99,8 @@ impl Patience {
     }
 }
 
-/// Plans and installs the job once. `None`: nodes are late with their answer that were not when it was planned, and another tree may do
-/// without them.
+/// Plans and installs the job once. Returns `None` if nodes are late with their answer that were
+/// not late when the job was planned, because another tree may do without them.
 fn attempt(
     fabric: &Fabric,
     job: JobId,
@@ -150,7 +153,7 @@ fn attempt(
     fabric.jobs.enter(status, footprint.as_ref(), processes.clone(), ways)?;
     fabric.trees.hold(job, claims);
     fabric.tenancy.hold(job, taken, &nodes);
-    // There is no other tree, then, or it would have been taken.
+    // If nodes are late that were chosen nevertheless, there is no other tree.
     let needs_late = fabric.topology.graph().is_none() || sessions.values().any(|session| session.late_ms().is_some());
     let installed = install(&grants, &plan, &sessions, &patience.wait(needs_late));
     for session in sessions.values() {
@@ -158,7 +161,8 @@ fn attempt(
     }
     if !matches!(installed, Ok(true)) {
         forget(fabric, job, None);
-        // Nobody is connected there, and a node that did not install it will not say that it left.
+        // No rank has connected there, and a node that did not install the job will not say that it
+        // left.
         fabric.tenancy.release(job);
         return installed.map(|_| None);
     }
@@ -179,7 +183,8 @@ pub(crate) fn end(fabric: &Fabric, job: JobId, how: JobEnd) {
     }
 }
 
-/// The job is no more, here and at its nodes; gives what it was. One that has run is remembered with `how` it ended.
+/// Removes a job here and at its nodes, and returns its last status. A job that has run is
+/// remembered with `how` it ended.
 fn forget(fabric: &Fabric, job: JobId, how: Option<JobEnd>) -> Option<JobStatus> {
     let remember = |status: &JobStatus| how.map(|how| fabric.past.ended(status.clone(), how));
     let status = fabric.jobs.leave(job, remember)?;
@@ -197,7 +202,7 @@ pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
     }
 }
 
-/// The lanes of a job, and what they take.
+/// The lanes of a job, and what they take of the fabric.
 struct Laid {
     lanes: Lanes,
     planned: Vec<PlannedLane>,
@@ -227,7 +232,7 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
     Ok(Laid { lanes, planned, stripe_threshold: wish.stripe_threshold, claims, around })
 }
 
-/// For which operations the job's trees are predicted to be as fast as its hosts alone.
+/// Predicts for which operations the job's trees are as fast as its hosts alone.
 fn predict(
     fabric: &Fabric,
     request: &JobRequest,
@@ -271,7 +276,8 @@ fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refusal> {
     Err(lasting(lacking(&away, &silent, sessions.len() as u64, fabric.topology.graph().is_some()), since_ms))
 }
 
-/// Of the nodes of a tree some are `away`, some `silent`, and so many are there; a fabric that is a graph may have had others.
+/// The refusal for a tree of which some nodes are `away` and some `silent`. `there` is the number
+/// of the others. In a fabric that is a graph the job might have had other nodes.
 fn lacking(away: &[&str], silent: &[&str], there: u64, is_graph: bool) -> Refusal {
     let alone = if is_graph { ", and no tree around it would do" } else { "" };
     let told = [
@@ -288,7 +294,7 @@ fn lacking(away: &[&str], silent: &[&str], there: u64, is_graph: bool) -> Refusa
     Refusal { asked, available: there, ..refuse(Resource::Node, Some(&names.join(", ")), sentences.join("; ")) }
 }
 
-/// The job at each of its aggregation nodes.
+/// What the job has at each of its aggregation nodes.
 fn sites(plan: &Plan, sessions: &Sessions) -> Vec<Site> {
     let site = |(place, session): (&usize, &Arc<Session>)| {
         let here = plan.nodes.iter().filter(|node| node.place == *place);
@@ -312,7 +318,7 @@ fn make_limits(
     settle(ask, &ground).map_err(|refusal| {
         let here = |session: &&Arc<Session>| refusal.holder.as_ref() == Some(&session.name);
         match sessions.values().find(here) {
-            // It registered with the memory and the buffers that it has.
+            // The node has had this memory and these buffers since it registered.
             Some(session) => lasting(refusal, session.since_ms),
             None if refusal.asked > refusal.available && refusal.resource != Resource::DeadAfter => {
                 since_start(refusal, fabric.started_ms)
@@ -344,10 +350,10 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
     }
 }
 
-/// Where children of a logical node connect.
+/// The address at which children of a logical node connect.
 fn stream_of(node: &PlanNode, sessions: &Sessions) -> SocketAddr {
     let session = &sessions[&node.place];
-    // Whoever does not listen at the topology's addresses is not let in.
+    // A node that does not listen at the topology's addresses is not let in.
     session.stream_at(node.address).unwrap_or(session.stream)
 }
 
@@ -376,7 +382,8 @@ fn grants(job: &JobStatus, key: &JobKey, limits: &Limits, plan: &Plan, sessions:
     plan.nodes.iter().map(grant).collect()
 }
 
-/// Installs the job at its nodes and waits for their answers. `false`: some are late that it may not need.
+/// Installs the job at its nodes and waits for their answers. Returns `false` if some are late that
+/// the job may not need.
 fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions, wait: &Wait) -> Result<bool, Refusal> {
     let (sender, answers) = mpsc::channel();
     for grant in grants {
@@ -432,6 +439,6 @@ fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, began_ms: 
 }
 
 const INSTALL: Duration = Duration::from_secs(5);
-/// How often a wait for nodes looks whether another tree would be there sooner.
+/// How often a wait for nodes checks whether another tree would be ready sooner.
 const GLANCE: Duration = Duration::from_millis(100);
 const FIRST_EPOCH: Epoch = Epoch(1);

@@ -1,4 +1,5 @@
-//! Jobs that an earlier manager admitted, and nodes that do not come back to say whether they have them.
+//! Jobs that an earlier manager admitted, at nodes that do not come back to say whether they have
+//! them.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::admission::end_adopted;
 use crate::fabric::Fabric;
 
-/// Starts the thread that gives such nodes up after a while, if there are such jobs. It ends by itself.
+/// Starts the thread that gives such nodes up after a while, if there are such jobs. The thread
+/// ends by itself.
 pub(crate) fn watch(fabric: &Arc<Fabric>) -> io::Result<()> {
     if !fabric.jobs.has_adopted() {
         return Ok(());
@@ -32,6 +34,7 @@ fn give_up(fabric: &Weak<Fabric>) {
     }
 }
 
-/// A node calls again at least every two seconds; one that is away for so long is down, and its jobs with it.
+/// A node calls again at least every two seconds. One that is away for this long is down, and its
+/// jobs with it.
 const GRACE: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_millis(500);

@@ -1,12 +1,12 @@
-//! Jobs that left last, and how people call their nodes and ranks: a node may still say why one of
-//! them failed.
+//! The jobs that left last, with the names of their nodes and ranks: a node may still say why one
+//! of them failed.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use trib_wire::control::directory::JobDirectory;
 use trib_wire::ids::JobId;
 
-/// The last ones, the newest first.
+/// These jobs, the newest first.
 #[derive(Default)]
 pub(crate) struct Departed {
     jobs: VecDeque<Job>,
@@ -15,7 +15,7 @@ pub(crate) struct Departed {
 struct Job {
     id: JobId,
     directory: JobDirectory,
-    /// Its nodes that have not said that nothing of it is there any more.
+    /// Those of its nodes that have not said that nothing of it is there any more.
     maybe_at: BTreeSet<String>,
 }
 
@@ -32,7 +32,7 @@ impl Departed {
         job.maybe_at.contains(node).then_some(&job.directory)
     }
 
-    /// Nothing of these jobs is at a node any more.
+    /// The jobs for which `is_gone` is true are not at this node any more.
     pub(crate) fn left(&mut self, node: &str, is_gone: impl Fn(JobId) -> bool) {
         self.jobs.retain_mut(|job| {
             if is_gone(job.id) {
@@ -43,7 +43,8 @@ impl Departed {
     }
 }
 
-/// A node says of a job that it is gone from there within seconds; one that is killed never does.
+/// The number of jobs that are kept. A node says within seconds that a job is gone from there,
+/// unless it is killed first.
 const JOBS_MAX: usize = 256;
 
 #[cfg(test)]

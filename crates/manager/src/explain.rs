@@ -1,4 +1,5 @@
-//! One job in detail: what its aggregation nodes say about it, or how it ended and why it was refused.
+//! One job in detail: what its aggregation nodes say about it, or how it ended and why it was
+//! refused.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -14,8 +15,9 @@ use crate::refuse::{lasting, refuse};
 use crate::registry::Told;
 use crate::status::PATIENCE;
 
-/// Asks every node of the job at once and waits at most a second for the slowest; of a job that is no more, what is
-/// remembered. With a tag it asks for the `group`s that were made with it, and for nothing else.
+/// Asks every node of the job at once, and waits at most a second for the slowest. Of a job that is
+/// over it tells what is remembered. With a `group` it asks for the groups with this tag and for
+/// nothing else.
 pub(crate) fn explain(fabric: &Fabric, job: JobId, group: Option<u64>) -> Result<Reply, Refusal> {
     if let Some(status) = fabric.jobs.get(job) {
         let explanation = at_its_nodes(fabric, status, group);
@@ -27,7 +29,7 @@ pub(crate) fn explain(fabric: &Fabric, job: JobId, group: Option<u64>) -> Result
     fabric.past.get(job).map(Reply::Past).ok_or_else(|| unknown(fabric, &job.to_string()))
 }
 
-/// The same of the job of a program.
+/// Explains the job of a program, in the same way.
 pub(crate) fn explain_program(fabric: &Fabric, name: &str, group: Option<u64>) -> Result<Reply, Refusal> {
     match fabric.jobs.of_program(name)[..] {
         [job] => explain(fabric, job, group),

@@ -18,10 +18,10 @@ use crate::store::Store;
 use crate::tenancy::Tenancy;
 use crate::trees::Trees;
 
-/// The fabric. Each part has its own lock, none is held while another is taken.
+/// The fabric. Each part has its own lock, and no lock is held while another is taken.
 pub(crate) struct Fabric {
     pub topology: Topology,
-    /// What predictions take for granted.
+    /// The constants with which predictions are made.
     pub constants: Constants,
     pub registry: Arc<Registry>,
     pub jobs: Jobs,
@@ -31,7 +31,8 @@ pub(crate) struct Fabric {
     pub launches: Launches,
     pub ledger: Ledger,
     pub past: Past,
-    /// When the manager started, milliseconds since 1970-01-01 UTC: what the topology says is so since then.
+    /// When the manager started, milliseconds since 1970-01-01 UTC. Since then it knows what the
+    /// topology says.
     pub started_ms: u64,
 }
 

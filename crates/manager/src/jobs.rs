@@ -5,10 +5,12 @@
 //!   ticket ---------> held by a connection -------------------------> gone
 //!                        | the manager is killed, another starts
 //!                        v
-//!                     adopted: may be at its nodes --- all of them say that it is not, or say nothing for long ---> gone
+//!                     adopted: may be at its nodes -------------------------> gone
+//!                          all of them say that it is not, or say nothing for long
 //! ```
-//! An adopted job has nobody's connection to end with. Its ranks' connections to their nodes do as well: a killed rank
-//! loses them, its nodes forget the job in bounded time and say so. Until then it counts.
+//! No connection holds an adopted job, so none can end it. Its ranks' connections to their nodes do
+//! that instead: a killed rank loses them, its nodes forget the job in bounded time, and they say
+//! so. Until then the job counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,41 +32,42 @@ use crate::refuse::{lasting, refuse, too_much};
 use crate::store::{Kept, Store};
 use crate::ways::Ways;
 
-/// Most jobs at once.
+/// The largest number of jobs at once.
 pub(crate) const JOBS_MAX: usize = 4096;
 
 /// The table of jobs.
 pub(crate) struct Jobs {
     table: Mutex<Table>,
     store: Option<Arc<Store>>,
-    /// Since when the store cannot be written, milliseconds since 1970-01-01 UTC; 0: it can.
+    /// Since when the store cannot be written, milliseconds since 1970-01-01 UTC; 0 if it can.
     failing_ms: AtomicU64,
 }
 
 struct Table {
     last: u32,
     live: BTreeMap<JobId, Entry>,
-    // Admission order; numbers wrap and do not tell.
+    // The jobs in the order of their admission, which their numbers do not tell, because numbers
+    // wrap.
     order: Vec<JobId>,
     /// Jobs that a node holds, as it said when it registered, and that are not in this table: an
-    /// earlier manager admitted them, and kept no file that this one has read.
+    /// earlier manager admitted them, and it kept no file that this one has read.
     foreign: BTreeMap<String, BTreeSet<JobId>>,
     departed: Departed,
 }
 
 struct Entry {
     status: JobStatus,
-    /// How people call its nodes and ranks. Where these run is not kept in the file.
+    /// The names of its nodes, and where its ranks run. The latter is not kept in the file.
     directory: JobDirectory,
-    /// Over which links its ranks reach its nodes; not kept in the file either.
+    /// The links over which its ranks reach its nodes, which are not kept in the file either.
     ways: Arc<Ways>,
-    /// Of an adopted job: the nodes that may still have it.
+    /// For an adopted job: the nodes that may still have it.
     maybe_at: BTreeSet<String>,
 }
 
 impl Jobs {
-    /// The jobs that the store kept, adopted, and its count; without a store no job, and the count
-    /// starts anew.
+    /// A table with the jobs that the store kept, which are adopted, and with its count. Without a
+    /// store there is no job, and the count starts anew.
     pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> Self {
         let Kept { last, jobs, past, .. } = kept;
         let last = past.iter().fold(last, |last, job| later(last, job.id));
@@ -88,12 +91,12 @@ impl Jobs {
         Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) }
     }
 
-    /// A number that no job has, here or at a node: for a request, whether it is granted or not.
+    /// A number that no job has, here or at a node. A request gets it whether it is granted or not.
     pub(crate) fn number(&self) -> JobId {
         self.lock().next()
     }
 
-    /// Keeps a job under its number, with what its tree takes and where its ranks run.
+    /// Enters a job under its number, with what its tree takes and where its ranks run.
     pub(crate) fn enter(
         &self,
         status: JobStatus,
@@ -124,7 +127,7 @@ impl Jobs {
         Err(lasting(refuse(Resource::State, None, text), first.err().unwrap_or(now)))
     }
 
-    /// Its program goes on without the tree; gives whether there is such a job.
+    /// The job's program goes on without the tree. Returns whether there is such a job.
     pub(crate) fn note(&self, id: JobId, why: &str) -> bool {
         let mut table = self.lock();
         let entry = table.live.get_mut(&id);
@@ -132,8 +135,9 @@ impl Jobs {
         entry.map(|entry| entry.status.fallback = Some(fallback)).is_some()
     }
 
-    /// What a node says of a job that cannot go on, with the names of the job's nodes and ranks.
-    /// `None`: it is no job of that node's, and nothing that it could know of.
+    /// A node says that a job cannot go on. Returns its words with the names of the job's nodes and
+    /// ranks, or `None` if the job is not one of that node's, so that it cannot know anything of
+    /// it.
     pub(crate) fn told(&self, id: JobId, node: &str, fault: Option<&Fault>, why: &str) -> Option<String> {
         let table = self.lock();
         let directory = match table.live.get(&id) {
@@ -144,8 +148,8 @@ impl Jobs {
         Some(cut(&words, STORY_MAX))
     }
 
-    /// A node says why it, or one of its groups, cannot go on; gives whether there is such a job.
-    /// The first word counts: what follows from it comes later.
+    /// A node says why the job, or one of its groups, cannot go on. Returns whether there is such a
+    /// job. Only the first reason counts, because later ones follow from it.
     pub(crate) fn fault(&self, id: JobId, why: String) -> bool {
         let mut table = self.lock();
         let Some(entry) = table.live.get_mut(&id) else { return false };
@@ -153,7 +157,8 @@ impl Jobs {
         true
     }
 
-    /// Forgets a job; gives what it was. What there is to `remember` of it is written with that.
+    /// Removes a job and returns its last status. What `remember` returns is written to the file
+    /// together with that.
     pub(crate) fn leave(&self, id: JobId, remember: impl FnOnce(&JobStatus) -> Option<PastEntry>) -> Option<JobStatus> {
         let left = self.lock().remove(id)?;
         let ended = remember(&left);
@@ -164,12 +169,12 @@ impl Jobs {
         Some(left)
     }
 
-    /// A node that may be given jobs from now on holds these: their numbers are taken.
+    /// A node that may be given jobs from now on holds these jobs, so their numbers are taken.
     pub(crate) fn are_held(&self, node: &str, jobs: &[JobId]) {
         self.lock().know_foreign(node, jobs);
     }
 
-    /// A node has told which jobs are there; gives the adopted ones that are nowhere any more.
+    /// A node has told which jobs it has. Returns the adopted jobs that are at no node any more.
     pub(crate) fn hosted(&self, node: &str, jobs: &[JobId]) -> Vec<JobId> {
         let mut table = self.lock();
         table.foreign.remove(node);
@@ -182,7 +187,7 @@ impl Jobs {
         })
     }
 
-    /// A job is not at this node any more; the same.
+    /// A job is not at this node any more. Returns the adopted jobs that are at no node any more.
     pub(crate) fn left(&self, node: &str, job: JobId) -> Vec<JobId> {
         let mut table = self.lock();
         if let Some(held) = table.foreign.get_mut(node) {
@@ -196,7 +201,8 @@ impl Jobs {
         })
     }
 
-    /// Nodes that are not `here` are taken to have lost their jobs; the same.
+    /// Nodes that are not in `here` are taken to have lost their jobs. Returns the adopted jobs
+    /// that are at no node any more.
     pub(crate) fn give_up(&self, here: &BTreeSet<String>) -> Vec<JobId> {
         self.lock().settle(|_, maybe_at| maybe_at.retain(|node| here.contains(node)))
     }
@@ -206,7 +212,7 @@ impl Jobs {
         self.lock().live.values().any(|entry| entry.status.adopted)
     }
 
-    /// Those of this program that are admitted, oldest first.
+    /// The jobs of this program that are admitted, the oldest first.
     pub(crate) fn of_program(&self, name: &str) -> Vec<JobId> {
         let table = self.lock();
         let is_named = |id: &&JobId| table.live.get(id).is_some_and(|entry| entry.status.name == name);
@@ -225,12 +231,12 @@ impl Jobs {
         ranks.iter().filter_map(|rank| Some((*rank, entry.directory.process(*rank)?))).collect()
     }
 
-    /// Over which links the ranks of the job reach its nodes.
+    /// The links over which the ranks of the job reach its nodes.
     pub(crate) fn ways(&self, id: JobId) -> Arc<Ways> {
         self.lock().live.get(&id).map(|entry| entry.ways.clone()).unwrap_or_default()
     }
 
-    /// All jobs, oldest first.
+    /// All jobs, the oldest first.
     pub(crate) fn list(&self) -> Vec<JobStatus> {
         let table = self.lock();
         table.order.iter().filter_map(|id| table.live.get(id)).map(|entry| entry.status.clone()).collect()
@@ -267,7 +273,8 @@ impl Table {
         }
     }
 
-    /// Why there is no room: who has most of it, and since when.
+    /// The refusal when there is no room. It names the user with the most jobs, and since when
+    /// there is no room.
     fn full(&self) -> Refusal {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in self.live.values() {
@@ -287,7 +294,7 @@ impl Table {
         Some(status)
     }
 
-    /// Changes where adopted jobs may be; gives those that are nowhere.
+    /// Changes where adopted jobs may be. Returns those that are at no node any more.
     fn settle(&mut self, change: impl Fn(JobId, &mut BTreeSet<String>)) -> Vec<JobId> {
         let adopted = self.live.iter_mut().filter(|(_, entry)| entry.status.adopted);
         let nowhere = |(id, entry): (&JobId, &mut Entry)| {
@@ -298,7 +305,7 @@ impl Table {
     }
 }
 
-/// The later of two numbers, which wrap; 0 is none.
+/// The later of two numbers, which wrap; 0 is no number.
 fn later(last: u32, other: JobId) -> u32 {
     if last == 0 || other.0.wrapping_sub(last) < 1 << 31 { other.0 } else { last }
 }

@@ -1,14 +1,18 @@
 //! The lanes of a job: which trees they take, and how much of a vector each carries.
 //!
 //! ```text
-//!   lanes = 3        tree 0: root spine0     lane 0, lane 2 (channels: connections of their own, by other ports of the tree if there
-//!   two trees        tree 1: root spine1     lane 1                   are any, else along the same links)
+//!   lanes = 3        tree 0: root spine0     lane 0, lane 2
+//!   two trees        tree 1: root spine1     lane 1
 //! ```
-//! Each lane has logical nodes of its own, numbered on behind those of the lane before. So to the nodes a lane is nothing new, the
-//! job is installed and ended as a whole, and what its lanes take together is what its quota counts.
+//! Several lanes over one tree are channels: each has connections of its own, by other ports of the
+//! tree if there are any, else along the same links.
 //!
-//! Trees of one job fold the same ranks in the same order, or the bits of a sum would depend on the lane. A tree that
-//! does not is not taken.
+//! Each lane has logical nodes of its own, whose numbers follow those of the lane before. So a lane
+//! is nothing new to the nodes, the job is installed and ended as a whole, and its quota counts
+//! what its lanes take together.
+//!
+//! All trees of one job must fold the same ranks in the same order, or the bits of a sum would
+//! depend on the lane. A tree that does not is not taken.
 
 use std::collections::HashMap;
 
@@ -39,9 +43,9 @@ pub(crate) struct Lanes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Wish {
     lanes: usize,
-    /// Different trees, if the job says.
+    /// The number of different trees, if the job asks for one.
     trees: Option<usize>,
-    /// Bytes from which operations are cut.
+    /// The number of bytes from which operations are cut.
     pub(crate) stripe_threshold: u64,
 }
 
@@ -67,19 +71,19 @@ impl Wish {
         Ok(Wish { lanes, trees, stripe_threshold: get(QuotaField::StripeThreshold)? })
     }
 
-    /// Lanes, at least one.
+    /// The number of lanes, at least one.
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
     }
 
-    /// The most trees that it has a use for.
+    /// The largest number of trees that it has a use for.
     pub(crate) fn trees_most(&self) -> usize {
         self.trees.unwrap_or(self.lanes)
     }
 }
 
 impl Lanes {
-    /// Puts the lanes of a job beside each other.
+    /// Makes one plan of the lanes of a job.
     pub(crate) fn over(planned: &[PlannedLane], topology: &Topology, wish: &Wish) -> Result<Lanes, Refusal> {
         let trees = planned.iter().map(|lane| lane.tree + 1).max().unwrap_or(0);
         if let Some(asked) = wish.trees.filter(|asked| *asked > trees) {
@@ -116,8 +120,8 @@ impl Lanes {
     }
 }
 
-/// What the slowest link of each lane gives it, Mbit/s: its part of that among the lanes of its tree that take the link too. Where links
-/// have no rates, the same for all lanes of a tree.
+/// The rate that the slowest link of each lane gives it, in Mbit/s. The lanes of one tree share a
+/// link that several of them take. If links have no rates, all lanes of a tree have the same.
 fn weights(topology: &Topology, planned: &[PlannedLane]) -> Vec<u32> {
     let copies = |lane: &PlannedLane| lane.plan.tree.as_ref().map(Tree::copies).unwrap_or_default();
     let links: Vec<Vec<(usize, u32)>> = planned.iter().map(|lane| copies(lane).links).collect();

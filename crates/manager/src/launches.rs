@@ -1,14 +1,15 @@
-//! Which job came from which launcher: a launcher that knows how its program ended names it by the
-//! text under which the ranks met.
+//! Which job came from which launcher. A launcher that knows how its program ended names the
+//! program by the text under which the ranks met.
 //!
-//! Nobody else knows that text, so it is proof enough for a word about a job that is over.
+//! Only the launcher and its ranks know that text, so it is proof enough for an account of a job
+//! that is over.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use trib_wire::ids::JobId;
 
-/// The newest of them.
+/// The newest of these texts.
 #[derive(Default)]
 pub(crate) struct Launches {
     known: Mutex<VecDeque<(String, JobId)>>,
@@ -24,14 +25,15 @@ impl Launches {
         }
     }
 
-    /// The job of these ranks.
+    /// The job of the ranks that met under this text.
     pub(crate) fn job(&self, rendezvous: &str) -> Option<JobId> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().rev().find(|(text, _)| text == rendezvous).map(|(_, job)| *job)
     }
 }
 
-/// As many as may run, and as many as are remembered.
+/// The number of texts that are kept: one for each job that may run, and for each that is
+/// remembered.
 const KNOWN_MAX: usize = crate::jobs::JOBS_MAX + 512;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the manager counts: admissions and how long they took, refusals and what for.
+//! What the manager counts: admissions and how long they took, refusals and their reasons.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ pub(crate) struct Ledger(Mutex<Counts>);
 /// The counts at one moment.
 #[derive(Clone, Default)]
 pub(crate) struct Counts {
-    /// Requests for a job that were granted.
+    /// The times of requests for a job that were granted.
     pub admitted: Histogram,
-    /// Requests for a job that were not.
+    /// The times of requests for a job that were refused.
     pub refused: Histogram,
-    /// Refusals that somebody was told.
+    /// The number of refusals that were sent, by resource.
     pub refusals: BTreeMap<Resource, u64>,
 }
 
 impl Ledger {
-    /// Decides about a job and counts how long it took.
+    /// Decides about a job, and counts how long that took.
     pub(crate) fn time<T>(&self, decide: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
         let began = Instant::now();
         let decision = decide();
@@ -34,7 +34,7 @@ impl Ledger {
         decision
     }
 
-    /// Counts a refusal that somebody is told.
+    /// Counts a refusal that is sent.
     pub(crate) fn refuse(&self, refusal: &Refusal) {
         *self.lock().refusals.entry(refusal.resource).or_default() += 1;
     }

@@ -1,6 +1,6 @@
-//! The aggregation manager: the one daemon that knows the fabric. It plans trees, admits jobs and hands
-//! out quotas; it is not on the way of any data, and a fabric whose manager is gone goes on working but
-//! for new jobs.
+//! The aggregation manager: the one daemon that knows the fabric. It plans trees, admits jobs and
+//! hands out quotas. No data pass through it, and a fabric whose manager is gone goes on working,
+//! except for new jobs.
 //!
 //! ```text
 //!   server      accepts connections, one thread each
@@ -12,23 +12,30 @@
 //!     rendezvous  ranks that find each other here, for programs without an MPI
 //!   explain     one job in detail, as its nodes tell it
 //!   survey      every job that is or was, a line each
+//!   status      the fabric at one moment
+//!   fabric      all that the manager knows, which its threads share
 //!   registry    which nodes are connected
 //!     silence   and which of them do not answer
-//!   tenancy     who may use how much, and the line of those that wait for it
+//!   tenancy     which tenant may use how much, and the line of jobs that wait
 //!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
 //!   jobs        which jobs are admitted
 //!     ways      over which links their ranks reach their nodes
 //!     store     their file, for the next manager
 //!     adoption  what an earlier manager admitted, until its nodes have lost it
-//!     departed  names of those that left, for what nodes may still say of them
-//!   past        the newest of those that ended, and of the requests that were refused; in the file, too
+//!     launches  which job came from which launcher
+//!     departed  names of jobs that left, for what nodes may still say of them
+//!   past        the newest jobs that ended and the newest requests that were refused; they are in
+//!               the file, too
 //!     names     names that programs give, made fit to be kept
 //!   ledger      how many requests were granted and refused, and how long that took
-//!   report      figures for who watches over the manager
+//!   report      figures for people who watch the manager
+//!   refuse      refusals that several of these give
+//!   secret      random bytes for the keys of jobs
+//!   error       why a manager does not start
 //! ```
-//! Invariants: no lock is held while a socket or another side is waited for; whatever a connection does,
-//! it costs others at most the memory of its own messages; a job ends with the connection that asked, or, if that was
-//! an earlier manager's, when its nodes have lost it.
+//! Invariants: no lock is held while a socket or another side is waited for; whatever a connection
+//! does, it costs others at most the memory of its own messages; a job ends with the connection
+//! that asked for it, or, if an earlier manager had that connection, when its nodes have lost it.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -83,36 +90,37 @@ use crate::store::Store;
 pub use crate::store::StoreError;
 pub use crate::tenancy::PolicyError;
 
-/// How a manager is started.
+/// How to start a manager.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 takes any free one.
+    /// The address at which it listens. Port 0 takes any free one.
     pub listen: SocketAddr,
     /// The topology file.
     pub topology: PathBuf,
-    /// The credentials folder; the manager's own files and `ca.pem` are read.
+    /// The folder of credentials, in which the manager's own files and `ca.pem` are read.
     pub credentials: PathBuf,
-    /// The file in which admitted jobs are kept for the next manager; without one they are forgotten with this one.
+    /// The file in which admitted jobs are kept for the next manager. Without one they are
+    /// forgotten with this manager.
     pub state: Option<PathBuf>,
-    /// The file that says which tenant may use how much; without one all are alike.
+    /// The file that says which tenant may use how much. Without one all tenants are alike.
     pub tenants: Option<PathBuf>,
-    /// The file with the constants of predictions; without one [`CONSTANTS_FILE`] if that is there,
-    /// else defaults for servers.
+    /// The file with the constants of predictions. Without one they are in [`CONSTANTS_FILE`] if
+    /// that exists, and else defaults for servers hold.
     pub constants: Option<PathBuf>,
 }
 
-/// Where the constants of predictions are, if nothing else is said.
+/// The file with the constants of predictions, if no other is named.
 pub const CONSTANTS_FILE: &str = "/etc/tributary/constants.toml";
 
-/// Those that are named, else those of this machine, else the defaults.
+/// The constants of the named file, else of this machine's file, else the defaults.
 fn constants(named: Option<&Path>) -> Result<Constants, Error> {
     let usual = Path::new(CONSTANTS_FILE);
     let file = named.or_else(|| usual.exists().then_some(usual));
     Ok(file.map_or_else(|| Ok(Constants::server()), Constants::load)?)
 }
 
-/// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and where. `watch` is called once
-/// the manager serves, to begin to look at it.
+/// Serves until SIGTERM or SIGINT. Tells the supervisor (`$NOTIFY_SOCKET`) when it is ready, and at
+/// which address. Once the manager serves, `watch` is called, which can begin to observe it.
 pub fn run(options: &Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> Result<(), Error> {
     let signals = watch_signals()?;
     let manager = Manager::bind(options)?;
@@ -126,7 +134,8 @@ pub fn run(options: &Options, watch: impl FnOnce(Observer) -> io::Result<()>) ->
     Ok(())
 }
 
-/// The signals that end a manager, from a thread of their own, which ends with the process.
+/// The signals that end a manager. They come from a thread of their own, which ends with the
+/// process.
 fn watch_signals() -> Result<Receiver<i32>, Error> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
     let (sender, receiver) = mpsc::channel();
@@ -135,7 +144,8 @@ fn watch_signals() -> Result<Receiver<i32>, Error> {
     Ok(receiver)
 }
 
-/// Waits for a signal, and tells the supervisor's watchdog meanwhile that the manager is well as long as it is.
+/// Waits for a signal. Meanwhile it tells the supervisor's watchdog that the manager is well, as
+/// long as that is true.
 fn wait(manager: &Manager, signals: &Receiver<i32>) -> Option<i32> {
     let mut watchdog = Watchdog::from_env(Instant::now());
     loop {
@@ -176,24 +186,24 @@ impl Manager {
         Ok(Manager { server })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Looks at it from other threads.
+    /// A handle with which other threads look at the manager.
     pub fn observer(&self) -> Observer {
         self.server.observer()
     }
 
-    /// Whether it still takes connections and gets at everything that it knows. Where another thread keeps a lock for ever,
-    /// this never returns.
+    /// Whether it still takes connections and can reach all that it knows. If another thread keeps
+    /// a lock for ever, this never returns.
     pub fn is_well(&self) -> bool {
         self.server.is_well()
     }
 
-    /// Closes every connection and waits for the threads. Running jobs are not ended: their nodes and
-    /// ranks do without a manager.
+    /// Closes every connection and waits for the threads. Running jobs are not ended, because their
+    /// nodes and ranks can do without a manager.
     pub fn shutdown(self) {
         drop(self);
     }

@@ -1,11 +1,13 @@
-//! What programs call things, made fit to be kept and shown: short, on one line, nothing that moves a cursor.
+//! Names that programs give, made fit to be kept and shown: short, on one line, with nothing that
+//! moves a cursor.
 
 use std::collections::HashSet;
 
 use trib_topology::hostlist::compress;
 use trib_wire::control::jobs::Names;
 
-/// The text, at most `max` bytes of it. A control character becomes a replacement character; what is cut ends in `...`.
+/// At most `max` bytes of the text. A control character becomes a replacement character. A text
+/// that was cut ends in `...`.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut kept = String::new();
     for c in text.chars() {
@@ -21,7 +23,7 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     kept
 }
 
-/// These names, each counted once, in their order.
+/// These names in their order, each counted once.
 pub(crate) fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> Names {
     let mut seen = HashSet::new();
     let each: Vec<&str> = all.into_iter().map(String::as_str).filter(|name| seen.insert(*name)).collect();
@@ -34,9 +36,10 @@ pub(crate) fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> Names {
 }
 
 const CUT: &str = "...";
-/// Bytes of a list of names.
+/// The largest length of a list of names, in bytes.
 pub(crate) const LIST_MAX: usize = 256;
-/// Names beyond this are counted and not looked at: the list would be cut before them.
+/// Names beyond this number are counted and not looked at, because the list would be cut before
+/// them.
 const COMPRESSED_MAX: usize = 16_384;
 
 #[cfg(test)]

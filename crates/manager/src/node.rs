@@ -1,4 +1,4 @@
-//! A node's conversation: it registers, takes grants, and tells how it is.
+//! A node's conversation: the node registers, takes grants, and tells how it is.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -72,17 +72,17 @@ fn register(fabric: &Fabric, channel: &Arc<Channel>, hello: NodeMessage) -> Resu
     let (session, messages) = Session::new(name, stream, further, datagram_buffer_bytes, workers, channel.clone());
     check_ports(fabric, &session)?;
     fabric.jobs.are_held(&session.name, &jobs);
-    // Before anyone can install a job there, so that it is the first message.
+    // It is posted before any job can be installed there, so that it is the first message.
     session.post(ManagerMessage::Registered);
     replace(fabric, &session)?;
     Ok((session, messages))
 }
 
-// What the topology names as ports is where children will be sent.
+// The manager will send children to the addresses that the topology names as ports.
 fn check_ports(fabric: &Fabric, session: &Session) -> Result<(), Refusal> {
     let wanted = fabric.topology.node(&session.name).map(|node| &node.addresses[..]).unwrap_or_default();
     let has = |address: &IpAddr| session.stream_at(Some(*address)).is_some();
-    // A single address tells only where it connects from.
+    // A single address tells only from where the node connects.
     if wanted.len() < 2 || wanted.iter().all(has) {
         return Ok(());
     }
@@ -99,8 +99,8 @@ fn check_ports(fabric: &Fabric, session: &Session) -> Result<(), Refusal> {
     Err(since_start(Refusal { asked: wanted.len() as u64, available, ..refusal }, fabric.started_ms))
 }
 
-// A second process under a name that is taken is refused, unless the first does not answer any more:
-// then its host most likely went down without closing the connection.
+// A second process under a name that is taken is refused, unless the first does not answer any
+// more: then its host most likely went down without closing the connection.
 fn replace(fabric: &Fabric, session: &Arc<Session>) -> Result<(), Refusal> {
     let Err(other) = fabric.registry.enter(session, None) else { return Ok(()) };
     let alive = other.query().is_some_and(|counters| counters.recv_timeout(PING).is_ok());

@@ -1,7 +1,9 @@
-//! Jobs that ended and requests that were refused: the newest of each, also of earlier managers with the same file.
+//! Jobs that ended and requests that were refused: the newest of each, also of earlier managers
+//! with the same file.
 //!
-//! Both have a ring of their own, so that a program that asks again and again in vain does not drive out what ended; and what
-//! is refused again for the same reason counts on and takes no room. What is kept of one is bounded, whatever was asked.
+//! Each of the two has a ring of its own, so that a program that asks again and again in vain does
+//! not drive out jobs that ended. A request that is refused again for the same reason only adds to
+//! a count and takes no room. What is kept of one is bounded, whatever was asked.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +21,7 @@ use crate::store::Store;
 
 mod keeper;
 
-/// What was.
+/// The two rings.
 #[derive(Default)]
 pub(crate) struct Past {
     rings: Mutex<Rings>,
@@ -29,9 +31,9 @@ pub(crate) struct Past {
 /// A change of what is remembered, for the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
-    /// What is new, or known better.
+    /// The job or request that is new, or of which more is known.
     pub(crate) job: PastJob,
-    /// What is forgotten for it, of the same kind.
+    /// The one of the same kind that is forgotten for it.
     pub(crate) forgotten: Option<JobId>,
 }
 
@@ -43,7 +45,8 @@ struct Rings {
 }
 
 impl Past {
-    /// What an earlier manager remembered, in any order, to be kept on in the same file; gives what is too much of it.
+    /// What an earlier manager remembered, in any order, which stays in the same file. Returns also
+    /// what is too much to be remembered further.
     pub(crate) fn new(mut jobs: Vec<PastJob>, store: Option<&Arc<Store>>) -> io::Result<(Past, Vec<PastJob>)> {
         let keeper = store.map(|store| Keeper::start(store.clone())).transpose()?;
         jobs.sort_by_key(|job| job.ended_ms);
@@ -53,7 +56,8 @@ impl Past {
         Ok((Past { rings: Mutex::new(rings), keeper }, old))
     }
 
-    /// A job has ended. What the file is to be told of it is for whoever tells it that the job is gone.
+    /// A job has ended. The caller writes the entry that is returned to the file, together with the
+    /// news that the job is gone.
     pub(crate) fn ended(&self, job: JobStatus, outcome: JobEnd) -> Entry {
         let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, .. } = job;
         let outcome = match (outcome, fault) {
@@ -72,8 +76,8 @@ impl Past {
         Entry { job, forgotten: rings.trim().pop().map(|old| old.id) }
     }
 
-    /// What a node says of a job that has just ended: its last connection may close before the
-    /// node has spoken. The first word counts.
+    /// A node says why a job failed that has just ended: the job's last connection may close before
+    /// the node has spoken. Only the first reason counts.
     pub(crate) fn fault(&self, id: JobId, why: &str) {
         self.learn(id, |outcome| match outcome {
             JobEnd::Lost => Some(JobEnd::Failed { fault: Some(why.to_owned()), launcher: None }),
@@ -84,7 +88,7 @@ impl Past {
         });
     }
 
-    /// What its launcher says of a job that has ended without a word of its own.
+    /// A launcher says how a job ended that has not said so itself.
     pub(crate) fn account(&self, id: JobId, account: &Account) {
         self.learn(id, |outcome| match outcome {
             JobEnd::Lost => Some(end_of(account)),
@@ -107,14 +111,15 @@ impl Past {
         self.keep(Entry { job: known, forgotten: None });
     }
 
-    /// A request for a job was refused; gives the number under which that is known.
+    /// A request for a job was refused. Returns the number under which that is remembered.
     pub(crate) fn refused(&self, id: JobId, request: &JobRequest, refusal: &Refusal) -> JobId {
         let JobRequest { hosts, name, user, .. } = request;
         let ranks = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
         self.refuse(request_of(id, (name, user), ranks, names(hosts), refusal))
     }
 
-    /// Ranks on these hosts were refused before it was known what their program asks for; one of them is `rank`.
+    /// Ranks on these hosts were refused before their program's request was known. One of them is
+    /// `rank`.
     pub(crate) fn refused_ranks(&self, id: JobId, rank: &Attachment, hosts: &[String], refusal: &Refusal) -> JobId {
         let Attachment { size, name, user, .. } = rank;
         self.refuse(request_of(id, (name, user), *size, names(hosts), refusal))
@@ -138,13 +143,14 @@ impl Past {
         self.lock().all().find(|job| job.id == id).cloned()
     }
 
-    /// The last of this program.
+    /// The last job or request of this program.
     pub(crate) fn last_of(&self, name: &str) -> Option<PastJob> {
         let name = cut(name, NAME_MAX);
         self.lock().all().filter(|job| job.name == name).max_by_key(|job| job.ended_ms).cloned()
     }
 
-    /// All that is remembered, those whose end is longest ago first, and how many are not.
+    /// All that is remembered, with the earliest end first, and the number of those that are
+    /// forgotten.
     pub(crate) fn list(&self) -> (Vec<PastJob>, u64) {
         let rings = self.lock();
         let mut all: Vec<PastJob> = rings.all().cloned().collect();
@@ -176,7 +182,7 @@ impl Rings {
         Entry { job, forgotten: self.trim().pop().map(|old| old.id) }
     }
 
-    /// Forgets what is too much, and gives it.
+    /// Forgets what is too much, and returns it.
     fn trim(&mut self) -> Vec<PastJob> {
         let mut old = Vec::new();
         for ring in [&mut self.ended, &mut self.refused] {
@@ -188,7 +194,8 @@ impl Rings {
     }
 }
 
-// The same program, refused for the same reason; how long that lasts already stands in text and since.
+// Whether it is the same program, refused for the same reason. The text and the time of the first
+// one stay.
 fn is_same(known: &PastJob, new: &PastJob) -> bool {
     let reason = |job: &PastJob| match &job.outcome {
         JobEnd::Refused(Refusal { resource, asked, available, holder, .. }) => {
@@ -222,7 +229,7 @@ fn short(refusal: &Refusal) -> Refusal {
     Refusal { holder, text: cut(&refusal.text, STORY_MAX), ..refusal.clone() }
 }
 
-/// How a job ended that has said nothing itself, by its launcher's account.
+/// How a job ended that has not said so itself, by its launcher's account.
 pub(crate) fn end_of(account: &Account) -> JobEnd {
     match account {
         Account::Interrupted(signal) => JobEnd::Interrupted { signal: cut(signal, NAME_MAX) },
@@ -230,11 +237,11 @@ pub(crate) fn end_of(account: &Account) -> JobEnd {
     }
 }
 
-/// Ended jobs, and refused requests, that are remembered.
+/// The number of ended jobs that are remembered, and that of refused requests.
 const RING: usize = 512;
-/// Bytes of a name that are kept.
+/// The largest number of bytes of a name that are kept.
 pub(crate) const NAME_MAX: usize = 128;
-/// Bytes of a reason in words.
+/// The largest number of bytes of a reason in words.
 pub(crate) const STORY_MAX: usize = 1024;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a job asks for against what the fabric has.
 //!
-//! Each limit on its own is here; `memory` is about what they come to.
+//! Each limit by itself is here. `memory` is about the memory that they take together.
 
 use trib_topology::{Bound, LimitTable};
 use trib_wire::control::job::Limits;
@@ -14,29 +14,29 @@ use crate::refuse::too_much;
 mod memory;
 pub(crate) use self::memory::bytes;
 
-/// What a job's tree stands on.
+/// The fabric's limits and the nodes of a job's tree, on which its quota depends.
 pub(crate) struct Ground<'a> {
     /// The fabric's defaults and maxima.
     pub table: &'a LimitTable,
-    /// The path MTU, bytes.
+    /// The path MTU in bytes.
     pub mtu: u32,
     /// Whether any node is reached over IPv6, whose headers are longer.
     pub ipv6: bool,
-    /// The aggregation nodes of the tree.
+    /// What the job has at each aggregation node of its tree.
     pub sites: &'a [Site],
 }
 
-/// The job at one aggregation node (process).
+/// What the job has at one aggregation node (one process).
 pub(crate) struct Site {
     /// The aggregation node's name.
     pub name: String,
-    /// Children of each of the job's logical nodes there.
+    /// The number of children of each of the job's logical nodes there.
     pub children: Vec<u64>,
-    /// Receive buffer of its datagram sockets, bytes.
+    /// The size of the receive buffer of its datagram sockets, in bytes.
     pub receive_bytes: u64,
 }
 
-/// The job's limits, or what it wants too much of.
+/// Settles the job's limits. The refusal says of what it wants too much.
 pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refusal> {
     let table = ground.table;
     let get = |field: QuotaField| choose(field, ask, table[field]);
@@ -60,8 +60,8 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
     memory::fit(ask, limits, ground)
 }
 
-/// Kernel memory that a datagram with `payload` bytes of vector takes in a receive buffer: the kernel
-/// counts the memory block it lies in, not its length.
+/// The kernel memory in bytes that a datagram with `payload` bytes of vector takes in a receive
+/// buffer. The kernel counts the memory block in which a datagram lies, not its length.
 pub(crate) fn truesize(payload: u64) -> u64 {
     let packet = payload + HEADER_LEN as u64 + IPV4_UDP;
     packet.next_power_of_two().max(SMALLEST)
@@ -72,15 +72,17 @@ fn payload_bound(ground: &Ground<'_>) -> Bound {
     let fits = (u64::from(ground.mtu) - headers - HEADER_LEN as u64) / 8 * 8;
     let Bound { default, maximum } = ground.table[QuotaField::Payload];
     let mut default = default.min(fits);
-    // Small fragments in a window keep a tree busy, large ones that the kernel drops do not: the payload
-    // nobody asked for gives way until two fit everywhere.
+    // Small fragments in a window keep a tree busy, and large ones that the kernel drops do not. So
+    // if the job did not ask for a payload, it is lowered until two fragments of each child fit
+    // everywhere.
     while default >= 2 * SMALL_PAYLOAD && room(default, ground).is_some_and(|(window, _)| window < 2) {
         default = default / 2 / 8 * 8;
     }
     Bound { default, maximum: maximum.min(fits) }
 }
 
-// The largest window whose fragments from all children fit, and the node with the tightest receive buffer.
+// The largest window whose fragments from all children fit, and the node with the tightest receive
+// buffer.
 fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Site)> {
     let fits = |site: &'a Site| {
         let children: u64 = site.children.iter().sum();
@@ -89,7 +91,7 @@ fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Site)> {
     ground.sites.iter().map(fits).min_by_key(|(window, _)| *window)
 }
 
-// Where not even one fragment from every child fits, the window is one: frames that the kernel drops
+// If not even one fragment from every child fits, the window is one: frames that the kernel drops
 // come again, only later.
 fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refusal> {
     let tightest = room(payload, ground);
@@ -110,7 +112,8 @@ fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refu
     }
 }
 
-/// What was asked for, or the default; refused beyond the maximum and outside the field's range.
+/// What was asked for, or else the default. It is refused beyond the maximum, and outside the
+/// field's range.
 pub(crate) fn choose(field: QuotaField, ask: &QuotaAsk, bound: Bound) -> Result<u64, Refusal> {
     let Some(asked) = ask.get(field) else { return Ok(bound.default) };
     let (name, unit) = (field.name(), field.row().unit);
@@ -147,9 +150,9 @@ fn check_pairs(limits: &Limits) -> Result<(), Refusal> {
 
 const IPV4_UDP: u64 = 28;
 const IPV6_UDP: u64 = 48;
-/// Below this a smaller payload saves no kernel memory.
+/// The payload in bytes below which a smaller one saves no kernel memory.
 const SMALL_PAYLOAD: u64 = 1024;
-/// What even a small datagram takes.
+/// The kernel memory in bytes that even a small datagram takes.
 const SMALLEST: u64 = 2304;
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
-//! Refusals that several places give.
+//! Refusals that several files give.
 
 use trib_control::clock::{span, unix_ms};
 use trib_wire::control::reply::{Refusal, Resource};
 
-/// Something that is not a matter of amounts.
+/// A refusal that is not about amounts.
 pub(crate) fn refuse(resource: Resource, holder: Option<&str>, text: impl Into<String>) -> Refusal {
     let holder = holder.map(String::from);
     Refusal { resource, asked: 1, available: 0, holder, since_ms: None, text: text.into() }
 }
 
-/// More than there is.
+/// A refusal of more than there is.
 pub(crate) fn too_much(resource: Resource, asked: u64, available: u64, text: impl Into<String>) -> Refusal {
     Refusal { resource, asked, available, holder: None, since_ms: None, text: text.into() }
 }
 
-/// The same, and since when that is so.
+/// The refusal, with the time since when it holds.
 pub(crate) fn lasting(refusal: Refusal, since_ms: u64) -> Refusal {
     let text = format!("{} (so for {})", refusal.text, span(unix_ms().saturating_sub(since_ms)));
     Refusal { since_ms: Some(since_ms), text, ..refusal }
 }
 
-/// The same of something that is as it is since the manager has read the topology.
+/// The refusal, which has held since the manager read the topology.
 pub(crate) fn since_start(refusal: Refusal, started_ms: u64) -> Refusal {
     let age = span(unix_ms().saturating_sub(started_ms));
     let text = format!("{} (so since the manager read its topology {age} ago)", refusal.text);

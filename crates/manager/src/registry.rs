@@ -16,17 +16,18 @@ use trib_wire::ids::{JobId, NodeId};
 
 use crate::silence::Silence;
 
-/// A node's counters.
+/// The counters of a node.
 pub(crate) type Counters = BTreeMap<String, u64>;
 
-/// The nodes that registered, by name.
+/// The nodes that have registered, by name.
 #[derive(Default)]
 pub(crate) struct Registry {
     nodes: Mutex<BTreeMap<String, Arc<Session>>>,
 }
 
 impl Registry {
-    /// Makes `session` the node of its name. Fails with the one that is there, if it is not `known`.
+    /// Makes `session` the node of its name. If a connected one has the name that is not `known`,
+    /// it stays and is returned as the error.
     pub(crate) fn enter(&self, session: &Arc<Session>, known: Option<&Arc<Session>>) -> Result<(), Arc<Session>> {
         let mut nodes = lock(&self.nodes);
         match nodes.get(&session.name) {
@@ -45,19 +46,19 @@ impl Registry {
         self.known(name).filter(|session| !session.is_lost())
     }
 
-    /// Names of all nodes that are connected.
+    /// The names of all nodes that are connected.
     pub(crate) fn all_connected(&self) -> BTreeSet<String> {
         lock(&self.nodes).values().filter(|session| !session.is_lost()).map(|session| session.name.clone()).collect()
     }
 
-    /// Names of those that answer, too.
+    /// The names of the nodes that are connected and answer.
     pub(crate) fn all_answering(&self) -> BTreeSet<String> {
         let nodes = lock(&self.nodes);
         let answers = |session: &&Arc<Session>| !session.is_lost() && session.late_ms().is_none();
         nodes.values().filter(answers).map(|session| session.name.clone()).collect()
     }
 
-    /// A beat of the search for nodes that do not answer.
+    /// One beat of the search for nodes that do not answer.
     pub(crate) fn beat(&self, now_ms: u64) {
         let sessions: Vec<_> = lock(&self.nodes).values().cloned().collect();
         sessions.iter().for_each(|session| session.beat(now_ms));
@@ -81,19 +82,19 @@ impl Registry {
     }
 }
 
-/// How an installation went.
+/// The result of an installation.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// In place.
+    /// The job is installed.
     Installed,
-    /// Refused by the node.
+    /// The node has refused it.
     Rejected(Refusal),
     /// The node's connection ended first.
     Lost,
 }
 
-/// What a node tells of one job: its logical nodes there, and what has gone over their links, as far
-/// as it says.
+/// What a node tells of one job: its logical nodes there, and what has gone over their links, if
+/// the node says that.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Told {
     pub parts: Vec<NodePart>,
@@ -107,13 +108,13 @@ pub(crate) type Answer = (NodeId, Outcome);
 pub(crate) struct Session {
     /// Its name in the topology.
     pub name: String,
-    /// Where it takes streams.
+    /// The address at which it takes streams.
     pub stream: SocketAddr,
-    /// Where else.
+    /// The other addresses at which it does.
     pub further: Vec<SocketAddr>,
-    /// Receive buffer of its datagram sockets.
+    /// The size of the receive buffer of its datagram sockets, in bytes.
     pub datagram_buffer_bytes: u64,
-    /// Its worker threads.
+    /// The number of its worker threads.
     pub workers: u32,
     /// Its software version.
     pub version: String,
@@ -125,7 +126,7 @@ pub(crate) struct Session {
     silence: Mutex<Silence>,
 }
 
-/// What is asked about: a job, or its groups of one tag.
+/// What is asked about: a job, or the groups of it with one tag.
 type Question = (JobId, Option<u64>);
 
 #[derive(Default)]
@@ -139,7 +140,7 @@ struct Expected {
 }
 
 impl Session {
-    /// A session, and the messages that its writer has to send.
+    /// A session, and the receiver of the messages that its writer has to send.
     pub(crate) fn new(
         name: String,
         stream: SocketAddr,
@@ -167,35 +168,35 @@ impl Session {
         (Arc::new(session), messages)
     }
 
-    /// All places where it takes streams.
+    /// All addresses at which it takes streams.
     pub(crate) fn streams(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         std::iter::once(self.stream).chain(self.further.iter().copied())
     }
 
-    /// Where it takes streams at this address; the first place where none is asked for.
+    /// Its socket address at this IP address; the first one if no IP address is asked for.
     pub(crate) fn stream_at(&self, address: Option<IpAddr>) -> Option<SocketAddr> {
         self.streams().find(|stream| address.is_none_or(|address| stream.ip() == address))
     }
 
-    /// Leaves a message for the writer. A node that has not read so many before it is stuck; it is
-    /// disconnected, and will register again when it is not.
+    /// Leaves a message for the writer. A node with [`OUTBOX`] unread messages is stuck. It is
+    /// disconnected, and registers again when it is no longer stuck.
     pub(crate) fn post(&self, message: ManagerMessage) {
         if self.outbox.try_send(message).is_err() {
             self.lose();
         }
     }
 
-    /// Sends a message; for the session's writer.
+    /// Sends a message. Only the session's writer calls it.
     pub(crate) fn send(&self, message: &ManagerMessage) -> Result<(), trib_control::Error> {
         self.channel.send(message)
     }
 
-    /// Asks for an installation; exactly one answer comes through `answers`.
+    /// Asks for an installation. Exactly one answer comes through `answers`.
     pub(crate) fn install(&self, grant: NodeGrant, answers: Sender<Answer>) {
         {
             let mut expected = lock(&self.expected);
             if expected.lost_ms.is_some() {
-                // Whoever gave up waiting does not mind.
+                // A receiver that has given up waiting is no error.
                 let _ = answers.send((grant.node, Outcome::Lost));
                 return;
             }
@@ -204,18 +205,18 @@ impl Session {
         self.post(ManagerMessage::Install(grant));
     }
 
-    /// The node's answer to an installation. `false`: nobody waits for it.
+    /// The node's answer to an installation. Returns `false` if no thread waits for it.
     pub(crate) fn answer(&self, job: JobId, node: NodeId, outcome: Outcome) -> bool {
         let waiting = lock(&self.expected).installs.remove(&(job, node));
         waiting.is_some_and(|answers| answers.send((node, outcome)).is_ok())
     }
 
-    /// Nobody waits for answers about this job any more.
+    /// No thread waits for answers about this job any more.
     pub(crate) fn forget(&self, job: JobId) {
         lock(&self.expected).installs.retain(|(other, _), _| *other != job);
     }
 
-    /// Asks for the counters; at most one question is under way, its answer serves all who ask.
+    /// Asks for the counters. At most one question is under way, and its answer serves all who ask.
     pub(crate) fn query(&self) -> Option<Receiver<Counters>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
@@ -236,12 +237,13 @@ impl Session {
     pub(crate) fn counted(&self, counters: &Counters) {
         let waiting = std::mem::take(&mut lock(&self.expected).counters);
         for sender in waiting {
-            // Whoever gave up waiting does not mind.
+            // A receiver that has given up waiting is no error.
             let _ = sender.send(counters.clone());
         }
     }
 
-    /// Asks what all jobs do there; the same.
+    /// Asks what all jobs do there. At most one question is under way, and its answer serves all
+    /// who ask.
     pub(crate) fn query_activity(&self) -> Option<Receiver<Vec<JobActivity>>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
@@ -262,12 +264,13 @@ impl Session {
     pub(crate) fn active(&self, jobs: &[JobActivity]) {
         let waiting = std::mem::take(&mut lock(&self.expected).activities);
         for sender in waiting {
-            // Whoever gave up waiting does not mind.
+            // A receiver that has given up waiting is no error.
             let _ = sender.send(jobs.to_vec());
         }
     }
 
-    /// Asks what a job does there, or its groups of one tag; at most one such question is under way, its answer serves all who ask.
+    /// Asks what a job does there, or its groups with one tag. At most one such question is under
+    /// way, and its answer serves all who ask.
     pub(crate) fn explain(&self, job: JobId, group: Option<u64>) -> Option<Receiver<Told>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
@@ -290,7 +293,7 @@ impl Session {
     pub(crate) fn explained(&self, job: JobId, group: Option<u64>, told: &Told) {
         let waiting = lock(&self.expected).explanations.remove(&(job, group)).unwrap_or_default();
         for sender in waiting {
-            // Whoever gave up waiting does not mind.
+            // A receiver that has given up waiting is no error.
             let _ = sender.send(told.clone());
         }
     }
@@ -301,27 +304,28 @@ impl Session {
         }
     }
 
-    /// The node has said something, which is being dealt with from now on.
+    /// The node has said something, which the manager handles from now on.
     pub(crate) fn heard(&self) {
         lock(&self.silence).end();
     }
 
-    /// The next thing that the node says is waited for.
+    /// The manager waits for the next thing that the node says.
     pub(crate) fn listens(&self) {
         lock(&self.silence).wait();
     }
 
-    /// Since when the node has not answered, if it is late with that, milliseconds since 1970-01-01 UTC.
+    /// Since when the node has not answered, milliseconds since 1970-01-01 UTC, if it is late with
+    /// its answer.
     pub(crate) fn late_ms(&self) -> Option<u64> {
         lock(&self.silence).late_ms()
     }
 
-    /// The same, if it is too late to wait for it.
+    /// The same, if it is so late that nothing waits for it any more.
     pub(crate) fn silent_ms(&self) -> Option<u64> {
         lock(&self.silence).silent_ms()
     }
 
-    /// Ends the session: all who wait are told.
+    /// Ends the session. All who wait for an answer are told.
     pub(crate) fn lose(&self) {
         self.channel.close();
         let forgotten = {
@@ -349,7 +353,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Messages a node may leave unread.
+/// The number of messages that a node may leave unread.
 const OUTBOX: usize = 4096;
-/// Status requests that may wait for one node.
+/// The number of requests that may wait for an answer of one node.
 const QUERIES: usize = 64;

@@ -5,7 +5,8 @@
 //!       |                                                        ^
 //!       `-- contradiction, or patience over: refusal ------------'
 //! ```
-//! Each rank waits on its own thread; the one that completes the program admits the job, with no lock held.
+//! Each rank waits on its own thread. The thread whose rank completes the program admits the job,
+//! with no lock held.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -56,11 +57,14 @@ struct Rank {
 }
 
 impl Rendezvous {
-    /// Waits until all ranks are here and `admit` has decided, or until it is clear that it cannot.
+    /// Waits until all ranks are here and `admit` has decided, or until it is clear that they will
+    /// not all come.
     ///
-    /// `tenant` is that of this rank's certificate; rank 0's counts. `is_gone` tells whether this rank's connection has ended; then it no longer counts as present
-    /// and the answer is `None`. `abandon` ends a job that rank 0 did not live to receive. `refused` is told once of what was
-    /// refused before there was a request to admit, and the hosts of the ranks that it is about.
+    /// `tenant` is that of this rank's certificate; rank 0's counts. `is_gone` tells whether this
+    /// rank's connection has ended. Then the rank no longer counts as present, and the answer is
+    /// `None`. `abandon` ends a job if rank 0 was gone before it received the ticket. `refused` is
+    /// told once of what was refused before there was a request to admit, with the hosts of the
+    /// ranks that it is about.
     pub(crate) fn attach(
         &self,
         (rank, tenant): (&Attachment, Option<String>),
@@ -112,7 +116,8 @@ impl Rendezvous {
         let program = program.clone();
         let mut state = lock(&program.state);
         if let Some(refusal) = state.contradiction(rank) {
-            // Ranks of a program that is being admitted are not to blame for one that came too late.
+            // Ranks of a program that is being admitted are not to blame for one that came too
+            // late.
             if !state.admitting {
                 state.verdict = Some(Arc::new(Err(refusal.clone())));
                 program.settled.notify_all();
@@ -157,7 +162,7 @@ impl Rendezvous {
             if Instant::now() >= state.end {
                 let refusal = state.incomplete(key);
                 let hosts: Vec<String> = state.present.values().map(|rank| rank.host.clone()).collect();
-                // From here on nobody can join or complete it.
+                // From here on no rank can join or complete it.
                 state.admitting = true;
                 drop(state);
                 refused(&refusal, &hosts);
@@ -184,7 +189,7 @@ impl Rendezvous {
 }
 
 impl Program {
-    // The whole program's request and its tenant, for the one rank that finds it complete.
+    // The whole program's request and its tenant, for the one rank that finds the program complete.
     fn complete(&self) -> Option<(JobRequest, Option<String>)> {
         let mut state = lock(&self.state);
         if state.admitting || state.verdict.is_some() || state.present.len() < state.size as usize {
@@ -260,5 +265,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const PATIENCE_MS: u64 = 60_000;
 const PATIENCE_MAX_MS: u32 = 3_600_000;
 const NAME_MAX: usize = 1024;
-/// How often a waiting rank's connection is looked at.
+/// How often the connection of a waiting rank is looked at.
 const GLANCE: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! The manager's figures at one moment, for who watches over it.
+//! The manager's figures at one moment, for people who watch it.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -13,30 +13,31 @@ use crate::server::Shared;
 /// The figures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManagerReport {
-    /// Name of the fabric.
+    /// The name of the fabric.
     pub fabric: String,
     /// The topology's nodes, and whether each is connected.
     pub nodes: Vec<(String, bool)>,
-    /// Every job, oldest first.
+    /// All jobs, the oldest first.
     pub jobs: Vec<JobStatus>,
-    /// Tenants by name, if there is a tenants file.
+    /// The tenants by name, if there is a tenants file.
     pub tenants: Vec<TenantStatus>,
-    /// Jobs that wait for their turn.
+    /// The number of jobs that wait for their turn.
     pub waiting: usize,
-    /// Refusals told, by resource.
+    /// The number of refusals that were sent, by resource.
     pub refusals: BTreeMap<Resource, u64>,
     /// How long granted requests for a job took.
     pub admitted: Histogram,
-    /// How long refused ones took.
+    /// How long refused requests took.
     pub refused: Histogram,
-    /// Established connections.
+    /// The number of established connections.
     pub established: usize,
-    /// Connections in their handshake.
+    /// The number of connections in their handshake.
     pub handshaking: usize,
 }
 
-/// Looks at a manager that runs, from any thread; asks no node and waits for nobody. It does not keep the manager: the file of
-/// jobs is closed when the manager ends, whoever still looks.
+/// A handle with which any thread looks at a manager that runs. It asks no node and waits for
+/// nothing. It does not keep the manager alive: the file of jobs is closed when the manager ends,
+/// whether handles are left or not.
 #[derive(Clone)]
 pub struct Observer(pub(crate) Weak<Shared>);
 

@@ -1,4 +1,4 @@
-//! Bytes nobody can guess.
+//! Bytes that cannot be guessed.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -35,11 +35,12 @@ pub(crate) struct Shared {
 struct Connections {
     stopping: bool,
     last: u64,
-    // Connections in their handshake.
+    // The number of connections in their handshake.
     handshakes: usize,
-    // Connections that are established; the threads hold the channels.
+    // The connections that are established. Their threads hold the channels.
     established: BTreeMap<u64, Weak<Channel>>,
-    // When the last of them came, milliseconds since 1970-01-01 UTC: since then they are as many.
+    // When the last of them came, milliseconds since 1970-01-01 UTC. There has been no room since
+    // then, if there is none.
     last_came_ms: u64,
 }
 
@@ -54,17 +55,18 @@ impl Server {
         Ok(Server { shared, accepting: Some(accepting) })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.shared.listener.address()
     }
 
-    /// Looks at the fabric and the connections.
+    /// A handle with which other threads look at the fabric and the connections.
     pub(crate) fn observer(&self) -> Observer {
         Observer(Arc::downgrade(&self.shared))
     }
 
-    /// Whether connections are still accepted, and no lock is kept for ever; else this never returns.
+    /// Whether connections are still accepted and no lock is kept for ever. If a lock is, this
+    /// never returns.
     pub(crate) fn is_well(&self) -> bool {
         let Shared { fabric, .. } = &*self.shared;
         fabric.touch();
@@ -87,10 +89,10 @@ impl Drop for Server {
             let _ = accepting.join();
         }
         let busy = |connections: &mut Connections| connections.handshakes > 0 || !connections.established.is_empty();
-        // Nobody waits longer for anything than this, but for a status of stuck nodes.
+        // No thread waits longer than this for anything, except for a status of stuck nodes.
         let waited = self.shared.moved.wait_timeout_while(self.shared.lock(), HANDSHAKE, busy);
         drop(waited);
-        // They let go of the fabric, and with it of the file of jobs, a moment later.
+        // A moment later the threads let go of the fabric, and with it of the file of jobs.
         let end = Instant::now() + LAST_WORD;
         while Arc::strong_count(&self.shared) > 1 && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
@@ -103,7 +105,7 @@ impl Shared {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // Waits until there is room for one more handshake. `false`: the manager stops.
+    // Waits until there is room for one more handshake. Returns `false` if the manager stops.
     fn admit_handshake(&self) -> bool {
         let full = |connections: &mut Connections| connections.handshakes >= HANDSHAKES_MAX && !connections.stopping;
         let mut connections = self.moved.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +118,8 @@ impl Shared {
         self.moved.notify_all();
     }
 
-    // Moves a connection from handshakes to established. `None`: it is one too many, or the manager stops.
+    // Makes a connection an established one. Returns `None` if there is no room for it, or if the
+    // manager stops.
     fn establish(&self, channel: &Arc<Channel>) -> Option<Established<'_>> {
         let mut connections = self.lock();
         connections.handshakes -= 1;
@@ -131,7 +134,7 @@ impl Shared {
         Some(Established { shared: self, number })
     }
 
-    /// Connections that are established, and those in their handshake.
+    /// The number of established connections, and that of connections in their handshake.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let connections = self.lock();
         (connections.established.len(), connections.handshakes)
@@ -155,7 +158,7 @@ fn accept(shared: &Arc<Shared>) {
             Ok(_) => shared.end_handshake(),
             Err(_) if shared.is_stopping() => {}
             Err(error) => {
-                // Out of file descriptors, most likely: some will be free again.
+                // Most likely no file descriptor is left. Some will be free again.
                 tracing::error!(%error, "cannot accept");
                 thread::sleep(Duration::from_millis(100));
             }
@@ -191,8 +194,8 @@ fn serve(shared: &Shared, channel: &Arc<Channel>) -> Result<(), ControlError> {
     user::serve(&shared.fabric, channel, &mut held.jobs)
 }
 
-// What a connection owns goes back when its thread ends, however it ends: a manager that lost a thread
-// to a bug must not lose jobs and room with it.
+// What a connection owns is given back when its thread ends, however it ends: a manager that lost a
+// thread to a bug must not lose jobs and room with it.
 struct Established<'a> {
     shared: &'a Shared,
     number: u64,
@@ -212,7 +215,7 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // A manager that stops leaves the jobs running: they do without it.
+        // A manager that stops leaves the jobs running, which can do without it.
         if !self.shared.is_stopping() {
             self.jobs.drain(..).for_each(|job| admission::end(&self.shared.fabric, job, JobEnd::Lost));
         }
@@ -226,7 +229,8 @@ fn turn_away(shared: &Shared, channel: &Channel) {
     let refusal = too_much(Resource::Connections, ESTABLISHED_MAX as u64 + 1, ESTABLISHED_MAX as u64, text);
     let refusal = lasting(refusal, shared.lock().last_came_ms);
     shared.fabric.ledger.refuse(&refusal);
-    // `Refused` reads the same in both conversations. Whoever does not read it finds a closed channel.
+    // `Refused` has the same form in both conversations. A peer that does not read it finds a
+    // closed channel.
     if channel.send(&Reply::Refused(refusal)).is_ok() {
         channel.finish(LAST_WORD);
     }
@@ -238,8 +242,8 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
 
 const HANDSHAKE: Duration = Duration::from_secs(5);
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// Connections that have proven nothing yet; more wait in the kernel's queue.
+/// The largest number of connections that have proven nothing yet. More wait in the kernel's queue.
 const HANDSHAKES_MAX: usize = 256;
-/// Established connections.
+/// The largest number of established connections.
 const ESTABLISHED_MAX: usize = 8192;
 const STACK: usize = 512 << 10;

@@ -1,14 +1,16 @@
-//! Nodes that are connected and say nothing: stopped, or on a machine that hangs. A connection tells nothing of that for minutes,
-//! so every node is asked once a beat for a sign of life.
+//! Nodes that are connected and say nothing, because they are stopped or their machine hangs. A
+//! connection does not show that for minutes, so every node is asked once a beat for a sign of
+//! life.
 //!
 //! ```text
 //!   beat      beat      beat      beat            beat
 //!    | Ping    |         |  late   |        ...    |  silent
 //!    |-------->|    1    |    2    |               |    5       beats without an answer
 //! ```
-//! From *late* on a job goes around the node where another tree will do; from *silent* on one that cannot is refused at once. In
-//! between it is given the time that a node under load may need. Beats are counted and not the time that has gone by: a manager that was
-//! stopped itself finds no node late when it goes on.
+//! From *late* on, a job goes around the node if another tree will do. From *silent* on, a job that
+//! cannot do without the node is refused at once. In between such a job gives the node the time
+//! that it may need under load. Beats are counted and not the time that has gone by, so a manager
+//! that was stopped itself finds no node late when it goes on.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -22,16 +24,18 @@ use crate::registry::Registry;
 /// What is known of one node's silence.
 #[derive(Default, Debug)]
 pub(crate) struct Silence {
-    /// When the first question was asked that it has not answered, milliseconds since 1970-01-01 UTC.
+    /// When the first question was asked that the node has not answered, milliseconds since
+    /// 1970-01-01 UTC.
     asked_ms: Option<u64>,
-    /// Beats since then.
+    /// The number of beats since then.
     beats: u32,
-    /// Whether something that it has said is being dealt with, which may take a write to the disk. What it says meanwhile waits.
+    /// Whether the manager handles something that the node has said, which may take a write to the
+    /// disk. What the node says meanwhile waits.
     busy: bool,
 }
 
 impl Silence {
-    /// One beat more; gives whether the node is to be asked now.
+    /// One beat has passed. Returns whether the node is to be asked now.
     pub(crate) fn beat(&mut self, now_ms: u64) -> bool {
         if self.busy {
             return false;
@@ -44,28 +48,28 @@ impl Silence {
         true
     }
 
-    /// The node has said something, which is being dealt with from now on.
+    /// The node has said something, which the manager handles from now on.
     pub(crate) fn end(&mut self) {
         *self = Silence { busy: true, ..Silence::default() };
     }
 
-    /// The next thing that it says is waited for.
+    /// The manager waits for the next thing that the node says.
     pub(crate) fn wait(&mut self) {
         self.busy = false;
     }
 
-    /// Since when, of a node that is late with its answer.
+    /// Since when the node has not answered, if it is late with its answer.
     pub(crate) fn late_ms(&self) -> Option<u64> {
         self.asked_ms.filter(|_| self.beats >= LATE)
     }
 
-    /// Since when, of a node that nobody waits for any more.
+    /// Since when the node has not answered, if nothing waits for it any more.
     pub(crate) fn silent_ms(&self) -> Option<u64> {
         self.asked_ms.filter(|_| self.beats >= SILENT)
     }
 }
 
-/// Starts the thread that asks. It ends by itself when the manager does.
+/// Starts the thread that asks. The thread ends by itself when the manager does.
 pub(crate) fn watch(registry: &Arc<Registry>) -> io::Result<()> {
     let registry = Arc::downgrade(registry);
     thread::Builder::new().name("silence".into()).spawn(move || ask(&registry)).map(drop)
@@ -80,9 +84,10 @@ fn ask(registry: &Weak<Registry>) {
 }
 
 const BEAT: Duration = Duration::from_secs(1);
-/// Beats without an answer.
+/// The number of beats without an answer from which a node is late.
 const LATE: u32 = 2;
-/// As long as a grant is waited for.
+/// The number of beats without an answer from which a node is silent, which last as long as a job
+/// waits for a grant.
 const SILENT: u32 = 5;
 
 #[cfg(test)]

@@ -44,5 +44,5 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
     }
 }
 
-/// What a tool waits for the slowest node.
+/// How long a tool waits for the slowest node.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);

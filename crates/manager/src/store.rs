@@ -1,8 +1,10 @@
-//! The admitted jobs, and those that were, kept in a file: a manager that is killed and started again goes on where it was.
+//! The admitted jobs, and those that are over, kept in a file: a manager that is killed and started
+//! again goes on where it was.
 //!
-//! An embedded database does the writing (redb): a job is in the file before its ticket leaves the manager, and a
-//! kill at any moment leaves either the state before or the state after. How a job ended is written with its end, at no cost of its own. What it holds is what the status shows, and what
-//! the job's tree takes of the fabric; keys of jobs stay with ranks and nodes.
+//! An embedded database (redb) does the writing: a job is in the file before its ticket leaves the
+//! manager, and a kill at any moment leaves either the state before or the state after. How a job
+//! ended is written together with its end, at no further cost. The file holds what the status shows
+//! and what the job's tree takes of the fabric. The keys of jobs stay with ranks and nodes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,28 +36,29 @@ pub struct StoreError {
 /// What an earlier manager left.
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// The last job number that was given; 0: none yet.
+    /// The last job number that was given; 0 if none was given yet.
     pub(crate) last: u32,
     /// Its jobs, by their numbers.
     pub(crate) jobs: Vec<JobStatus>,
-    /// What their trees take, of those that were planned in a graph.
+    /// What the trees take of those jobs that were planned in a graph.
     pub(crate) footprints: BTreeMap<JobId, Footprint>,
-    /// Jobs that ended and requests that were refused.
+    /// The jobs that ended, and the requests that were refused.
     pub(crate) past: Vec<PastJob>,
 }
 
 impl Store {
-    /// Opens the file or makes an empty one. One manager at a time has it.
+    /// Opens the file or makes an empty one. Only one manager at a time can have it open.
     pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
         let wrong = |cause: String| StoreError { what: "open", path: path.to_owned(), cause };
         let database = Database::create(path).map_err(|error| wrong(error.to_string()))?;
         let store = Store { path: path.to_owned(), database };
-        // So that readers find the tables.
+        // This makes the tables, which readers need.
         store.write("open", |_| Ok(()))?;
         Ok(store)
     }
 
-    /// All that is kept. A record that cannot be read is from another version; its job is left to its nodes.
+    /// All that is kept. A record that cannot be read is from another version, and its job is left
+    /// to its nodes.
     pub(crate) fn load(&self) -> Result<Kept, StoreError> {
         let read = || -> Result<Kept, redb::Error> {
             let transaction = self.database.begin_read()?;
@@ -71,7 +74,7 @@ impl Store {
         read().map_err(|error| self.wrong("read", &error.to_string()))
     }
 
-    /// Keeps a job, what its tree takes, and the last number that was given.
+    /// Keeps a job, with what its tree takes and the last number that was given.
     pub(crate) fn keep(&self, job: &JobStatus, footprint: Option<&Footprint>, last: u32) -> Result<(), StoreError> {
         let record = serde_json::to_vec(job).expect("a status has string keys only");
         let footprint = footprint.map(|footprint| serde_json::to_vec(footprint).expect("a footprint has no keys"));
@@ -85,7 +88,7 @@ impl Store {
         })
     }
 
-    /// Forgets a job, and remembers how it ended, if it ever ran.
+    /// Forgets a job. If it ever ran, remembers how it ended.
     pub(crate) fn forget(&self, job: JobId, ended: Option<&Entry>) -> Result<(), StoreError> {
         self.write("write", |tables| {
             tables.jobs.remove(job.0)?;
@@ -94,12 +97,12 @@ impl Store {
         })
     }
 
-    /// Remembers what ended or was refused, each later one in the place of an earlier one.
+    /// Remembers what ended or was refused. Each entry replaces the one that is forgotten for it.
     pub(crate) fn remember(&self, entries: &[Entry]) -> Result<(), StoreError> {
         self.write("write", |tables| entries.iter().try_for_each(|entry| tables.remember(entry)))
     }
 
-    /// Forgets what is no longer remembered.
+    /// Forgets what need no longer be remembered.
     pub(crate) fn trim(&self, old: &[PastJob]) -> Result<(), StoreError> {
         self.write("write", |tables| {
             old.iter().try_for_each(|job| {
@@ -126,7 +129,7 @@ impl Store {
     }
 }
 
-/// All records of a table. One that cannot be read is from another version, and is left out.
+/// All records of a table, without those that cannot be read because they are from another version.
 fn records<T: DeserializeOwned>(table: &impl ReadableTable<u32, &'static [u8]>) -> Result<Vec<(u32, T)>, redb::Error> {
     let mut records = Vec::new();
     for entry in table.iter()? {
@@ -163,13 +166,13 @@ impl Tables<'_> {
 type Changed = Result<(), redb::StorageError>;
 type Done = Result<(), StoreError>;
 
-/// Job number to its status as JSON.
+/// From the number of a job to its status as JSON.
 const JOBS: TableDefinition<u32, &[u8]> = TableDefinition::new("jobs");
-/// Job number to what its tree takes as JSON.
+/// From the number of a job to what its tree takes, as JSON.
 const FOOTPRINTS: TableDefinition<u32, &[u8]> = TableDefinition::new("footprints");
-/// Job number to how it ended as JSON.
+/// From the number of a job to how it ended, as JSON.
 const ENDED: TableDefinition<u32, &[u8]> = TableDefinition::new("ended jobs");
-/// The number of a refused request to what is known of it as JSON.
+/// From the number of a refused request to what is known of it, as JSON.
 const REFUSED: TableDefinition<u32, &[u8]> = TableDefinition::new("refused requests");
 const NUMBERS: TableDefinition<&str, u32> = TableDefinition::new("numbers");
 const LAST: &str = "last job";
@@ -247,7 +250,7 @@ mod tests {
         {
             let store = Store::open(&path).unwrap();
             assert_eq!((store.load().unwrap().last, store.load().unwrap().jobs.len()), (0, 0));
-            // A number may be given before another and kept after it.
+            // A number may be given before another one and kept after it.
             [7, 9, 8].map(job).iter().for_each(|job| store.keep(job, Some(&footprint), 9).unwrap());
             store.forget(JobId(8), Some(&entry(8, JobEnd::Lost, None))).unwrap();
             store

@@ -1,4 +1,5 @@
-//! All jobs, a line each: those that are, with what their nodes say of them, and those that were.
+//! All jobs, a line each: those that run, with what their nodes say of them, and those that are
+//! over.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +16,8 @@ use crate::status::PATIENCE;
 
 /// Asks every connected node at once and waits at most a second for the slowest.
 pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
-    // Before the nodes are asked, so that a job that ends meanwhile stands in one of the lists.
+    // The list is taken before the nodes are asked, so that a job that ends meanwhile is in one of
+    // the lists.
     let live = fabric.jobs.list();
     let activities = if live.is_empty() { BTreeMap::new() } else { activities(fabric, &live) };
     let (past, forgotten) = fabric.past.list();
@@ -25,7 +27,7 @@ pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
     JobsReport { fabric, time_ms: unix_ms(), started_ms, live, past, forgotten }
 }
 
-/// What the nodes of each job say about it. A node may also hold an earlier manager's job of the
+/// What the nodes of each job say about it. A node may also have an earlier manager's job with the
 /// same number.
 fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> {
     let places: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn as_many_jobs_as_there_may_be_fit_a_message() {
-        // Quotes grow when they are written, control characters are replaced by longer ones.
+        // Quotes grow when they are written, and control characters are replaced by longer ones.
         let wild = "\"\\\u{1}".repeat(2_000);
         let job = JobStatus {
             id: JobId(u32::MAX),
@@ -99,7 +101,7 @@ mod tests {
         assert_ne!((&line.hosts, &line.nodes), (&Names::default(), &Names::default()));
         let report = JobsReport { live: vec![line; JOBS_MAX], ..JobsReport::default() };
         let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();
-        // The rest is for what was; see there.
+        // The rest of a message is for jobs that are over. The tests of `past` check their share.
         assert!(bytes < trib_control::MESSAGE_MAX / 8 * 5, "{bytes}");
     }
 }

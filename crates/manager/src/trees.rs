@@ -1,8 +1,8 @@
-//! The trees of admitted jobs in a fabric that is given as a graph: what they take of links and nodes, so that the next
-//! job's tree goes elsewhere, and around nodes that are away.
+//! The trees of admitted jobs in a fabric that is given as a graph: what they take of links and
+//! nodes, so that the next job's tree goes elsewhere, and around nodes that are away.
 //!
-//! A job of an earlier manager counts with what the file of jobs says about its tree. A fabric whose tree is given has
-//! nothing to choose and nothing here.
+//! A job of an earlier manager counts with what the file of jobs says about its tree. In a fabric
+//! whose tree is given there is nothing to choose, and nothing is kept here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use trib_wire::ids::JobId;
 
 use crate::lanes::Wish;
 
-/// The trees.
+/// The trees of admitted jobs.
 pub(crate) struct Trees {
     loads: Arc<Mutex<Loads>>,
     held: Mutex<BTreeMap<JobId, Vec<Claim>>>,
     model: Model,
 }
 
-/// What one tree takes, until this is dropped.
+/// What one tree takes, until this value is dropped.
 pub(crate) struct Claim {
     loads: Arc<Mutex<Loads>>,
     copies: Copies,
@@ -29,7 +29,7 @@ pub(crate) struct Claim {
 
 /// One lane of a job.
 pub(crate) struct PlannedLane {
-    /// Which of the job's trees it goes over.
+    /// The number of the tree over which it goes, among the job's.
     pub(crate) tree: usize,
     pub(crate) plan: Plan,
 }
@@ -38,7 +38,7 @@ pub(crate) struct PlannedLane {
 pub(crate) struct Planned {
     pub(crate) lanes: Vec<PlannedLane>,
     pub(crate) claims: Vec<Claim>,
-    /// Nodes of its best tree that are away or do not answer, so that it got another one.
+    /// The nodes of its best tree that are away or do not answer, so that it got another tree.
     pub(crate) around: Vec<String>,
 }
 
@@ -47,10 +47,11 @@ impl Trees {
         Self { loads: Arc::new(Mutex::new(topology.idle_loads())), held: Mutex::default(), model }
     }
 
-    /// Plans the lanes of one job beside the trees that are there, and claims what they take: over as many trees as it has a use for, no
-    /// two of the same nodes and all folding as the first; and where these are fewer than the lanes, several over each, by
-    /// different ports and links of it. Where the best tree has nodes that are not `here` and another one does without them, it is
-    /// that one.
+    /// Plans the lanes of one job beside the trees that are there, and claims what they take. They
+    /// go over as many trees as the job has a use for, no two of which have the same nodes and all
+    /// of which fold as the first does. If these are fewer than the lanes, several go over each
+    /// tree, by different ports and links of it. If the best tree has nodes that are not `here` and
+    /// another one does without these, the other one is taken.
     pub(crate) fn plan(
         &self,
         topology: &Topology,
@@ -58,7 +59,7 @@ impl Trees {
         here: &BTreeSet<String>,
         wish: &Wish,
     ) -> Result<Planned, PlanError> {
-        // Two jobs that are planned at once see each other.
+        // The lock is kept meanwhile, so that two jobs that are planned at once see each other.
         let mut loads = lock(&self.loads);
         let best = plan(topology, hosts, &loads)?;
         let (first, around) = go_around(topology, hosts, here, &mut loads, best, &self.model);
@@ -78,7 +79,8 @@ impl Trees {
                 claim(&mut loads, &another);
                 trees.push(another);
             } else if pressed.len() < PRESSES {
-                // Other links of a tree that is there look best: as if they were taken, another tree may.
+                // The best plan is a tree that the job has already, over other links. If these
+                // links count as taken, another tree may be the best.
                 let taken = tree.copies();
                 loads.add_copies(&taken);
                 pressed.push(taken);
@@ -96,7 +98,8 @@ impl Trees {
             let next = own[0].beside(topology, &loads, &own);
             let copies = |plan: &Plan| plan.tree.as_ref().map(|tree| tree.copies());
             let known: Vec<Copies> = own.iter().filter_map(|plan| copies(plan)).collect();
-            // A link counts once for all lanes of a tree, which share the vector that the tree carries.
+            // A link counts once for all lanes of a tree, which share the vector that the tree
+            // carries.
             let further = copies(&next).map(|copies| copies.beyond(&known)).filter(|copies| !copies.links.is_empty());
             claims.extend(further.map(|copies| self.claim(&mut loads, copies)));
             lanes.push(PlannedLane { tree, plan: next });
@@ -137,13 +140,13 @@ impl Trees {
 }
 
 impl Claim {
-    /// What it takes, for the next manager.
+    /// What the tree takes, for the next manager.
     pub(crate) fn footprint(&self, topology: &Topology) -> Option<Footprint> {
         topology.graph().map(|graph| Footprint::of(graph, &self.copies))
     }
 }
 
-/// Whether two plans are over the same nodes, by whatever links.
+/// Whether two plans have the same nodes, whatever their links are.
 fn has_same_nodes(plan: &Plan, other: &Plan) -> bool {
     let places = |plan: &Plan| plan.nodes.iter().map(|node| node.place).collect::<Vec<_>>();
     places(plan) == places(other)
@@ -160,8 +163,9 @@ impl Drop for Claim {
     }
 }
 
-/// The best plan, or where nodes of it are away one without any that are, if it is good enough; the best again where there is
-/// none, to be refused with their names. Gives with it what it goes around.
+/// The best plan. If nodes of it are away, another plan without any that are, if it is good enough;
+/// if there is none, the best plan again, to be refused with the names of its nodes. Returns also
+/// the nodes that it goes around.
 fn go_around(
     topology: &Topology,
     hosts: &[String],
@@ -189,7 +193,7 @@ fn go_around(
     }
 }
 
-/// How often the search for another tree is repeated with more of those that are known taken.
+/// How often the search for another tree is repeated, each time with more of the known trees taken.
 const PRESSES: usize = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

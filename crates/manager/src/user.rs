@@ -17,10 +17,11 @@ use crate::refuse::{lasting, refuse, too_much};
 use crate::status;
 use crate::survey::survey;
 
-/// Serves one user until its connection ends. The jobs it still holds stay with the caller.
+/// Serves one user until its connection ends. The jobs that it still holds are left in `held`.
 pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -> Result<(), Error> {
     loop {
-        // Who holds a job may be silent for days; who holds none has no reason to stay.
+        // A connection that holds a job may be silent for days. One that holds none has no reason
+        // to stay.
         let patience = held.is_empty().then_some(IDLE);
         let reply = match channel.recv(patience) {
             Ok(Request::RequestJob(request)) => job(fabric, channel, &request, held),
@@ -113,7 +114,8 @@ fn take_account(fabric: &Fabric, rendezvous: &str, account: &Account) -> Reply {
         let text = "no job is known whose ranks met under that text";
         return Reply::Refused(lasting(refuse(Resource::Rendezvous, None, text), fabric.started_ms));
     };
-    // All its ranks have ended: where its connection's end has not been noticed yet, it ends now.
+    // All ranks of the job have ended. If the end of its connection has not been noticed yet, the
+    // job ends now.
     end(fabric, job, end_of(account));
     fabric.past.account(job, account);
     Reply::Noted { job }

@@ -61,11 +61,11 @@ fn a_number_that_a_node_still_holds_from_an_earlier_manager_is_not_given_again()
     jobs.lock().last = 0;
     jobs.left("b", JobId(1));
     assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(3)]);
-    // It comes back with none of them: they are gone with its process.
+    // The node comes back with none of them: they are gone with its process.
     jobs.hosted("b", &[]);
     jobs.lock().last = 0;
     assert_eq!([jobs.number(), jobs.number()], [JobId(1), JobId(2)]);
-    // What this manager has sent there itself is no earlier one's.
+    // What this manager itself has sent there is not an earlier manager's.
     let own = enter(&jobs, "a").unwrap();
     jobs.hosted("b", &[own]);
     assert!(jobs.lock().foreign.is_empty());

@@ -67,12 +67,12 @@ fn what_cannot_be_had_is_refused_with_both_numbers() {
     let lanes = planned(&fabric, &wish);
     let refusal = Lanes::over(&lanes, &fabric, &wish).err().unwrap();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Trees, 3, 2), "{refusal}");
-    // Without that wish, two of them take one tree.
+    // If it does not wish for two trees, two of them take one tree.
     assert!(Lanes::over(&lanes, &fabric, &Wish::of(&ask(3, None), &fabric, 2).unwrap()).is_ok());
 }
 
-/// Two hosts with two links each, of which the second is slower, to one switch that is reached at two addresses; of `b` the file
-/// does not tell any.
+/// Two hosts with two links each, the second of which is slower, to one switch that is reached at
+/// two addresses. The file tells no addresses of `b`.
 const PORTS: &str = "[[switch]]\nname = \"leaf\"\naddresses = [\"10.0.1.1\", \"10.1.1.1\"]\n\
     [[host]]\nname = \"a\"\naddresses = [\"10.0.0.1\", \"10.1.0.1\"]\n[[host]]\nname = \"b\"\n\
     [[link]]\nends = [\"a,b\", \"leaf\"]\nrate = \"100gbit\"\n[[link]]\nends = [\"a,b\", \"leaf\"]\nrate = \"40gbit\"\n\
@@ -93,7 +93,7 @@ fn channels_of_one_tree_go_by_its_ports_and_carry_what_their_links_can() {
     assert!(tickets.iter().all(|lane| lane.leaves[1].address.is_none()));
     assert_eq!(plan.nodes.iter().map(|node| node.children[0].address).collect::<Vec<_>>(), from);
     assert!(status.iter().all(|lane| lane.tree == 0), "it is one tree");
-    // The first port has two of the three.
+    // The first port has two of the three lanes.
     assert_eq!(tickets.iter().map(|lane| lane.weight).collect::<Vec<_>>(), [50_000, 40_000, 50_000]);
     // Two ports are not two trees.
     let two = Wish::of(&ask(2, Some(2)), &fabric, 2).unwrap();

@@ -1,8 +1,9 @@
-//! Writes what was refused into the manager's file, behind whoever is refused.
+//! Writes what was refused into the manager's file, while the refused program does not wait.
 //!
-//! A refusal must not wait for the disk, and a program that asks again and again must not keep the file from the jobs that are admitted.
-//! So refusals gather for a moment, and one write takes all of them. A manager that ends writes the last of them first; one that is killed may
-//! lose those of that moment. What ended is written with the job's own end and needs none of this.
+//! A refusal must not wait for the disk, and a program that asks again and again must not keep the
+//! file from the jobs that are admitted. So refusals gather for a moment, and one write takes all
+//! of them. A manager that ends writes the last of them first. One that is killed may lose those of
+//! that moment. Jobs that ended are written with their own end and need none of this.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::Entry;
 use crate::store::Store;
 
-/// The thread that writes, for as long as this lives.
+/// The thread that writes, as long as this value lives.
 pub(crate) struct Keeper {
     entries: Option<SyncSender<Entry>>,
     thread: Option<JoinHandle<()>>,
@@ -27,10 +28,11 @@ impl Keeper {
         Ok(Keeper { entries: Some(entries), thread: Some(thread) })
     }
 
-    /// Has a refusal written soon. Waits only where as many wait for the disk as fit.
+    /// Has a refusal written soon. This waits only if as many refusals wait for the disk as fit
+    /// into the queue.
     pub(crate) fn keep(&self, entry: Entry) {
         if let Some(entries) = &self.entries {
-            // The thread ends after this does.
+            // The thread ends only after this value.
             let _ = entries.send(entry);
         }
     }
@@ -70,5 +72,5 @@ fn write(store: &Store, told: &Receiver<Entry>) {
 
 /// How long refusals gather.
 const GATHERING: Duration = Duration::from_millis(250);
-/// Refusals that may wait to be written.
+/// The number of refusals that may wait to be written.
 const QUEUE: usize = 512;

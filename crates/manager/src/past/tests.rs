@@ -70,7 +70,7 @@ fn the_last_of_a_program_is_found_whether_it_ended_or_was_refused() {
 #[test]
 fn the_longest_answer_fits_a_message() {
     let past = Past::default();
-    // Quotes grow when they are written, control characters are replaced by longer ones.
+    // Quotes grow when they are written, and control characters are replaced by longer ones.
     let wild: String = "\"\\\u{1}".repeat(5_000);
     for n in 0..2 * RING as u32 {
         let text = format!("{n}{wild}");
@@ -89,7 +89,7 @@ fn the_longest_answer_fits_a_message() {
     assert_eq!((list.len(), forgotten), (2 * RING, 2 * RING as u64));
     let report = trib_wire::control::jobs::JobsReport { past: list, ..Default::default() };
     let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();
-    // The rest is for the jobs that are admitted.
+    // The rest of a message is for the jobs that are admitted.
     assert!(bytes < trib_control::MESSAGE_MAX / 8 * 3, "{bytes}");
 }
 
@@ -111,12 +111,13 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    // The plain reference: all that ever happened, in a list, read from its end.
+    // The ring is compared with a plain reference: all that ever happened, in a list that is read
+    // from its end.
     #[test]
     fn the_newest_of_each_kind_are_known_and_no_more(events in events()) {
         let past = Past::default();
         let mut ended: Vec<u32> = Vec::new();
-        // Name, amount, first number, times.
+        // Each has a name, an amount, its first number, and how many times it was refused.
         let mut refused: Vec<(u8, u8, u32, u32)> = Vec::new();
         for (n, event) in events.iter().enumerate() {
             let id = n as u32 + 1;
@@ -158,7 +159,7 @@ fn what_was_is_known_to_the_next_manager_and_no_more_of_it_than_before() {
     };
     let told = {
         let (store, past) = open();
-        // More than fit, of which some are refused again and so are the newest.
+        // These are more than fit. Some of them are refused again and so are the newest.
         for n in 1..=RING as u32 + 9 {
             past.refused(JobId(n), &request(&n.to_string(), 1), &refuse(Resource::Host, None, "no"));
         }
@@ -192,13 +193,13 @@ fn a_job_that_ended_without_a_word_has_failed_where_a_node_knows_why() {
     };
     let outcome = |id: u32| past.get(JobId(id)).unwrap().outcome;
     assert_eq!([outcome(1), outcome(2), outcome(3)], [failed("rank 3 died", None), JobEnd::Ended, JobEnd::Lost]);
-    // The node's word may come after the connection's end; the first one counts.
+    // The node's reason may come after the connection's end. Only the first one counts.
     past.fault(JobId(3), "ranks disagree");
     past.fault(JobId(3), "rank 3 died");
     past.fault(JobId(2), "rank 3 died");
     past.fault(JobId(9), "rank 3 died");
     assert_eq!([outcome(3), outcome(2)], [failed("ranks disagree", None), JobEnd::Ended]);
-    // So may the launcher's, before or after it.
+    // So may the launcher's account, before or after the node's reason.
     let account = Account::Failed("rank 3 was ended by signal 9 (SIGKILL)".into());
     past.account(JobId(1), &account);
     past.ended(status(4, "a"), end_of(&account));

@@ -1,4 +1,5 @@
-//! What a job's buffers take at an aggregation node, and which limits give way where that is too much.
+//! The memory of a job's buffers at an aggregation node, and which limits are lowered if that is
+//! too much.
 
 use trib_wire::control::job::Limits;
 use trib_wire::control::memory::Reservation;
@@ -9,8 +10,9 @@ use trib_wire::control::request::QuotaAsk;
 use super::{Ground, Site};
 use crate::refuse::too_much;
 
-/// Lowers what nobody asked for until the job's buffers are within the fabric's default at every aggregation node. Where
-/// what was asked for leaves no room for that, they may take the maximum, and the rest is lowered no further than for it.
+/// Lowers limits for which the job did not ask, until its buffers are within the fabric's default
+/// at every aggregation node. If what it asked for leaves no room for that, the buffers may take
+/// the maximum, and the other limits are lowered only as far as that needs.
 pub(super) fn fit(ask: &QuotaAsk, limits: Limits, ground: &Ground<'_>) -> Result<Limits, Refusal> {
     let memory = ground.table[QuotaField::NodeMemory];
     let slots = slots(&limits, memory.default, ground.sites);
@@ -30,22 +32,23 @@ pub(super) fn fit(ask: &QuotaAsk, limits: Limits, ground: &Ground<'_>) -> Result
     Err(refusal(ask, bytes, memory.maximum, site))
 }
 
-/// Bytes that the job reserves at one aggregation node.
+/// The bytes that the job reserves at one aggregation node.
 pub(crate) fn bytes(limits: &Limits, site: &Site) -> u64 {
     let of = |children: &u64| Reservation::of(limits, *children).bytes(limits);
     site.children.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// How far unasked limits may be lowered.
+/// How far limits may be lowered for which the job did not ask.
 struct Floor {
-    /// Slots for so many groups, where the job does not say how many it wants.
+    /// The number of groups for which slots stay, if the job does not say how many groups it wants.
     groups: u32,
     staging: u32,
     flight: u32,
 }
 
-// First what few jobs notice: slots are most of the memory, and hardly any job has hundreds of groups. Last what still
-// works: with staging or flight of one, every segment would wait for the one before.
+// The first floor is one that few jobs notice: slots are most of the memory, and hardly any job has
+// hundreds of groups. The last one still works: with staging or flight of one, every segment would
+// wait for the one before.
 const FLOORS: [Floor; 3] = [
     Floor { groups: 64, staging: u32::MAX, flight: u32::MAX },
     Floor { groups: 64, staging: 4, flight: 8 },
@@ -74,7 +77,7 @@ fn lower_streams(ask: &QuotaAsk, limits: &mut Limits, floor: &Floor, bound: u64,
     }
 }
 
-// The slots that fit everywhere.
+// The number of slots that fit everywhere.
 fn slots(limits: &Limits, bound: u64, sites: &[Site]) -> u32 {
     let (none, one) = (Limits { osts: 0, ..limits.clone() }, Limits { osts: 1, ..limits.clone() });
     let fits = |site: &Site| {

@@ -16,7 +16,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
     let expected = Limits {
         groups: 16_384,
         window: 16,
-        // As many as a GiB has room for at the four children.
+        // A GiB has room for this many at the four children.
         osts: 128_975,
         payload: 1368,
         streams: 4,

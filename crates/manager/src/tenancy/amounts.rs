@@ -1,11 +1,11 @@
-//! What is counted, and shares of it.
+//! The kinds of resources that are counted, their amounts, and shares of these.
 
 use std::fmt;
 use std::str::FromStr;
 
 use trib_wire::control::reply::Resource;
 
-/// What jobs take of a place.
+/// A kind of resource that jobs take.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
     Jobs,
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// So much of it in a sentence.
+    /// This amount of it, as a sentence says it.
     pub(crate) fn counted(self, amount: u64) -> String {
         let (one, many) = match self {
             Kind::Jobs => ("job", "jobs"),
@@ -54,24 +54,24 @@ impl Kind {
     }
 }
 
-/// An amount of each.
+/// An amount of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Amounts([u64; Kind::ALL.len()]);
 
 impl Amounts {
-    /// These, and nothing of the others.
+    /// These amounts, and nothing of the other kinds.
     pub(crate) fn of(pairs: &[(Kind, u64)]) -> Self {
         let mut amounts = Amounts::default();
         pairs.iter().for_each(|(kind, amount)| amounts.0[*kind as usize] = *amount);
         amounts
     }
 
-    /// How much of one.
+    /// The amount of one kind.
     pub(crate) fn get(&self, kind: Kind) -> u64 {
         self.0[kind as usize]
     }
 
-    /// Whether there is nothing.
+    /// Whether all amounts are zero.
     pub(crate) fn is_zero(&self) -> bool {
         self.0 == [0; Kind::ALL.len()]
     }
@@ -85,12 +85,12 @@ impl Amounts {
     }
 }
 
-/// A most of each; what has none is not bounded.
+/// A largest amount of each kind. A kind without one is not bounded.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Caps([Option<u64>; Kind::ALL.len()]);
 
 impl Caps {
-    /// Of one.
+    /// The largest amount of one kind.
     pub(crate) fn get(&self, kind: Kind) -> Option<u64> {
         self.0[kind as usize]
     }
@@ -99,13 +99,13 @@ impl Caps {
         self.0[kind as usize] = most;
     }
 
-    /// Whether nothing is bounded.
+    /// Whether no kind is bounded.
     pub(crate) fn are_none(&self) -> bool {
         self.0 == [None; Kind::ALL.len()]
     }
 }
 
-/// A part of something: above nothing, at most all of it.
+/// A share of something: more than nothing, and at most all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     part: u32,
@@ -113,7 +113,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// So much of an amount, rounded down.
+    /// This share of an amount, rounded down.
     pub(crate) fn of(self, amount: u64) -> u64 {
         let part = u128::from(amount) * u128::from(self.part) / u128::from(self.whole);
         u64::try_from(part).expect("a part is at most the whole")

@@ -1,7 +1,9 @@
-//! Who has how much where, and whether a claim fits. Pure: no clock, no lock.
+//! What each tenant has at each place, and whether a claim fits. It is pure: it has no clock and no
+//! lock.
 //!
-//! At every place the sum over tenants of the larger of what a tenant has and what is kept for it stays within the capacity. So
-//! what is kept for a tenant is there whenever it comes.
+//! At every place the book takes, for each tenant, the larger of what it has and what is kept for
+//! it, and the sum of these stays within the capacity. So what is kept for a tenant is there
+//! whenever it comes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +15,12 @@ use super::policy::Policy;
 /// Where something is counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Place {
-    /// Once for the whole fabric.
+    /// Everywhere: it counts once for the whole fabric.
     Fabric,
     /// At an aggregation node.
     Node(String),
-    /// Of the trees that have their root at an aggregation node.
+    /// At an aggregation node, as the root of trees: only the jobs count whose trees have their
+    /// root there.
     Root(String),
 }
 
@@ -34,54 +37,55 @@ impl fmt::Display for Place {
 /// What one job takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Claim {
-    /// Under whose name, as [`Policy::key`] gives it.
+    /// The name under which it counts, as [`Policy::key`] gives it.
     pub tenant: String,
-    /// Each place once.
+    /// What it takes at each place. A place occurs once.
     pub wants: Vec<(Place, Amounts)>,
 }
 
 impl Claim {
-    /// How much of something at a place.
+    /// The amount of one kind that it takes at a place.
     pub(crate) fn at(&self, place: &Place, kind: Kind) -> u64 {
         self.wants.iter().find(|(other, _)| other == place).map_or(0, |(_, amounts)| amounts.get(kind))
     }
 }
 
-/// What a claim lacks: the first of it.
+/// The first thing of which a claim lacks some.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Shortage {
     pub place: Place,
     pub kind: Kind,
     pub asked: u64,
-    /// What is left of `most`.
+    /// The amount that is left of `most`.
     pub available: u64,
-    /// The limit or the capacity.
+    /// The limit or the capacity that stands in the way.
     pub most: u64,
     pub scope: Scope,
 }
 
-/// Whose bound it is.
+/// The kind of bound that stands in the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scope {
-    /// The tenant's own limit.
+    /// The limit of the tenant itself.
     Limit,
-    /// What there is for all.
+    /// The capacity that all tenants share.
     Capacity,
 }
 
 type Shares = BTreeMap<Place, BTreeMap<String, Amounts>>;
 
-/// The book.
+/// What each tenant has.
 #[derive(Clone, Debug)]
 pub(crate) struct Book {
     policy: Arc<Policy>,
     used: Shares,
-    /// What counts towards tenants' limits but takes no room: of those who wait for their own tenant.
+    /// What counts towards tenants' limits but takes no room: the claims of those that wait for
+    /// their own tenant.
     pledged: Shares,
 }
 
 impl Book {
-    /// With nobody in it.
+    /// A book without claims.
     pub(crate) fn new(policy: Arc<Policy>) -> Self {
         Book { policy, used: Shares::new(), pledged: Shares::new() }
     }
@@ -121,7 +125,7 @@ impl Book {
         Ok(())
     }
 
-    /// Whether a claim fits where nobody else has anything.
+    /// Whether a claim would fit if no other tenant or job had anything.
     pub(crate) fn check_alone(&self, claim: &Claim) -> Result<(), Shortage> {
         Book::new(self.policy.clone()).check(claim)
     }
@@ -136,7 +140,8 @@ impl Book {
         remove(&mut self.used, claim);
     }
 
-    /// Keeps for a claim what it waits for: against all, or, where only its tenant's limit is in the way, against its tenant.
+    /// Keeps for a claim what it waits for: from all tenants, or, if only its own tenant's limit is
+    /// in the way, from its tenant.
     pub(crate) fn keep(&mut self, claim: &Claim, scope: Scope) {
         match scope {
             Scope::Capacity => add(&mut self.used, claim),
@@ -162,7 +167,8 @@ impl Book {
         self.used.iter().filter_map(move |(place, tenants)| Some((place, tenants.get(tenant)?)))
     }
 
-    /// Tenants but one, with what each has of something at a place and what is kept for it.
+    /// The other tenants, with the amount of one kind that each has at a place and that is kept for
+    /// it there.
     pub(crate) fn others_at(&self, tenant: &str, place: &Place, kind: Kind) -> Vec<(String, u64, u64)> {
         let here = self.used.get(place);
         let mut names: Vec<&String> =

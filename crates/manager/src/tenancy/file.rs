@@ -1,7 +1,8 @@
-//! The tenants file, from its text to a checked policy.
+//! The tenants file: its text becomes a checked policy.
 //!
 //! ```toml
-//! [node]                  # what one aggregation node has for all jobs together; what is left out is not bounded
+//! [node]                  # for all jobs together at one aggregation node; what is left out has no
+//!                         # bound
 //! memory = 68719476736    # bytes of buffers
 //! streams = 64            # stream contexts
 //! groups = 65536
@@ -17,7 +18,7 @@
 //!
 //! [[tenant]]
 //! name = "astro"          # as in its certificate; "*": all others together
-//! priority = 10           # whose is higher goes first; 0 if left out
+//! priority = 10           # the higher one goes first; 0 if left out
 //! jobs = 8                # at once
 //! streams = 16            # at one node, all its jobs together; so groups, osts and memory
 //! memory = "50%"          # of [node]
@@ -43,13 +44,13 @@ use super::amounts::{Caps, Kind, Share};
 use super::book::Place;
 use super::policy::{OTHERS, Policy, Tenant};
 
-/// A tenants file that cannot be used.
+/// Why a tenants file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("tenants {}{}: {cause}; {remedy}", file.display(), line.map_or_else(String::new, |line| format!(":{line}")))]
 pub struct PolicyError {
     /// The file.
     pub file: PathBuf,
-    /// The line, counted from 1, where there is one to blame.
+    /// The line, counted from 1, if one is to blame.
     pub line: Option<usize>,
     /// What is wrong.
     pub cause: String,
@@ -132,7 +133,7 @@ impl Policy {
         Self::parse(&text, path, topology)
     }
 
-    /// Reads a file's text; `path` stands in errors.
+    /// Reads the text of a file. Errors name `path`.
     pub(super) fn parse(text: &str, path: &Path, topology: &Topology) -> Result<Self, PolicyError> {
         let wrong = |Fault { span, cause, remedy }: Fault| {
             let line = span.map(|span| 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
@@ -300,7 +301,8 @@ fn keep_hosts(policy: &mut Policy, name: &str, list: &Spanned<String>, topology:
     Ok(())
 }
 
-// By hand, because an untagged enum would answer every slip with "did not match any variant".
+// This is written by hand, because an untagged enum would answer every mistake with "did not match
+// any variant".
 struct AmountVisitor;
 
 impl Visitor<'_> for AmountVisitor {
@@ -334,7 +336,7 @@ impl<'de> Deserialize<'de> for Share {
 
 const SAY_NODE: &str = "say under [node] how much one aggregation node has";
 const PRIORITY_MAX: i32 = 1000;
-/// A file of this length is none of ours.
+/// The largest length of a file in bytes. A longer file is not a tenants file.
 const LENGTH_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The claims of jobs that live, and of those that have ended and are still at a node.
+//! The claims of jobs that run, and of jobs that have ended and are still at a node.
 //!
-//! A job that was ended drains: who is connected to its nodes may finish, and uses what it was given until then. So what it takes is free when the
-//! last of its nodes has forgotten it. Killed ranks lose their connections, so that is soon.
+//! A job that was ended drains: ranks that are connected to its nodes may finish, and use until
+//! then what the job was given. So what it takes is free when the last of its nodes has forgotten
+//! it. Killed ranks lose their connections, so that is soon.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
@@ -11,22 +12,23 @@ use trib_wire::ids::JobId;
 
 use super::line::Charge;
 
-/// The claims, by their jobs. Of two locks taken at once this one is the first, the line's the second.
+/// The claims by their jobs. If this lock and the line's are both taken, this one is the first.
 #[derive(Default)]
 pub(super) struct Holdings(Mutex<BTreeMap<JobId, Holding>>);
 
 struct Holding {
     charge: Charge,
-    /// The nodes that have not forgotten it.
+    /// The nodes that have not forgotten the job.
     at: BTreeSet<String>,
     ended: bool,
 }
 
 impl Holdings {
-    /// A job that is to be at these nodes.
+    /// A job will be at these nodes.
     pub(super) fn add(&self, job: JobId, charge: Charge, nodes: &[String]) {
         let at = nodes.iter().cloned().collect();
-        // The number of a job that still drains is not given again while the manager counts in order.
+        // While the manager counts numbers in order, it does not give the number of a job that
+        // still drains to another.
         let before = self.lock().insert(job, Holding { charge, at, ended: false });
         drop(before);
     }
@@ -39,7 +41,7 @@ impl Holdings {
         });
     }
 
-    /// The job is nowhere.
+    /// The job is at no node.
     pub(super) fn release(&self, job: JobId) {
         let gone = self.lock().remove(&job);
         drop(gone);
@@ -64,7 +66,7 @@ impl Holdings {
         drop(self.lock());
     }
 
-    /// Gives back what nobody has any more, without the lock.
+    /// Gives back the claims of jobs that are at no node any more. It does so without the lock.
     fn change(&self, jobs: impl RangeBounds<JobId>, change: impl Fn(&mut Holding)) {
         let mut holdings = self.lock();
         let changed = holdings.range_mut(jobs).filter_map(|(job, holding)| {

@@ -1,13 +1,16 @@
-//! The book, shared by connections, and the line of those that wait.
+//! The book, which connections share, and the line of jobs that wait.
 //!
 //! ```text
-//!   enter --fits, and nobody before lacks it--> charged --dropped--> given back, and the line moves up
-//!     `-------------> waits ------turn---------^
-//!                       `--- patience over, or the asker is gone --> refused, and the line moves up
+//!   enter --fits, and no claim before lacks it--> charged --dropped--> given back
+//!     `-------------> waits -------turn------------^
+//!                       `--- patience over, or the asker is gone ----> refused
+//!   the line moves up whenever a claim is given back or refused
 //! ```
-//! Who has the higher priority stands first, and among equals who came first. The first that does not fit keeps what it waits for, as far
-//! as others would take it: nobody behind gets that, so no job starves. Those behind that need something else pass. Whoever gives
-//! something back moves the line up for all; who waits sleeps until then, but for a look at its connection now and then.
+//! A job with a higher priority stands before others, and among equals the one that came first. The
+//! first job that does not fit keeps what it waits for, as far as others would take it: no job
+//! behind it gets that, so no job starves. Those behind it that need something else pass. When
+//! something is given back, the line moves up for all. A thread whose job waits sleeps until then,
+//! except that it looks at its connection now and then.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,17 +24,18 @@ use super::book::{Book, Claim, Scope, Shortage};
 use super::policy::Policy;
 use super::refusal::{self, End};
 
-/// Who asks for a job.
+/// The program that asks for a job.
 pub(crate) struct Applicant<'a> {
     /// The program's name.
     pub name: &'a str,
-    /// Who runs it, as it says.
+    /// The user who runs it, as the program says.
     pub user: &'a str,
     /// The tenant of its certificate.
     pub tenant: Option<&'a str>,
-    /// Ranks.
+    /// The number of its ranks.
     pub ranks: u32,
-    /// Whether nobody waits for the answer any more; asked with a lock held, so it must not wait.
+    /// Whether the program no longer waits for the answer. This is called with a lock held, so it
+    /// must not block.
     pub is_gone: &'a dyn Fn() -> bool,
 }
 
@@ -45,7 +49,7 @@ pub(super) struct State {
     pub book: Book,
     policy: Arc<Policy>,
     pub charged: BTreeMap<u64, Charged>,
-    /// In the order of their turns.
+    /// The claims that wait, in the order of their turns.
     pub waiting: Vec<Waiting>,
     last: u64,
 }
@@ -53,11 +57,11 @@ pub(super) struct State {
 /// A claim in the book.
 pub(super) struct Charged {
     pub claim: Claim,
-    /// Not yet known while the job is installed.
+    /// The job, which is not known while it is being installed.
     pub job: Option<JobId>,
-    /// The job has ended, and is still at a node.
+    /// Whether the job has ended and is still at a node.
     pub ended: bool,
-    /// Has it since, milliseconds since 1970-01-01 UTC.
+    /// When it was charged, milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
 }
 
@@ -76,14 +80,14 @@ pub(super) struct Waiting {
     pub lacks: Option<Shortage>,
 }
 
-/// A claim that is in the book until this is dropped.
+/// A claim that is in the book until this value is dropped.
 pub(crate) struct Charge {
     line: Arc<Line>,
     number: u64,
 }
 
 impl Line {
-    /// With nobody in it.
+    /// An empty line with an empty book.
     pub(super) fn new(policy: Arc<Policy>) -> Self {
         let book = Book::new(policy.clone());
         let state = State { book, policy, charged: BTreeMap::new(), waiting: Vec::new(), last: 0 };
@@ -99,7 +103,7 @@ impl Line {
         Charge { line: self.clone(), number }
     }
 
-    /// Takes a claim when it fits and it is its turn, and tells whether it had to wait for that.
+    /// Takes a claim when it fits and it is its turn. Returns also whether it had to wait for that.
     pub(super) fn enter(
         self: &Arc<Self>,
         claim: Claim,
@@ -120,7 +124,8 @@ impl Line {
                 state.waiting.remove(at);
                 return Ok((Charge { line: self.clone(), number }, waited));
             }
-            // Who does not wait stands in the line for this moment only, so as not to pass those before.
+            // An applicant without patience is in the line for this moment only, so that it does
+            // not pass those before it.
             let full = !patience.is_zero() && !waited && state.waiting.len() > WAITING_MAX;
             let why = match () {
                 () if full => Some(End::Full),
@@ -140,7 +145,7 @@ impl Line {
         }
     }
 
-    /// Looks at everything.
+    /// Shows the state to `look`, with the lock held.
     pub(super) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.lock())
     }
@@ -186,7 +191,7 @@ impl State {
         self.charged.insert(number, Charged { claim, job, ended: false, since_ms: unix_ms() });
     }
 
-    /// Gives whoever can go its turn; tells whether anybody can.
+    /// Gives all claims their turn that can have it. Returns whether any can.
     fn advance(&mut self) -> bool {
         let mut kept: Vec<(usize, Scope)> = Vec::new();
         let mut moved = false;
@@ -218,7 +223,7 @@ impl State {
 }
 
 impl Charge {
-    /// Says which job it is.
+    /// Says which job has the claim.
     pub(super) fn attribute(&self, job: JobId) {
         self.change(|charged| charged.job = Some(job));
     }
@@ -245,9 +250,9 @@ impl Drop for Charge {
     }
 }
 
-/// How often the connection of one who waits is looked at.
+/// How often a thread whose job waits looks at its connection.
 const GLANCE: Duration = Duration::from_millis(250);
-/// Most that wait at once: each has a thread of the manager.
+/// The largest number of jobs that wait at once. Each has a thread of the manager.
 const WAITING_MAX: usize = 1024;
 
 #[cfg(test)]

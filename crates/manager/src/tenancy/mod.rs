@@ -1,18 +1,20 @@
-//! Who may use how much: tenants with their limits, what is kept for them, and the line in which jobs wait for their turn.
+//! Which tenant may use how much: tenants with their limits, what is kept for them, and the line in
+//! which jobs wait for their turn.
 //!
 //! ```text
-//!   file       the tenants file, with line, cause and remedy of every slip
+//!   file       the tenants file, with line, cause and remedy of every mistake
 //!     policy   what it says, checked: capacities, limits, reservations, priorities, hosts
 //!   amounts    what is counted, and shares of it
-//!   book       who has how much where; whether a job's claim fits (no clock, no lock)
-//!     line     the book shared by connections: a claim is taken at once, waits for its turn, or is refused
+//!   book       what each tenant has at each place, and whether a claim fits (no clock, no lock)
+//!     line     the book, shared by connections: a claim is taken, waits its turn, or is refused
 //!     refusal  a shortage in words
-//!   holdings   the claims of jobs that live, or have ended and are still at a node
+//!   holdings   the claims of jobs that run, or have ended and are still at a node
 //!   report     tenants and the line, for the status
 //! ```
-//! What a job takes is counted at every aggregation node of its tree, by the limits that the nodes hold it to, so no
-//! job can use more than it is counted for. Invariants: while a policy stands, no limit and no capacity is exceeded, and what is kept for a
-//! tenant it can have at any time; a claim is given back when its job has ended and left its nodes, whatever ended it.
+//! What a job takes is counted at every aggregation node of its tree, by the limits to which the
+//! nodes hold it, so no job can use more than is counted. Invariants: while a policy stands, no
+//! limit and no capacity is exceeded, and a tenant can have what is kept for it at any time; a
+//! claim is given back when its job has ended and left its nodes, whatever ended it.
 
 mod amounts;
 mod book;
@@ -42,7 +44,7 @@ pub(crate) use self::line::Applicant;
 use self::line::{Charge, Line};
 use self::policy::Policy;
 
-/// Tenants, and what the jobs of each hold.
+/// The tenants, and what the jobs of each have.
 pub(crate) struct Tenancy {
     policy: Arc<Policy>,
     line: Arc<Line>,
@@ -50,7 +52,8 @@ pub(crate) struct Tenancy {
 }
 
 impl Tenancy {
-    /// By the file's policy, or without one; `jobs` are there already and count, whether they fit or not.
+    /// The tenants of a file, or one tenant without limits if there is no file. The `jobs` that are
+    /// there already count, whether they fit or not.
     pub(crate) fn new(file: Option<&Path>, topology: &Topology, jobs: &[JobStatus]) -> Result<Self, PolicyError> {
         let policy = Arc::new(file.map(|file| Policy::load(file, topology)).transpose()?.unwrap_or_default());
         let line = Arc::new(Line::new(policy.clone()));
@@ -64,8 +67,9 @@ impl Tenancy {
         Ok(Tenancy { policy, line, holdings })
     }
 
-    /// The fabric's limits for a tenant's job: defaults are shares where the policy says so, and never more than the tenant
-    /// could ever have. Maxima stay: who asks for too much is told so by `enter`.
+    /// The fabric's limits for a tenant's job. Defaults are shares if the policy says so, and never
+    /// more than the tenant could ever have. Maxima stay: a job that asks for too much is told so
+    /// by `enter`.
     pub(crate) fn table(&self, tenant: Option<&str>, table: &LimitTable) -> LimitTable {
         self.policy.lower(self.policy.key(tenant), table)
     }
@@ -80,8 +84,8 @@ impl Tenancy {
         }
     }
 
-    /// Takes what a job will use, as soon as it fits and it is the job's turn, within `patience`. Gives also whether it had
-    /// to wait.
+    /// Takes what a job will use, as soon as it fits and it is the job's turn, within `patience`.
+    /// Returns also whether the job had to wait.
     pub(crate) fn enter(
         &self,
         applicant: &Applicant<'_>,
@@ -93,7 +97,7 @@ impl Tenancy {
         self.line.enter(claim(&self.policy, charge, limits, nodes), applicant, patience.min(PATIENCE_MAX))
     }
 
-    /// Keeps a charge as long as the job lives, and as long as it is at one of its nodes.
+    /// Keeps a charge as long as the job runs, and as long as it is at one of its nodes.
     pub(crate) fn hold(&self, job: JobId, charge: Charge, nodes: &[String]) {
         charge.attribute(job);
         self.holdings.add(job, charge, nodes);
@@ -104,7 +108,7 @@ impl Tenancy {
         self.holdings.end(job);
     }
 
-    /// The job is nowhere.
+    /// The job is at no node.
     pub(crate) fn release(&self, job: JobId) {
         self.holdings.release(job);
     }
@@ -119,12 +123,12 @@ impl Tenancy {
         self.holdings.lost(node);
     }
 
-    /// Every tenant of the policy, and the rest as one.
+    /// Every tenant of the policy, and all others as one.
     pub(crate) fn tenants(&self) -> Vec<TenantStatus> {
         self.line.with(|state| report::tenants(&self.policy, state))
     }
 
-    /// Jobs that wait, the first to go first.
+    /// The jobs that wait, in the order of their turns.
     pub(crate) fn queue(&self) -> Vec<QueuedJob> {
         self.line.with(report::queue)
     }
@@ -141,7 +145,7 @@ impl Tenancy {
     }
 }
 
-/// What a job takes where.
+/// What a job takes at each place.
 fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String]) -> Claim {
     let job = Amounts::of(&[(Kind::Jobs, 1)]);
     // Every lane has groups, slots and stream contexts of its own.
@@ -169,5 +173,5 @@ fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String])
     Claim { tenant: policy.key(charge.tenant.as_deref()).to_owned(), wants }
 }
 
-/// What a connection may keep a thread of the manager for.
+/// The longest time for which a waiting job may keep a thread of the manager.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);

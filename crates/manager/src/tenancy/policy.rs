@@ -1,4 +1,4 @@
-//! What the file says, checked.
+//! What the tenants file says, checked.
 
 use std::collections::BTreeMap;
 
@@ -8,49 +8,51 @@ use trib_wire::control::quota::{QuotaField, WINDOW_MAX};
 use super::amounts::{Amounts, Caps, Kind, Share};
 use super::book::Place;
 
-/// The tenant that stands for all that the file does not name, and for programs whose certificate names none.
+/// The tenant that stands for all that the file does not name, and for programs whose certificate
+/// names none.
 pub(crate) const OTHERS: &str = "*";
 
-/// Who may use how much.
+/// Which tenant may use how much.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Policy {
     /// What one aggregation node has for all jobs.
     pub node: Caps,
     /// What the jobs may have whose trees have their root at one aggregation node.
     pub root: Caps,
-    /// Of a node: what a job gets that does not ask.
+    /// The share of a node that a job gets if it does not ask.
     pub share: Option<Share>,
     pub tenants: BTreeMap<String, Tenant>,
-    /// Hosts, and for whom they are kept.
+    /// The hosts that are kept, and for which tenant.
     pub hosts: BTreeMap<String, String>,
 }
 
 /// One tenant.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Tenant {
-    /// Whose is higher goes first.
+    /// A job of a tenant with a higher priority goes first.
     pub priority: i32,
-    /// Of the fabric: jobs.
+    /// The most that it may have in the whole fabric, which is a number of jobs.
     pub fabric: Caps,
-    /// Of one aggregation node: the rest.
+    /// The most that it may have at one aggregation node, of everything else.
     pub node: Caps,
-    /// Of every capacity: what nobody else may take.
+    /// The share of every capacity that no other tenant may take.
     pub reserve: Option<Share>,
 }
 
 impl Policy {
-    /// Under which name a tenant's jobs count.
+    /// The name under which a tenant's jobs count.
     pub(crate) fn key<'a>(&self, tenant: Option<&'a str>) -> &'a str {
         tenant.filter(|name| self.tenants.contains_key(*name)).unwrap_or(OTHERS)
     }
 
-    /// For whom a host is kept. Names are looked up as the topology does it: in full, else up to the first dot.
+    /// The tenant for which a host is kept. Names are looked up as in the topology: in full, and
+    /// else up to the first dot.
     pub(crate) fn keeper_of(&self, host: &str) -> Option<&str> {
         let short = host.split('.').next().unwrap_or(host);
         [host, short].into_iter().find_map(|name| self.hosts.get(name)).map(String::as_str)
     }
 
-    /// Whose is higher goes first.
+    /// The priority of a tenant. A higher one goes first.
     pub(crate) fn priority(&self, tenant: &str) -> i32 {
         self.tenants.get(tenant).map_or(0, |tenant| tenant.priority)
     }
@@ -80,7 +82,7 @@ impl Policy {
         Amounts::of(&Kind::ALL.map(|kind| (kind, capacity.get(kind).map_or(0, |amount| share.of(amount)))))
     }
 
-    /// The most that a tenant could have at a place with nobody else there.
+    /// The most that a tenant could have at a place if no other tenant had anything there.
     pub(crate) fn entitlement(&self, tenant: &str, place: &Place, kind: Kind) -> Option<u64> {
         let limit = self.limit(tenant, place).get(kind);
         let room = self.capacity(place).get(kind).map(|capacity| {
@@ -97,7 +99,8 @@ impl Policy {
         let anywhere = [Place::Node(String::new()), Place::Root(String::new())];
         let rows = [
             (Kind::Groups, QuotaField::Groups, 1),
-            // One group's slots, whatever its window: a job that cannot have those is refused for what it lacks.
+            // The least is one group's slots, whatever its window: a job that cannot have these is
+            // refused for what it lacks.
             (Kind::Osts, QuotaField::Osts, u64::from(WINDOW_MAX)),
             (Kind::Streams, QuotaField::Streams, 1),
             (Kind::Memory, QuotaField::NodeMemory, 1),
@@ -141,7 +144,7 @@ mod tests {
             "a node has no such capacity"
         );
         assert_eq!(policy.lower("astro", &table)[QuotaField::Groups].default, 100);
-        // Half of the node is kept for another: three quarters cannot be a default.
+        // Half of the node is kept for another tenant, so three quarters cannot be a default.
         let greedy = Policy { share: "3/4".parse().ok(), ..policy };
         assert_eq!(greedy.lower(OTHERS, &table)[QuotaField::Streams].default, 32);
         assert_eq!(greedy.lower("astro", &table)[QuotaField::Streams].default, 48);

@@ -1,4 +1,5 @@
-//! A shortage in words: whose, of what, how much of it there is, who has the rest, and what to do.
+//! A shortage in words: which tenant lacks what, how much of it there is, which jobs have the rest,
+//! and what to do.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::line::{Charged, State};
 use super::policy::OTHERS;
 use crate::refuse::{lasting, refuse, too_much};
 
-/// A host that is kept for somebody else.
+/// A host is kept for another tenant.
 pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str) -> Refusal {
     let text = format!(
         "host {host} is kept for {}, the job is of {}: run it on other hosts, or take the host from hosts in the tenants file",
@@ -20,7 +21,7 @@ pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str) -> Refusal {
     refuse(Resource::Host, Some(&title(keeper)), text)
 }
 
-/// A claim that cannot fit, whoever leaves.
+/// A claim cannot fit, whatever is given back.
 pub(super) fn never(tenant: &str, shortage: &Shortage) -> Refusal {
     let Shortage { place, kind, asked, available, most, scope } = shortage;
     let (whose, holder) = match scope {
@@ -40,9 +41,9 @@ pub(super) fn never(tenant: &str, shortage: &Shortage) -> Refusal {
     Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) }
 }
 
-/// Why one does not stay in the line.
+/// Why a claim does not stay in the line.
 pub(super) enum End {
-    /// As many wait as can.
+    /// The line is as long as it may be.
     Full,
     /// Its program has ended.
     Gone,
@@ -50,7 +51,7 @@ pub(super) enum End {
     Over(Duration),
 }
 
-/// One in the line that does not get its turn.
+/// A claim in the line does not get its turn.
 pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
     let refusal = reason(state, at);
     let why = refusal.text;
@@ -66,7 +67,7 @@ pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
     Refusal { text, ..refusal }
 }
 
-/// Why one in the line waits.
+/// Why a claim in the line waits.
 pub(super) fn reason(state: &State, at: usize) -> Refusal {
     let waiting = &state.waiting[at];
     let tenant = &waiting.claim.tenant;
@@ -88,7 +89,7 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
         [] => String::new(),
         jobs => format!(", {}", jobs.join(", ")),
     };
-    // Where the book itself has room, it is kept for those who stand before.
+    // If the book itself has room, that is kept for claims that stand before.
     let before = match state.book.check(&waiting.claim) {
         Ok(()) => ", and the rest is for jobs that wait before it",
         Err(_) => "",
@@ -100,14 +101,15 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
         remedy(*kind, *available)
     );
     let refusal = Refusal { holder: Some(holder), ..too_much(kind.resource(), *asked, *available, text) };
-    // It is lacking since the last of those came that have it.
+    // It has been lacking since the last of the jobs came that have it.
     match held.iter().map(|(_, charged)| charged.since_ms).max() {
         Some(since_ms) => lasting(refusal, since_ms),
         None => refusal,
     }
 }
 
-/// The jobs that have some of it, as far as they count for the shortage; who has the most first.
+/// The jobs that have some of it, as far as they count for the shortage. The job with the most is
+/// the first.
 fn holders<'a>(state: &'a State, shortage: &Shortage, tenant: &str) -> Vec<(u64, &'a Charged)> {
     let counts = |other: &str| shortage.scope == Scope::Capacity || other == tenant;
     let has = |charged: &Charged| charged.claim.at(&shortage.place, shortage.kind);
@@ -117,7 +119,7 @@ fn holders<'a>(state: &'a State, shortage: &Shortage, tenant: &str) -> Vec<(u64,
     jobs
 }
 
-/// The first three of them.
+/// The first three of these jobs, in words.
 fn told(jobs: &[(u64, &Charged)]) -> Vec<String> {
     let tell = |(amount, charged): &(u64, &Charged)| {
         let job = charged.job.map_or_else(|| "a job that is being installed".into(), |job| job.to_string());
@@ -131,7 +133,8 @@ fn told(jobs: &[(u64, &Charged)]) -> Vec<String> {
     told
 }
 
-/// What is kept for others, in words, and who is in the way most: a tenant that has it, else one for which it is kept.
+/// What is kept for others, in words, and the tenant that is in the way most: one that has some of
+/// it, or else one for which it is kept.
 fn kept_and_holder(others: &[(String, u64, u64)], tenant: &str, nobody: bool) -> (String, String) {
     let kept: Vec<String> = others
         .iter()
@@ -156,7 +159,7 @@ fn remedy(kind: Kind, available: u64) -> String {
     }
 }
 
-/// What a tenant is called in a sentence.
+/// The name of a tenant in a sentence.
 fn title(tenant: &str) -> String {
     match tenant {
         OTHERS => "tenant * (all that the tenants file does not name)".into(),
@@ -164,5 +167,5 @@ fn title(tenant: &str) -> String {
     }
 }
 
-/// Jobs that are named.
+/// The number of jobs that are named.
 const NAMED: usize = 3;

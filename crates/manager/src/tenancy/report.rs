@@ -11,7 +11,7 @@ use super::line::{State, Waiting};
 use super::policy::{OTHERS, Policy};
 use super::refusal;
 
-/// Every tenant of the policy, and the rest as one; nothing without a policy.
+/// Every tenant of the policy, and all others as one; empty without a policy.
 pub(super) fn tenants(policy: &Policy, state: &State) -> Vec<TenantStatus> {
     if *policy == Policy::default() {
         return Vec::new();
@@ -47,7 +47,7 @@ fn tenant(name: &str, policy: &Policy, state: &State) -> TenantStatus {
     }
 }
 
-/// Jobs that wait, the first to go first.
+/// The jobs that wait, in the order of their turns.
 pub(super) fn queue(state: &State) -> Vec<QueuedJob> {
     let job = |(at, waiting): (usize, &Waiting)| QueuedJob {
         name: waiting.name.clone(),

@@ -1,4 +1,4 @@
-//! From a request to a ticket, and back.
+//! The way from a request to a ticket, and back.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,8 @@ fn ticket_and_grants_describe_one_tree() {
     assert_ne!(ticket.key.0, [0; 32]);
     let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["root", "leaf0", "leaf1"]);
-    // Nodes registered with 0.0.0.0: the manager puts in where they really are.
+    // Nodes have registered with 0.0.0.0. The manager replaces that by the addresses from which
+    // they connect.
     assert!(ticket.nodes.iter().all(|node| node.stream == "127.0.0.1:4000".parse().unwrap()));
     let place = |node, child| Placement { node: NodeId(node), child: ChildIndex(child), address: None };
     assert_eq!(ticket.lanes[0].leaves, [place(1, 0), place(1, 1), place(2, 0), place(1, 2)]);
@@ -86,7 +87,7 @@ fn a_missing_node_is_named() {
     assert_eq!((refusal.resource, refusal.holder.as_deref()), (Resource::Node, Some("leaf1")));
     assert_eq!((refusal.asked, refusal.available), (3, 2));
     assert!(refusal.since_ms.is_some_and(|since| since <= unix_ms()) && refusal.text.contains("(so for "), "{refusal}");
-    // A job that does not need the missing one is none the worse for it.
+    // A job that does not need the missing node is admitted nevertheless.
     user.job(&["h0"], QuotaAsk::default()).unwrap();
 
     drop(leaf0);
@@ -137,7 +138,7 @@ fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
         assert!(refusal.text.contains("leaf1 did not install"), "{refusal}");
         assert_eq!(refusal.holder.as_deref(), Some("leaf1"));
     });
-    // Or it would be waited for once more.
+    // Otherwise the manager would wait for it once more.
     std::thread::sleep(Duration::from_millis(1_500));
     let user = fabric.user();
     eventually("nobody waits for it any more", || {
@@ -149,7 +150,7 @@ fn a_node_that_is_lost_or_silent_holds_up_its_own_jobs_only() {
         assert!(refusal.since_ms.is_some_and(|since| since + 2_000 < unix_ms() && since + 2_000 > before), "{refusal}");
         known
     });
-    // Whatever it says, it says something; and whoever comes in its place is no worse for it.
+    // Any message shows that the node is alive, and a node that comes in its place is as good.
     leaf1.channel.send(&NodeMessage::Alive).unwrap();
     eventually("it answers", || user.status().nodes[2].silent_since_ms.is_none());
     drop(leaf1);

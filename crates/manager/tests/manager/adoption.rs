@@ -27,7 +27,8 @@ fn a_manager_goes_on_where_its_predecessor_was() {
     let (mut fabric, nodes) = Fabric::with_nodes();
     let user = fabric.user();
     let ask = QuotaAsk::default;
-    // On all three nodes, on one leaf, and on all three again.
+    // The first job is on all three nodes, the second on one leaf, and the third on all three
+    // again.
     let first = user.job(&["x", "x"], ask()).unwrap().job;
     let second = user.job(&["h0"], ask()).unwrap().job;
     let third = user.job(&["x", "x", "h0"], ask()).unwrap().job;
@@ -45,12 +46,13 @@ fn a_manager_goes_on_where_its_predecessor_was() {
     };
     let _root = came_back("root", &[first]);
     let leaf0 = came_back("leaf0", &[first, second]);
-    // The third has been lost by two of its nodes, and the last may still have it.
+    // Two nodes have lost the third job, and the last node may still have it.
     assert_eq!(jobs(&fabric).len(), 3);
     let _leaf1 = came_back("leaf1", &[first]);
     eventually("the third job ends", || jobs(&fabric) == [(first, true), (second, true)]);
 
-    // New jobs are held by their connections, whatever the nodes say, and have numbers of their own.
+    // New jobs are held by their connections, whatever the nodes say, and have numbers of their
+    // own.
     let user = fabric.user();
     let fourth = user.job(&["h0"], ask()).unwrap().job;
     assert!(![first, second, third].contains(&fourth));

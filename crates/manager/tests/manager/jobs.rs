@@ -1,4 +1,4 @@
-//! Every job, whether it runs, has ended or was refused, and why.
+//! All jobs, whether they run, have ended or were refused, and why.
 
 use std::thread;
 
@@ -60,7 +60,7 @@ fn how_a_job_ended_is_remembered() {
     let given_up = JobEnd::GivenUp { why: "rank 3: no way to leaf0".into() };
     assert_eq!(ends, [(jobs[0], JobEnd::Ended), (jobs[1], given_up), (jobs[2], JobEnd::Lost)]);
     assert!(told.iter().all(|job| job.root == "leaf0" && job.began_ms <= job.ended_ms && job.ended_ms <= unix_ms()));
-    // Whoever asks about it is told the same.
+    // Every user that asks about it is told the same.
     match fabric.user().ask(&Request::Explain { job: jobs[2], group: None }) {
         Reply::Past(job) => assert_eq!(job, told[2]),
         other => panic!("{other:?}"),
@@ -84,7 +84,7 @@ fn a_refused_job_is_explained_by_number_and_by_name() {
     let by_number = fabric.user().ask(&Request::Explain { job: job.id, group: None });
     let by_name = fabric.user().ask(&Request::ExplainProgram { name: "prog".into(), group: None });
     assert_eq!((&by_number, &by_name), (&Reply::Past(job.clone()), &by_number));
-    // One that runs goes before one that was.
+    // A job that runs goes before one that is over.
     let user = fabric.user();
     let running = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
     assert_ne!(running, job.id);
@@ -224,7 +224,7 @@ fn the_next_manager_remembers_what_was() {
     fabric.stop_manager();
     fabric.start_manager();
     assert_eq!(past(&fabric), told);
-    // Nobody gets a number that stands for something else.
+    // No job gets a number that stands for something else.
     let _leaf0 = fabric.node("leaf0", Manner::Installs);
     let next = fabric.user().job(&["h0"], QuotaAsk::default()).unwrap().job;
     assert!(told.iter().all(|known| known.id != next), "{next}");

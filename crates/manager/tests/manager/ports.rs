@@ -21,7 +21,7 @@ fn node(fabric: &Fabric, name: &str, streams: &[&str]) -> Node {
 fn every_lane_is_told_the_port_by_which_it_goes() {
     let fabric = Fabric::serving("topology.toml", TREE);
     let root = node(&fabric, "root", &["10.0.2.1:4000", "10.1.2.1:4001"]);
-    // Where it listens first is not the first in the topology.
+    // The address at which it listens first is not the first one in the topology.
     let leaf = node(&fabric, "leaf", &["10.1.1.1:4001", "10.0.1.1:4000"]);
     let user = fabric.user();
     let ticket = user.job(&["a", "b"], QuotaAsk { lanes: Some(2), ..QuotaAsk::default() }).unwrap();

@@ -10,7 +10,8 @@ use trib_wire::control::request::Request;
 
 type Verdicts = Vec<Result<JobTicket, Refusal>>;
 
-/// All of these ranks at once, `(rank, size)`; connections stay open until all have their answer.
+/// Attaches all of these ranks at once, each given as `(rank, size)`. Connections stay open until
+/// all have their answer.
 fn attach_all(fabric: &Fabric, ranks: &[(u32, u32)], patience_ms: u32) -> Verdicts {
     let users: Vec<_> = ranks.iter().map(|_| fabric.user()).collect();
     thread::scope(|scope| {
@@ -94,7 +95,8 @@ fn a_rank_that_left_may_come_again() {
     let (fabric, _nodes) = Fabric::with_nodes();
     let (stays, leaves, comes) = (fabric.user(), fabric.user(), fabric.user());
     stays.0.send(&Request::Attach(attachment("r", 0, 2, 15_000))).unwrap();
-    // Comes and goes before its program is complete; the manager looks every quarter of a second.
+    // The rank comes and goes before its program is complete. The manager looks every quarter of a
+    // second.
     leaves.0.send(&Request::Attach(attachment("s", 1, 2, 15_000))).unwrap();
     drop(leaves);
     thread::sleep(std::time::Duration::from_millis(1_500));

@@ -50,7 +50,8 @@ fn tenant(fabric: &Fabric, name: &str) -> TenantStatus {
 fn a_greedy_tenant_leaves_others_what_is_kept_for_them() {
     let (fabric, _nodes) = start();
     let (greedy, astro) = (fabric.user(), fabric.tenant("astro"));
-    // Half of a node's contexts is kept for astro; nobody else's default is more than the other half.
+    // Half of a node's contexts is kept for astro, so no other tenant's default is more than the
+    // other half.
     let ticket = greedy.job(&["x"], QuotaAsk::default()).unwrap();
     assert_eq!(ticket.limits.streams, 4);
     let refusal = greedy.job(&["x"], streams(1)).unwrap_err();
@@ -84,7 +85,7 @@ fn limits_of_jobs_and_roots_and_kept_hosts_are_told_apart() {
     let refusal = astro.job(&["h0"], streams(1)).unwrap_err();
     assert_eq!((refusal.resource, refusal.available), (Resource::Jobs, 0));
     assert!(refusal.text.contains("in the fabric") && refusal.text.contains("tenant astro may have 2"), "{refusal}");
-    // One of three jobs of each root is kept for astro, and leaf0 has two of its jobs.
+    // One of three jobs of each root is kept for astro, and leaf0 has two jobs.
     let _third = bio.job(&["x"], streams(1)).unwrap();
     let refusal = bio.job(&["x"], streams(1)).unwrap_err();
     assert!(refusal.text.contains("trees with their root at node leaf0"), "{refusal}");
@@ -109,7 +110,7 @@ fn who_waits_is_seen_and_gets_its_turn_when_a_client_is_killed() {
         assert_eq!(tenant(&fabric, "bio").waiting, 1);
         let killed = Instant::now();
         greedy.0.close();
-        // Each ends with its own connection, and the next has its turn.
+        // Each job ends with its own connection, and then the next has its turn.
         high.join().unwrap().unwrap();
         low.join().unwrap().unwrap();
         assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
@@ -191,7 +192,7 @@ fn every_lane_counts() {
 #[test]
 fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
     let fabric = Fabric::with_tenants(TWO_LEAVES, TENANTS, &["astro", "bio"]);
-    // It installs, and says nothing of jobs that end.
+    // This node installs jobs, and says nothing of jobs that end.
     let node = fabric.node("leaf0", Manner::Drains);
     let bio = fabric.tenant("bio");
     let job = bio.job(&["x"], streams(4)).unwrap().job;
@@ -202,7 +203,7 @@ fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
     node.channel.send(&trib_wire::control::node::NodeMessage::Left { job }).unwrap();
     eventually("it is free", || tenant(&fabric, "bio").jobs.used == 0);
     bio.job(&["x"], streams(4)).unwrap();
-    // With a node goes what is there, once it has ended.
+    // When a node goes, the claims there of jobs that have ended are given back.
     drop(bio);
     eventually("it has ended", || fabric.user().status().jobs.is_empty());
     assert_eq!(tenant(&fabric, "bio").jobs.used, 1);
@@ -233,7 +234,7 @@ fn another_manager_counts_what_its_predecessor_admitted() {
     let refusal = fabric.tenant("astro").job(&["x"], streams(6)).unwrap_err();
     assert_eq!((refusal.resource, refusal.available), (Resource::Streams, 5), "{refusal}");
     assert!(refusal.text.contains(&format!("{job} has 3")), "{refusal}");
-    // The node says that the job is gone: so is what it had.
+    // The node says that the job is gone, so its claims are given back.
     for node in &nodes {
         node.channel.send(&trib_wire::control::node::NodeMessage::Hosts { jobs: Vec::new() }).unwrap();
     }

@@ -31,7 +31,8 @@ fn concurrent_jobs_take_different_spines_and_leave_them_when_they_end() {
     assert_eq!(names, ["spine1", "leaf0", "leaf1"]);
     user.ask(&Request::EndJob { job: first, why: None });
     assert_eq!(job(&["a1", "b0"]).1, ["spine0", "leaf0", "leaf1"]);
-    // What is refused takes nothing: both spines have one job each, and the first in the file is taken.
+    // A refused request takes nothing: both spines still have one job each, so the first one in the
+    // file is taken.
     let too_much = QuotaAsk { window: Some(65), ..QuotaAsk::default() };
     other.job(&["a0", "b0"], too_much).unwrap_err();
     assert_eq!(job(&["a0", "b1"]).1[0], "spine0");
@@ -72,10 +73,10 @@ fn a_job_goes_around_nodes_that_are_away_and_that_is_told() {
     assert_eq!(job(&["a1", "b1"]), (["spine0", "leaf0", "leaf1"].map(String::from).to_vec(), vec!["spine1".into()]));
     drop(spine0);
     away(&["spine0"]);
-    // Data passes through a spine whose node is away: a leaf's node is the root.
+    // Data pass through a spine whose node is away, while a leaf's node is the root.
     let (names, around) = job(&["a0", "b0"]);
     assert_eq!((names, around.len()), (["leaf0", "leaf1"].map(String::from).to_vec(), 1));
-    // A job that needs none of them does not mind.
+    // A job that needs none of these nodes is admitted as usual.
     assert_eq!(job(&["a0", "a1"]), (vec!["leaf0".into()], vec![]));
     drop((leaf0, leaf1));
     away(&["leaf0", "leaf1"]);
@@ -99,7 +100,7 @@ fn a_job_goes_around_a_node_that_is_connected_and_does_not_answer() {
         user.ask(&Request::EndJob { job: ticket.job, why: None });
         (ticket.nodes[0].name.clone(), around, took)
     };
-    // It is found out while the first job waits for it, and is known to the others.
+    // The first job finds it out while it waits for the node, and the others know it then.
     let (root, around, took) = job(&["a0", "b0"]);
     assert_eq!((root.as_str(), &around[..]), ("spine1", &["spine0".to_owned()][..]));
     assert!(took < Duration::from_secs(5), "{took:?}");
@@ -128,7 +129,7 @@ fn trees_of_an_earlier_managers_jobs_count_until_they_end() {
         node.channel.send(&NodeMessage::Hosts { jobs }).unwrap();
         node
     });
-    // The first spine in the file is taken, by a job that this manager has never planned.
+    // The first spine in the file is taken by a job that this manager has never planned.
     let user = fabric.user();
     let second = user.job(&["a1", "b1"], QuotaAsk::default()).unwrap().job;
     assert_eq!(roots(&fabric), ["spine0", "spine1"]);
@@ -152,12 +153,13 @@ fn the_lanes_of_a_job_take_both_spines_and_give_them_back() {
     let tree = |spine| [spine, "leaf0", "leaf1"];
     assert_eq!(names, [tree("spine0"), tree("spine1"), tree("spine0")].concat());
     assert_eq!(ticket.lanes.iter().map(|lane| lane.leaves[1].node.0).collect::<Vec<_>>(), [2, 5, 8]);
-    // One job, whose nodes have all lanes' grants before the ticket, and one end.
+    // It is one job: its nodes have the grants of all lanes before the ticket comes, and it has one
+    // end.
     assert_eq!((0..3).map(|_| nodes[0].grant()).filter(|grant| grant.job == ticket.job).count(), 3);
     assert_eq!((0..2).map(|_| nodes[2].grant().parent).collect::<Vec<_>>(), [None, None]);
     assert_eq!(nodes[3].grant().node.0, 3);
     assert_eq!(user.status().jobs.len(), 1);
-    // One tree asked for is one tree, and more than there are is too much.
+    // A wish for one tree gives one tree, and a wish for more than there are is refused.
     let one = user.job(&["a0", "b0"], lanes(2, Some(1))).unwrap();
     assert_eq!(one.nodes[0].name, one.nodes[3].name);
     let refusal = user.job(&["a0", "b0"], lanes(3, Some(3))).unwrap_err();
@@ -167,6 +169,7 @@ fn the_lanes_of_a_job_take_both_spines_and_give_them_back() {
     for job in [ticket.job, one.job] {
         user.ask(&Request::EndJob { job, why: None });
     }
-    // What was refused and what has ended takes nothing: the first in the file is taken again.
+    // What was refused and what has ended takes nothing, so the first spine in the file is taken
+    // again.
     assert_eq!(user.job(&["a1", "b1"], QuotaAsk::default()).unwrap().nodes[0].name, "spine0");
 }

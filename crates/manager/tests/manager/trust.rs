@@ -1,4 +1,4 @@
-//! Who is let in, and what those who are not can do to the others.
+//! Which peers are let in, and what those that are not can do to the others.
 
 use std::net::TcpStream;
 
@@ -18,7 +18,7 @@ fn a_user_cannot_register_as_a_node_nor_a_node_ask_for_jobs() {
         ManagerMessage::Refused(refusal) => assert_eq!(refusal.resource, Resource::Role),
         other => panic!("{other:?}"),
     }
-    // Honest in its role, dishonest in its words.
+    // This user's role is right, and its words are wrong.
     let user = fabric.user();
     let stream = "127.0.0.1:1".parse().unwrap();
     let register = NodeMessage::Register {
@@ -73,7 +73,7 @@ fn nodes_that_do_not_fit_the_topology_are_refused() {
     drop(first);
     eventually("root is gone", || !fabric.user().status().nodes[0].connected);
 
-    // One that does not answer any more gives way.
+    // A node that does not answer any more gives way.
     let stuck = fabric.node("root", Manner::Ignores);
     let _fresh = fabric.node("root", Manner::Installs);
     eventually("the stuck one is cut off", || stuck.channel.is_closed());

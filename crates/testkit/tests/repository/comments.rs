@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders whose comments are checked, in all files whose names end in one of [`ENDINGS`].
-const FOLDERS: [&str; 19] = [
+const FOLDERS: [&str; 20] = [
     "bench",
     "capi",
     "crates/client",
     "crates/compare",
     "crates/control",
     "crates/lab",
+    "crates/manager",
     "crates/node",
     "crates/proto",
     "crates/reduce",

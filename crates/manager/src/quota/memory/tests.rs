@@ -5,7 +5,8 @@ use super::*;
 
 const GIB: u64 = 1 << 30;
 
-/// One aggregation node with these logical nodes, whose receive buffer limits nothing.
+/// One aggregation node with logical nodes of these numbers of children, and a receive buffer that
+/// limits nothing.
 fn site(children: &[u64]) -> Site {
     Site { name: "leaf0".into(), children: children.to_vec(), receive_bytes: GIB }
 }
@@ -39,7 +40,7 @@ fn a_small_job_on_an_ordinary_network_gets_the_defaults() {
 
 #[test]
 fn staging_and_flight_give_way_where_slots_are_not_enough() {
-    // A cascade of nodes for 512 ranks in one process.
+    // One process has a cascade of logical nodes for 512 ranks.
     let site = site(&[64, 64, 64, 64, 64, 64, 64, 64, 8]);
     let limits = settled(QuotaAsk::default(), &site).unwrap();
     assert!(bytes(&limits, &site) <= GIB, "{limits:?}");

@@ -95,7 +95,8 @@ const TENANTS: [&str; 3] = ["astro", "bio", OTHERS];
 const NODES: [&str; 2] = ["leaf0", "leaf1"];
 
 proptest! {
-    /// Against a plain list of claims: nothing is exceeded or lost, what fits is let in, and what is kept can be had.
+    /// The book is compared with a plain list of claims: nothing is exceeded or lost, what fits is
+    /// let in, and what is kept can be had.
     #[test]
     fn no_order_of_claims_and_ends_exceeds_or_loses_anything(
         steps in proptest::collection::vec(step(), 1..60),
@@ -120,7 +121,7 @@ proptest! {
                     after.push((tenant, node, streams, memory, claim.clone()));
                     let streams_of = |t: usize| after.iter().filter(|c| c.0 == t && c.1 == node).map(|c| c.2).sum::<u64>();
                     let memory_of = |t: usize| after.iter().filter(|c| c.0 == t && c.1 == node).map(|c| c.3).sum::<u64>();
-                    // Reservations of jobs: quarters of four.
+                    // The reservations of jobs are quarters of four.
                     let jobs_of = |t: usize| after.iter().filter(|c| c.0 == t && c.1 == node).count() as u64;
                     let all = |of: &dyn Fn(usize) -> u64, capacity: u64| {
                         (0..3).map(|t| of(t).max(kept(t, capacity))).sum::<u64>() <= capacity
@@ -141,7 +142,8 @@ proptest! {
                     let expected = live.iter().filter(|c| c.0 == t && c.1 == at).map(|c| c.3).sum::<u64>();
                     prop_assert_eq!(has.get(Kind::Memory), expected);
                 }
-                // Of what is kept for bio, which has no other limit, it can have whatever it has not got yet.
+                // The tenant bio has no other limit, so it can have all that is kept for it and
+                // that it has not got yet.
                 let mine: Vec<_> = live.iter().filter(|c| c.0 == 1 && c.1 == at).collect();
                 let left = |capacity: u64, used: u64| kept(1, capacity).saturating_sub(used);
                 let streams = left(8, mine.iter().map(|c| c.2).sum());

@@ -167,7 +167,8 @@ proptest! {
 fn the_packages_example_changes_nothing_until_its_lines_are_no_comments() {
     let example = include_str!("../../../../../deploy/debian/tenants.toml");
     assert_eq!(parse(example).unwrap(), Policy::default());
-    // A comment is followed by a space, a line that may be taken in force is not.
+    // After the `#` of a comment there is a space, and after that of a line that may be put in
+    // force there is none.
     let uncomment = |line: &str| match line.strip_prefix('#') {
         Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
         _ => format!("{line}\n"),

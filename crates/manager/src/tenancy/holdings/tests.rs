@@ -17,7 +17,8 @@ fn charge(line: &Arc<Line>, streams: u64) -> Option<Charge> {
     line.enter(Claim { tenant: OTHERS.into(), wants }, &applicant, Duration::ZERO).ok().map(|(charge, _)| charge)
 }
 
-/// What happens to jobs: they are admitted or refused, end, leave nodes, are lost with nodes, or were never installed.
+/// What happens to jobs: they are admitted or refused, end, leave nodes, are lost with nodes, or
+/// were never installed.
 #[derive(Clone, Debug)]
 enum Event {
     Admit { streams: u64, nodes: usize },

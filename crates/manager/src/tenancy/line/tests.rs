@@ -37,7 +37,7 @@ fn at_once(line: &Arc<Line>, tenant: &str, streams: u64) -> Result<Charge, Refus
     })
 }
 
-/// Waits in a thread of its own, and until it stands in the line.
+/// Starts a thread that waits, and returns when it stands in the line.
 fn waiting<'s>(
     scope: &'s thread::Scope<'s, '_>,
     line: &'s Arc<Line>,
@@ -125,7 +125,7 @@ fn who_comes_later_does_not_take_what_the_first_waits_for_but_passes_if_it_needs
         let big = waiting(scope, &line, OTHERS, 4, &|| false);
         let refusal = at_once(&line, OTHERS, 2).map(drop).unwrap_err();
         assert!(refusal.text.contains("for jobs that wait before it"), "{refusal}");
-        // Of higher priority, it stands before.
+        // Its priority is higher, so it stands before.
         drop(at_once(&line, "vip", 2).unwrap());
         let elsewhere = Claim { wants: vec![(Place::Node("m".into()), claim("", 8).wants[0].1)], ..claim(OTHERS, 0) };
         drop(line.enter(elsewhere, &applicant(&|| false), Duration::ZERO).unwrap());
@@ -133,7 +133,7 @@ fn who_comes_later_does_not_take_what_the_first_waits_for_but_passes_if_it_needs
         let (charge, _) = big.join().unwrap().unwrap();
         drop(charge);
         let _full = at_once(&line, OTHERS, 8).unwrap();
-        // One that goes away makes room for those behind it.
+        // A job that gives up makes room for those behind it.
         let leaves = waiting(scope, &line, "vip", 8, &is_gone);
         gone.store(true, Ordering::Relaxed);
         let refusal = leaves.join().unwrap().map(drop).unwrap_err();
@@ -169,7 +169,8 @@ fn patience_ends_and_says_which_place_it_was() {
 }
 
 proptest! {
-    /// Many threads in any order, some of which lose patience or go: afterwards nothing is held, and nobody hangs.
+    /// Many threads in any order, some of which lose patience or go: afterwards nothing is held,
+    /// and no thread hangs.
     #[test]
     fn whatever_becomes_of_those_who_wait_nothing_stays(
         asks in proptest::collection::vec((0usize..3, 1u64..9, 0u64..6, any::<bool>()), 1..16),

@@ -1,4 +1,4 @@
-//! A manager on loopback, nodes that answer as told, and users.
+//! A manager on loopback, nodes that answer as they are told to, and users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -42,13 +42,13 @@ leaf = "leaf0"
 groups = { default = 10, maximum = 20 }
 "#;
 
-/// What a node says that has no room for a job.
+/// What a node says if it has no room for a job.
 pub fn full() -> Refusal {
     let text = "memory is full".into();
     Refusal { resource: Resource::Memory, asked: 9, available: 3, holder: None, since_ms: None, text }
 }
 
-/// A manager with its own credentials and topology.
+/// A manager with credentials and a topology of its own.
 pub struct Fabric {
     folder: PathBuf,
     manager: Option<Manager>,
@@ -61,12 +61,12 @@ impl Fabric {
         Self::serving("topology.toml", TWO_LEAVES)
     }
 
-    /// With a topology file of this name and text.
+    /// A fabric with a topology file of this name and text.
     pub fn serving(file: &str, text: &str) -> Self {
         Self::prepared(file, text, |_| None)
     }
 
-    /// With a topology, a tenants file and credentials for these tenants.
+    /// A fabric with a topology, a tenants file and credentials for these tenants.
     pub fn with_tenants(topology: &str, tenants: &str, names: &[&str]) -> Self {
         Self::prepared("topology.toml", topology, |folder| {
             for name in names {
@@ -95,7 +95,7 @@ impl Fabric {
         Fabric { folder, manager: Some(manager), address, options }
     }
 
-    /// The same with all nodes of the topology.
+    /// A fabric with all nodes of the topology.
     pub fn with_nodes() -> (Self, BTreeMap<&'static str, Node>) {
         let fabric = Self::start();
         let nodes = ["root", "leaf0", "leaf1"].map(|name| (name, fabric.node(name, Manner::Installs)));
@@ -118,7 +118,7 @@ impl Fabric {
         User(Channel::connect(&self.url(), Role::User, LIMIT).unwrap())
     }
 
-    /// A user with a tenant's certificate.
+    /// A user's connection with a tenant's certificate.
     pub fn tenant(&self, name: &str) -> User {
         let (host, folder) = (self.address.ip().to_string(), self.folder.join("tenants").join(name));
         User(Channel::connect(&ManagerUrl::new(host, self.address.port(), folder), Role::User, LIMIT).unwrap())
@@ -134,7 +134,7 @@ impl Fabric {
         self.manager.take().unwrap().shutdown();
     }
 
-    /// Another manager, where the one that was stopped had been and with what it kept.
+    /// Starts another manager at the address of the one that was stopped, with what that one kept.
     pub fn start_manager(&mut self) {
         self.manager = Some(Manager::bind(&self.options).unwrap());
     }
@@ -151,14 +151,14 @@ impl Drop for Fabric {
 #[derive(Clone)]
 pub enum Manner {
     Installs,
-    /// The same, but its ranks never leave.
+    /// It installs them, but its ranks never leave.
     Drains,
     Rejects(Refusal),
     Ignores,
     HangsUp,
 }
 
-/// A node that keeps what it is told, but for questions about its counters.
+/// A node that keeps what it is told, except for questions about its counters.
 pub struct Node {
     pub channel: Arc<Channel>,
     heard: Mutex<Receiver<ManagerMessage>>,
@@ -170,12 +170,12 @@ impl Node {
         Self::listening(fabric, name, manner, &["0.0.0.0:4000"])
     }
 
-    /// One that takes streams at these addresses.
+    /// A node that takes streams at these addresses.
     pub fn listening(fabric: &Fabric, name: &str, manner: Manner, streams: &[&str]) -> Self {
         Self::registering(fabric, name, manner, streams, &[])
     }
 
-    /// One that holds jobs of an earlier manager.
+    /// A node that holds jobs of an earlier manager.
     pub fn holding(fabric: &Fabric, name: &str, jobs: &[JobId]) -> Self {
         Self::registering(fabric, name, Manner::Installs, &["0.0.0.0:4000"], jobs)
     }
@@ -227,7 +227,8 @@ impl Node {
                 if let Some(answer) = answer {
                     let _ = inner.send(&answer);
                 }
-                // Anyone may ask for the status and the jobs at any time, and the manager for a sign of life.
+                // The manager may ask for a sign of life at any time, and so may anyone for the
+                // status and the jobs.
                 let is_question = matches!(
                     message,
                     ManagerMessage::Ping | ManagerMessage::QueryCounters | ManagerMessage::QueryActivity
