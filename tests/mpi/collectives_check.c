@@ -13,7 +13,9 @@
  * saturate sums of 8 and 16 bits. It also compares MPI_UNSIGNED_LONG as if it were signed, so
  * MPI_UINT64_T stands for both here.
  *
- * usage: collectives_check [cases = 200] [seed = 1] [largest count = 100000] Prints one JSON line.
+ * usage: collectives_check [cases = 200] [seed = 1] [largest count = 100000]
+ *
+ * Rank 0 prints one JSON line.
  */
 #include "check.h"
 

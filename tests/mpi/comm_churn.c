@@ -7,8 +7,10 @@
  * order. Up to KEPT of them live at a time, so that they are not freed in the order they were made
  * in.
  *
- * usage: comm_churn [communicators = 1000] Prints one JSON line; growth is what rank 0's resident
- * memory gained after the first tenth.
+ * usage: comm_churn [communicators = 1000]
+ *
+ * Rank 0 prints one JSON line, in which growth is what its resident memory gained after the first
+ * tenth.
  */
 #include "check.h"
 

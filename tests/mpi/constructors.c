@@ -3,8 +3,10 @@
  * Every way to make a communicator: a reduction on each is right, whatever order its ranks are in
  * and whether or not this process is in it. Some are left for MPI_Finalize to free.
  *
- * usage: constructors Prints one JSON line: on how many communicators of more than one rank rank 0
- * was, without counting intercommunicators.
+ * usage: constructors
+ *
+ * Rank 0 prints one JSON line: on how many communicators of more than one rank it was, without
+ * counting intercommunicators.
  */
 #include "check.h"
 

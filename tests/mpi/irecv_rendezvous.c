@@ -6,8 +6,9 @@
  * an MPI_Send so long that the MPI moves no byte of it until the receiver takes part. If a rank
  * that waits in the tree does not progress the MPI, the two wait for each other for ever.
  *
- * usage: irecv_rendezvous [bytes = 4 MiB] [rounds = 10] Prints one JSON line with the median time
- * of a round on rank 0.
+ * usage: irecv_rendezvous [bytes = 4 MiB] [rounds = 10]
+ *
+ * Rank 0 prints one JSON line with the median time of its rounds.
  */
 #include "check.h"
 

@@ -3,8 +3,9 @@
  * One rank comes late to a collective; the others wait for it without failing and almost without
  * work.
  *
- * usage: late_rank [rank = last] [seconds = 5] [collective = allreduce | barrier | reduce] Prints
- * one JSON line with what the waiting cost rank 0 (rank 1 when rank 0 is the late one).
+ * usage: late_rank [rank = last] [seconds = 5] [collective = allreduce | barrier | reduce]
+ *
+ * Rank 0 prints one JSON line with what the waiting cost it; rank 1 does if rank 0 is the late one.
  */
 #include "check.h"
 

@@ -216,7 +216,8 @@ impl Session {
         lock(&self.expected).installs.retain(|(other, _), _| *other != job);
     }
 
-    /// Asks for the counters. At most one question is under way, and its answer serves all who ask.
+    /// Asks for the counters. At most one question is under way, and its answer serves all that
+    /// ask.
     pub(crate) fn query(&self) -> Option<Receiver<Counters>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
@@ -243,7 +244,7 @@ impl Session {
     }
 
     /// Asks what all jobs do there. At most one question is under way, and its answer serves all
-    /// who ask.
+    /// that ask.
     pub(crate) fn query_activity(&self) -> Option<Receiver<Vec<JobActivity>>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
@@ -270,7 +271,7 @@ impl Session {
     }
 
     /// Asks what a job does there, or its groups with one tag. At most one such question is under
-    /// way, and its answer serves all who ask.
+    /// way, and its answer serves all that ask.
     pub(crate) fn explain(&self, job: JobId, group: Option<u64>) -> Option<Receiver<Told>> {
         let (sender, receiver) = mpsc::channel();
         let first = {
@@ -325,7 +326,7 @@ impl Session {
         lock(&self.silence).silent_ms()
     }
 
-    /// Ends the session. All who wait for an answer are told.
+    /// Ends the session. All that wait for an answer are told.
     pub(crate) fn lose(&self) {
         self.channel.close();
         let forgotten = {

@@ -3,7 +3,7 @@
 //! ```text
 //!   control thread --- manager: Install, End, questions (may be away; nothing else notices)
 //!        |
-//!   acceptor thread -- handshakes of children; calls parents; knows who is where
+//!   acceptor thread -- handshakes of children; calls parents; knows each node's worker
 //!        |
 //!   worker threads --- each: one poll, one datagram socket, its own logical nodes for good
 //! ```

@@ -10,7 +10,7 @@
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
 //!   group/, table                one group with its machines; all groups, by name
 //!   membership/                  groups come into being and go
-//!   core, dispatch, explain      the node, the way of a frame to its machine, who is late
+//!   core, dispatch, explain      the node, the way of a frame to its machine, what is late
 //! ```
 //!
 //! Each machine has its table of transitions in a file of its own: `llt/slot`, `sat/accumulator`,

@@ -1,4 +1,5 @@
-//! Groups of one tag: their trees, what they have folded, who is late, and their right to stream.
+//! Groups of one tag: their trees, what they have folded, which ranks are late, and
+//! their right to stream.
 
 use std::fmt::Write as _;
 
