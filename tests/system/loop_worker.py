@@ -11,6 +11,7 @@ import numpy as np
 
 import native
 from rank import note
+from system_calls import waits
 
 
 def vectors(rank, size, count, iteration):
@@ -137,6 +138,34 @@ def outstanding(argument):
         assert np.array_equal(out, total)
     context.finalize()
     return {"with_library": most, "at_start": threads, "after": len(os.listdir("/proc/self/task"))}
+
+
+def computes(argument):
+    """Rank 0 computes after its operations in the group of all ranks, which leave that group a
+    lease; it calls the library again only when an operation of the others' own group is done, or
+    after a while. Returns whether it was done by then, and how often rank 0 woke meanwhile."""
+    context = native.Context()
+    both = context.group()
+    others = context.group(range(1, context.size)) if context.rank else None
+    done = pathlib.Path(argument["done"])
+    mine, out = np.ones(argument["count"], np.int64), np.empty(argument["count"], np.int64)
+    seen = []
+    for turn in range(argument["turns"]):
+        both.allreduce(mine, out, "int64", "sum").wait()
+        assert (out == context.size).all()
+        time.sleep(argument["pauses"][turn % len(argument["pauses"])])
+        flag, before, end = done.with_suffix(f".{turn}"), waits(os.getpid()), time.monotonic() + argument["limit"]
+        if others is not None:
+            others.allreduce(mine, out, "int64", "sum").wait(int(1000 * argument["limit"]))
+            assert (out == others.size).all()
+            flag.touch()
+        naps = 0
+        while not flag.exists() and time.monotonic() < end:
+            time.sleep(0.1)
+            naps += 1
+        seen.append((flag.exists(), waits(os.getpid()) - before - naps))
+    context.finalize()
+    return seen
 
 
 def crossing(argument):

@@ -1,5 +1,7 @@
 """Many operations at once, streams in crossing order, and ranks that disagree."""
 
+import pathlib
+import tempfile
 import unittest
 
 from harness import Fabric, Ranks
@@ -24,6 +26,17 @@ class NonBlocking(unittest.TestCase):
                 with Ranks(fabric, 8, "loop_worker", "crossing", argument, quota) as ranks:
                     for counters in ranks.results():
                         self.assertEqual(counters["operations_sat"], 20)
+
+    def test_a_rank_that_computes_gives_its_lease_back(self):
+        """Nothing but the lease's return wakes the rank: the heartbeat is longer than the test. The
+        pauses end before and after the library's own thread has begun to watch."""
+        quota = {"streams": 1, "heartbeat_ms": 60_000, "dead_after_ms": 600_000}
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            argument = {"count": 20_000, "turns": 8, "pauses": [0, 0.5], "limit": 20, "done": str(pathlib.Path(folder) / "done")}
+            with Ranks(fabric, 4, "loop_worker", "computes", argument, quota) as ranks:
+                for turn, (done, woke) in enumerate(ranks.results()[0]):
+                    self.assertTrue(done, f"turn {turn}: the others wait until the program calls again")
+                    self.assertLess(woke, 20, f"turn {turn}")
 
     def test_ranks_that_disagree_are_named_on_every_rank(self):
         with Fabric() as fabric:

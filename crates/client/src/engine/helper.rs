@@ -4,14 +4,18 @@
 //! | the application ...                 | the helper ...                                      |
 //! |-------------------------------------|-----------------------------------------------------|
 //! | waits in a call of ours             | sleeps for half a heartbeat, or for a millisecond   |
-//! |                                     | if the application used non-blocking calls lately   |
+//! |                                     | if the application used non-blocking calls lately,  |
+//! |                                     | or for ten if it used streams lately                |
 //! | called us less than 1 ms ago        | sleeps for the rest of that millisecond             |
 //! | computes; operations are under way  | drives progress; sleeps until a socket has          |
 //! |                                     | something, at most until the next deadline          |
-//! | computes; nothing is under way      | sleeps until the next deadline (a heartbeat)        |
+//! | computes; nothing is under way, but | the same, but sleeps on the streams alone, which    |
+//! | the rank has a lease                | bring word if others want the lease (`lease`)       |
+//! | computes; nothing at all            | sleeps until the next deadline (a heartbeat)        |
 //!
 //! So in a program that only uses blocking calls the helper wakes a few times a second, and never
-//! for an operation.
+//! for a short operation. With long ones it wakes at most a hundred times a second, since it has to
+//! see that the program has ceased to use its streams.
 
 use std::io;
 use std::sync::Arc;
@@ -19,9 +23,10 @@ use std::thread::{Builder, JoinHandle};
 
 use trib_proto::Nanos;
 
-use super::Shared;
+use super::lease::SETTLE;
 use super::poll::{Ready, Sockets, sleep};
 use super::wait::NEGLECT;
+use super::{Engine, Shared};
 
 /// Starts the thread. It ends when the engine is `stopping`.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
@@ -38,32 +43,71 @@ fn run(shared: &Shared) {
             return;
         }
         let now = engine.now();
-        let mut sleeping = None;
-        let until = if engine.waiters > 0 {
-            // If the helper slept long, a program that posts, computes and waits in turn would have
-            // to wake it at every post.
-            now + if now.since(engine.left_busy) < LATELY { NEGLECT } else { engine.heartbeat_half() }
-        } else if !engine.is_busy() {
-            if now >= engine.next_deadline() {
-                engine.progress(Ready::ALL);
-                shared.announce(&mut engine);
-            }
-            engine.next_deadline()
-        } else if now.since(engine.active) < NEGLECT {
-            engine.active + NEGLECT
-        } else {
+        if engine.helper_tends(now) {
             engine.progress(Ready::ALL);
             shared.announce(&mut engine);
-            sleeping.insert(engine.begin_sleep(Nanos::NEVER)).until
+        }
+        let step = engine.next_step(now);
+        let mut sleeping = None;
+        let (sockets, until) = match step {
+            Step::Rest(until) => (Sockets::NONE, until),
+            Step::Watch(until) => (engine.begin_watch(), until),
+            Step::Drive => {
+                let sleep = sleeping.insert(engine.begin_sleep(Nanos::NEVER));
+                (sleep.sockets, sleep.until)
+            }
         };
         engine.helper_until = until;
+        engine.unused_lease.watched = matches!(step, Step::Watch(_));
         let span = until.since(engine.now()).max(SLEEP_MIN);
         drop(engine);
-        let sockets = sleeping.as_ref().map_or(&Sockets::NONE, |sleeping| &sleeping.sockets);
-        let ready = sleep(&shared.helper_waker, sockets, span);
-        if let (Some(sleeping), Ok(mut engine)) = (&sleeping, shared.lock()) {
+        let ready = sleep(&shared.helper_waker, &sockets, span);
+        let Ok(mut engine) = shared.lock() else { return };
+        if let Some(sleeping) = &sleeping {
             engine.end_sleep(sleeping, ready);
         }
+        // What was watched is read even while a thread of the application's waits: it may be in the
+        // caller's own progress function, and as long as nobody reads, no sleep lasts.
+        if std::mem::take(&mut engine.unused_lease.watched) && ready.any_stream() && !engine.stopping {
+            engine.progress(ready);
+            shared.announce(&mut engine);
+        }
+    }
+}
+
+/// What the helper does next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// It sleeps.
+    Rest(Nanos),
+    /// It sleeps on the streams of unused leases.
+    Watch(Nanos),
+    /// It sleeps on all sockets.
+    Drive,
+}
+
+impl Engine {
+    /// Whether the helper drives progress before it sleeps: operations are under way, or a deadline
+    /// has passed, and the application is elsewhere.
+    fn helper_tends(&self, now: Nanos) -> bool {
+        let due = if self.is_busy() { self.active + NEGLECT } else { self.next_deadline() };
+        self.waiters == 0 && now >= due
+    }
+
+    fn next_step(&self, now: Nanos) -> Step {
+        let called = self.waiters > 0;
+        let watch_from = self.unused_lease.watch_from(self.may_be_revoked(), called);
+        let until = match called {
+            // If the helper slept long, a program that posts, computes and waits in turn would have
+            // to wake it at every post.
+            true if now.since(self.left_busy) < LATELY => now + NEGLECT,
+            true if self.unused_lease.was_left_lately(now) => now + SETTLE,
+            true => now + self.heartbeat_half(),
+            false if self.is_busy() && now.since(self.active) < NEGLECT => self.active + NEGLECT,
+            false if self.is_busy() => return Step::Drive,
+            false => self.next_deadline(),
+        };
+        if now >= watch_from { Step::Watch(until) } else { Step::Rest(until.min(watch_from)) }
     }
 }
 

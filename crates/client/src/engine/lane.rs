@@ -92,6 +92,12 @@ impl Lane {
         self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
     }
 
+    /// Whether the node may ask for a lease back that no operation uses.
+    #[inline]
+    pub(super) fn may_be_revoked(&self) -> bool {
+        self.core.may_be_revoked()
+    }
+
     /// Called before a sleep on the sockets. Returns the time from which the stream is no longer
     /// trusted to bring as many bytes as its low-water mark asks for.
     pub(super) fn arm(&mut self, now: Nanos) -> Option<Nanos> {

@@ -12,7 +12,7 @@ use trib_wire::control::job::LANES_MAX;
 use trib_wire::{RankList, Signature};
 
 use super::operation::Operation;
-use super::poll::{Ready, Sockets};
+use super::poll::{LaneSockets, Ready, Sockets};
 use super::{Engine, Sleep, unnamed};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -153,6 +153,26 @@ impl Engine {
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
         self.lanes.iter().any(|lane| lane.is_busy())
+    }
+
+    /// Whether the node of a lane may ask for a lease back that no operation uses.
+    #[inline]
+    pub(super) fn may_be_revoked(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.may_be_revoked())
+    }
+
+    /// Called before a sleep on the streams of unused leases alone. On these lanes every byte wakes
+    /// the sleeper: no result is under way, so there is no low-water mark.
+    pub(super) fn begin_watch(&mut self) -> Sockets {
+        let now = self.now();
+        Sockets::of(self.lanes.iter_mut().map(|lane| {
+            if !lane.may_be_revoked() {
+                return LaneSockets::NEITHER;
+            }
+            let marked = lane.arm(now);
+            debug_assert!(marked.is_none(), "a mark without a result to come");
+            LaneSockets { datagram: LaneSockets::NONE, ..lane.sockets() }
+        }))
     }
 
     /// Called before a sleep on the sockets until `until`; `end_sleep` must follow.

@@ -2,7 +2,8 @@
 //!
 //! `lane` is the leaf core and the sockets of one lane, `lanes` what concerns several. `driver`
 //! does what a core asks for, and `operation` is what it remembers of an operation. `poll` sleeps,
-//! `wait` is how application threads wait, and `helper` is our one thread.
+//! `wait` is how application threads wait, `helper` is our one thread, and `lease` says when it has to
+//! watch the streams.
 //!
 //! ```text
 //!   post, test, wait        helper thread
@@ -16,6 +17,7 @@ mod driver;
 mod helper;
 mod lane;
 mod lanes;
+mod lease;
 mod operation;
 mod poll;
 mod wait;
@@ -39,6 +41,7 @@ use crate::params::Progress;
 use crate::request::Completion;
 use lane::Lane;
 pub(crate) use lane::Sources;
+use lease::UnusedLease;
 use operation::Operation;
 use poll::{Ready, Sockets, Waker};
 use wait::poisoned;
@@ -92,6 +95,7 @@ pub(crate) struct Engine {
     left_busy: Nanos,
     /// When the helper thread wakes by itself.
     helper_until: Nanos,
+    unused_lease: UnusedLease,
     stopping: bool,
 }
 
@@ -233,6 +237,7 @@ impl Engine {
             active: Nanos(0),
             left_busy: Nanos(0),
             helper_until: Nanos(0),
+            unused_lease: UnusedLease::default(),
             stopping: false,
         }
     }
@@ -248,6 +253,12 @@ impl Engine {
     }
 
     fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
+        let posted = self.post_now(lanes, group, posting);
+        self.unused_lease.posted(self.may_be_revoked());
+        posted
+    }
+
+    fn post_now(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
         match (&mut self.lanes[..], posting) {
             ([lane], Posting::Whole(signature, memory)) => {

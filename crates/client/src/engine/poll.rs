@@ -53,6 +53,9 @@ pub(crate) struct LaneSockets {
 impl LaneSockets {
     /// In place of a descriptor: none is watched.
     pub(crate) const NONE: RawFd = -1;
+    /// Nothing of the lane is watched.
+    pub(crate) const NEITHER: LaneSockets =
+        LaneSockets { datagram: LaneSockets::NONE, stream: LaneSockets::NONE, write: false };
 }
 
 /// What a sleeper watches.
@@ -64,10 +67,7 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// No socket is watched.
-    pub(crate) const NONE: Sockets = {
-        let none = LaneSockets { datagram: LaneSockets::NONE, stream: LaneSockets::NONE, write: false };
-        Sockets { lanes: [none; LANES_MAX], count: 0 }
-    };
+    pub(crate) const NONE: Sockets = Sockets { lanes: [LaneSockets::NEITHER; LANES_MAX], count: 0 };
 
     /// The sockets of these lanes.
     pub(crate) fn of(lanes: impl Iterator<Item = LaneSockets>) -> Sockets {
@@ -94,6 +94,11 @@ impl Ready {
     /// Whether datagrams may be there.
     pub(crate) fn datagram(self, lane: usize) -> bool {
         self.datagrams >> lane & 1 != 0
+    }
+
+    /// Whether there may be something on any stream.
+    pub(crate) fn any_stream(self) -> bool {
+        self.streams != 0
     }
 
     /// Whether stream bytes, or the connection's end, may be there.

@@ -195,6 +195,8 @@ impl Shared {
             engine.left_busy = now;
             needed = now + NEGLECT;
         }
+        let unused = engine.may_be_revoked();
+        needed = needed.min(engine.unused_lease.call_ends(now, unused));
         if needed + SLACK < engine.helper_until {
             engine.helper_until = needed;
             drop(engine);

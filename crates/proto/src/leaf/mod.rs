@@ -98,6 +98,8 @@ pub struct LeafCore {
     streaming: Vec<GroupId>,
     /// The number of groups that wait for the lock.
     asking: u64,
+    /// The number of groups that have it and no operation.
+    holding: u64,
     next_group: u64,
     next_op: u64,
     link: Option<Liveness>,
@@ -121,6 +123,7 @@ impl LeafCore {
             armed: Vec::new(),
             streaming: Vec::new(),
             asking: 0,
+            holding: 0,
             next_group: 0,
             next_op: 0,
             link: None,
@@ -320,6 +323,12 @@ impl LeafCore {
         self.streaming.iter().map(due).min().unwrap_or_default()
     }
 
+    /// Whether nothing of this rank's is under way over the stream, and yet a word may come there
+    /// that it has to answer at once: the node may ask for a lease back that no operation uses.
+    pub fn may_be_revoked(&self) -> bool {
+        self.holding > 0 && self.asking == 0 && self.streaming.is_empty() && !self.lost
+    }
+
     /// The number of operations that are posted and not complete.
     pub fn outstanding(&self) -> usize {
         self.groups.values().map(Group::outstanding).sum()
@@ -469,11 +478,13 @@ impl LeafCore {
         match before {
             Activity::None => {}
             Activity::Asks => self.asking -= 1,
+            Activity::Holds => self.holding -= 1,
             Activity::Streams => self.streaming.retain(|streaming| *streaming != id),
         }
         match now {
             Activity::None => {}
             Activity::Asks => self.asking += 1,
+            Activity::Holds => self.holding += 1,
             Activity::Streams => self.streaming.push(id),
         }
     }

@@ -27,6 +27,8 @@ pub(super) enum Activity {
     None,
     /// It waits for the lock.
     Asks,
+    /// It has the lock and no operation: the node may ask for it back at any time.
+    Holds,
     /// It has operations under way.
     Streams,
 }
@@ -116,7 +118,8 @@ impl Streams {
         match self.phase {
             _ if !self.active.is_empty() => Activity::Streams,
             Phase::Asked => Activity::Asks,
-            Phase::Idle | Phase::Held | Phase::Stopping => Activity::None,
+            Phase::Held => Activity::Holds,
+            Phase::Idle | Phase::Stopping => Activity::None,
         }
     }
 

@@ -185,3 +185,27 @@ fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
     core.on_frame(NOW, Path::Stream, &revoke, Body::None, &mut wire);
     assert_eq!(core.results_due(), (0, 0));
 }
+
+#[test]
+fn a_lease_that_no_operation_uses_may_be_revoked() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    assert!(!core.may_be_revoked());
+    let mut sent = VecDeque::from(stream(&mut core, &mut wire, 0));
+    while let Some(segment) = sent.pop_front() {
+        assert!(!core.may_be_revoked(), "results come, so somebody looks at the stream");
+        answer(&mut core, &mut wire, &segment);
+        sent.extend(wire.segments());
+    }
+    assert!(core.may_be_revoked());
+    ask(&mut core, &mut wire, 1);
+    assert!(!core.may_be_revoked(), "a grant comes, so somebody looks at the stream");
+    grant(&mut core, &mut wire, 1);
+    let lost = from_node(1, Kind::GroupError);
+    let reason = trib_wire::Reason::MemberDead;
+    let fault = Fault { reason, node: NodeId(2), rank_a: Rank(1), rank_b: Rank(1), signatures: None };
+    core.on_frame(NOW, Path::Stream, &lost, Body::GroupError(fault), &mut wire);
+    assert!(core.may_be_revoked());
+    let revoke = Header { seq: 1, ..from_node(0, Kind::Revoke) };
+    core.on_frame(NOW, Path::Stream, &revoke, Body::None, &mut wire);
+    assert!(!core.may_be_revoked());
+}
