@@ -43,6 +43,14 @@ static bool parse(const struct setting *setting, const char *text, uint64_t *val
     return true;
 }
 
+uint32_t config_timeout_ms(void)
+{
+    const char *text = getenv(TIMEOUT.name);
+    uint64_t value;
+
+    return (uint32_t)(text != NULL && parse(&TIMEOUT, text, &value) && value > 0 ? value : TIMEOUT.fallback);
+}
+
 static uint64_t number(const struct setting *setting)
 {
     const char *text = getenv(setting->name);

@@ -43,8 +43,12 @@ void config_read(struct config *config);
  * agree. */
 bool config_is_on(void);
 
+/* The time limit as this process's own environment has it, for the time before ranks can talk.
+ * Nothing is said about a value that makes no sense. */
+uint32_t config_timeout_ms(void);
+
 /* With TRIB_MPI_THREADS=multiple the MPI is asked for MPI_THREAD_MULTIPLE, whatever level the
- * program asks for. This is the only setting that each rank reads for itself, because it is needed
+ * program asks for. Each rank reads this setting for itself, because it is needed
  * before ranks can talk. It changes how fast ranks answer, not what they decide. */
 bool config_wants_threads(void);
 

@@ -3,6 +3,7 @@
 #include "front.h"
 
 #include "counted.h"
+#include "launcher.h"
 #include "notice.h"
 
 #include <dlfcn.h>
@@ -42,24 +43,12 @@ __attribute__((constructor)) static void find_folder(void)
     memcpy(folder, path, sizeof folder);
 }
 
-/* Ranks cannot talk to each other yet, so the launcher's variables tell the first one. A program
- * without a launcher is its own first rank. */
-static bool is_first_rank(void)
-{
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (getenv(NAMES[i]) != NULL)
-            return strcmp(getenv(NAMES[i]), "0") == 0;
-    return true;
-}
-
 /* Says why this library does nothing, unless the user has switched it off. */
 static void step_aside(const char *why)
 {
     const char *mode = getenv("TRIB_MPI");
 
-    if (is_first_rank() && (mode == NULL || strcmp(mode, "off") != 0))
+    if (launcher_is_first_rank() && (mode == NULL || strcmp(mode, "off") != 0))
         notice("the collectives of this program stay with the MPI: %s", why);
 }
 
@@ -171,6 +160,23 @@ static void *load_library(void *mpi, char *why, size_t length)
     return NULL;
 }
 
+/* Whether the program consists of several applications, and nobody has said that all of them
+ * preload this library; writes why that matters. */
+static bool is_one_of_several(char *why, size_t length)
+{
+    const char *assertion = getenv("TRIB_MPI_APPS");
+    struct applications applications = launcher_applications();
+
+    if (applications.all == 1 || (assertion != NULL && strcmp(assertion, "all") == 0))
+        return false;
+    int written = applications.own > 0 ? snprintf(why, length, "it is application %d of %d", applications.own, applications.all)
+                                       : snprintf(why, length, "it is one of %d applications", applications.all);
+    snprintf(why + written, length - (size_t)written,
+             ", and the launcher does not say whether all of them preload libtrib_mpi.so; if they do, and none initialises MPI in "
+             "Fortran, set TRIB_MPI_APPS=all for all of them");
+    return true;
+}
+
 static void choose(const void *caller)
 {
     char why[2 * PATH_MAX], name[96];
@@ -180,7 +186,8 @@ static void choose(const void *caller)
         notice("a program called MPI, but no library of an MPI is loaded (is it linked statically?)");
         abort();
     }
-    library = load_library(mpi, why, sizeof why);
+    if (!is_one_of_several(why, sizeof why))
+        library = load_library(mpi, why, sizeof why);
     if (library == NULL)
         step_aside(why);
     for (unsigned index = 0; index < front_calls; index++) {

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "group.h"
+#include "meeting.h"
 #include "notice.h"
 #include "once.h"
 #include "placement.h"
@@ -83,7 +84,7 @@ static void join(void)
 void job_join(void)
 {
     job.pid = getpid();
-    PMPI_Comm_dup(MPI_COMM_WORLD, &job.world);
+    job.world = meeting_hold();
     PMPI_Comm_rank(job.world, &job.rank);
     PMPI_Comm_size(job.world, &job.size);
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, group_deleted, &job.keyval, NULL);

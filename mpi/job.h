@@ -15,8 +15,8 @@
 struct job {
     struct config config;
     trib_context *context; /* NULL: no job; refusal says why */
-    MPI_Comm world;        /* private duplicate of MPI_COMM_WORLD; MPI_COMM_NULL outside MPI_Init ..
-                            * MPI_Finalize */
+    MPI_Comm world;        /* the ranks of MPI_COMM_WORLD, for the library alone; MPI_COMM_NULL
+                            * outside MPI_Init .. MPI_Finalize */
     int keyval;            /* of the attribute that holds a communicator's group */
     int rank, size;        /* in MPI_COMM_WORLD */
     bool on_one_host;      /* all ranks are, and the mode is not MODE_FORCE: no job is needed */

@@ -2,8 +2,8 @@
 //!
 //! `lane` is the leaf core and the sockets of one lane, `lanes` what concerns several. `driver`
 //! does what a core asks for, and `operation` is what it remembers of an operation. `poll` sleeps,
-//! `wait` is how application threads wait, `helper` is our one thread, and `lease` says when it has to
-//! watch the streams.
+//! `wait` is how application threads wait, `helper` is our one thread, and `lease` says when it
+//! has to watch the streams.
 //!
 //! ```text
 //!   post, test, wait        helper thread
