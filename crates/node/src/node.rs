@@ -68,16 +68,16 @@ impl Node {
             threads: Vec::new(),
             registered: mpsc::channel().1,
         };
-        let (tell, news) = mpsc::channel();
+        let (news, told) = mpsc::channel();
         for number in 0..options.workers * addresses.len() {
-            let gone = acceptor.clone();
-            let gone = Box::new(move |key| gone.post(Request::Gone(key)));
+            let acceptor = acceptor.clone();
+            let tell = Box::new(move |request| acceptor.post(request));
             let ip = addresses[number % addresses.len()].ip();
-            let (handle, thread) = worker::start(number, ip, gone, tell.clone()).map_err(Error::Thread)?;
+            let (handle, thread) = worker::start(number, ip, tell, news.clone()).map_err(Error::Thread)?;
             node.workers.push(handle);
             node.threads.push(thread);
         }
-        node.threads.push(door.serve(node.workers.clone(), options.memory, tell).map_err(Error::Thread)?);
+        node.threads.push(door.serve(node.workers.clone(), options.memory, news).map_err(Error::Thread)?);
         let (registered, said) = mpsc::channel();
         node.registered = said;
         let manager = Manager {
@@ -88,7 +88,7 @@ impl Node {
             workers: node.workers.clone(),
             stop: node.stop.clone(),
             registered,
-            news,
+            news: told,
         };
         let control = thread::Builder::new().name("control".into()).spawn(move || manager.run());
         node.threads.push(control.map_err(Error::Thread)?);

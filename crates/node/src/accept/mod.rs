@@ -25,6 +25,8 @@ use trib_wire::JobId;
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::reply::Refusal;
 
+use trib_wire::ChildIndex;
+
 use crate::Error;
 use crate::counters::{self, Counters};
 use crate::mailbox::Mailbox;
@@ -41,6 +43,8 @@ pub(crate) enum Request {
     End(JobId),
     /// A worker has removed a logical node.
     Gone(Key),
+    /// A child has sent its first frame, so that it has heard that its connection is open.
+    Spoke(Key, ChildIndex),
     /// Answer with the jobs that are here.
     Hosted(Sender<Vec<JobId>>),
     /// Answer with the acceptor's counters.
@@ -158,6 +162,7 @@ impl Acceptor {
                         worker.mailbox.post(Command::End(job));
                     }
                 }
+                Request::Spoke(key, child) => self.registry.seat_is_taken(key, child),
                 Request::Gone(key) => {
                     if self.registry.remove(key) {
                         // Without a conversation with the manager nothing receives the news. The

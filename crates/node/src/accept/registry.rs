@@ -36,7 +36,8 @@ struct Entry {
 struct Seat {
     /// The address from which it may connect, if only one is allowed.
     address: Option<IpAddr>,
-    /// Whether it is connected or was: a link opens once per epoch.
+    /// Its child has spoken over a connection: a link opens once per epoch. Before that the child
+    /// may not have heard that its connection is open, and tries again.
     taken: bool,
 }
 
@@ -94,6 +95,14 @@ impl Registry {
         jobs.into_iter().collect()
     }
 
+    /// A child has spoken over its connection; nobody else may come in its place.
+    pub(crate) fn seat_is_taken(&mut self, key: Key, child: ChildIndex) {
+        let seat = self.nodes.get_mut(&key).and_then(|entry| entry.children.get_mut(usize::from(child.0)));
+        if let Some(seat) = seat {
+            seat.taken = true;
+        }
+    }
+
     pub(crate) fn end(&mut self, job: JobId) {
         for (_, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
             entry.ended = true;
@@ -120,11 +129,11 @@ impl Registry {
         self.nodes.values().filter(|entry| entry.worker == worker).count()
     }
 
-    fn seat(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(&mut Seat, Admitted), (Status, Epoch)> {
+    fn seat(&self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)> {
         if !self.nodes.keys().any(|(job, _)| *job == hello.job) {
             return Err((Status::UnknownJob, Epoch(0)));
         }
-        let entry = self.nodes.get_mut(&(hello.job, hello.node)).ok_or((Status::UnknownNode, Epoch(0)))?;
+        let entry = self.nodes.get(&(hello.job, hello.node)).ok_or((Status::UnknownNode, Epoch(0)))?;
         let Entry { grant, children, udp_port, ended, .. } = entry;
         let refuse = |status| Err((status, grant.epoch));
         if hello.epoch != grant.epoch {
@@ -133,7 +142,7 @@ impl Registry {
         if *ended {
             return refuse(Status::UnknownJob);
         }
-        let Some(seat) = children.get_mut(usize::from(hello.child.0)).filter(|_| hello.channel == 0) else {
+        let Some(seat) = children.get(usize::from(hello.child.0)).filter(|_| hello.channel == 0) else {
             return refuse(Status::UnknownChild);
         };
         if seat.address.is_some_and(|wanted| wanted.to_canonical() != peer.ip().to_canonical()) {
@@ -143,19 +152,17 @@ impl Registry {
             return refuse(Status::DuplicateChild);
         }
         let key = hello_key(&grant.key, hello);
-        Ok((seat, Admitted { key, epoch: grant.epoch, udp_port: *udp_port }))
+        Ok(Admitted { key, epoch: grant.epoch, udp_port: *udp_port })
     }
 }
 
 impl Admission for Registry {
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)> {
-        self.seat(hello, peer).map(|(_, admitted)| admitted)
+        self.seat(hello, peer)
     }
 
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status> {
-        let (seat, _) = self.seat(hello, peer).map_err(|(status, _)| status)?;
-        seat.taken = true;
-        Ok(())
+        self.seat(hello, peer).map(drop).map_err(|(status, _)| status)
     }
 }
 
@@ -229,6 +236,8 @@ mod tests {
         assert_eq!(status(&second, "[::ffff:10.0.0.1]:5".parse().unwrap()), None);
         assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
         assert_eq!(registry.confirm(&hello, peer), Ok(()));
+        assert_eq!(registry.confirm(&hello, peer), Ok(()), "nor before the child has spoken");
+        registry.seat_is_taken((JobId(1), NodeId(0)), ChildIndex(0));
         assert_eq!(registry.confirm(&hello, peer), Err(Status::DuplicateChild));
         registry.end(JobId(1));
         assert_eq!(registry.confirm(&second, "10.0.0.1:1".parse().unwrap()), Err(Status::UnknownJob));

@@ -44,6 +44,8 @@ struct LinkIo {
     datagrams: Option<SocketAddr>,
     /// The bytes of the datagrams from and to the far end.
     datagram_bytes: CarriedPart,
+    /// The core has given the far end up.
+    given_up: bool,
 }
 
 enum State {
@@ -83,6 +85,7 @@ impl Links {
             from,
             datagrams: None,
             datagram_bytes: CarriedPart::default(),
+            given_up: false,
         };
         let mut all: Vec<_> = children.map(|from| Some(link(from, down))).collect();
         all.resize_with(PARENT + 1, || None);
@@ -101,6 +104,28 @@ impl Links {
             io.state = State::Open(Some(Box::new(Connection { socket, reader, blocked: false })));
             io.datagrams = Some(datagrams);
             self.dirty |= 1 << link;
+        }
+    }
+
+    /// Whether the link has never been open, or is to be opened again.
+    pub(crate) fn is_expected(&self, link: LinkNumber) -> bool {
+        matches!(self.all.get(link), Some(Some(LinkIo { state: State::Expected, .. })))
+    }
+
+    /// Whether the link is open, and nothing has come over it: the far end may not know that it is.
+    pub(crate) fn is_unheard(&self, link: LinkNumber) -> bool {
+        let is_given_up = self.all.get(link).is_some_and(|io| io.as_ref().is_some_and(|io| io.given_up));
+        !is_given_up && self.traffic(link).is_some_and(|traffic| traffic.read == 0)
+    }
+
+    /// The connection is not there any more; another one may come in its place.
+    pub(crate) fn expect_again(&mut self, link: LinkNumber) {
+        self.dirty &= !(1 << link);
+        self.doomed &= !(1 << link);
+        if let Some(io) = self.get(link) {
+            io.state = State::Expected;
+            io.datagrams = None;
+            io.writer.clear();
         }
     }
 
@@ -232,6 +257,14 @@ impl Links {
             State::Open(None) | State::Expected | State::Gone => None,
         };
         self.all.drain(..).flatten().filter_map(parting).collect()
+    }
+
+    /// Marks a link to be closed for good: the core has given its far end up.
+    pub(crate) fn give_up(&mut self, link: LinkNumber) {
+        if let Some(io) = self.get(link) {
+            io.given_up = true;
+        }
+        self.doom(link);
     }
 
     /// Marks a link to be closed.

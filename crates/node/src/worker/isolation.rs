@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::hosted::Slot;
 use super::{Worker, farewell};
+use crate::accept::Request;
 use crate::job::{Job, Output};
 use crate::news::News;
 
@@ -88,7 +89,7 @@ impl Worker {
         let why = format!("an error in the node's program ended it there, and no other job ({why}); please report it");
         // The thread that receives the news ends only with the process.
         let _ = self.news.send(News::Faulty { job: place.job, fault: None, why });
-        (self.gone)((place.job, place.node));
+        (self.tell)(Request::Gone((place.job, place.node)));
     }
 }
 

@@ -10,6 +10,7 @@ use trib_wire::Kind;
 
 use super::hosted::Slot;
 use super::{Key, LINKS, Worker, guard};
+use crate::accept::Request;
 use crate::job::{LinkNumber, Output, PARENT, Sink, core_link};
 use crate::news::News;
 
@@ -29,6 +30,13 @@ impl Worker {
     }
 
     fn open(&mut self, slot: Slot, link: LinkNumber, mut socket: StreamSocket, datagrams: SocketAddr) {
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        if job.io.links.is_unheard(link) {
+            // The far end has given that connection up before it could use it, and has come again.
+            self.lose(slot, link);
+        } else if !job.io.links.is_expected(link) {
+            return;
+        }
         let now = self.now();
         let token = Token((slot + 1) * LINKS + link);
         // Both interests stay for good: an edge of writability comes only after a write that found
@@ -82,6 +90,9 @@ impl Worker {
         let mut sink = Sink { core: &mut job.core, out, link: core_link(link), now };
         let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
+        if let (0, 1.., Link::Child(child)) = (before, connection.reader.bytes(), core_link(link)) {
+            (self.tell)(Request::Spoke((job.io.place.job, job.io.place.node), child));
+        }
         job.io.links.put(link, connection);
         // The connection was put back first, because the last frames of a job go over it.
         let result = match result {
@@ -124,7 +135,7 @@ impl Worker {
                 let _ = self.news.send(News::Faulty { job, fault: Some(fault), why });
             }
             let step = if let Some(link) = job.io.links.next_doomed() {
-                guard(|| self.close(slot, link))
+                guard(|| self.lose(slot, link))
             } else if let Some(link) = job.io.links.next_dirty() {
                 guard(|| self.flush(slot, link, now))
             } else {
@@ -152,6 +163,19 @@ impl Worker {
                 job.core.on_written(now, child, &written.header, &mut out);
             }
         }
+    }
+
+    /// A connection has ended. A child that has said nothing over it may not have heard that it was
+    /// open, and may come again; if it does not, its silence ends the link.
+    fn lose(&mut self, slot: Slot, link: LinkNumber) {
+        let now = self.now();
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        if link == PARENT || !job.io.links.is_unheard(link) {
+            return self.close(slot, link);
+        }
+        self.tally.links_closed += 1;
+        job.io.links.expect_again(link);
+        job.lifetime.child_went(now);
     }
 
     fn close(&mut self, slot: Slot, link: LinkNumber) {

@@ -44,6 +44,7 @@ use trib_wire::control::explanation::{NodePart, TrafficPart};
 use trib_wire::control::job::NodeGrant;
 use trib_wire::control::jobs::JobActivity;
 
+use crate::accept::Request;
 use crate::counters::{self, Counters, Tally};
 use crate::job::{Buffers, Job, Latencies, LinkNumber, Output};
 use crate::mailbox::Mailbox;
@@ -77,8 +78,8 @@ struct Worker {
     /// The earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
-    /// Tells the acceptor that a logical node is gone.
-    gone: Box<dyn Fn(Key) + Send>,
+    /// Tells the acceptor what changes about who may connect.
+    tell: Box<dyn Fn(Request) + Send>,
     /// Tells the manager's thread what it does not ask for.
     news: Sender<News>,
     stopping: bool,
@@ -88,7 +89,7 @@ struct Worker {
 pub(crate) fn start(
     number: usize,
     ip: IpAddr,
-    gone: Box<dyn Fn(Key) + Send>,
+    tell: Box<dyn Fn(Request) + Send>,
     news: Sender<News>,
 ) -> io::Result<(WorkerHandle, JoinHandle<()>)> {
     let poll = Poll::new()?;
@@ -108,7 +109,7 @@ pub(crate) fn start(
         unfinished: VecDeque::new(),
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
-        gone,
+        tell,
         news,
         stopping: false,
     };
@@ -254,7 +255,7 @@ impl Worker {
                     format!("an error in the node's program kept it from hosting the job ({why}); please report it");
                 // The thread that receives the news ends only with the process.
                 let _ = self.news.send(News::Faulty { job: grant.job, fault: None, why });
-                (self.gone)((grant.job, grant.node));
+                (self.tell)(Request::Gone((grant.job, grant.node)));
             }
         }
     }
@@ -341,7 +342,7 @@ impl Worker {
                 "far end is silent, link closed"
             );
             self.tally.links_silent += 1;
-            job.io.links.doom(link);
+            job.io.links.give_up(link);
         }
         self.next_timer = self.next_timer.min(job.core.next_deadline());
     }
@@ -352,7 +353,7 @@ impl Worker {
         tracing::info!(job = place.job.0, node = job.io.name, lane = job.io.lane, "job removed");
         self.tally.jobs_removed += 1;
         self.past += &job.io.latencies;
-        (self.gone)((place.job, place.node));
+        (self.tell)(Request::Gone((place.job, place.node)));
     }
 }
 

@@ -42,12 +42,34 @@ fn an_ended_job_that_nobody_used_goes_at_once() {
 }
 
 #[test]
+fn a_child_that_never_heard_that_it_was_welcome_may_come_again() {
+    let node = node(1);
+    let tree = Tree::new(1, 0, 2);
+    node.install(tree.root()).unwrap();
+    for _ in 0..3 {
+        // The handshake is done, and the connection is gone before a frame has travelled over it.
+        assert!(call(&tree, 0, 1, &node).is_ok());
+    }
+    // One whose end the node has not seen yet.
+    let forgotten = Rank::connect(&tree, 0, node.address());
+    let mut ranks: Vec<_> = (0..2).map(|rank| Rank::connect(&tree, rank, node.address())).collect();
+    let groups: Vec<_> = ranks.iter_mut().map(|r| r.create_group(RankList::world(2))).collect();
+    drive(&mut ranks, "group creation", |rank| rank.is_ready(groups[0]));
+    drop(forgotten);
+}
+
+#[test]
 fn who_calls_wrongly_learns_why() {
     let node = node(1);
     let tree = Tree::new(1, 0, 2);
     node.install(tree.root()).unwrap();
-    let first = Rank::connect(&tree, 0, node.address());
-    assert!(matches!(call(&tree, 0, 1, &node), Err(HandshakeError::Refused(Status::DuplicateChild))));
+    let mut first = [Rank::connect(&tree, 0, node.address())];
+    let alone = first[0].create_group(RankList::world(1));
+    drive(&mut first, "a group of one", |rank| rank.is_ready(alone));
+    // The thread that accepts connections hears of the rank's first frame a little later. Until then
+    // it lets another one in, which the rank's connection then outlives.
+    let refused = (0..100).find_map(|_| call(&tree, 0, 1, &node).err());
+    assert!(matches!(refused, Some(HandshakeError::Refused(Status::DuplicateChild))), "{refused:?}");
     assert!(matches!(call(&tree, 1, 2, &node), Err(HandshakeError::Refused(Status::WrongEpoch))));
     let strange = Tree::new(9, 0, 2);
     assert!(matches!(call(&strange, 0, 1, &node), Err(HandshakeError::Refused(Status::UnknownJob))));
@@ -57,7 +79,7 @@ fn who_calls_wrongly_learns_why() {
     assert!(call(&tree, 1, 1, &node).is_ok());
     let counters = node.counters();
     assert_eq!(counters["handshakes_bad_key"], 1);
-    assert_eq!(counters["handshakes_opened"], 2);
+    assert!(counters["handshakes_opened"] >= 2);
     drop(first);
 }
 

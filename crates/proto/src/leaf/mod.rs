@@ -252,10 +252,12 @@ impl LeafCore {
         }
     }
 
-    /// The stream connection is open and authenticated.
-    pub fn on_link_up(&mut self, now: Nanos, _out: &mut impl LeafOutput) {
+    /// The stream connection is open and authenticated. The first frame tells the node that this
+    /// rank knows.
+    pub fn on_link_up(&mut self, now: Nanos, out: &mut impl LeafOutput) {
         self.link = Some(Liveness::new(now, Peer::Node));
         self.next_tick = now + self.edge.config.limits.heartbeat;
+        self.beat(now, out);
     }
 
     /// The stream connection is gone, so every group fails.

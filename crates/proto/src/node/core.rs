@@ -70,7 +70,7 @@ impl NodeCore {
     }
 
     /// The stream connection of a link is open and authenticated.
-    pub fn on_link_up(&mut self, now: Nanos, link: Link, _out: &mut impl NodeOutput) {
+    pub fn on_link_up(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
         let peer = match link {
             Link::Child(child) if !self.place.is_node(child) => Peer::Rank,
             Link::Child(_) | Link::Parent => Peer::Node,
@@ -81,6 +81,10 @@ impl NodeCore {
         }
         if self.next_tick == Nanos::NEVER {
             self.next_tick = now + self.place.config.limits.heartbeat;
+        }
+        if link == Link::Parent {
+            // It tells the parent that this node knows of the connection.
+            self.beat(link, out);
         }
     }
 

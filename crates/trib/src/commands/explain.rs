@@ -80,7 +80,10 @@ impl Arguments {
         let (mut before, mut now) = (None, self.look()?);
         if !self.query.json && matches!(now, Answer::Job(_)) {
             thread::sleep(view::FIRST_SPAN);
-            before = Some(std::mem::replace(&mut now, self.look()?));
+            // A job that has ended meanwhile is told as it was when it was asked about.
+            if let Ok(next @ Answer::Job(_)) = self.look() {
+                before = Some(std::mem::replace(&mut now, next));
+            }
         }
         let canvas = Canvas::of_stdout();
         let text = || view::text(&drawn(before.as_ref(), &now, canvas, Extent::Whole), canvas);

@@ -35,7 +35,8 @@ pub trait Admission {
     /// 0 if the node does not know the job.
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)>;
 
-    /// The child has proven that it holds the key. From now on its seat is taken.
+    /// The child has proven that it holds the key. Whether it may still connect; it is told that it
+    /// may, and may not hear it.
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status>;
 }
 
