@@ -1,4 +1,4 @@
-"""Six faults of the protocol core, each a mistake that a simpler design would make.
+"""Nine faults of the protocol core, each a mistake that a simpler design would make.
 
 A fault is a list of exact replacements. Each text to replace must be in its file exactly once. When
 the core has changed and it no longer is, the run stops and says so, instead of testing nothing.
@@ -29,8 +29,21 @@ DATAGRAM = "node/llt/mod.rs"
 STREAM = "node/sat/mod.rs"
 TABLE = "node/table.rs"
 LEAF = "leaf/mod.rs"
+PASSAGE = "passage.rs"
 
 FAULTS = [
+    Fault(
+        "fruitless resends not counted",
+        [Edit(PASSAGE, "        self.fruitless.again(now);\n", "")],
+    ),
+    Fault(
+        "questions without an answer not counted",
+        [Edit(PASSAGE, "        self.unanswered.again(now);\n", "")],
+    ),
+    Fault(
+        "results sent in vain not counted",
+        [Edit(PASSAGE, "        self.given.again(now);\n", "")],
+    ),
     Fault(
         "one bank instead of two",
         [

@@ -122,7 +122,12 @@ impl Error {
             Reason::BadMembers => Error::Invalid(text),
             Reason::MemberDead | Reason::MemberLeft => Error::Peer(text),
             Reason::Mismatch => Error::Mismatch(text),
-            Reason::NodeDead | Reason::NodeFailed | Reason::Unknown => Error::Node(text),
+            Reason::NodeDead
+            | Reason::NodeFailed
+            | Reason::Unknown
+            | Reason::DatagramTooLong
+            | Reason::DatagramsBlocked
+            | Reason::ResultLost => Error::Node(text),
             Reason::JobEnded => Error::Manager(text),
             Reason::Protocol => Error::Internal(text),
         }

@@ -8,8 +8,9 @@
 //!
 //! Map: `node` (aggregation node: one logical node of one job), `leaf` (one rank of one job),
 //! `lock` (the arbiter of stream contexts, at the root of a tree), `window` (which bytes of a
-//! vector a rank gives and gets), `liveness` (heartbeats of one stream connection), `limits` (a
-//! job's quota), `time`, `transitions` (a machine's table as text, for tests).
+//! vector a rank gives and gets), `liveness` (heartbeats of one stream connection), `passage`
+//! (whether datagrams get through an edge), `limits` (a job's quota), `time`, `transitions` (a
+//! machine's table as text, for tests).
 #![forbid(unsafe_code)]
 
 pub mod leaf;
@@ -17,6 +18,7 @@ pub mod limits;
 pub mod liveness;
 pub mod lock;
 pub mod node;
+mod passage;
 pub mod time;
 #[cfg(test)]
 mod transitions;

@@ -11,7 +11,7 @@ use trib_wire::{Body, ChildIndex, Epoch, Generation, Header, Kind};
 use crate::checkers::Checkers;
 use crate::clock::Clock;
 use crate::fabric::Tree;
-use crate::network::{Channel, Frame};
+use crate::network::{Channel, Frame, Gate};
 use crate::options::Options;
 use crate::random::Rng;
 use crate::symbol::Value;
@@ -84,6 +84,8 @@ pub struct Environment {
     unwritten: Vec<BTreeMap<u32, u32>>,
     rng: Rng,
     frames: u64,
+    /// Datagrams of which the sender's kernel says that they are too long for the link.
+    refused: Vec<(Edge, Header)>,
 }
 
 impl Environment {
@@ -97,7 +99,8 @@ impl Environment {
         rng: Rng,
     ) -> Environment {
         let unwritten = vec![BTreeMap::new(); tree.nodes.len()];
-        Environment { unwritten, tree, options, epoch, clock: Clock::new(), checkers, trace, channels, rng, frames: 0 }
+        let (clock, frames, refused) = (Clock::new(), 0, Vec::new());
+        Environment { unwritten, tree, options, epoch, clock, checkers, trace, channels, rng, frames, refused }
     }
 
     /// The time.
@@ -257,6 +260,11 @@ impl Environment {
         }
     }
 
+    /// A datagram that the sender's kernel has refused since this was last asked.
+    pub fn take_refused(&mut self) -> Option<(Edge, Header)> {
+        self.refused.pop()
+    }
+
     fn send_datagram(&mut self, edge: Edge, frame: Rc<Frame>) {
         if frame.header.payload_len > self.options.limits.payload {
             let what = format!("a datagram of {}", frame.header);
@@ -264,6 +272,12 @@ impl Environment {
         }
         let now = self.now();
         let channel = &self.channels[edge.below][usize::from(edge.up)];
+        if !channel.gate.passes(&frame) {
+            if let Gate::Known(_) = channel.gate {
+                self.refused.push((edge, frame.header));
+            }
+            return;
+        }
         for arrival in channel.datagram_arrivals(now, &mut self.rng) {
             let frame = Rc::clone(&frame);
             self.clock.at(arrival, Event::Datagram { edge, frame });

@@ -110,6 +110,12 @@ impl Leaf {
         self.core.on_frame(now, path, header, body, &mut driver);
     }
 
+    /// The kernel refuses a datagram as too long for the way.
+    pub fn too_long(&mut self, header: &Header, environment: &mut Environment) {
+        let mut driver = self.names.driver(environment, None);
+        self.core.on_too_long(header, &mut driver);
+    }
+
     /// The timer is due; the link to a silent node is closed.
     pub fn timer(&mut self, environment: &mut Environment) {
         let now = environment.now();

@@ -78,11 +78,39 @@ pub struct Quality {
     pub socket: u64,
 }
 
+/// Which datagrams get through one direction of a link at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Gate {
+    /// All of them.
+    #[default]
+    Open,
+    /// Those with so many bytes of vector at most; the others vanish.
+    UpTo(u64),
+    /// The same, and the sender's kernel knows it and says so.
+    Known(u64),
+    /// None.
+    Shut,
+}
+
+impl Gate {
+    /// Whether a frame gets through.
+    pub fn passes(self, frame: &Frame) -> bool {
+        let vector = frame.data.as_ref().map_or(0, |value| u64::from(value.len()));
+        match self {
+            Gate::Open => true,
+            Gate::UpTo(most) | Gate::Known(most) => vector <= most,
+            Gate::Shut => false,
+        }
+    }
+}
+
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Channel {
     /// How it behaves.
     pub quality: Quality,
+    /// Which datagrams it carries.
+    pub gate: Gate,
     outages: Vec<(Nanos, Nanos)>,
     control: VecDeque<Rc<Frame>>,
     data: VecDeque<Rc<Frame>>,
@@ -108,6 +136,7 @@ impl Channel {
     pub fn new(quality: Quality) -> Channel {
         Channel {
             quality,
+            gate: Gate::Open,
             outages: Vec::new(),
             control: VecDeque::new(),
             data: VecDeque::new(),

@@ -80,6 +80,12 @@ impl Node {
         self.drive(environment, |core, out| core.on_written(now, child, header, out));
     }
 
+    /// The kernel refuses a datagram as too long for a link.
+    pub fn too_long(&mut self, link: Link, header: &Header, environment: &mut Environment) {
+        let now = environment.now();
+        self.drive(environment, |core, out| core.on_too_long(now, link, header, out));
+    }
+
     /// The timer is due; silent links are closed.
     pub fn timer(&mut self, environment: &mut Environment) {
         let now = environment.now();

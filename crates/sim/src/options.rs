@@ -24,6 +24,17 @@ pub enum Trouble {
     EarlyFree,
     /// The quota allows fewer groups than the program makes.
     TightQuota,
+    /// Long datagrams do not get through one link; the sender's kernel says so (`true`) or not.
+    ShortPath(bool),
+    /// Datagrams do not get through one link, and its stream does.
+    NoDatagrams,
+}
+
+impl Trouble {
+    /// Whether datagrams do not get through a link.
+    pub fn is_of_the_way(self) -> bool {
+        matches!(self, Trouble::ShortPath(_) | Trouble::NoDatagrams)
+    }
 }
 
 /// The options of one run.
@@ -81,7 +92,7 @@ impl Options {
         };
         let delay = Nanos::from_micros(rng.scaled(2, 400));
         let late = (rng.chance(80)).then(|| Nanos::from_millis(rng.scaled(100, 30_000)));
-        Options {
+        let mut options = Options {
             ranks: rng.scaled(1, 24) as u32,
             levels: rng.between(1, 4),
             limits: Limits {
@@ -129,9 +140,17 @@ impl Options {
                 7..11 => Trouble::Mismatch,
                 11..15 => Trouble::EarlyFree,
                 15..18 => Trouble::TightQuota,
+                18..20 => Trouble::ShortPath(rng.chance(300)),
+                20..22 => Trouble::NoDatagrams,
                 _ => Trouble::None,
             },
+        };
+        if options.trouble.is_of_the_way() {
+            // Where much is lost anyhow, it takes minutes to tell what never gets through.
+            options.bad_links = 0;
+            options.quality.loss = options.quality.loss.min(100);
         }
+        options
     }
 
     /// Mild options without faults, for scenarios that add their own.

@@ -131,7 +131,7 @@ impl Workload {
     fn disturb(&mut self, rng: &mut Rng, options: &Options) {
         match options.trouble {
             Trouble::Mismatch => self.make_mismatch(rng, options),
-            Trouble::TightQuota | Trouble::KillNode => {
+            Trouble::TightQuota | Trouble::KillNode | Trouble::ShortPath(_) | Trouble::NoDatagrams => {
                 for group in &mut self.groups {
                     group.disturbed = Some(options.trouble);
                 }

@@ -12,7 +12,7 @@ use crate::checkers::Checkers;
 use crate::environment::{Edge, Environment, Event};
 use crate::fabric::Tree;
 use crate::leaf::Leaf;
-use crate::network::{Channel, Frame, Quality};
+use crate::network::{Channel, Frame, Gate, Quality};
 use crate::node::Node;
 use crate::options::{Options, Trouble};
 use crate::random::Rng;
@@ -135,6 +135,17 @@ impl World {
         self.environment.channel(Edge { below, up }).add_outage(start, end);
     }
 
+    /// Lets only some datagrams through the link above an actor, in one direction.
+    pub fn narrow(&mut self, below: usize, up: bool, gate: Gate) {
+        let Some((node, child)) = self.environment.parent_of(below) else { return };
+        let ranks = self.environment.tree.children_of(node)[usize::from(child.0)].ranks.clone();
+        let ends = (ranks.iter().min(), ranks.iter().max());
+        if let (Some(first), Some(last)) = ends {
+            self.environment.checkers.narrowed(node, (first.0, last.0));
+        }
+        self.environment.channel(Edge { below, up }).gate = gate;
+    }
+
     /// Runs to the end.
     pub fn run(mut self) -> Verdict {
         while self.environment.checkers.failure().is_none() && !self.is_over() {
@@ -218,6 +229,20 @@ impl World {
                 let node = rng.below(self.nodes.len() as u64) as usize;
                 self.calm_at = self.calm_at.max(at);
                 self.environment.clock.at(at, Event::KillNode(node));
+            }
+            trouble if trouble.is_of_the_way() => {
+                let below = rng.between(1, self.actors.len() as u64 - 1) as usize;
+                let most = rng.below(u64::from(options.limits.payload));
+                let gate = match trouble {
+                    Trouble::ShortPath(false) => Gate::UpTo(most),
+                    Trouble::ShortPath(true) => Gate::Known(most),
+                    _ => Gate::Shut,
+                };
+                let first = rng.chance(500);
+                self.narrow(below, first, gate);
+                if rng.chance(500) {
+                    self.narrow(below, !first, gate);
+                }
             }
             _ => {}
         }
@@ -314,6 +339,7 @@ impl World {
         }
         if let Some(input) = self.actors[actor].inbox.pop_front() {
             self.take(actor, input);
+            self.tell_refused();
             self.actors[actor].busy_until = now + self.actors[actor].service;
             if !self.actors[actor].inbox.is_empty() {
                 return self.wake_at(actor, self.actors[actor].busy_until);
@@ -321,6 +347,7 @@ impl World {
         }
         if self.deadline(actor) <= now {
             self.fire_timer(actor);
+            self.tell_refused();
             if self.deadline(actor) <= now {
                 let name = self.environment.name(actor);
                 let what = format!("the timer of {name} is due again at once");
@@ -361,6 +388,18 @@ impl World {
         match actor.checked_sub(self.nodes.len()) {
             None => self.nodes[actor].timer(&mut self.environment),
             Some(rank) => self.leaves[rank].timer(&mut self.environment),
+        }
+    }
+
+    /// Tells the cores what their kernels have refused to send.
+    fn tell_refused(&mut self) {
+        while let Some((edge, header)) = self.environment.take_refused() {
+            // The sender of a frame is the actor that gets what is sent the other way.
+            let (sender, link) = self.environment.far_end(Edge { up: !edge.up, ..edge });
+            match sender.checked_sub(self.nodes.len()) {
+                None => self.nodes[sender].too_long(link, &header, &mut self.environment),
+                Some(rank) => self.leaves[rank].too_long(&header, &mut self.environment),
+            }
         }
     }
 

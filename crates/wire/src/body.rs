@@ -68,6 +68,12 @@ pub enum Reason {
     Unknown = 10,
     /// A node met an error of its own program and gave the job up.
     NodeFailed = 11,
+    /// Datagrams of the job's length do not get through to a node, shorter ones do.
+    DatagramTooLong = 12,
+    /// A node answers on its stream and leaves datagrams without an answer.
+    DatagramsBlocked = 13,
+    /// A node is asked for a result again and again, however often it sends it.
+    ResultLost = 14,
 }
 
 impl Reason {
@@ -84,6 +90,9 @@ impl Reason {
         Reason::Protocol,
         Reason::Unknown,
         Reason::NodeFailed,
+        Reason::DatagramTooLong,
+        Reason::DatagramsBlocked,
+        Reason::ResultLost,
     ];
 
     /// The reason with this code.
@@ -100,9 +109,10 @@ pub struct Fault {
     pub reason: Reason,
     /// The node that found the fault.
     pub node: NodeId,
-    /// A rank on one side: the dead one, or one that posted `signatures.0`.
+    /// A rank on one side: the dead one, one that posted `signatures.0`, or the first at or below
+    /// the lower end of the edge that datagrams do not pass.
     pub rank_a: Rank,
-    /// A rank on the other side; equal to `rank_a` where there is only one.
+    /// A rank on the other side, or the last one below; equal to `rank_a` where there is only one.
     pub rank_b: Rank,
     /// For `Mismatch`: what each of the two posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +150,27 @@ impl Fault {
             Reason::NodeFailed => format!(
                 "node {node} of the reduction tree gave the job up after an error of its own: its log says more, please report it"
             ),
+            Reason::DatagramTooLong => format!(
+                "datagrams of this job's length do not get through between {} and node {node}, shorter ones do: the way between them carries less than the topology's `mtu` says; correct either, or ask for a smaller `payload`",
+                self.lower_end(by)
+            ),
+            Reason::DatagramsBlocked => format!(
+                "node {node} answers {} on its connection, but not by datagram: is UDP blocked between them?",
+                self.lower_end(by)
+            ),
+            Reason::ResultLost => format!(
+                "{} asks node {node} by datagram for a result that never gets there, however often the node sends it: is UDP blocked that way, or does it carry less than the topology's `mtu` says?",
+                self.lower_end(by)
+            ),
         }
+    }
+
+    /// The lower end of an edge: a rank, or a node that has a name only where it stands.
+    fn lower_end(&self, by: &dyn Directory) -> String {
+        if self.rank_a == self.rank_b {
+            return by.rank(self.rank_a);
+        }
+        format!("the node above {} to rank {}", by.rank(self.rank_a), self.rank_b.0)
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Driver {
     pub(crate) severed: bool,
     /// The stream connection is of no use any more.
     pub(crate) stream_broken: bool,
+    /// A datagram that the kernel knows to be too long for the way; the core is still to be told.
+    pub(super) too_long: Option<Header>,
 }
 
 /// A group of this lane.
@@ -94,6 +96,7 @@ impl Driver {
             finished: false,
             severed: false,
             stream_broken: false,
+            too_long: None,
         }
     }
 
@@ -245,7 +248,9 @@ impl LeafOutput for Driver {
                     Some((start, len)) if len > 0 => unsafe { core::slice::from_raw_parts(start, len) },
                     _ => &body,
                 };
-                self.datagrams.send(header, &self.keys.up, bytes, &self.node);
+                if self.datagrams.send(header, &self.keys.up, bytes, &self.node) != 0 {
+                    self.too_long = Some(*header);
+                }
             }
             Path::Stream if header.keeps_turn() => {
                 let mut header = *header;

@@ -224,13 +224,14 @@ impl Lane {
     }
 
     /// Lets timers act. Before the node is judged by its silence, its answers are read: a thread
-    /// that waits for datagrams does not look at the stream, and poll does not report fewer bytes
-    /// than the low-water mark.
+    /// that waits for datagrams does not look at the stream, poll does not report fewer bytes than
+    /// the low-water mark, and a thread without a processor has looked at nothing.
     pub(super) fn tend(&mut self, now: Nanos) {
         if now >= self.core.next_judgement() {
             self.read_stream(now);
         }
         if now >= self.core.next_deadline() {
+            self.read_datagrams(now);
             self.core.on_timer(now, &mut self.driver);
             self.settle(now);
         }
@@ -320,9 +321,12 @@ impl Lane {
         self.settle(now);
     }
 
-    /// Called after every call of the core. It lets go of memory that is no longer ours, and of a
-    /// connection that has ended.
+    /// Called after every call of the core. It says what the core could not see, and lets go of
+    /// memory that is no longer ours, and of a connection that has ended.
     fn settle(&mut self, now: Nanos) {
+        while let Some(header) = self.driver.too_long.take() {
+            self.core.on_too_long(&header, &mut self.driver);
+        }
         if std::mem::take(&mut self.driver.severed)
             && let Some(link) = &mut self.link
             && let Some((_, Incoming::Placed(slice, _))) = link.reader.pending()

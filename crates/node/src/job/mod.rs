@@ -30,7 +30,7 @@ use trib_proto::{Nanos, NodeConfig, NodeCore};
 use trib_transport::edge_keys;
 use trib_wire::auth::FrameKey;
 use trib_wire::control::job::NodeGrant;
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
+use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId};
 
 /// A logical node as its worker keeps it.
 pub(crate) struct Job {
@@ -59,6 +59,9 @@ pub(crate) struct JobIo {
     pub latencies: Latencies,
     /// Why groups of it could not go on.
     pub faults: Faults,
+    /// Datagrams that the kernel knows to be too long for the way over a link. The core is still to
+    /// be told of them.
+    pub too_long: Vec<(LinkNumber, Header)>,
     /// Why the job cannot go on here. Nothing is sent any more then, because no result is better
     /// than a wrong one.
     pub broken: Option<String>,
@@ -111,6 +114,7 @@ impl Job {
                 bytes_folded: 0,
                 latencies,
                 faults: Faults::default(),
+                too_long: Vec::new(),
                 broken: None,
             },
             lifetime: Lifetime::new(now),

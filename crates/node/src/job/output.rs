@@ -94,7 +94,7 @@ impl Output<'_> {
     }
 
     fn send(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
-        let JobIo { links, buffers, up, down, .. } = &mut *self.io;
+        let JobIo { links, buffers, up, down, too_long, .. } = &mut *self.io;
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
@@ -117,7 +117,11 @@ impl Output<'_> {
             return;
         }
         let key = if target == Target::Parent { up } else { down };
-        self.udp.send(header, key, payload, &addresses[..count]);
+        let refused = self.udp.send(header, key, payload, &addresses[..count]);
+        if refused != 0 {
+            let reached = link_numbers(target).filter(|link| links.datagrams(*link).is_some()).enumerate();
+            too_long.extend(reached.filter(|(at, _)| refused >> at & 1 != 0).map(|(_, link)| (link, *header)));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use mio::{Interest, Token};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError, StreamSocket};
-use trib_wire::Kind;
+use trib_wire::{Header, Kind};
 
 use super::hosted::Slot;
 use super::{Key, LINKS, Worker, guard};
@@ -134,7 +134,9 @@ impl Worker {
                 // The thread that receives the news ends only with the process.
                 let _ = self.news.send(News::Faulty { job, fault: Some(fault), why });
             }
-            let step = if let Some(link) = job.io.links.next_doomed() {
+            let step = if let Some((link, header)) = job.io.too_long.pop() {
+                guard(|| self.tell_too_long(slot, link, &header))
+            } else if let Some(link) = job.io.links.next_doomed() {
                 guard(|| self.lose(slot, link))
             } else if let Some(link) = job.io.links.next_dirty() {
                 guard(|| self.flush(slot, link, now))
@@ -145,6 +147,13 @@ impl Worker {
                 return self.abandon(slot, &why);
             }
         }
+    }
+
+    fn tell_too_long(&mut self, slot: Slot, link: LinkNumber, header: &Header) {
+        let now = self.now();
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        job.core.on_too_long(now, core_link(link), header, &mut out);
     }
 
     fn flush(&mut self, slot: Slot, link: LinkNumber, now: Nanos) {

@@ -66,8 +66,8 @@ fn who_calls_wrongly_learns_why() {
     let mut first = [Rank::connect(&tree, 0, node.address())];
     let alone = first[0].create_group(RankList::world(1));
     drive(&mut first, "a group of one", |rank| rank.is_ready(alone));
-    // The thread that accepts connections hears of the rank's first frame a little later. Until then
-    // it lets another one in, which the rank's connection then outlives.
+    // The thread that accepts connections hears of the rank's first frame a little later. Until
+    // then it lets another one in, which the rank's connection then outlives.
     let refused = (0..100).find_map(|_| call(&tree, 0, 1, &node).err());
     assert!(matches!(refused, Some(HandshakeError::Refused(Status::DuplicateChild))), "{refused:?}");
     assert!(matches!(call(&tree, 1, 2, &node), Err(HandshakeError::Refused(Status::WrongEpoch))));

@@ -1,17 +1,20 @@
 //! One group of this rank.
 
-use trib_wire::{Fault, Generation, GroupIndex, GroupKey, Header, Kind, Reason};
+use trib_wire::{Body, Fault, Generation, GroupIndex, GroupKey, Header, Kind, Reason};
 
 use super::config::LeafConfig;
 use super::llt::Datagrams;
 use super::operation::Seat;
-use super::output::{GroupId, LeafOutput};
+use super::output::{GroupId, LeafOutput, Payload};
 use super::sat::{Activity, Streams};
 use super::state::{Event, State, transition};
+use crate::Path;
 
 /// The rank's only edge, which leads to its node.
 pub(super) struct Edge {
     pub(super) config: LeafConfig,
+    /// Frames that the stream has brought: signs of life.
+    pub(super) signs: u64,
 }
 
 /// What the node calls the group; `None` while it is in the making.
@@ -102,6 +105,13 @@ impl Group {
         for op in self.datagrams.abandon().into_iter().chain(self.streams.abandon()) {
             out.complete(op, Err(fault));
         }
+    }
+
+    /// This rank has found out why the group cannot go on, and tells the others.
+    pub(super) fn give_up(&mut self, edge: &Edge, reason: Reason, out: &mut impl LeafOutput) {
+        let fault = edge.fault(reason);
+        out.transmit(Path::Stream, &self.header(edge, Kind::GroupError), Payload::Body(&Body::GroupError(fault)));
+        self.fail(fault, out);
     }
 
     pub(super) fn fail(&mut self, fault: Fault, out: &mut impl LeafOutput) {

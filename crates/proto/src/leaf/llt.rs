@@ -4,12 +4,13 @@
 //! a small probe asks about the oldest fragment. The node's answer is the result, or it names which
 //! of this rank's contributions the node has, and only what it lacks is sent again. While other
 //! ranks are late, probes go on at a slow fixed pace: a rank that waits costs some tens of small
-//! packets a second, however long the vector is.
+//! packets a second, however long the vector is. If what is sent never arrives, or nothing is ever
+//! answered, the group fails: `passage`.
 
 use std::collections::VecDeque;
 
 use trib_wire::body::Held;
-use trib_wire::{Header, Kind};
+use trib_wire::{Header, Kind, Reason};
 
 use super::at::At;
 use super::operation::Operation;
@@ -17,6 +18,7 @@ use super::output::{LeafOutput, Note, OpId, Payload};
 use super::rtt::{self, RoundTrip};
 use crate::Path;
 use crate::limits::Limits;
+use crate::passage::Questions;
 use crate::time::Nanos;
 
 pub(super) struct Datagrams {
@@ -38,6 +40,8 @@ pub(super) struct Datagrams {
     /// The probe that has no answer yet: when it left, and the number below which fragments had
     /// been sent by then.
     probe: Option<(Nanos, u64)>,
+    /// Probes about the oldest fragment, and what became of them.
+    questions: Questions,
 }
 
 impl Datagrams {
@@ -53,6 +57,7 @@ impl Datagrams {
             deadline: Nanos::NEVER,
             pause: Nanos(0),
             probe: None,
+            questions: Questions::default(),
         }
     }
 
@@ -127,10 +132,13 @@ impl Datagrams {
     }
 
     /// The node says to which fragments it has this rank's contribution. Those that it lacks are
-    /// sent again.
-    pub(super) fn on_held(&mut self, at: &mut At<'_, impl LeafOutput>, held: &Held) {
-        let Some((asked, covers)) = self.probe.take() else { return };
+    /// sent again. Returns why the group cannot go on, if the node never gets them.
+    pub(super) fn on_held(&mut self, at: &mut At<'_, impl LeafOutput>, held: &Held) -> Option<Reason> {
+        let (asked, covers) = self.probe.take()?;
         at.round_trip.sample(at.now.since(asked));
+        let behind = self.low.checked_sub(held.have_base).filter(|behind| *behind < 64);
+        let is_there = behind.is_none_or(|behind| held.have >> behind & 1 != 0);
+        let verdict = self.questions.answer(at.now, is_there);
         for seq in self.low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
             let lacks = held.have >> (seq - held.have_base) & 1 == 0;
             if lacks && self.expected(seq).is_some() {
@@ -138,16 +146,18 @@ impl Datagrams {
                 self.send(at, seq);
             }
         }
+        verdict
     }
 
-    pub(super) fn on_timer(&mut self, at: &mut At<'_, impl LeafOutput>, longest: Nanos) {
+    /// Returns why the group cannot go on, if the node never answers.
+    pub(super) fn on_timer(&mut self, at: &mut At<'_, impl LeafOutput>, longest: Nanos) -> Option<Reason> {
         let now = at.now;
         if now < self.deadline {
-            return;
+            return None;
         }
         if self.low == self.sent {
             self.deadline = Nanos::NEVER;
-            return;
+            return None;
         }
         let header = Header { seq: self.low, mark: self.low, ..at.header(Kind::Probe) };
         at.out.transmit(Path::Datagram, &header, Payload::None);
@@ -155,11 +165,13 @@ impl Datagrams {
         self.probe = Some((now, self.sent));
         self.pause = Nanos(2 * self.pause.0.max(at.round_trip.timeout().0)).min(longest);
         self.deadline = now + rtt::spread(self.pause, at.edge.config.rank, now);
+        self.questions.ask(now, at.edge.signs)
     }
 
     /// The oldest fragment has changed, so its timer starts anew.
     fn rearm(&mut self, now: Nanos, round_trip: &RoundTrip) {
         self.probe = None;
+        self.questions = Questions::default();
         self.pause = round_trip.timeout();
         self.deadline = if self.low == self.sent { Nanos::NEVER } else { now + self.pause };
     }

@@ -116,7 +116,7 @@ impl LeafCore {
     pub fn new(config: LeafConfig) -> LeafCore {
         assert!(config.limits.are_valid(), "limits out of range");
         LeafCore {
-            edge: Edge { config },
+            edge: Edge { config, signs: 0 },
             groups: BTreeMap::new(),
             joining: BTreeMap::new(),
             by_index: Vec::new(),
@@ -241,6 +241,9 @@ impl LeafCore {
         if let Some(liveness) = &mut self.link {
             liveness.heard();
         }
+        if path == Path::Stream {
+            self.edge.signs += 1;
+        }
         if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {
             return out.note(Note::Violation);
         }
@@ -291,15 +294,31 @@ impl LeafCore {
         }
         let longest = rtt::longest_pause(self.armed.len());
         let (groups, edge, round_trip) = (&mut self.groups, &self.edge, &mut self.round_trip);
+        let mut given_up = Vec::new();
         self.armed.retain(|id| {
             let Some(group) = groups.get_mut(id) else { return false };
             if group.failed.is_none() {
                 let mut at =
                     At { edge, name: &group.name, group: *id, now, round_trip: &mut *round_trip, out: &mut *out };
-                group.datagrams.on_timer(&mut at, longest);
+                if let Some(reason) = group.datagrams.on_timer(&mut at, longest) {
+                    group.give_up(edge, reason, out);
+                    given_up.push(*id);
+                }
             }
             group.datagrams.deadline() != Nanos::NEVER
         });
+        for id in given_up {
+            self.count(id);
+        }
+    }
+
+    /// The kernel knows that a datagram with this header is too long for the way to the node.
+    pub fn on_too_long(&mut self, header: &Header, out: &mut impl LeafOutput) {
+        let Some(id) = self.find(header) else { return };
+        if let Some(group) = self.groups.get_mut(&id).filter(|group| group.failed.is_none()) {
+            group.give_up(&self.edge, Reason::DatagramTooLong, out);
+        }
+        self.count(id);
     }
 
     /// When this rank next judges whether the node is still there. The driver reads all that has
@@ -435,7 +454,11 @@ impl LeafCore {
         let (datagrams, streams) = (&mut group.datagrams, &mut group.streams);
         match (header.kind, path, body) {
             (Kind::Result, Path::Datagram, _) if !header.is_stream() => datagrams.on_result(&mut at, header),
-            (Kind::Held, Path::Datagram, Body::Held(held)) => datagrams.on_held(&mut at, &held),
+            (Kind::Held, Path::Datagram, Body::Held(held)) => {
+                if let Some(reason) = datagrams.on_held(&mut at, &held) {
+                    group.give_up(edge, reason, out);
+                }
+            }
             (Kind::Result, Path::Stream, _) if header.is_stream() => streams.on_result(&mut at, header),
             (Kind::Credit, Path::Stream, _) => streams.on_credit(header.seq),
             (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use trib_wire::{ChildIndex, Fault, GroupKey, Header, Kind, Rank};
+use trib_wire::{ChildIndex, Fault, GroupKey, Header, Kind, Rank, Reason};
 
 use super::at::At;
 use super::config::NodeConfig;
@@ -107,7 +107,23 @@ impl NodeCore {
         if let Some(Some(liveness)) = self.liveness(link) {
             liveness.heard();
         }
+        if link == Link::Parent && frame.path == Path::Stream {
+            self.place.signs_from_above += 1;
+        }
         self.dispatch(link, frame, out);
+    }
+
+    /// The kernel knows that a datagram with this header is too long for the way over `link`.
+    pub fn on_too_long(&mut self, now: Nanos, link: Link, header: &Header, out: &mut impl NodeOutput) {
+        self.now = now;
+        let index = match link {
+            Link::Child(_) => self.table.named_by_child(header.group, header.generation),
+            Link::Parent => self.table.named_by_parent(header.group, header.generation),
+        };
+        if let Some(index) = index {
+            let fault = self.place.between(Reason::DatagramTooLong, link);
+            self.fail(index, fault, None, out);
+        }
     }
 
     /// A stream frame of `Kind::Result` has been written to the socket of `child`.

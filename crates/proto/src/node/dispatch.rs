@@ -92,11 +92,11 @@ impl NodeCore {
             (Kind::Contribution, Path::Datagram, false, _) => return self.on_datagram(index, position, frame, out),
             (Kind::Contribution, Path::Stream, true, _) => return self.on_segment(index, position, frame, out),
             (Kind::Probe, Path::Datagram, false, _) => {
-                if at.info.duty != Duty::Relay {
-                    let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
-                    datagrams.on_probe(&mut at, position, header);
+                if at.info.duty == Duty::Relay {
+                    return;
                 }
-                Ok(())
+                let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
+                datagrams.on_probe(&mut at, position, header)
             }
             (Kind::Intent, Path::Stream, _, _) => return self.on_intent(index, position, header, out),
             (Kind::StopAt, Path::Stream, _, _) => {
@@ -134,7 +134,7 @@ impl NodeCore {
             }
             (Kind::Held, Path::Datagram, Body::Held(held), datagrams, _) => {
                 if let Some(datagrams) = datagrams {
-                    datagrams.on_held(&mut at, header, *held);
+                    outcome = datagrams.on_held(&mut at, header, *held);
                 }
             }
             (Kind::Credit, Path::Stream, _, _, streams) => {

@@ -6,11 +6,14 @@ use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
 use super::config::NodeConfig;
 use super::info::Posted;
+use super::link::Link;
 
 pub(super) struct Place {
     pub(super) config: NodeConfig,
     /// The child by rank; `NONE` for ranks that are not below this node.
     child_of: Vec<u8>,
+    /// Frames that the stream from above has brought: signs of life.
+    pub(super) signs_from_above: u64,
 }
 
 const NONE: u8 = u8::MAX;
@@ -25,7 +28,7 @@ impl Place {
                 }
             }
         }
-        Place { config, child_of }
+        Place { config, child_of, signs_from_above: 0 }
     }
 
     pub(super) fn child_of(&self, rank: Rank) -> Option<ChildIndex> {
@@ -51,6 +54,22 @@ impl Place {
     /// A fault about one rank, or about the lowest rank below a child.
     pub(super) fn about(&self, reason: Reason, rank: Rank) -> Fault {
         Fault { reason, node: self.config.node, rank_a: rank, rank_b: rank, signatures: None }
+    }
+
+    /// A fault about the way to one neighbour. It names the node at the upper end, and the first
+    /// and the last rank at or below the lower end.
+    pub(super) fn between(&self, reason: Reason, link: Link) -> Fault {
+        let config = &self.config;
+        let (node, children) = match link {
+            Link::Parent => (config.parent.map_or(config.node, |(parent, _)| parent), &config.children[..]),
+            Link::Child(child) => {
+                let at = usize::from(child.0);
+                (config.node, config.children.get(at..=at).unwrap_or_default())
+            }
+        };
+        let ranks = || children.iter().flat_map(|child| child.ranks.iter());
+        let (first, last) = (ranks().min().unwrap_or(Rank(0)), ranks().max().unwrap_or(Rank(0)));
+        Fault { reason, node, rank_a: first, rank_b: last, signatures: None }
     }
 
     /// The fault of ranks that disagree: it names one rank on each side, and what each called.

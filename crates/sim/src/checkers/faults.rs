@@ -53,6 +53,18 @@ impl Checkers {
                 let quota = matches!(fault.reason, Reason::GroupQuota | Reason::OstQuota);
                 (!quota).then_some("without naming the quota")
             }
+            Some(trouble) if trouble.is_of_the_way() => {
+                let named = self.narrow.is_some_and(|(node, ranks)| {
+                    usize::from(fault.node.0) == node && (fault.rank_a.0, fault.rank_b.0) == ranks
+                });
+                let told = match fault.reason {
+                    Reason::DatagramTooLong => matches!(trouble, Trouble::ShortPath(_)),
+                    Reason::DatagramsBlocked => trouble == Trouble::NoDatagrams,
+                    Reason::ResultLost => true,
+                    _ => false,
+                };
+                (!named || !told).then_some("without naming the link that datagrams do not pass")
+            }
             Some(_) => None,
         }
     }

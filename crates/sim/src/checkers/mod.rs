@@ -99,6 +99,9 @@ pub struct Checkers {
     groups: Vec<GroupState>,
     dead: Vec<bool>,
     node_dead: bool,
+    /// The link that datagrams do not pass: the node at its upper end, and the first and the last
+    /// rank at or below its lower end.
+    narrow: Option<(usize, (u32, u32))>,
     pieces: BTreeMap<(usize, bool, u64), Piece>,
     stable: BTreeMap<(usize, bool, u32), u64>,
     traffic: Vec<Traffic>,
@@ -125,6 +128,7 @@ impl Checkers {
             groups: vec![GroupState::default(); work.groups.len()],
             dead: vec![false; tree.leaves.len()],
             node_dead: false,
+            narrow: None,
             pieces: BTreeMap::new(),
             stable: BTreeMap::new(),
             traffic: vec![Traffic::default(); tree.leaves.len()],
@@ -161,6 +165,11 @@ impl Checkers {
     pub fn node_killed(&mut self) {
         self.node_dead = true;
         self.progress = self.now;
+    }
+
+    /// Datagrams do not get through the link above these ranks to a node.
+    pub fn narrowed(&mut self, node: usize, ranks: (u32, u32)) {
+        self.narrow = Some((node, ranks));
     }
 
     /// The rank posts the operation, with the signature that its script says.

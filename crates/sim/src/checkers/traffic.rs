@@ -45,7 +45,8 @@ impl Checkers {
     pub fn datagram_sent(&mut self, rank: u32) {
         let now = self.now;
         let sent = self.traffic[rank as usize].send(now);
-        if sent >= PER_SECOND_MAX {
+        // A rank whose datagrams never get through does more than wait: it sends them again.
+        if sent >= PER_SECOND_MAX && self.narrow.is_none() {
             self.fail(NAME, format!("rank {rank} sends {sent} datagrams within a second while it only waits"));
         }
     }

@@ -1,5 +1,6 @@
 //! Tests of the simulator: fixed seeds, chosen troubles, and whether its checkers notice errors.
 
 mod checkers;
+mod datagrams;
 mod scenarios;
 mod seeds;

@@ -13,11 +13,11 @@ use trib_wire::{Collective, DataType, Reason, ReduceOp, Signature};
 
 const SECOND: Nanos = Nanos::from_millis(1000);
 
-fn ms(ms: u64) -> Nanos {
+pub(super) fn ms(ms: u64) -> Nanos {
     Nanos::from_millis(ms)
 }
 
-fn sum(elements: u64) -> Signature {
+pub(super) fn sum(elements: u64) -> Signature {
     Signature { collective: Collective::Allreduce, dtype: DataType::F32, op: ReduceOp::Sum, root: 0, count: elements }
 }
 
@@ -29,29 +29,29 @@ fn operation(group: usize, signature: Signature) -> OperationPlan {
     OperationPlan { group, signature, odd: None }
 }
 
-fn world(options: Options, ranks_below: &[u32], work: Workload) -> World {
+pub(super) fn world(options: Options, ranks_below: &[u32], work: Workload) -> World {
     World::new(0, options, Tree::regular(ranks_below), work, Rng::new(1), false)
 }
 
 /// The same program, except that the group is made before anything is posted and before anything
 /// goes wrong.
-fn after_ten_ms(mut work: Workload) -> Workload {
+pub(super) fn after_ten_ms(mut work: Workload) -> Workload {
     for script in &mut work.scripts {
         script.insert(1, Step::Sleep(ms(10)));
     }
     work
 }
 
-fn passed(verdict: Verdict) -> Verdict {
+pub(super) fn passed(verdict: Verdict) -> Verdict {
     assert!(verdict.passed(), "{verdict}");
     verdict
 }
 
-fn succeeded(verdict: &Verdict, operation: usize) -> bool {
+pub(super) fn succeeded(verdict: &Verdict, operation: usize) -> bool {
     verdict.endings[operation].iter().all(|ending| ending.fault.is_none())
 }
 
-fn last(endings: &[Ending]) -> Nanos {
+pub(super) fn last(endings: &[Ending]) -> Nanos {
     endings.iter().map(|ending| ending.at).max().expect("the operation has ended")
 }
 

@@ -131,11 +131,12 @@ impl DatagramSocket {
     }
 
     /// Seals a frame once and sends it to every address. What the kernel does not take now is
-    /// counted and lost, as anywhere else on the way.
+    /// counted and lost, as anywhere else on the way. Bit i of the answer says that, as the kernel
+    /// knows, the frame is too long for the way to `to[i]`, so that no repetition will get there.
     ///
     /// # Panics
     /// If there are more addresses than a node may have children.
-    pub fn send(&mut self, header: &Header, key: &FrameKey, payload: &[u8], to: &[SocketAddr]) {
+    pub fn send(&mut self, header: &Header, key: &FrameKey, payload: &[u8], to: &[SocketAddr]) -> u64 {
         assert!(to.len() <= CHILDREN_MAX);
         let mut header = *header;
         header.payload_len = payload.len() as u32;
@@ -144,9 +145,9 @@ impl DatagramSocket {
         let mut sealed = [0; HEADER_LEN];
         key.seal(&header, &mut sealed);
         if self.faults.is_some() {
-            self.send_with_faults(&sealed, payload, to);
+            self.send_with_faults(&sealed, payload, to)
         } else {
-            self.send_all(&sealed, payload, to);
+            self.send_all(&sealed, payload, to)
         }
     }
 
@@ -181,11 +182,11 @@ impl DatagramSocket {
         batch.len()
     }
 
-    fn send_all(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) {
+    fn send_all(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) -> u64 {
         if let [target] = to
             && payload.len() <= SHORT
         {
-            return self.send_short(sealed, payload, *target);
+            return u64::from(self.send_short(sealed, payload, *target));
         }
         let mut slices = [
             libc::iovec { iov_base: sealed.as_ptr().cast_mut().cast(), iov_len: sealed.len() },
@@ -203,6 +204,8 @@ impl DatagramSocket {
             message.write(filled);
         }
         let mut rest = &mut messages[..to.len()];
+        let mut too_long = 0;
+        let mut was_too_long = false;
         while !rest.is_empty() {
             // SAFETY: names, slices and the bytes they point to outlive the call, and the kernel
             // only reads them.
@@ -224,9 +227,18 @@ impl DatagramSocket {
                     let error = io::Error::last_os_error();
                     match error.kind() {
                         io::ErrorKind::Interrupted => 0,
-                        io::ErrorKind::WouldBlock => return self.count_unsent(&error, rest.len() as u64),
+                        io::ErrorKind::WouldBlock => {
+                            self.count_unsent(&error, rest.len() as u64);
+                            return too_long;
+                        }
+                        // It may concern an earlier datagram; this one has not been tried then.
+                        _ if is_too_long(&error) && !was_too_long => {
+                            was_too_long = true;
+                            continue;
+                        }
                         _ => {
                             self.count_unsent(&error, 1);
+                            too_long |= u64::from(is_too_long(&error)) << (to.len() - rest.len());
                             1
                         }
                     }
@@ -234,17 +246,19 @@ impl DatagramSocket {
             };
             rest = &mut rest[done..];
         }
+        too_long
     }
 
     /// Sends a short datagram in one piece: copying it costs less than telling the kernel of two
-    /// pieces.
-    fn send_short(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], target: SocketAddr) {
+    /// pieces. Whether it is too long for the way.
+    fn send_short(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], target: SocketAddr) -> bool {
         let mut bytes = [0; HEADER_LEN + SHORT];
         bytes[..HEADER_LEN].copy_from_slice(sealed);
         bytes[HEADER_LEN..][..payload.len()].copy_from_slice(payload);
         let bytes = &bytes[..HEADER_LEN + payload.len()];
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let mut was_refused = false;
+        let mut was_too_long = false;
         loop {
             let sent = if self.peer == Some(target) {
                 net::send(&self.socket, bytes, flags)
@@ -255,12 +269,16 @@ impl DatagramSocket {
                 Ok(_) => {
                     self.counters.sent += 1;
                     self.counters.sent_bytes += bytes.len() as u64;
-                    return;
+                    return false;
                 }
                 Err(Errno::INTR) => {}
                 // The refusal concerns an earlier datagram; this one has not been tried.
                 Err(Errno::CONNREFUSED) if !was_refused => was_refused = true,
-                Err(error) => return self.count_unsent(&error.into(), 1),
+                Err(Errno::MSGSIZE) if !was_too_long => was_too_long = true,
+                Err(error) => {
+                    self.count_unsent(&error.into(), 1);
+                    return error == Errno::MSGSIZE;
+                }
             }
         }
     }
@@ -269,16 +287,15 @@ impl DatagramSocket {
     fn count_unsent(&mut self, error: &io::Error, count: u64) {
         match error.kind() {
             io::ErrorKind::WouldBlock => self.counters.send_would_block += count,
-            _ if error.raw_os_error() == Some(libc::EMSGSIZE) => self.counters.send_too_long += count,
+            _ if is_too_long(error) => self.counters.send_too_long += count,
             _ => self.counters.send_failed += count,
         }
     }
 
-    fn send_with_faults(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) {
-        for target in to {
-            let Some(injected) = &mut self.faults else {
-                return;
-            };
+    fn send_with_faults(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8], to: &[SocketAddr]) -> u64 {
+        let mut too_long = 0;
+        for (at, target) in to.iter().enumerate() {
+            let Some(injected) = &mut self.faults else { break };
             let fate = injected.sending.next_fate();
             let overtaken = injected.held.take();
             match fate {
@@ -286,9 +303,10 @@ impl DatagramSocket {
                 Fate::Hold => {
                     injected.held = Some(([sealed, payload].concat(), *target));
                 }
-                Fate::Pass => self.send_all(sealed, payload, &[*target]),
+                Fate::Pass => too_long |= self.send_all(sealed, payload, &[*target]) << at,
                 Fate::Double => {
-                    self.send_all(sealed, payload, &[*target, *target]);
+                    let both = self.send_all(sealed, payload, &[*target, *target]);
+                    too_long |= u64::from(both != 0) << at;
                 }
             }
             if let Some((bytes, target)) = overtaken
@@ -297,6 +315,7 @@ impl DatagramSocket {
                 self.send_all(sealed, payload, &[target]);
             }
         }
+        too_long
     }
 }
 
@@ -322,6 +341,10 @@ impl Receiver {
             Err(_) => true,
         }
     }
+}
+
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
 fn is_passing(error: &io::Error) -> bool {

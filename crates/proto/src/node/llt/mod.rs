@@ -25,11 +25,13 @@ use crate::Path;
 use crate::node::at::At;
 use crate::node::frame::Frame;
 use crate::node::info::{Duty, GroupInfo, Posted};
+use crate::node::link::Link;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts;
 use crate::node::place::Place;
 use crate::node::report::Folded;
 use crate::node::results::{Outcome, spread};
+use crate::passage::{Answers, Questions};
 use crate::time::Nanos;
 use slot::{Event, State, transition};
 
@@ -51,6 +53,8 @@ struct Record {
     asked: Nanos,
     /// What the parent last said that it has of the fragment.
     above: Option<Held>,
+    /// Probes to the parent, and what became of them.
+    questions: Questions,
 }
 
 /// The slots of one group.
@@ -63,6 +67,8 @@ pub(in crate::node) struct Datagrams {
     pieces: Vec<Option<Part>>,
     /// For each member by its position: the number below which all its ranks hold the results.
     marks: Vec<u64>,
+    /// The results for which each member asks, by position.
+    answers: Vec<Answers>,
     /// The number below which all ranks of the group hold the results.
     stable: u64,
     folded: Folded,
@@ -79,12 +85,14 @@ impl Datagrams {
             since: Nanos(0),
             asked: Nanos(0),
             above: None,
+            questions: Questions::default(),
         };
         Datagrams {
             window: window as u64,
             records: vec![empty; 2 * window],
             pieces: vec![None; window * info.members.len()],
             marks: vec![0; info.members.len()],
+            answers: vec![Answers::default(); info.members.len()],
             stable: 0,
             folded: Folded::default(),
         }
@@ -139,7 +147,7 @@ impl Datagrams {
         };
         if !opens && self.records[slot].contributed & bit != 0 {
             at.discard(data, Note::Duplicate);
-            self.answer(at, position, header.seq);
+            self.answer(at, position, header.seq)?;
             return Ok(false);
         }
         if !opens && !same_operation(&self.records[slot].head, header) {
@@ -163,16 +171,28 @@ impl Datagrams {
         Ok(opens)
     }
 
-    pub(in crate::node) fn on_probe(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, header: &Header) {
+    /// There is a fault if the child never gets the result for which it asks.
+    pub(in crate::node) fn on_probe(
+        &mut self,
+        at: &mut At<'_, impl NodeOutput>,
+        position: usize,
+        header: &Header,
+    ) -> Result<(), Fault> {
         self.marks[position] = self.marks[position].max(header.mark);
         at.out.note(Note::Probe);
         match self.age(header.seq) {
             Age::Current | Age::Next => {
-                self.answer(at, position, header.seq);
+                if self.is_done(header.seq)
+                    && let Some(reason) = self.answers[position].give(at.now, header.seq)
+                {
+                    return Err(at.place.between(reason, Link::Child(at.info.members[position].child)));
+                }
+                return self.answer(at, position, header.seq);
             }
             Age::Old => at.out.note(Note::Stale),
             Age::Beyond => at.out.note(Note::Violation),
         }
+        Ok(())
     }
 
     /// The result came from the parent.
@@ -198,19 +218,31 @@ impl Datagrams {
         self.spread(at, slot, at.info.all);
     }
 
-    /// The parent says what it has of the fragments that this node asked about.
-    pub(in crate::node) fn on_held(&mut self, at: &mut At<'_, impl NodeOutput>, header: &Header, held: Held) {
+    /// The parent says what it has of the fragments that this node asked about. There is a fault
+    /// if the parent never gets what this node sends.
+    pub(in crate::node) fn on_held(
+        &mut self,
+        at: &mut At<'_, impl NodeOutput>,
+        header: &Header,
+        held: Held,
+    ) -> Result<(), Fault> {
         let slot = self.record_at(header.seq);
         let record = &mut self.records[slot];
         if record.state != State::Sent || record.head.seq != header.seq || held.have_base != header.seq {
-            return at.out.note(Note::Stale);
+            at.out.note(Note::Stale);
+            return Ok(());
         }
         record.above = Some(held);
-        if held.have & 1 == 0 {
+        let is_there = held.have & 1 != 0;
+        if let Some(reason) = record.questions.answer(at.now, is_there) {
+            return Err(at.place.between(reason, Link::Parent));
+        }
+        if !is_there {
             record.asked = at.now;
             at.out.note(Note::Resent);
             self.send_up(at, slot);
         }
+        Ok(())
     }
 
     pub(in crate::node) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
@@ -257,8 +289,16 @@ impl Datagrams {
         if let Some(result) = record.buffer.take() {
             at.out.release(result.token);
         }
-        *record =
-            Record { state, head: *header, contributed: 0, buffer: None, since: at.now, asked: Nanos(0), above: None };
+        *record = Record {
+            state,
+            head: *header,
+            contributed: 0,
+            buffer: None,
+            since: at.now,
+            asked: Nanos(0),
+            above: None,
+            questions: Questions::default(),
+        };
     }
 
     fn complete(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
@@ -315,14 +355,22 @@ impl Datagrams {
         })
     }
 
+    /// Whether the fragment has its result.
+    fn is_done(&self, seq: u64) -> bool {
+        let record = &self.records[self.record_at(seq)];
+        record.state == State::Done && record.head.seq == seq
+    }
+
     /// Answers a child that repeats itself or asks: with the result, or with what this node has.
-    fn answer(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, seq: u64) {
+    /// There is a fault if the parent, which is asked then, never answers.
+    fn answer(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, seq: u64) -> Result<(), Fault> {
         let (node, all, child) = (at.place.config.node, at.info.all, at.info.members[position].child);
         let slot = self.record_at(seq);
         let record = &self.records[slot];
         let current = record.state != State::Empty && record.head.seq == seq;
-        if current && record.state == State::Done {
-            return self.spread(at, slot, 1 << child.0);
+        if self.is_done(seq) {
+            self.spread(at, slot, 1 << child.0);
+            return Ok(());
         }
         let (node, missing) = match (current, record.state, record.above) {
             (true, State::Sent, Some(above)) => (above.node, above.missing),
@@ -334,13 +382,17 @@ impl Datagrams {
         let held = Held { node, missing, have: self.have(child, seq), have_base: seq };
         let header = Header { seq, ..at.down(Kind::Held, child) };
         at.out.transmit(Target::Child(child), Path::Datagram, &header, Payload::Body(&Body::Held(held)));
-        if ask_up {
-            self.records[slot].asked = at.now;
-            let head = &self.records[slot].head;
-            if let Some(header) = self.header_up(at, Kind::Probe, head) {
-                at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
-            }
+        if ask_up { self.ask_up(at, slot) } else { Ok(()) }
+    }
+
+    fn ask_up(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) -> Result<(), Fault> {
+        let record = &mut self.records[slot];
+        record.asked = at.now;
+        let verdict = record.questions.ask(at.now, at.place.signs_from_above);
+        if let Some(header) = self.header_up(at, Kind::Probe, &self.records[slot].head) {
+            at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
         }
+        verdict.map_or(Ok(()), |reason| Err(at.place.between(reason, Link::Parent)))
     }
 
     /// Hands the result of a record in state Done to these children.

@@ -1,0 +1,211 @@
+//! Whether datagrams get through one edge, judged by what becomes of questions about one fragment.
+//!
+//! A lost datagram is no fault, a late rank is none, and neither is a side without a processor. So
+//! what counts is what repeats itself about one fragment while this side watched, as often and for
+//! as long as chance does not do it:
+//!
+//! ```text
+//!   lower end   asks, and nothing comes, though the stream brings signs of life   DatagramsBlocked
+//!               asks, and hears each time that what it sent again is not there    DatagramTooLong
+//!   upper end   is asked again and again for the result that it sends each time   ResultLost
+//! ```
+//!
+//! Resends are measured against the questions themselves, which are short and take the same way:
+//! if a resend were lost only as often as a question or its answer, then of so many resends
+//! `RESENDS_MIN` would have got through.
+
+use trib_wire::Reason;
+
+use crate::time::Nanos;
+
+/// So many questions without an answer, over so long, are no chance.
+const QUESTIONS_MIN: u64 = 30;
+const SILENCE_MIN: Nanos = Nanos::from_millis(10_000);
+/// So many resends that should have got through, over so long, are none either.
+const RESENDS_MIN: u64 = 20;
+const RESENT_MIN: Nanos = Nanos::from_millis(5_000);
+/// So many results, to one child about one fragment, over so long, are none either.
+const RESULTS_MIN: u64 = 40;
+const ANSWERED_MIN: Nanos = Nanos::from_millis(5_000);
+/// A longer pause between two questions is one in which a side slept, so that neither watched.
+const WATCHED_MAX: Nanos = Nanos::from_millis(1_500);
+
+/// Something that happens again and again, as far as this side has watched.
+#[derive(Clone, Copy, Debug, Default)]
+struct Repeats {
+    last: Option<Nanos>,
+    times: u64,
+    span: Nanos,
+}
+
+impl Repeats {
+    /// A pause that nobody watched neither counts nor forgives.
+    fn again(&mut self, now: Nanos) {
+        let Some(last) = self.last.replace(now) else { return };
+        let pause = now.since(last);
+        if pause <= WATCHED_MAX {
+            self.times += 1;
+            self.span = self.span + pause;
+        }
+    }
+
+    fn is_beyond(&self, times: u64, span: Nanos) -> bool {
+        self.times >= times && self.span >= span
+    }
+}
+
+/// The lower end of an edge: its questions about one fragment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Questions {
+    asked: u64,
+    /// The last question has no answer yet.
+    open: bool,
+    unanswered: Repeats,
+    /// What was unanswered when the upper end last gave a sign of life on its stream.
+    though_alive: Repeats,
+    signs: u64,
+    fruitless: Repeats,
+}
+
+impl Questions {
+    /// A question goes out. `signs` counts what the stream has brought so far. Returns why the
+    /// group cannot go on, if no question gets an answer.
+    pub(crate) fn ask(&mut self, now: Nanos, signs: u64) -> Option<Reason> {
+        if core::mem::replace(&mut self.signs, signs) != signs {
+            self.though_alive = self.unanswered;
+        }
+        self.asked += 1;
+        self.open = true;
+        self.unanswered.again(now);
+        self.though_alive.is_beyond(QUESTIONS_MIN, SILENCE_MIN).then_some(Reason::DatagramsBlocked)
+    }
+
+    /// A question is answered: the contribution is there, or it is not. Returns why the group
+    /// cannot go on, if what was sent never arrives.
+    pub(crate) fn answer(&mut self, now: Nanos, is_there: bool) -> Option<Reason> {
+        if !core::mem::take(&mut self.open) {
+            return None;
+        }
+        (self.unanswered, self.though_alive) = Default::default();
+        if is_there {
+            (self.asked, self.fruitless) = Default::default();
+            return None;
+        }
+        self.fruitless.again(now);
+        let answers = self.fruitless.times;
+        // The part of the questions that was answered, of all resends.
+        let due = answers.saturating_mul(answers) / self.asked.max(1);
+        let is_long = due >= RESENDS_MIN && self.fruitless.is_beyond(RESENDS_MIN, RESENT_MIN);
+        is_long.then_some(Reason::DatagramTooLong)
+    }
+}
+
+/// The upper end of an edge: the results for which its child asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Answers {
+    seq: u64,
+    given: Repeats,
+}
+
+impl Answers {
+    /// The result of a fragment is sent because the child has asked for it. Returns why the group
+    /// cannot go on, if it never arrives.
+    pub(crate) fn give(&mut self, now: Nanos, seq: u64) -> Option<Reason> {
+        if self.seq != seq {
+            *self = Answers { seq, given: Repeats::default() };
+        }
+        self.given.again(now);
+        self.given.is_beyond(RESULTS_MIN, ANSWERED_MIN).then_some(Reason::ResultLost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Nanos {
+        Nanos::from_millis(ms)
+    }
+
+    /// When the first of these questions, one every `pause`, meets a verdict.
+    fn first(pause: u64, mut step: impl FnMut(Nanos) -> Option<Reason>) -> Option<(Nanos, Reason)> {
+        (1..1_000).map(|n| ms(n * pause)).find_map(|now| step(now).map(|reason| (now, reason)))
+    }
+
+    #[test]
+    fn a_node_that_lives_and_answers_no_question_is_found_out() {
+        let mut questions = Questions::default();
+        let found = first(100, |now| questions.ask(now, now.0 / 1_000_000_000));
+        let (at, reason) = found.expect("nothing is ever answered");
+        assert_eq!(reason, Reason::DatagramsBlocked);
+        assert!(ms(10_000) <= at && at <= ms(11_500), "{at}");
+    }
+
+    #[test]
+    fn a_node_that_gives_no_sign_of_life_is_not_judged_here() {
+        let mut questions = Questions::default();
+        assert_eq!(first(100, |now| questions.ask(now, 7)), None);
+    }
+
+    #[test]
+    fn one_answer_makes_up_for_all_questions_before_it() {
+        let mut questions = Questions::default();
+        let found = first(100, |now| {
+            let verdict = questions.ask(now, now.0);
+            if now.0 % 9_000_000_000 == 0 {
+                assert_eq!(questions.answer(now, true), None);
+            }
+            verdict
+        });
+        assert_eq!(found, None);
+    }
+
+    #[test]
+    fn questions_that_are_far_apart_prove_nothing() {
+        let mut questions = Questions::default();
+        assert_eq!(first(1_600, |now| questions.ask(now, now.0)), None);
+        let mut answers = Answers::default();
+        assert_eq!(first(1_600, |now| answers.give(now, 1)), None);
+    }
+
+    #[test]
+    fn resends_that_never_arrive_are_found_out() {
+        let mut questions = Questions::default();
+        let found = first(100, |now| questions.ask(now, 0).or(questions.answer(now, false)));
+        let (at, reason) = found.expect("nothing ever arrives");
+        assert_eq!(reason, Reason::DatagramTooLong);
+        assert!(ms(5_000) <= at && at <= ms(6_000), "{at}");
+    }
+
+    #[test]
+    fn where_most_questions_are_lost_more_resends_may_be() {
+        let mut questions = Questions::default();
+        let mut resends = 0;
+        let found = first(100, |now| {
+            let mut verdict = questions.ask(now, 0);
+            if now.0 / 100_000_000 % 10 == 0 {
+                resends += 1;
+                verdict = verdict.or(questions.answer(now, false));
+            }
+            verdict
+        });
+        assert!(found.is_none() && resends == 99, "{found:?} after {resends}");
+    }
+
+    #[test]
+    fn an_answer_counts_once_however_often_it_comes() {
+        let mut questions = Questions::default();
+        assert_eq!(questions.ask(ms(1), 0), None);
+        assert_eq!(first(100, |now| questions.answer(now, false)), None);
+    }
+
+    #[test]
+    fn a_result_for_which_a_child_asks_for_ever_is_found_out() {
+        let mut answers = Answers::default();
+        let (at, reason) = first(100, |now| answers.give(now, 3)).expect("it never arrives");
+        assert_eq!(reason, Reason::ResultLost);
+        assert!(ms(5_000) <= at && at <= ms(6_000), "{at}");
+        let mut answers = Answers::default();
+        assert_eq!(first(100, |now| answers.give(now, now.0 / 4_000_000_000)), None);
+    }
+}
