@@ -36,9 +36,9 @@ LIMITS = {
         "rank calls": 3.4, "leaf calls": 8.5, "spine calls": 5.6,
         "rank waits": 1.2, "leaf waits": 3.3, "spine waits": 2.5,
     },
-    # Between two of these a rank holds a lease that no operation uses. Its helper thread looks every
-    # 10 ms whether the program streams on, and then watches for the lease to be asked back: on a
-    # machine where an operation takes as long as that, it is one wait more.
+    # Between two of these a rank holds a lease that no operation uses. Its helper thread looks
+    # every 10 ms whether the program streams on, and then watches for the lease to be asked back:
+    # on a machine where an operation takes as long as that, it is one wait more.
     64 << 10: {
         "wire bytes": 1.012, "packets": 11,
         "rank sends": 1.3, "leaf sends": 5.2, "spine sends": 3.5,
