@@ -19,6 +19,23 @@ pub struct Frame<'a> {
     pub data: Option<Token>,
 }
 
+/// The header of a frame about the fragment or segment of `head`, over the edge that `edge` names:
+/// what the piece is, and how far the ranks that the mark is about have come.
+pub(super) fn about_piece(head: &Header, mark: u64, edge: Header) -> Header {
+    Header {
+        flags: head.flags,
+        lane: head.lane,
+        signature: head.signature,
+        witness: head.witness,
+        op_seq: head.op_seq,
+        seq: head.seq,
+        offset: head.offset,
+        extent: head.extent,
+        mark,
+        ..edge
+    }
+}
+
 impl Frame<'_> {
     /// The vector data, with the part of the fragment that it covers.
     pub(super) fn part(&self) -> Option<Part> {

@@ -4,6 +4,7 @@
 use trib_wire::{ChildIndex, Header, Kind};
 
 use super::at::At;
+use super::frame::about_piece;
 use super::info::fragment;
 use super::output::{NodeOutput, Part, Payload, Target};
 use crate::Path;
@@ -25,18 +26,7 @@ pub(super) fn spread(at: &mut At<'_, impl NodeOutput>, outcome: &Outcome<'_>, ta
     let Outcome { path, head, buffer, stable } = *outcome;
     let fragment = fragment(head);
     let (mut whole, mut bare) = (0u64, 0u64);
-    let template = Header {
-        flags: head.flags,
-        lane: head.lane,
-        signature: head.signature,
-        witness: head.witness,
-        op_seq: head.op_seq,
-        seq: head.seq,
-        offset: head.offset,
-        extent: head.extent,
-        mark: stable,
-        ..at.down(Kind::Result, ChildIndex::ALL)
-    };
+    let template = about_piece(head, stable, at.down(Kind::Result, ChildIndex::ALL));
     let mut send = |target: Target, window: u32, len: u32| {
         let child = if let Target::Child(child) = target { child } else { ChildIndex::ALL };
         let header = Header { child, window, payload_len: len, ..template };

@@ -23,7 +23,7 @@ use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
 
 use crate::Path;
 use crate::node::at::At;
-use crate::node::frame::Frame;
+use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::link::Link;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
@@ -341,18 +341,7 @@ impl Datagrams {
     fn header_up(&self, at: &At<'_, impl NodeOutput>, kind: Kind, head: &Header) -> Option<Header> {
         let up = at.up(kind)?;
         let mark = self.marks.iter().copied().min().unwrap_or(0);
-        Some(Header {
-            flags: head.flags,
-            lane: head.lane,
-            signature: head.signature,
-            witness: head.witness,
-            op_seq: head.op_seq,
-            seq: head.seq,
-            offset: head.offset,
-            extent: head.extent,
-            mark,
-            ..up
-        })
+        Some(about_piece(head, mark, up))
     }
 
     /// Whether the fragment has its result.

@@ -91,8 +91,9 @@ impl NodeCore {
         (self.pending_count, self.reserved) = (0, 0);
         for (key, line) in core::mem::take(&mut self.pending) {
             for mut pending in line {
-                pending.step(Event::ParentLost, false);
-                self.refuse(&key, pending.joined & !pending.dead, fault, out);
+                if pending.step(Event::ParentLost, false) {
+                    self.refuse(&key, pending.joined & !pending.dead, fault, out);
+                }
             }
         }
     }

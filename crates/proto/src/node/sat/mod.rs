@@ -18,7 +18,7 @@ use trib_wire::header::FLAG_STREAM;
 use trib_wire::{ChildIndex, Fault, Header, Kind};
 
 use crate::node::at::At;
-use crate::node::frame::Frame;
+use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts;
@@ -298,6 +298,9 @@ impl Streams {
 
     fn fold(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
         let Some(head) = self.staged[0].front().map(|s| s.head) else { return };
+        let is_root = at.info.duty == Duty::Root;
+        let event = if is_root { Event::FoldAtRoot } else { Event::Fold };
+        let Some(state) = transition(State::Free, event) else { return };
         let mut first = at.now;
         let pieces = self.staged.iter_mut().map(|queue| {
             let staged = queue.pop_front()?;
@@ -310,9 +313,6 @@ impl Streams {
         at.out.took(Path::Stream, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
         self.next_fold += 1;
-        let is_root = at.info.duty == Duty::Root;
-        let event = if is_root { Event::FoldAtRoot } else { Event::Fold };
-        let state = transition(State::Free, event).unwrap_or(State::Free);
         self.accumulators[slot] = Some(Accumulator { head, buffer, state, unwritten: at.info.all, since: at.now });
         if is_root {
             self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
@@ -347,18 +347,7 @@ impl Streams {
             let Some(accumulator) = self.accumulators[slot].as_mut() else { return };
             let Some(up) = at.up(Kind::Contribution) else { return };
             let head = &accumulator.head;
-            let header = Header {
-                flags: FLAG_STREAM,
-                lane: head.lane,
-                signature: head.signature,
-                witness: head.witness,
-                op_seq: head.op_seq,
-                seq: head.seq,
-                offset: head.offset,
-                extent: head.extent,
-                mark,
-                ..up
-            };
+            let header = Header { flags: FLAG_STREAM, ..about_piece(head, mark, up) };
             let Some(next) = transition(accumulator.state, Event::Credit) else { return };
             accumulator.state = next;
             self.next_up += 1;
