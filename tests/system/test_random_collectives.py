@@ -8,7 +8,7 @@ from harness import Fabric, Ranks
 import random_worker
 import reference
 
-NUMBER, MOST, RANKS = 100, 4 << 20, 8
+NUMBER, MOST, RANKS = 100, 1 << 20, 8
 #: Two leaves take the ranks in blocks, so this is the shape of the fold.
 TREE = [[0, 1, 2, 3], [4, 5, 6, 7]]
 

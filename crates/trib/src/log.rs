@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 use trib_service::log::LogError;
 
 use crate::failure::{Failure, PREFIX};
@@ -25,12 +26,8 @@ pub fn init_daemon(filter: &str, file: Option<&Path>) -> Result<(), Failure> {
 
 /// Sets logging up for a tool: each line has the text only, with the tool's name in front.
 pub fn init_tool() {
-    tracing_subscriber::fmt()
-        .with_env_filter(filter(LevelFilter::INFO))
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .event_format(Words)
-        .init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false).event_format(Words);
+    tracing_subscriber::registry().with(filter()).with(lines).init();
 }
 
 /// Writes `trib: TEXT`, with `warning: ` or `debug: ` before the text of these levels.
@@ -53,8 +50,12 @@ where
     }
 }
 
-/// The filter of `TRIB_LOG`, or `level` if that is not set. A directive that makes no sense is
-/// reported and left out, because it should not stop a tool.
-fn filter(level: LevelFilter) -> EnvFilter {
-    EnvFilter::builder().with_default_directive(level.into()).with_env_var("TRIB_LOG").from_env_lossy()
+/// The filter of `TRIB_LOG`, or `info` if that is not set. One that makes no sense is reported and
+/// not used, because it should not stop a tool.
+fn filter() -> Targets {
+    let text = std::env::var("TRIB_LOG").unwrap_or_default();
+    trib_service::log::filter(&text).unwrap_or_else(|error| {
+        eprintln!("{PREFIX}warning: TRIB_LOG: {error}");
+        Targets::new().with_default(LevelFilter::INFO)
+    })
 }

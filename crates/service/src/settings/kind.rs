@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use tracing_subscriber::EnvFilter;
 use trib_control::ManagerUrl;
 use trib_wire::control::node::PORTS_MAX;
 
@@ -96,9 +95,9 @@ impl Kind {
             Kind::Address => address(text).map(Value::Address),
             Kind::Addresses => addresses(text).map(Value::Addresses),
             Kind::Manager => text.parse().map(Value::Manager).map_err(|error: trib_control::Error| error.to_string()),
-            Kind::Filter => match EnvFilter::builder().parse(text) {
+            Kind::Filter => match crate::log::filter(text) {
                 Ok(_) => Ok(Value::Text(text.to_owned())),
-                Err(error) => Err(format!("`{text}`: {error}")),
+                Err(error) => Err(error.to_string()),
             },
             Kind::Integer { least, most } => match text.parse() {
                 Ok(number) if (least..=most).contains(&number) => Ok(Value::Integer(number)),
