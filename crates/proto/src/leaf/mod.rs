@@ -2,7 +2,7 @@
 //!
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
-//! takes), `sat` (streams and the lease), `config` and `output` (what the driver says and is asked
+//! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `config` and `output` (what the driver says and is asked
 //! for). Tables of transitions: `phase` of the lease, `state` of a group.
 //!
 //! ```text
@@ -21,6 +21,7 @@ mod phase;
 mod rtt;
 mod sat;
 mod state;
+mod streaming;
 
 pub use config::LeafConfig;
 pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
@@ -38,6 +39,7 @@ use operation::Operation;
 use rtt::RoundTrip;
 use sat::Activity;
 use state::{Event, State};
+use streaming::Streaming;
 
 /// Why a call was refused at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,7 +97,7 @@ pub struct LeafCore {
     /// The groups that may have a probe timer running.
     armed: Vec<GroupId>,
     /// The groups that stream now.
-    streaming: Vec<GroupId>,
+    streaming: Streaming,
     /// The number of groups that wait for the lock.
     asking: u64,
     /// The number of groups that have it and no operation.
@@ -116,12 +118,12 @@ impl LeafCore {
     pub fn new(config: LeafConfig) -> LeafCore {
         assert!(config.limits.are_valid(), "limits out of range");
         LeafCore {
-            edge: Edge { config, signs: 0 },
             groups: BTreeMap::new(),
             joining: BTreeMap::new(),
             by_index: Vec::new(),
             armed: Vec::new(),
-            streaming: Vec::new(),
+            streaming: Streaming::new(config.limits.flight),
+            edge: Edge { config, signs: 0 },
             asking: 0,
             holding: 0,
             next_group: 0,
@@ -340,8 +342,8 @@ impl LeafCore {
         if self.asking > 0 || !self.joining.is_empty() {
             return (0, 0);
         }
-        let due = |id| self.groups.get(id).and_then(|group: &Group| group.streams.due()).unwrap_or_default();
-        self.streaming.iter().map(due).min().unwrap_or_default()
+        let due = |id: GroupId| self.groups.get(&id).and_then(|group: &Group| group.streams.due()).unwrap_or_default();
+        self.streaming.ids().map(due).min().unwrap_or_default()
     }
 
     /// Whether nothing of this rank's is under way over the stream, and yet a word may come there
@@ -459,7 +461,10 @@ impl LeafCore {
                     group.give_up(edge, reason, out);
                 }
             }
-            (Kind::Result, Path::Stream, _) if header.is_stream() => streams.on_result(&mut at, header),
+            (Kind::Result, Path::Stream, _) if header.is_stream() => {
+                streams.on_result(&mut at, header);
+                self.streaming.result(id);
+            }
             (Kind::Credit, Path::Stream, _) => streams.on_credit(header.seq),
             (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),
             (Kind::Revoke, Path::Stream, _) => streams.on_revoke(&mut at, header.seq),
@@ -480,8 +485,7 @@ impl LeafCore {
         let mut at = At { edge, name, group: id, now, round_trip, out };
         let idle = group.datagrams.deadline() == Nanos::NEVER;
         group.datagrams.pump(&mut at);
-        let streaming = self.streaming.len() + usize::from(group.activity != Activity::Streams);
-        group.streams.pump(&mut at, streaming as u64);
+        group.streams.pump(&mut at, self.streaming.sharers(id));
         if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
             self.armed.push(id);
         }
@@ -504,13 +508,13 @@ impl LeafCore {
             Activity::None => {}
             Activity::Asks => self.asking -= 1,
             Activity::Holds => self.holding -= 1,
-            Activity::Streams => self.streaming.retain(|streaming| *streaming != id),
+            Activity::Streams => self.streaming.remove(id),
         }
         match now {
             Activity::None => {}
             Activity::Asks => self.asking += 1,
             Activity::Holds => self.holding += 1,
-            Activity::Streams => self.streaming.push(id),
+            Activity::Streams => self.streaming.add(id),
         }
     }
 }

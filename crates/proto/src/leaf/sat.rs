@@ -123,15 +123,15 @@ impl Streams {
         }
     }
 
-    /// Sends what the windows allow. `streaming` is the number of the rank's groups that stream,
-    /// this one included.
+    /// Sends what the windows allow. `sharers` is the number of the rank's groups that stream and do
+    /// not stand still, this one included.
     ///
     /// They share the flight: what a rank has on its link at once must not grow with its groups, or
     /// a job of many groups would take the link from a job with a single one. Each group keeps a
     /// few segments, so that none waits for another.
-    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, streaming: u64) {
+    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, sharers: u64) {
         self.start(at);
-        let flight = self.flight.div_ceil(streaming.max(1)).max(SHARE_MIN.min(self.flight));
+        let flight = self.flight.div_ceil(sharers.max(1)).max(SHARE_MIN.min(self.flight));
         while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };

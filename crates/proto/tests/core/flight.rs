@@ -137,6 +137,34 @@ fn who_is_alone_again_has_the_whole_flight_again() {
     assert_eq!(wire.segments().len(), 7, "12 in flight, of which 5 were");
 }
 
+#[test]
+fn a_group_that_stands_still_leaves_the_flight_to_the_others() {
+    let (mut core, mut wire) = (core(), Wire::default());
+    // A rank of the first group is late, so that none of its results come.
+    let late = stream(&mut core, &mut wire, 0);
+    let mut sent = VecDeque::from(stream(&mut core, &mut wire, 1));
+    assert_eq!((late.len(), sent.len()), (12, 6));
+    let mut answered = 0;
+    while sent.len() < FLIGHT as usize {
+        let segment = sent.pop_front().expect("the second group has segments under way");
+        answer(&mut core, &mut wire, &segment);
+        sent.extend(wire.segments());
+        answered += 1;
+    }
+    assert_eq!(answered, 4 * FLIGHT + 1, "the first group had its share until it stood still");
+    // The late rank comes. Both groups move, and the second one goes back to its share.
+    answer(&mut core, &mut wire, &late[0]);
+    assert_eq!(wire.segments().len(), 0, "the first group has 11 under way, and its share is 6");
+    for _ in 0..6 {
+        let segment = sent.pop_front().expect("the second group has segments under way");
+        answer(&mut core, &mut wire, &segment);
+        assert_eq!(wire.segments().len(), 0, "the second group is above its share");
+    }
+    let segment = sent.pop_front().expect("the second group has segments under way");
+    answer(&mut core, &mut wire, &segment);
+    assert_eq!(wire.segments().len(), 1);
+}
+
 /// The bytes of the vector, and those of one of its segments.
 const VECTOR: u64 = 8 << 20;
 const SEGMENT: u64 = 64 << 10;
