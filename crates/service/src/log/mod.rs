@@ -43,8 +43,8 @@ pub enum LogError {
     },
 }
 
-/// What a filter lets through: a level, or `crate=level,...`, where crates that it does not name log
-/// at `info`.
+/// What a filter lets through: a level, or `crate=level,...`, where crates that it does not name
+/// log at `info`.
 ///
 /// # Errors
 /// The filter makes no sense.
