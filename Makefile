@@ -56,6 +56,7 @@ bench: build ## Tributary and every peer, measured in a laboratory on this machi
 lint: ## formatting and lints, as `make test` wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release -p trib-wire -- -D warnings
 
 # One call builds the whole workspace: with fewer packages Cargo would choose other features for the
 # crates that they share, and build these twice. Programs linked with the library look for its

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use trib_messages::prediction::{Prediction, ShapePrediction};
 use trib_proto::Limits;
-use trib_wire::control::prediction::{Prediction, ShapePrediction};
 use trib_wire::{GroupName, Rank, RankList};
 
 use crate::counters::Counters;

@@ -45,7 +45,7 @@ pub use group::Group;
 pub use memory::Input;
 pub use params::{OutOfBand, Params, Progress};
 pub use request::Request;
+pub use trib_messages::prediction::{Range, ShapePrediction};
 pub use trib_proto::{Limits, Path};
-pub use trib_wire::control::prediction::{Range, ShapePrediction};
 pub use trib_wire::ranks::WORLD_MAX;
 pub use trib_wire::{Collective, DataType, Rank, RankList, ReduceOp, Scalar, Signature};

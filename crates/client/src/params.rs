@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trib_wire::control::quota::QuotaField;
-use trib_wire::control::request::QuotaAsk;
+use trib_messages::quota::QuotaField;
+use trib_messages::request::QuotaAsk;
 use trib_wire::{Collective, GroupName};
 
 use crate::error::Error;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustls::{ClientConnection, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use trib_wire::control::hello::{Hello, Role};
+use trib_messages::hello::{Hello, Role};
 
 use crate::secure::{Limit, Secure};
 use crate::{Credentials, Error, ManagerUrl, credentials, frame, handshake};

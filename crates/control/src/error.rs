@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trib_wire::control::hello::Role;
-use trib_wire::control::reply::Refusal;
+use trib_messages::hello::Role;
+use trib_messages::reply::Refusal;
 
 use crate::credentials;
 

@@ -1,7 +1,7 @@
 //! The first messages of both sides: which version each speaks, and in which role.
 
-use trib_wire::control::hello::{Hello, Role};
-use trib_wire::control::reply::{Refusal, Reply, Resource};
+use trib_messages::hello::{Hello, Role};
+use trib_messages::reply::{Refusal, Reply, Resource};
 
 use crate::frame;
 use crate::secure::{Limit, Secure};

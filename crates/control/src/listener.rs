@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustls::{Connection, ServerConfig, ServerConnection};
 use socket2::SockRef;
-use trib_wire::control::hello::{Hello, Role};
+use trib_messages::hello::{Hello, Role};
 
 use crate::secure::{Limit, Secure};
 use crate::{Channel, Credentials, Error, handshake};

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
-use trib_wire::control::hello::Role;
+use trib_messages::hello::Role;
 use webpki::EndEntityCert;
 
 use crate::credentials::{

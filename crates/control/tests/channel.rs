@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Credentials, Error, Listener, ManagerUrl, software_version};
-use trib_wire::control::hello::{Hello, Role};
-use trib_wire::control::reply::{Reply, Resource};
+use trib_messages::hello::{Hello, Role};
+use trib_messages::reply::{Reply, Resource};
 
 const LIMIT: Duration = Duration::from_secs(10);
 const ANY: &str = "127.0.0.1:0";

@@ -6,16 +6,17 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
+use trib_messages::job::{GrantChild, GrantParent, JobTicket, Limits, NodeGrant, TicketNode};
+use trib_messages::jobs::JobEnd;
+use trib_messages::prediction::{Prediction, PredictionStatus};
+use trib_messages::processes::Processes;
+use trib_messages::reply::{JobStatus, Refusal, Resource};
+use trib_messages::request::{JobRequest, QuotaAsk};
+use trib_messages::tenant::JobCharge;
 use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
-use trib_wire::control::job::{GrantChild, GrantParent, JobKey, JobTicket, Limits, NodeGrant, TicketNode};
-use trib_wire::control::jobs::JobEnd;
-use trib_wire::control::prediction::{Prediction, PredictionStatus};
-use trib_wire::control::processes::Processes;
-use trib_wire::control::reply::{JobStatus, Refusal, Resource};
-use trib_wire::control::request::{JobRequest, QuotaAsk};
-use trib_wire::control::tenant::JobCharge;
+use trib_wire::auth::JobKey;
 use trib_wire::ids::{Epoch, JobId, NodeId};
 
 use crate::fabric::Fabric;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use trib_wire::control::directory::JobDirectory;
+use trib_messages::directory::JobDirectory;
 use trib_wire::ids::JobId;
 
 /// These jobs, the newest first.

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use trib_wire::control::explanation::{Explanation, HostedPart};
-use trib_wire::control::reply::{JobStatus, Refusal, Reply, Resource};
+use trib_messages::explanation::{Explanation, HostedPart};
+use trib_messages::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::{JobId, Rank};
 
 use crate::fabric::Fabric;

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
+use trib_messages::directory::JobDirectory;
+use trib_messages::jobs::{Fallback, JobFault};
+use trib_messages::processes::{Process, Processes};
+use trib_messages::reply::{JobStatus, Refusal, Resource};
 use trib_topology::trees::Footprint;
 use trib_wire::Fault;
-use trib_wire::control::directory::JobDirectory;
-use trib_wire::control::jobs::{Fallback, JobFault};
-use trib_wire::control::processes::{Process, Processes};
-use trib_wire::control::reply::{JobStatus, Refusal, Resource};
 use trib_wire::ids::{JobId, Rank};
 
 use crate::departed::Departed;

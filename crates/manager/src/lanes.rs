@@ -16,12 +16,12 @@
 
 use std::collections::HashMap;
 
+use trib_messages::job::LaneTicket;
+use trib_messages::quota::QuotaField;
+use trib_messages::reply::{LaneStatus, Refusal, Resource};
+use trib_messages::request::QuotaAsk;
 use trib_topology::trees::Tree;
 use trib_topology::{Plan, Topology};
-use trib_wire::control::job::LaneTicket;
-use trib_wire::control::quota::QuotaField;
-use trib_wire::control::reply::{LaneStatus, Refusal, Resource};
-use trib_wire::control::request::QuotaAsk;
 use trib_wire::ids::NodeId;
 
 use crate::admission::RANKS_MAX;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use trib_control::Histogram;
-use trib_wire::control::reply::{Refusal, Resource};
+use trib_messages::reply::{Refusal, Resource};
 
 /// The counts, which every connection's thread adds to.
 #[derive(Default)]

@@ -78,9 +78,9 @@ use std::time::Instant;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use trib_control::{Credentials, Listener, Watchdog, notify};
+use trib_messages::hello::Role;
 use trib_topology::Topology;
 use trib_topology::predict::Constants;
-use trib_wire::control::hello::Role;
 
 pub use crate::error::Error;
 use crate::fabric::Fabric;

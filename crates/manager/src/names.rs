@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
+use trib_messages::jobs::Names;
 use trib_topology::hostlist::compress;
-use trib_wire::control::jobs::Names;
 
 /// At most `max` bytes of the text. A control character becomes a replacement character. A text
 /// that was cut ends in `...`.

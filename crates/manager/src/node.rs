@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use trib_control::{Channel, Error};
-use trib_wire::control::node::{ManagerMessage, NodeMessage, PORTS_MAX};
-use trib_wire::control::reply::{Refusal, Resource};
+use trib_messages::node::{ManagerMessage, NodeMessage, PORTS_MAX};
+use trib_messages::reply::{Refusal, Resource};
 
 use crate::admission::end_adopted;
 use crate::fabric::Fabric;

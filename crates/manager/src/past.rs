@@ -10,9 +10,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
-use trib_wire::control::jobs::{JobEnd, Names, PastJob};
-use trib_wire::control::reply::{JobStatus, Refusal};
-use trib_wire::control::request::{Account, Attachment, JobRequest};
+use trib_messages::jobs::{JobEnd, Names, PastJob};
+use trib_messages::reply::{JobStatus, Refusal};
+use trib_messages::request::{Account, Attachment, JobRequest};
 use trib_wire::ids::JobId;
 
 use self::keeper::Keeper;

@@ -2,11 +2,11 @@
 //!
 //! Each limit by itself is here. `memory` is about the memory that they take together.
 
+use trib_messages::job::Limits;
+use trib_messages::quota::QuotaField;
+use trib_messages::reply::{Refusal, Resource};
+use trib_messages::request::QuotaAsk;
 use trib_topology::{Bound, LimitTable};
-use trib_wire::control::job::Limits;
-use trib_wire::control::quota::QuotaField;
-use trib_wire::control::reply::{Refusal, Resource};
-use trib_wire::control::request::QuotaAsk;
 use trib_wire::header::HEADER_LEN;
 
 use crate::refuse::too_much;

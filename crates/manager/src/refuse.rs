@@ -1,7 +1,7 @@
 //! Refusals that several files give.
 
 use trib_control::clock::{span, unix_ms};
-use trib_wire::control::reply::{Refusal, Resource};
+use trib_messages::reply::{Refusal, Resource};
 
 /// A refusal that is not about amounts.
 pub(crate) fn refuse(resource: Resource, holder: Option<&str>, text: impl Into<String>) -> Refusal {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use trib_control::Channel;
 use trib_control::clock::unix_ms;
-use trib_wire::control::explanation::{NodePart, TrafficPart};
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::jobs::JobActivity;
-use trib_wire::control::node::ManagerMessage;
-use trib_wire::control::reply::Refusal;
+use trib_messages::explanation::{NodePart, TrafficPart};
+use trib_messages::job::NodeGrant;
+use trib_messages::jobs::JobActivity;
+use trib_messages::node::ManagerMessage;
+use trib_messages::reply::Refusal;
 use trib_wire::ids::{JobId, NodeId};
 
 use crate::silence::Silence;

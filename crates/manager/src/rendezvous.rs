@@ -13,9 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_wire::control::job::JobTicket;
-use trib_wire::control::reply::{Refusal, Resource};
-use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk};
+use trib_messages::job::JobTicket;
+use trib_messages::reply::{Refusal, Resource};
+use trib_messages::request::{Attachment, JobRequest, QuotaAsk};
 use trib_wire::ids::JobId;
 use trib_wire::ranks::RankList;
 

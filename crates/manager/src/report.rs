@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use trib_control::Histogram;
-use trib_wire::control::reply::{JobStatus, Resource};
-use trib_wire::control::tenant::TenantStatus;
+use trib_messages::reply::{JobStatus, Resource};
+use trib_messages::tenant::TenantStatus;
 
 use crate::ledger::Counts;
 use crate::server::Shared;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
 use trib_control::{Channel, Error as ControlError, Listener, Pending};
-use trib_wire::control::hello::Role;
-use trib_wire::control::jobs::JobEnd;
-use trib_wire::control::reply::{Reply, Resource};
+use trib_messages::hello::Role;
+use trib_messages::jobs::JobEnd;
+use trib_messages::reply::{Reply, Resource};
 use trib_wire::ids::JobId;
 
 use crate::fabric::Fabric;

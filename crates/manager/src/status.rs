@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_wire::control::reply::{NodeStatus, StatusReport};
+use trib_messages::reply::{NodeStatus, StatusReport};
 
 use crate::fabric::Fabric;
 

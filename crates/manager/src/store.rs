@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use redb::{Database, ReadableDatabase as _, ReadableTable, TableDefinition};
 use serde::de::DeserializeOwned;
+use trib_messages::jobs::PastJob;
+use trib_messages::reply::JobStatus;
 use trib_topology::trees::Footprint;
-use trib_wire::control::jobs::PastJob;
-use trib_wire::control::reply::JobStatus;
 use trib_wire::ids::JobId;
 
 use crate::past::Entry;
@@ -179,9 +179,9 @@ const LAST: &str = "last job";
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::jobs::{JobEnd, Names};
-    use trib_wire::control::reply::{LaneStatus, Resource};
-    use trib_wire::control::tenant::JobCharge;
+    use trib_messages::jobs::{JobEnd, Names};
+    use trib_messages::reply::{LaneStatus, Resource};
+    use trib_messages::tenant::JobCharge;
     use trib_wire::ids::NodeId;
 
     use super::*;

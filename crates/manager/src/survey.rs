@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use trib_control::clock::unix_ms;
-use trib_wire::control::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob};
-use trib_wire::control::reply::JobStatus;
+use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob};
+use trib_messages::reply::JobStatus;
 use trib_wire::ids::JobId;
 
 use crate::fabric::Fabric;
@@ -67,8 +67,8 @@ fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::jobs::Names;
-    use trib_wire::control::reply::Reply;
+    use trib_messages::jobs::Names;
+    use trib_messages::reply::Reply;
 
     use super::*;
     use crate::jobs::JOBS_MAX;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use trib_control::{Channel, Error};
-use trib_wire::control::job::JobTicket;
-use trib_wire::control::jobs::JobEnd;
-use trib_wire::control::reply::{Refusal, Reply, Resource};
-use trib_wire::control::request::{Account, Attachment, JobRequest, Request};
+use trib_messages::job::JobTicket;
+use trib_messages::jobs::JobEnd;
+use trib_messages::reply::{Refusal, Reply, Resource};
+use trib_messages::request::{Account, Attachment, JobRequest, Request};
 use trib_wire::ids::JobId;
 
 use crate::admission::{admit, end};

@@ -1,8 +1,8 @@
 //! The links over which the ranks of a job reach its nodes. Nothing depends on them but what people
 //! read, so the file of jobs does not keep them.
 
+use trib_messages::explanation::WayPart;
 use trib_topology::{Topology, Way};
-use trib_wire::control::explanation::WayPart;
 use trib_wire::ids::NodeId;
 
 use crate::trees::PlannedLane;

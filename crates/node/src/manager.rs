@@ -10,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Error as ControlError, ManagerUrl};
+use trib_messages::explanation::{NodePart, TrafficPart};
+use trib_messages::hello::Role;
+use trib_messages::job::NodeGrant;
+use trib_messages::jobs::{Activity, JobActivity};
+use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_wire::JobId;
-use trib_wire::control::explanation::{NodePart, TrafficPart};
-use trib_wire::control::hello::Role;
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::jobs::{Activity, JobActivity};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
 
 use crate::Error;
 use crate::accept::Request;

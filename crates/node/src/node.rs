@@ -146,7 +146,7 @@ impl Node {
     ///
     /// # Errors
     /// If the grant cannot be kept.
-    pub fn install(&self, grant: trib_wire::control::job::NodeGrant) -> Result<(), trib_wire::control::reply::Refusal> {
+    pub fn install(&self, grant: trib_messages::job::NodeGrant) -> Result<(), trib_messages::reply::Refusal> {
         let (reply, answer) = mpsc::channel();
         self.acceptor.post(Request::Install(Box::new(grant), reply));
         answer.recv().unwrap_or(Ok(()))

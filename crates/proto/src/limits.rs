@@ -1,10 +1,10 @@
 //! The quota of a job as the core uses it.
 
-use trib_wire::control::quota::QuotaField;
+use trib_messages::quota::QuotaField;
 
 use crate::time::Nanos;
 
-/// What one job may use at one node. `trib_wire::control::job::Limits` has the meaning of each
+/// What one job may use at one node. `trib_messages::job::Limits` has the meaning of each
 /// field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -80,8 +80,8 @@ fn whole(bytes: u32, element: u32) -> u32 {
     bytes - bytes % element
 }
 
-impl From<&trib_wire::control::job::Limits> for Limits {
-    fn from(l: &trib_wire::control::job::Limits) -> Limits {
+impl From<&trib_messages::job::Limits> for Limits {
+    fn from(l: &trib_messages::job::Limits) -> Limits {
         Limits {
             groups: l.groups,
             window: l.window,
@@ -101,7 +101,7 @@ impl From<&trib_wire::control::job::Limits> for Limits {
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::quota::QuotaRow;
+    use trib_messages::quota::QuotaRow;
 
     use super::*;
 

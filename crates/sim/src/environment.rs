@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use trib_proto::node::Link;
 use trib_proto::{Nanos, Path};
-use trib_wire::control::job::ChildKind;
-use trib_wire::{Body, ChildIndex, Epoch, Generation, Header, Kind};
+use trib_wire::{Body, ChildIndex, ChildKind, Epoch, Generation, Header, Kind};
 
 use crate::checkers::Checkers;
 use crate::clock::Clock;

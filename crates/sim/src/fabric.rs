@@ -2,8 +2,7 @@
 //! process, and ranks at inner nodes.
 
 use trib_proto::node::NodeChild;
-use trib_wire::control::job::ChildKind;
-use trib_wire::{NodeId, Rank, RankList};
+use trib_wire::{ChildKind, NodeId, Rank, RankList};
 
 use crate::random::Rng;
 

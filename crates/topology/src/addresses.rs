@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use trib_wire::control::node::PORTS_MAX;
+use trib_messages::node::PORTS_MAX;
 
 /// What is wrong with the addresses.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use trib_wire::control::quota::OutOfRange;
+use trib_messages::quota::OutOfRange;
 
 use crate::addresses::AddressFault;
 use crate::graph::GraphFault;

@@ -30,7 +30,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 use toml::Spanned;
-use trib_wire::control::quota::QuotaField;
+use trib_messages::quota::QuotaField;
 
 /// The whole file.
 #[derive(Deserialize)]

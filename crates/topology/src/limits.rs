@@ -3,7 +3,7 @@
 
 use std::ops::{Index, IndexMut, Range};
 
-use trib_wire::control::quota::{QUOTA, QuotaField};
+use trib_messages::quota::{QUOTA, QuotaField};
 
 use crate::error::Fault;
 use crate::file;
@@ -17,7 +17,7 @@ pub struct Bound {
     pub maximum: u64,
 }
 
-/// Every limit of a fabric. [`trib_wire::control::quota`] says what each means, and `node_memory`
+/// Every limit of a fabric. [`trib_messages::quota`] says what each means, and `node_memory`
 /// bounds the memory that they take together.
 ///
 /// The network's own limits (payload by MTU, window by receive buffers) apply besides.

@@ -16,8 +16,8 @@
 
 use std::net::IpAddr;
 
-use trib_wire::control::job::{ChildKind, Placement};
-use trib_wire::ids::{CHILDREN_MAX, ChildIndex, NodeId, Rank};
+use trib_messages::job::Placement;
+use trib_wire::ids::{CHILDREN_MAX, ChildIndex, ChildKind, NodeId, Rank};
 use trib_wire::ranks::{RankList, WORLD_MAX};
 
 use crate::cascade;

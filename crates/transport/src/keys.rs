@@ -6,8 +6,7 @@
 
 use hkdf::Hkdf;
 use sha2::Sha256;
-use trib_wire::auth::FrameKey;
-use trib_wire::control::job::JobKey;
+use trib_wire::auth::{FrameKey, JobKey};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
 
 /// What both ends of an edge need to authenticate each other.

@@ -42,8 +42,9 @@ pub struct GroupKey {
 }
 
 /// Why a group failed or was refused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[repr(u16)]
 pub enum Reason {
     /// The job's quota of groups is used up at a node.
@@ -103,7 +104,8 @@ impl Reason {
 
 /// A reason, where it arose, and which ranks it concerns. It has the same size whatever it says, in
 /// a frame and in a control message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fault {
     /// Why.
     pub reason: Reason,
@@ -115,7 +117,7 @@ pub struct Fault {
     /// A rank on the other side, or the last one below; equal to `rank_a` where there is only one.
     pub rank_b: Rank,
     /// For `Mismatch`: what each of the two posted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub signatures: Option<(Signature, Signature)>,
 }
 

@@ -40,6 +40,11 @@ pub const TAG_OFFSET: usize = 96;
 pub const MAGIC: u16 = 0x7254;
 /// The largest number of payload bytes of one frame.
 pub const PAYLOAD_MAX: usize = 1 << 20;
+/// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of
+/// 8.
+pub const DATAGRAM_MAX: u32 = (65_507 - HEADER_LEN as u32) / 8 * 8;
+/// Largest window of datagrams: acknowledgement maps are 64 bits wide.
+pub const WINDOW_MAX: u32 = 64;
 
 /// Set when `payload_crc` covers the payload (always on datagrams).
 pub const FLAG_CRC: u16 = 1;

@@ -6,8 +6,8 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident($repr:ty), $prefix:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-        #[derive(serde::Serialize, serde::Deserialize)]
-        #[serde(transparent)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(transparent))]
         pub struct $name(pub $repr);
 
         impl fmt::Display for $name {
@@ -32,6 +32,16 @@ id!(/// A group's slot in the table of the node at the upper end of an edge.
     GroupIndex(u32), "g");
 id!(/// How many times a group index was used before; a frame of an older generation is refused.
     Generation(u32), ".");
+
+/// What is attached below a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum ChildKind {
+    /// A rank of the job.
+    Rank(Rank),
+    /// Another logical node.
+    Node(NodeId),
+}
 
 impl ChildIndex {
     /// The child index in a frame that serves all children of a node at once.

@@ -1,11 +1,13 @@
-//! Frames and control messages of Tributary: what travels, byte by byte.
+//! Frames of Tributary: what travels on the data path, byte by byte.
 //!
 //! Map: `ids` (identifiers), `operation` (collectives, operators), `datatype` (types of elements),
 //! `combination` (which operators are defined on which types), `ranks` (lists of ranks), `header`
 //! (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads
-//! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection), `control`
-//! (messages between manager, nodes and clients over TLS), `directory` (how people call nodes,
-//! ranks and groups).
+//! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection),
+//! `directory` (how people call nodes, ranks and groups).
+//!
+//! Without features this is all that a packet filter, or a node that is not ours, has to know. With
+//! the feature `serde`, what control messages say of frames (`trib_messages`) can stand in them.
 //!
 //! Invariants: parsing is total, bounds come before allocation, and nothing here reads a socket or
 //! a clock.
@@ -20,7 +22,6 @@ mod bytes;
 #[macro_use]
 mod code;
 pub mod combination;
-pub mod control;
 pub mod datatype;
 pub mod directory;
 pub mod error;
@@ -37,7 +38,7 @@ pub use datatype::{DataType, Scalar};
 pub use directory::{Directory, GroupName};
 pub use error::ParseError;
 pub use header::{Header, Kind};
-pub use ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
+pub use ids::{ChildIndex, ChildKind, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
 pub use operation::{Collective, ReduceOp, Signature};
 pub use ranks::RankList;
 pub use short::ShortHeader;

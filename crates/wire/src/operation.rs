@@ -59,7 +59,8 @@ code! {
 ///
 /// It travels in every frame; a node that sees two different ones for one sequence number fails the
 /// group and names a rank of each (rule R6).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Signature {
     /// The collective.
     pub collective: Collective,

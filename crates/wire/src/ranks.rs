@@ -8,7 +8,8 @@ use crate::error::ParseError;
 use crate::ids::Rank;
 
 /// `count` ranks: `first`, `first + stride`, `first + 2 stride`, ...
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Run {
     /// First rank of the run.
     pub first: u32,
@@ -39,7 +40,8 @@ impl Run {
 }
 
 /// An ordered list of different ranks; the index of one is its rank inside the group.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RankList {
     runs: Vec<Run>,
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
 use trib_proto::{LeafOutput, Path};
 use trib_transport::EdgeKeys;
@@ -14,7 +15,6 @@ use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Header;
 use trib_wire::body::{BodyBytes, Fault};
-use trib_wire::control::directory::JobDirectory;
 
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;

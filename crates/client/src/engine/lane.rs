@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
@@ -15,7 +16,6 @@ use trib_transport::tcp::{
     Arrived, Destination, Due, FrameSink, LowWater, ReadEnd, StreamError, StreamReader, StreamSocket,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
-use trib_wire::control::directory::JobDirectory;
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::driver::{Arriving, Driver};

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use trib_messages::job::LANES_MAX;
 use trib_proto::Nanos;
-use trib_wire::control::job::LANES_MAX;
 use trib_wire::{RankList, Signature};
 
 use super::operation::Operation;

@@ -26,11 +26,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use trib_messages::job::LANES_MAX;
 use trib_proto::{Limits, Nanos};
 use trib_transport::clock::Clock;
 use trib_transport::patience::Patience;
 use trib_wire::RankList;
-use trib_wire::control::job::LANES_MAX;
 
 use crate::counters::Counters;
 use crate::error::Error;

@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use trib_messages::job::LANES_MAX;
 use trib_proto::Nanos;
-use trib_wire::control::job::LANES_MAX;
 
 /// Wakes a thread that sleeps in `poll`.
 pub(crate) struct Waker {

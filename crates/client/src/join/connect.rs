@@ -3,14 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use trib_messages::directory::JobDirectory;
+use trib_messages::job::{JobTicket, LANES_MAX, LaneTicket};
 use trib_proto::{LeafConfig, Limits};
 use trib_transport::edge_keys;
 use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{HandshakeError, connect_from};
 use trib_transport::udp::DatagramSocket;
 use trib_wire::Rank;
-use trib_wire::control::directory::JobDirectory;
-use trib_wire::control::job::{JobTicket, LANES_MAX, LaneTicket};
 use trib_wire::hello::Status;
 
 use super::Deadline;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use trib_wire::control::job::JobTicket;
-use trib_wire::control::request::{JobRequest, Request};
+use trib_messages::job::JobTicket;
+use trib_messages::request::{JobRequest, Request};
 use trib_wire::ranks::WORLD_MAX;
 
 use super::{Deadline, connect, manager};

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use trib_control::Channel;
+use trib_messages::request::Request;
 use trib_wire::JobId;
-use trib_wire::control::request::Request;
 
 /// The job lives as long as this value. If it is dropped without a message, the job counts as lost.
 pub(crate) struct Hold {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use trib_control::{Channel, ManagerUrl};
-use trib_wire::control::hello::Role;
-use trib_wire::control::job::JobTicket;
-use trib_wire::control::reply::{Refusal, Reply, Resource};
-use trib_wire::control::request::Request;
+use trib_messages::hello::Role;
+use trib_messages::job::JobTicket;
+use trib_messages::reply::{Refusal, Reply, Resource};
+use trib_messages::request::Request;
 
 use super::{Deadline, Hold};
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! Joining without an exchange of the caller's: the ranks meet at the manager.
 
+use trib_messages::request::{Attachment, Request};
 use trib_wire::RankList;
-use trib_wire::control::request::{Attachment, Request};
 
 use super::{Deadline, connect, manager};
 use crate::context::Context;

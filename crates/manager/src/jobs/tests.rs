@@ -1,6 +1,6 @@
 //! The table of jobs: numbers, names, adoption.
 
-use trib_wire::control::jobs::Names;
+use trib_messages::jobs::Names;
 use trib_wire::ids::NodeId;
 
 use super::*;

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
-use trib_wire::control::reply::{Reply, Resource};
-use trib_wire::control::request::QuotaAsk;
+use trib_messages::reply::{Reply, Resource};
+use trib_messages::request::QuotaAsk;
 
 use super::*;
 use crate::refuse::{lasting, refuse};
@@ -82,12 +82,12 @@ fn the_longest_answer_fits_a_message() {
             &JobRequest { hosts, pids: Vec::new(), ask, name: text.clone(), user: text.clone(), wait_ms: None },
             &refusal,
         );
-        let fallback = Some(trib_wire::control::jobs::Fallback { text: cut(&text, STORY_MAX), since_ms: 1 });
+        let fallback = Some(trib_messages::jobs::Fallback { text: cut(&text, STORY_MAX), since_ms: 1 });
         past.ended(JobStatus { user: text.clone(), fallback, ..status(n, &text) }, JobEnd::GivenUp { why: text });
     }
     let (list, forgotten) = past.list();
     assert_eq!((list.len(), forgotten), (2 * RING, 2 * RING as u64));
-    let report = trib_wire::control::jobs::JobsReport { past: list, ..Default::default() };
+    let report = trib_messages::jobs::JobsReport { past: list, ..Default::default() };
     let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();
     // The rest of a message is for the jobs that are admitted.
     assert!(bytes < trib_control::MESSAGE_MAX / 8 * 3, "{bytes}");
@@ -183,7 +183,7 @@ fn what_was_is_known_to_the_next_manager_and_no_more_of_it_than_before() {
 #[test]
 fn a_job_that_ended_without_a_word_has_failed_where_a_node_knows_why() {
     let past = Past::default();
-    let fault = Some(trib_wire::control::jobs::JobFault { text: "rank 3 died".into(), since_ms: 1 });
+    let fault = Some(trib_messages::jobs::JobFault { text: "rank 3 died".into(), since_ms: 1 });
     past.ended(JobStatus { fault: fault.clone(), ..status(1, "a") }, JobEnd::Lost);
     past.ended(JobStatus { fault, ..status(2, "a") }, JobEnd::Ended);
     past.ended(status(3, "a"), JobEnd::Lost);

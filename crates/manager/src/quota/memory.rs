@@ -1,11 +1,11 @@
 //! The memory of a job's buffers at an aggregation node, and which limits are lowered if that is
 //! too much.
 
-use trib_wire::control::job::Limits;
-use trib_wire::control::memory::Reservation;
-use trib_wire::control::quota::QuotaField;
-use trib_wire::control::reply::{Refusal, Resource};
-use trib_wire::control::request::QuotaAsk;
+use trib_messages::job::Limits;
+use trib_messages::memory::Reservation;
+use trib_messages::quota::QuotaField;
+use trib_messages::reply::{Refusal, Resource};
+use trib_messages::request::QuotaAsk;
 
 use super::{Ground, Site};
 use crate::refuse::too_much;

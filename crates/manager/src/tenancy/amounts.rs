@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use trib_wire::control::reply::Resource;
+use trib_messages::reply::Resource;
 
 /// A kind of resource that jobs take.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use trib_control::clock::unix_ms;
-use trib_wire::control::reply::Refusal;
+use trib_messages::reply::Refusal;
 use trib_wire::ids::JobId;
 
 use super::book::{Book, Claim, Scope, Shortage};

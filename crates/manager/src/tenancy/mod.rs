@@ -30,10 +30,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use trib_messages::job::Limits;
+use trib_messages::reply::{JobStatus, Refusal};
+use trib_messages::tenant::{JobCharge, QueuedJob, TenantStatus};
 use trib_topology::{LimitTable, Topology};
-use trib_wire::control::job::Limits;
-use trib_wire::control::reply::{JobStatus, Refusal};
-use trib_wire::control::tenant::{JobCharge, QueuedJob, TenantStatus};
 use trib_wire::ids::JobId;
 
 use self::amounts::{Amounts, Kind};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use trib_messages::quota::QuotaField;
 use trib_topology::{Bound, LimitTable};
-use trib_wire::control::quota::{QuotaField, WINDOW_MAX};
+use trib_wire::header::WINDOW_MAX;
 
 use super::amounts::{Amounts, Caps, Kind, Share};
 use super::book::Place;

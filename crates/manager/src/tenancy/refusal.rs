@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use trib_wire::control::reply::{Refusal, Resource};
+use trib_messages::reply::{Refusal, Resource};
 
 use super::amounts::Kind;
 use super::book::{Scope, Shortage};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::UNIX_EPOCH;
 
-use trib_wire::control::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus};
+use trib_messages::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus};
 
 use super::amounts::Kind;
 use super::book::Place;

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Fabric, Manner, eventually, full};
 use trib_control::clock::unix_ms;
-use trib_wire::control::job::{ChildKind, Placement};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::reply::{Reply, Resource};
-use trib_wire::control::request::{QuotaAsk, Request};
-use trib_wire::ids::{ChildIndex, JobId, NodeId, Rank};
+use trib_messages::job::Placement;
+use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::reply::{Reply, Resource};
+use trib_messages::request::{QuotaAsk, Request};
+use trib_wire::ids::{ChildIndex, ChildKind, JobId, NodeId, Rank};
 
 #[test]
 fn ticket_and_grants_describe_one_tree() {
@@ -62,7 +62,7 @@ fn a_job_ends_on_request_and_with_its_connection() {
     assert!(nodes["root"].is_quiet(), "it was no part of these jobs");
 }
 
-fn ids(jobs: &[trib_wire::control::reply::JobStatus]) -> Vec<JobId> {
+fn ids(jobs: &[trib_messages::reply::JobStatus]) -> Vec<JobId> {
     jobs.iter().map(|job| job.id).collect()
 }
 

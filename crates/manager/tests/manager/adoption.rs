@@ -1,8 +1,8 @@
 //! Jobs outlive the manager that admitted them, and end when their nodes have lost them.
 
 use crate::common::{Fabric, Manner, Node, eventually};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::request::QuotaAsk;
+use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::request::QuotaAsk;
 use trib_wire::ids::JobId;
 
 fn jobs(fabric: &Fabric) -> Vec<(JobId, bool)> {

@@ -4,12 +4,12 @@ use std::thread;
 
 use crate::common::{Fabric, LIMIT, Manner, attachment, eventually, verdict};
 use trib_control::clock::unix_ms;
+use trib_messages::explanation::{FoldsPart, GroupPart, LeaseState, NodePart};
+use trib_messages::jobs::{Activity, JobEnd, Names, PastJob};
+use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::reply::{Reply, Resource};
+use trib_messages::request::{JobRequest, QuotaAsk, Request};
 use trib_wire::RankList;
-use trib_wire::control::explanation::{FoldsPart, GroupPart, LeaseState, NodePart};
-use trib_wire::control::jobs::{Activity, JobEnd, Names, PastJob};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::reply::{Reply, Resource};
-use trib_wire::control::request::{JobRequest, QuotaAsk, Request};
 use trib_wire::ids::NodeId;
 
 fn past(fabric: &Fabric) -> Vec<PastJob> {

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use crate::common::{Fabric, Manner, Node};
-use trib_wire::control::node::ManagerMessage;
-use trib_wire::control::reply::Resource;
-use trib_wire::control::request::QuotaAsk;
+use trib_messages::node::ManagerMessage;
+use trib_messages::reply::Resource;
+use trib_messages::request::QuotaAsk;
 
 const TREE: &str = "[[node]]\nname = \"root\"\naddresses = [\"10.0.2.1\", \"10.1.2.1\"]\n\
     [[node]]\nname = \"leaf\"\nparent = \"root\"\naddresses = [\"10.0.1.1\", \"10.1.1.1\"]\n\

@@ -3,10 +3,10 @@
 use std::thread;
 
 use crate::common::{Fabric, LIMIT, User, attachment, eventually, verdict};
-use trib_wire::control::job::JobTicket;
-use trib_wire::control::node::ManagerMessage;
-use trib_wire::control::reply::{Refusal, Resource};
-use trib_wire::control::request::Request;
+use trib_messages::job::JobTicket;
+use trib_messages::node::ManagerMessage;
+use trib_messages::reply::{Refusal, Resource};
+use trib_messages::request::Request;
 
 type Verdicts = Vec<Result<JobTicket, Refusal>>;
 

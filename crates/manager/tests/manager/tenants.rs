@@ -4,10 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, full, verdict};
-use trib_wire::control::job::JobTicket;
-use trib_wire::control::reply::{Refusal, Resource};
-use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
-use trib_wire::control::tenant::TenantStatus;
+use trib_messages::job::JobTicket;
+use trib_messages::reply::{Refusal, Resource};
+use trib_messages::request::{Attachment, JobRequest, QuotaAsk, Request};
+use trib_messages::tenant::TenantStatus;
 
 const TENANTS: &str = r#"
 [node]
@@ -68,7 +68,7 @@ fn a_greedy_tenant_leaves_others_what_is_kept_for_them() {
     astro.job(&["h0"], QuotaAsk::default()).map(drop).unwrap_err();
     assert_eq!(
         astro.ask(&Request::EndJob { job: kept.job, why: None }),
-        trib_wire::control::reply::Reply::Ended { job: kept.job }
+        trib_messages::reply::Reply::Ended { job: kept.job }
     );
     eventually("it is free", || tenant(&fabric, "astro").jobs.used == 0);
 }
@@ -200,7 +200,7 @@ fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
     assert!(fabric.user().status().jobs.is_empty());
     let refusal = bio.job(&["x"], streams(4)).unwrap_err();
     assert!(refusal.text.contains(&format!("{job} (ended, but ranks of it are still at a node) has 4")), "{refusal}");
-    node.channel.send(&trib_wire::control::node::NodeMessage::Left { job }).unwrap();
+    node.channel.send(&trib_messages::node::NodeMessage::Left { job }).unwrap();
     eventually("it is free", || tenant(&fabric, "bio").jobs.used == 0);
     bio.job(&["x"], streams(4)).unwrap();
     // When a node goes, the claims there of jobs that have ended are given back.
@@ -236,7 +236,7 @@ fn another_manager_counts_what_its_predecessor_admitted() {
     assert!(refusal.text.contains(&format!("{job} has 3")), "{refusal}");
     // The node says that the job is gone, so its claims are given back.
     for node in &nodes {
-        node.channel.send(&trib_wire::control::node::NodeMessage::Hosts { jobs: Vec::new() }).unwrap();
+        node.channel.send(&trib_messages::node::NodeMessage::Hosts { jobs: Vec::new() }).unwrap();
     }
     eventually("the job is forgotten", || fabric.user().status().jobs.iter().all(|other| other.id != job));
     assert_eq!(tenant(&fabric, "astro").jobs.used, 0);

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{Fabric, Manner, Node, eventually};
-use trib_wire::control::node::NodeMessage;
-use trib_wire::control::reply::Resource;
-use trib_wire::control::request::{QuotaAsk, Request};
+use trib_messages::node::NodeMessage;
+use trib_messages::reply::Resource;
+use trib_messages::request::{QuotaAsk, Request};
 
 const SLURM: &str = "SwitchName=leaf0 Nodes=a[0-1]\nSwitchName=leaf1 Nodes=b[0-1]\nSwitchName=lone Nodes=c\n\
     SwitchName=spine0 Switches=leaf[0-1]\nSwitchName=spine1 Switches=leaf[0-1]\n";

@@ -4,10 +4,10 @@ use std::net::TcpStream;
 
 use crate::common::{Fabric, LIMIT, Manner, Node, eventually};
 use trib_control::{Channel, Error, ManagerUrl};
-use trib_wire::control::hello::{Hello, Role};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::reply::{Reply, Resource};
-use trib_wire::control::request::{QuotaAsk, Request};
+use trib_messages::hello::{Hello, Role};
+use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::reply::{Reply, Resource};
+use trib_messages::request::{QuotaAsk, Request};
 
 #[test]
 fn a_user_cannot_register_as_a_node_nor_a_node_ask_for_jobs() {

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use trib_control::clock::unix_ms;
+use trib_messages::job::NodeGrant;
+use trib_messages::reply::{Refusal, Resource};
 use trib_proto::Limits;
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::reply::{Refusal, Resource};
 use trib_wire::ids::CHILDREN_MAX;
 
 use super::registry::{Known, Registry};
@@ -106,8 +106,9 @@ fn refusal(resource: Resource, asked: u64, available: u64, text: String) -> Refu
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::job::{ChildKind, GrantChild, JobKey, Limits as Quota};
-    use trib_wire::{Epoch, JobId, NodeId, Rank, RankList};
+    use trib_messages::job::{GrantChild, Limits as Quota};
+    use trib_wire::auth::JobKey;
+    use trib_wire::{ChildKind, Epoch, JobId, NodeId, Rank, RankList};
 
     use super::*;
 

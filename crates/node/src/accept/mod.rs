@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
+use trib_messages::job::NodeGrant;
+use trib_messages::reply::Refusal;
 use trib_wire::JobId;
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::reply::Refusal;
 
 use trib_wire::ChildIndex;
 

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::thread;
 use std::time::Duration;
 
+use trib_messages::job::NodeGrant;
 use trib_transport::edge_keys;
 use trib_transport::tcp::{Identity, connect_from};
-use trib_wire::control::job::NodeGrant;
 
 use crate::job::PARENT;
 use crate::worker::{Command, WorkerHandle};

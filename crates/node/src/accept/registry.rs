@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use trib_control::clock::unix_ms;
+use trib_messages::job::NodeGrant;
 use trib_transport::edge_keys;
 use trib_transport::tcp::{Admission, Admitted};
-use trib_wire::control::job::{JobKey, NodeGrant};
+use trib_wire::auth::JobKey;
 use trib_wire::hello::{Hello, Status};
 use trib_wire::{ChildIndex, Epoch, JobId};
 
@@ -172,8 +173,8 @@ fn hello_key(key: &JobKey, hello: &Hello) -> trib_transport::HelloKey {
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::job::{ChildKind, GrantChild, Limits};
-    use trib_wire::{NodeId, Rank, RankList};
+    use trib_messages::job::{GrantChild, Limits};
+    use trib_wire::{ChildKind, NodeId, Rank, RankList};
 
     use super::*;
 

@@ -3,9 +3,10 @@
 //! Nothing is recorded for it while frames are handled: from time to time the worker compares the
 //! counts of the folds with the earlier ones.
 
+use trib_messages::job::NodeGrant;
+use trib_messages::jobs::Activity;
 use trib_proto::Nanos;
-use trib_wire::control::job::{ChildKind, NodeGrant};
-use trib_wire::control::jobs::Activity;
+use trib_wire::ChildKind;
 
 use super::{Job, JobIo};
 
@@ -20,7 +21,7 @@ pub(crate) struct FoldWatch {
 
 impl FoldWatch {
     pub(crate) fn new(grant: &NodeGrant, now: Nanos) -> FoldWatch {
-        let is_rank = |child: &trib_wire::control::job::GrantChild| matches!(child.kind, ChildKind::Rank(_));
+        let is_rank = |child: &trib_messages::job::GrantChild| matches!(child.kind, ChildKind::Rank(_));
         let bits = grant.children.iter().enumerate().filter(|(_, child)| is_rank(child));
         FoldWatch { ranks: bits.fold(0, |bits, (position, _)| bits | 1 << position), folds: 0, moved: now }
     }
@@ -55,7 +56,8 @@ fn folds(io: &JobIo) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::job::{GrantChild, JobKey, Limits};
+    use trib_messages::job::{GrantChild, Limits};
+    use trib_wire::auth::JobKey;
     use trib_wire::{Epoch, JobId, NodeId, Rank, RankList};
 
     use super::*;

@@ -1,10 +1,10 @@
 //! The memory of one job, and the tokens by which the core knows it.
 
+use trib_messages::job::NodeGrant;
+use trib_messages::memory::{Reservation, SPARE};
 use trib_proto::{Path, Token};
 use trib_transport::landing::{Landing, Source};
 use trib_transport::pool::{Pool, PoolBuffer};
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::memory::{Reservation, SPARE};
 
 /// All buffers of one logical node.
 pub(crate) struct Buffers {

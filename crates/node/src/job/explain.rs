@@ -1,7 +1,7 @@
 //! A logical node in detail: what its core says, and what only its driver knows.
 
+use trib_messages::explanation::{GROUPS_MAX, NodePart, TrafficPart};
 use trib_proto::Nanos;
-use trib_wire::control::explanation::{GROUPS_MAX, NodePart, TrafficPart};
 
 use super::Job;
 

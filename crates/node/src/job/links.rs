@@ -4,11 +4,11 @@
 use std::io;
 use std::net::SocketAddr;
 
+use trib_messages::explanation::CarriedPart;
 use trib_proto::node::Link;
 use trib_transport::tcp::{FlushEnd, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;
-use trib_wire::control::explanation::CarriedPart;
 use trib_wire::ids::CHILDREN_MAX;
 
 use super::JobBuffer;

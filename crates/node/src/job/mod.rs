@@ -26,10 +26,10 @@ pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
 pub(crate) use output::Output;
 pub(crate) use sink::{Sink, belongs};
 
+use trib_messages::job::NodeGrant;
 use trib_proto::{Nanos, NodeConfig, NodeCore};
 use trib_transport::edge_keys;
 use trib_wire::auth::FrameKey;
-use trib_wire::control::job::NodeGrant;
 use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId};
 
 /// A logical node as its worker keeps it.

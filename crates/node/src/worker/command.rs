@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
+use trib_messages::explanation::{NodePart, TrafficPart};
+use trib_messages::job::NodeGrant;
+use trib_messages::jobs::JobActivity;
 use trib_transport::tcp::{HandshakeError, StreamSocket};
-use trib_wire::control::explanation::{NodePart, TrafficPart};
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::jobs::JobActivity;
 use trib_wire::{JobId, NodeId};
 
 use crate::counters::Counters;

@@ -35,14 +35,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
+use trib_messages::explanation::{NodePart, TrafficPart};
+use trib_messages::job::NodeGrant;
+use trib_messages::jobs::JobActivity;
 use trib_proto::Nanos;
 use trib_transport::clock::Clock;
 use trib_transport::patience::{Patience, Turns};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_wire::JobId;
-use trib_wire::control::explanation::{NodePart, TrafficPart};
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::jobs::JobActivity;
 
 use crate::accept::Request;
 use crate::counters::{self, Counters, Tally};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::support::{Rank, Tree, await_count, drive, node};
+use trib_messages::reply::Resource;
 use trib_transport::edge_keys;
 use trib_transport::tcp::{HandshakeError, Identity, connect};
 use trib_wire::body::Reason;
-use trib_wire::control::reply::Resource;
 use trib_wire::hello::Status;
 use trib_wire::{Epoch, RankList};
 

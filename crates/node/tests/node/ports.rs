@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::support::{Rank, Tree, drive, node_at};
-use trib_wire::control::job::NodeGrant;
-use trib_wire::control::reply::Resource;
+use trib_messages::job::NodeGrant;
+use trib_messages::reply::Resource;
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature};
 
 const PORTS: [&str; 2] = ["127.0.0.2:0", "127.0.0.3:0"];

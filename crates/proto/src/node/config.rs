@@ -1,7 +1,7 @@
 //! What a node core is told about its position in the tree, its children and its quota.
 
-use trib_wire::control::job::{ChildKind, NodeGrant};
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId, RankList};
+use trib_messages::job::NodeGrant;
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, RankList};
 
 use crate::limits::Limits;
 

@@ -1,6 +1,6 @@
 //! What a node's groups do and what they wait for, for people who ask why nothing goes on.
 
-use trib_wire::control::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
+use trib_messages::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
 use trib_wire::{ChildIndex, GroupIndex, Signature};
 
 use super::NodeCore;

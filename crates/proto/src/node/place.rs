@@ -1,8 +1,7 @@
 //! A node's position in the tree: its configuration, with the look-ups and headers that everything
 //! here needs.
 
-use trib_wire::control::job::ChildKind;
-use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
+use trib_wire::{ChildIndex, ChildKind, Fault, Header, Kind, Rank, Reason};
 
 use super::config::NodeConfig;
 use super::info::Posted;

@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
+use trib_messages::explanation::GroupPart;
 use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, NewGroup, OpId, Post, Slice};
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
 use trib_proto::{Limits, Nanos, Path, Token, window};
-use trib_wire::control::explanation::GroupPart;
-use trib_wire::control::job::ChildKind;
 use trib_wire::{
-    Body, ChildIndex, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Rank, RankList,
-    ReduceOp, Signature,
+    Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Rank,
+    RankList, ReduceOp, Signature,
 };
 
 const RANKS: u32 = 6;

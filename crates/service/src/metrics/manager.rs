@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use trib_manager::ManagerReport;
-use trib_wire::control::tenant::{TenantAmount, TenantAt, TenantStatus};
+use trib_messages::tenant::{TenantAmount, TenantAt, TenantStatus};
 
 use super::page::Page;
 use super::process;
@@ -78,7 +78,7 @@ fn add_tenants(page: &mut Page, tenants: &[TenantStatus]) {
 }
 
 /// The resource's name in control messages.
-fn word(resource: trib_wire::control::reply::Resource) -> String {
+fn word(resource: trib_messages::reply::Resource) -> String {
     match serde_json::to_value(resource) {
         Ok(serde_json::Value::String(word)) => word,
         other => unreachable!("a resource is a word, not {other:?}"),
@@ -91,8 +91,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
     use trib_control::Histogram;
-    use trib_wire::control::jobs::Names;
-    use trib_wire::control::reply::{JobStatus, Resource};
+    use trib_messages::jobs::Names;
+    use trib_messages::reply::{JobStatus, Resource};
     use trib_wire::ids::JobId;
 
     #[test]

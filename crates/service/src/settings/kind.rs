@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use trib_control::ManagerUrl;
-use trib_wire::control::node::PORTS_MAX;
+use trib_messages::node::PORTS_MAX;
 
 /// The kind of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

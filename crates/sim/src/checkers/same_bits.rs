@@ -1,8 +1,7 @@
 //! Every byte that a rank receives has the value that the logical tree alone determines.
 
 use trib_proto::window;
-use trib_wire::Collective;
-use trib_wire::control::job::ChildKind;
+use trib_wire::{ChildKind, Collective};
 
 use super::Checkers;
 use crate::fabric::Tree;

@@ -6,35 +6,38 @@
 //!   compare  service
 //!   sim   lab       (testkit: for tests only)
 //!   manager  node  client
-//!   reduce  topology  proto  transport  control     none of them knows another
-//!   wire
+//!   topology  proto  control        reduce  transport     none of them knows another
+//!   messages                        |       |
+//!   wire ---------------------------+-------+
 //! ```
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Which of our crates each of our crates may use.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-wire", &[]),
+    ("trib-messages", &["trib-wire"]),
     ("trib-reduce", &["trib-wire"]),
-    ("trib-topology", &["trib-wire"]),
-    ("trib-proto", &["trib-wire"]),
+    ("trib-topology", &["trib-wire", "trib-messages"]),
+    ("trib-proto", &["trib-wire", "trib-messages"]),
     ("trib-transport", &["trib-wire"]),
-    ("trib-control", &["trib-wire"]),
-    ("trib-manager", &["trib-wire", "trib-topology", "trib-control"]),
-    ("trib-node", &["trib-wire", "trib-reduce", "trib-proto", "trib-transport", "trib-control"]),
-    ("trib-client", &["trib-wire", "trib-proto", "trib-transport", "trib-control"]),
+    ("trib-control", &["trib-wire", "trib-messages"]),
+    ("trib-manager", &["trib-wire", "trib-messages", "trib-topology", "trib-control"]),
+    ("trib-node", &["trib-wire", "trib-messages", "trib-reduce", "trib-proto", "trib-transport", "trib-control"]),
+    ("trib-client", &["trib-wire", "trib-messages", "trib-proto", "trib-transport", "trib-control"]),
     ("trib-sim", &["trib-wire", "trib-proto"]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
     ("trib-compare", &["trib-wire", "trib-lab"]),
-    ("trib-service", &["trib-wire", "trib-control", "trib-manager", "trib-node"]),
-    ("trib-testkit", &["trib-wire"]),
+    ("trib-service", &["trib-wire", "trib-messages", "trib-control", "trib-manager", "trib-node"]),
+    ("trib-testkit", &["trib-wire", "trib-messages"]),
     (
         "trib",
         &[
             "trib-wire",
+            "trib-messages",
             "trib-reduce",
             "trib-topology",
             "trib-proto",
@@ -52,7 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tributary", &["trib-wire", "trib-client"]),
     ("sharp_coll", &["trib-client"]),
     // This is the same library without a network, for tests.
-    ("trib-null-client", &["trib-wire", "trib-proto"]),
+    ("trib-null-client", &["trib-wire", "trib-messages", "trib-proto"]),
     ("sharp_coll_null", &["trib-null-client"]),
 ];
 
@@ -79,19 +82,27 @@ fn offences<'a>(edges: &'a [Edge]) -> impl Iterator<Item = String> + 'a {
     })
 }
 
-fn workspace() -> (BTreeSet<String>, Vec<Edge>) {
+/// Every package of ours, as Cargo describes it.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_value(metadata["packages"].take()).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_string()
+}
+
+fn workspace() -> (BTreeSet<String>, Vec<Edge>) {
+    let packages = packages();
     let names: BTreeSet<String> = packages.iter().map(|p| text(&p["name"])).collect();
     let mut edges = Vec::new();
-    for package in packages {
+    for package in &packages {
         for dependency in package["dependencies"].as_array().unwrap() {
             let to = text(&dependency["name"]);
             if names.contains(&to) {
@@ -109,6 +120,25 @@ fn crates_use_only_what_lies_below_them() {
     let mut found: Vec<String> = offences(&edges).collect();
     found.extend(names.iter().filter(|n| !ALLOWED.iter().any(|(a, _)| a == n)).map(|n| format!("{n} has no layer")));
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A packet filter takes `trib-wire` for the layout of a frame, and with it nothing that reads
+/// text.
+#[test]
+fn frames_know_text_only_where_messages_ask_for_it() {
+    let packages = packages();
+    let wire = packages.iter().find(|package| package["name"] == "trib-wire").unwrap();
+    let of_wire: Vec<&Value> = wire["dependencies"].as_array().unwrap().iter().collect();
+    assert!(of_wire.iter().any(|d| d["name"] == "serde" && d["optional"] == true), "{of_wire:#?}");
+    assert!(wire["features"].get("default").is_none(), "what is on by default, every packet filter has");
+    let uses = packages.iter().flat_map(|package| {
+        package["dependencies"].as_array().unwrap().iter().map(|dependency| (text(&package["name"]), dependency))
+    });
+    let asking: Vec<String> = uses
+        .filter(|(_, dependency)| dependency["name"] == "trib-wire" && dependency["features"] != json!([]))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(asking, ["trib-messages"]);
 }
 
 #[test]

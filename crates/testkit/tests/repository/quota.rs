@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use trib_wire::control::quota::{QUOTA, QuotaRow, Speaker};
+use trib_messages::quota::{QUOTA, QuotaRow, Speaker};
 
 /// No more than the largest number: nobody bounds it.
 const UNBOUNDED: u64 = u32::MAX as u64;

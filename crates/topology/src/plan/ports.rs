@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use trib_wire::control::job::ChildKind;
+use trib_wire::ChildKind;
 
 use super::Plan;
 use super::in_graph::node_at;

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use trib_wire::control::job::ChildKind;
-use trib_wire::ids::ChildIndex;
+use trib_wire::ids::{ChildIndex, ChildKind};
 
 use super::in_graph::node_at;
 use super::{Plan, PlanNode};

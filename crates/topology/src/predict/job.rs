@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use trib_wire::control::prediction::{PredictedTime, Prediction, PredictionStatus};
+use trib_messages::prediction::{PredictedTime, Prediction, PredictionStatus};
 
 use super::host_based::Members;
 use super::table::{Ground, table};

@@ -33,7 +33,7 @@ mod table;
 mod tree_cost;
 
 use serde::Serialize;
-use trib_wire::control::prediction::Range;
+use trib_messages::prediction::Range;
 
 use crate::graph::Graph;
 use crate::trees::{Loads, Tree, TreeError, find_stripes};

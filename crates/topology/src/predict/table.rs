@@ -13,7 +13,7 @@
 //! of the hosts' own ways. The time of such a communicator's tree is bounded by that of the whole
 //! job's tree.
 
-use trib_wire::control::prediction::{Range, ShapePrediction};
+use trib_messages::prediction::{Range, ShapePrediction};
 
 use super::host_based::{Members, steps_of};
 use super::tree_cost::TreeCost;

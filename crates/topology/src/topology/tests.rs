@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use trib_wire::control::quota::QuotaField;
+use trib_messages::quota::QuotaField;
 
 use super::*;
 

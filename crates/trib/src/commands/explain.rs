@@ -7,15 +7,13 @@ use std::thread;
 
 use clap::Args;
 use trib_control::clock::{span, unix_ms};
+use trib_messages::explanation::{ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart};
+use trib_messages::job::Limits;
+use trib_messages::jobs::{Fallback, JobFault, PastJob};
+use trib_messages::reply::{JobStatus, NodeStatus, Reply};
+use trib_messages::request::Request;
 use trib_wire::Directory as _;
-use trib_wire::control::explanation::{
-    ContextsPart, Explanation, GroupPart, HostedPart, LatePart, LeaseState, NodePart,
-};
-use trib_wire::control::job::{ChildKind, Limits};
-use trib_wire::control::jobs::{Fallback, JobFault, PastJob};
-use trib_wire::control::reply::{JobStatus, NodeStatus, Reply};
-use trib_wire::control::request::Request;
-use trib_wire::ids::JobId;
+use trib_wire::ids::{ChildKind, JobId};
 
 use super::lanes;
 use super::manager_option::{ManagerOption, unexpected};
@@ -452,9 +450,9 @@ Examples:
 
 #[cfg(test)]
 mod tests {
+    use trib_messages::explanation::FoldsPart;
+    use trib_messages::processes::Process;
     use trib_wire::RankList;
-    use trib_wire::control::explanation::FoldsPart;
-    use trib_wire::control::processes::Process;
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
     use super::*;

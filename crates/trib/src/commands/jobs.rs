@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 use trib_control::clock::span;
-use trib_wire::control::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
-use trib_wire::control::reply::{Refusal, Reply, Resource};
-use trib_wire::control::request::Request;
+use trib_messages::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
+use trib_messages::reply::{Refusal, Reply, Resource};
+use trib_messages::request::Request;
 
 use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;

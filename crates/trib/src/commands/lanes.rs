@@ -1,6 +1,6 @@
 //! The lanes of a job, as `trib status` and explanations show them.
 
-use trib_wire::control::reply::{JobStatus, LaneStatus};
+use trib_messages::reply::{JobStatus, LaneStatus};
 
 /// How many lanes a job has, and the roots of its trees: `3` and `spine0,spine1`. A manager of
 /// another version may not tell.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use trib_control::{Channel, ManagerUrl};
-use trib_wire::control::hello::Role;
-use trib_wire::control::reply::Reply;
-use trib_wire::control::request::Request;
+use trib_messages::hello::Role;
+use trib_messages::reply::Reply;
+use trib_messages::request::Request;
 
 use crate::failure::Failure;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use trib_control::Channel;
-use trib_wire::control::reply::Reply;
-use trib_wire::control::request::Request;
+use trib_messages::reply::Reply;
+use trib_messages::request::Request;
 
 use super::manager_option::ManagerOption;
 use super::units::some_seconds;

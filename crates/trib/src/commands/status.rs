@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use trib_control::clock::span;
-use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
-use trib_wire::control::request::Request;
+use trib_messages::reply::{NodeStatus, Reply, StatusReport};
+use trib_messages::request::Request;
 
 use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;

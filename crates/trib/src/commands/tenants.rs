@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use trib_wire::control::reply::StatusReport;
-use trib_wire::control::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus};
+use trib_messages::reply::StatusReport;
+use trib_messages::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus};
 
 use crate::table::Table;
 
@@ -65,7 +65,7 @@ fn cell(TenantAmount { used, limit, .. }: TenantAmount) -> String {
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::reply::{Refusal, Resource};
+    use trib_messages::reply::{Refusal, Resource};
 
     use super::*;
 

@@ -20,9 +20,9 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{debug, error, warn};
 use trib_control::{Channel, ManagerUrl};
-use trib_wire::control::hello::Role;
-use trib_wire::control::reply::Reply;
-use trib_wire::control::request::{Account, Request};
+use trib_messages::hello::Role;
+use trib_messages::reply::Reply;
+use trib_messages::request::{Account, Request};
 
 use crate::failure::Failure;
 use environment::Environment;

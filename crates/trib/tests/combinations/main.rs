@@ -20,8 +20,8 @@ use cases::{Case, cases};
 use fabric::Fabric;
 use trib_client::params::RENDEZVOUS_ENV;
 use trib_client::{Context, Group, Input, Params, RankList, Request};
+use trib_messages::request::QuotaAsk;
 use trib_testkit::Tree;
-use trib_wire::control::request::QuotaAsk;
 
 /// The two protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

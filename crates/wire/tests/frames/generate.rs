@@ -65,7 +65,7 @@ fn key() -> impl Strategy<Value = GroupKey> {
     (any::<u64>(), ranks()).prop_map(|(tag, members)| GroupKey { tag, members })
 }
 
-pub(crate) fn fault() -> impl Strategy<Value = Fault> {
+fn fault() -> impl Strategy<Value = Fault> {
     let ends = any::<(u16, u32, u32)>();
     (select(Reason::ALL), ends, prop::option::of((signature(), signature()))).prop_map(
         |(reason, (node, rank_a, rank_b), signatures)| Fault {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trib_messages::request::QuotaAsk;
 use trib_proto::{Limits, Nanos};
 use trib_wire::RankList;
-use trib_wire::control::request::QuotaAsk;
 
 use crate::counters::Counters;
 use crate::error::Error;

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
-use trib_wire::control::reply::Resource;
+use trib_messages::reply::Resource;
 
 use super::super::amounts::{Amounts, Kind};
 use super::super::book::Place;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use trib_control::{Channel, Credentials, ManagerUrl};
 use trib_manager::{Manager, Options};
-use trib_wire::control::hello::Role;
-use trib_wire::control::job::{JobTicket, NodeGrant};
-use trib_wire::control::jobs::{Activity, JobActivity, JobsReport};
-use trib_wire::control::node::{ManagerMessage, NodeMessage};
-use trib_wire::control::reply::{Refusal, Reply, Resource, StatusReport};
-use trib_wire::control::request::{Attachment, JobRequest, QuotaAsk, Request};
+use trib_messages::hello::Role;
+use trib_messages::job::{JobTicket, NodeGrant};
+use trib_messages::jobs::{Activity, JobActivity, JobsReport};
+use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::reply::{Refusal, Reply, Resource, StatusReport};
+use trib_messages::request::{Attachment, JobRequest, QuotaAsk, Request};
 use trib_wire::ids::JobId;
 
 pub const LIMIT: Duration = Duration::from_secs(20);

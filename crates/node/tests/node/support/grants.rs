@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use trib_wire::control::job::{ChildKind, GrantChild, GrantParent, JobKey, Limits, NodeGrant};
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank, RankList};
+use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant};
+use trib_wire::auth::JobKey;
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Rank, RankList};
 
 /// Small limits, so that a vector has many fragments or segments.
 fn limits() -> Limits {

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use trib_wire::control::job::ChildKind;
-use trib_wire::{Body, ChildIndex, Fault, GroupKey, Kind, Rank, RankList, Reason};
+use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupKey, Kind, Rank, RankList, Reason};
 
 use super::pending::Pending;
 use super::stage::Event;

@@ -5,7 +5,7 @@ use crate::Topology;
 use crate::graph::{LinkRate, Shape};
 use crate::predict::{Constants, JobGround, Model, forecast, laboratory_file, predict_job};
 use crate::trees::Loads;
-use trib_wire::control::prediction::Prediction;
+use trib_messages::prediction::Prediction;
 use trib_wire::ids::Rank;
 
 fn laboratory() -> Constants {
@@ -117,7 +117,7 @@ fn the_same_job_gets_the_same_table_whatever_else_happens() {
     for _ in 0..20 {
         assert_eq!(predicted(BY_HAND, &hosts, &Constants::server()), first);
     }
-    assert!(first.shapes.len() <= trib_wire::control::prediction::SHAPES_MAX);
+    assert!(first.shapes.len() <= trib_messages::prediction::SHAPES_MAX);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
-use trib_wire::control::reply::Reply;
-use trib_wire::control::request::{JobRequest, QuotaAsk, Request};
+use trib_messages::reply::Reply;
+use trib_messages::request::{JobRequest, QuotaAsk, Request};
 
 use crate::commands::manager_option::{ManagerOption, unexpected};
 use crate::failure::Failure;

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use trib_control::{Channel, Error, ManagerUrl, software_version};
-use trib_wire::control::hello::Role;
-use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
-use trib_wire::control::request::Request;
+use trib_messages::hello::Role;
+use trib_messages::reply::{NodeStatus, Reply, StatusReport};
+use trib_messages::request::Request;
 
 use super::check::Report;
 

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use trib_control::clock::span;
+use trib_messages::explanation::{ContextsPart, Explanation, FoldsPart, GroupPart, HostedPart, NodePart};
 use trib_wire::Directory as _;
 use trib_wire::RankList;
-use trib_wire::control::explanation::{ContextsPart, Explanation, FoldsPart, GroupPart, HostedPart, NodePart};
 use trib_wire::directory::group_words;
 
 use super::naming::{Naming, listed, name};
@@ -129,7 +129,7 @@ fn lock(at: &str, part: &NodePart, group: &GroupPart, contexts: &ContextsPart) -
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::explanation::{LatePart, LeaseState};
+    use trib_messages::explanation::{LatePart, LeaseState};
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use trib_wire::control::explanation::{GroupPart, HostedPart, LatePart};
+use trib_messages::explanation::{GroupPart, HostedPart, LatePart};
 use trib_wire::directory::ordinal;
 
 use super::naming::name;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use trib_control::clock::span;
-use trib_wire::control::explanation::{Explanation, GroupPart, LatePart, NodePart};
-use trib_wire::control::processes::Process;
+use trib_messages::explanation::{Explanation, GroupPart, LatePart, NodePart};
+use trib_messages::processes::Process;
 use trib_wire::directory::{Directory, group_words, ordinal};
 use trib_wire::ids::{NodeId, Rank};
 

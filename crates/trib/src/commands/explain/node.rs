@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use trib_wire::control::reply::{JobStatus, NodeStatus, StatusReport};
+use trib_messages::reply::{JobStatus, NodeStatus, StatusReport};
 
 use crate::table::Table;
 

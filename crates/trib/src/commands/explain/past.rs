@@ -1,8 +1,8 @@
 //! A job that has ended, or that was refused, in words.
 
 use trib_control::clock::span;
-use trib_wire::control::jobs::{Fallback, JobEnd, PastJob};
-use trib_wire::control::reply::Refusal;
+use trib_messages::jobs::{Fallback, JobEnd, PastJob};
+use trib_messages::reply::Refusal;
 
 use crate::commands::jobs::word;
 
@@ -56,8 +56,8 @@ pub(super) fn text(job: &PastJob, now_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::jobs::Names;
-    use trib_wire::control::reply::Resource;
+    use trib_messages::jobs::Names;
+    use trib_messages::reply::Resource;
     use trib_wire::ids::JobId;
 
     use super::*;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use trib_compare::cell::human;
-use trib_wire::control::prediction::{PredictedTime, PredictionStatus, Range};
+use trib_messages::prediction::{PredictedTime, PredictionStatus, Range};
 
 use crate::commands::plan::duration;
 use crate::table::Table;
@@ -50,7 +50,7 @@ const MEMORY: &str = "writing to memory cannot fail";
 
 #[cfg(test)]
 mod tests {
-    use trib_wire::control::prediction::ShapePrediction;
+    use trib_messages::prediction::ShapePrediction;
 
     use super::*;
 

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use trib_messages::explanation::{Explanation, FoldsPart, GroupPart, HostedPart, LatePart, TrafficPart};
 use trib_wire::RankList;
-use trib_wire::control::explanation::{Explanation, FoldsPart, GroupPart, HostedPart, LatePart, TrafficPart};
 use trib_wire::ids::NodeId;
 
 /// Bytes per second of a link, in each direction.

@@ -15,11 +15,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use trib_control::clock::span;
+use trib_messages::explanation::{ChildPart, HostedPart, LatePart, NodePart, WayPart};
 use trib_topology::hostlist::compress;
-use trib_wire::control::explanation::{ChildPart, HostedPart, LatePart, NodePart, WayPart};
-use trib_wire::control::job::ChildKind;
 use trib_wire::ids::{ChildIndex, NodeId};
-use trib_wire::{Directory as _, RankList};
+use trib_wire::{ChildKind, Directory as _, RankList};
 
 use super::is_told_below;
 use super::naming::Naming;

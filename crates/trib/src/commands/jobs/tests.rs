@@ -1,4 +1,4 @@
-use trib_wire::control::jobs::{Activity, JobFault, Names};
+use trib_messages::jobs::{Activity, JobFault, Names};
 use trib_wire::ids::JobId;
 
 use super::*;

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use trib_compare::cell::human;
+use trib_messages::job::LANES_MAX;
+use trib_messages::prediction::Range;
 use trib_topology::graph::Graph;
 use trib_topology::hostlist;
 use trib_topology::predict::{CONSTANTS, Constants, Fit, Forecast, STRIPES_MAX, Stop, TreeReport, Way, fit, forecast};
-use trib_wire::control::job::LANES_MAX;
-use trib_wire::control::prediction::Range;
 
 use super::bench::bytes;
 use super::explain::prediction;

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 use trib_control::clock::unix_ms;
-use trib_wire::control::explanation::Explanation;
-use trib_wire::control::reply::{NodeStatus, Reply, StatusReport};
-use trib_wire::control::request::Request;
+use trib_messages::explanation::Explanation;
+use trib_messages::reply::{NodeStatus, Reply, StatusReport};
+use trib_messages::request::Request;
 
 use super::{addresses, state};
 use crate::commands::explain::{Extent, lines};

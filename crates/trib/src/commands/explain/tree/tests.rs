@@ -1,4 +1,4 @@
-use trib_wire::control::explanation::{CarriedPart, Explanation, FoldsPart, GroupPart, LeaseState, TrafficPart};
+use trib_messages::explanation::{CarriedPart, Explanation, FoldsPart, GroupPart, LeaseState, TrafficPart};
 use trib_wire::ids::Rank;
 
 use super::*;

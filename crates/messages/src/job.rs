@@ -5,20 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use super::prediction::Prediction;
-use super::processes::Processes;
-use crate::ids::{ChildIndex, Epoch, JobId, NodeId, Rank};
-use crate::ranks::RankList;
+use trib_wire::auth::JobKey;
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, RankList};
 
-/// The secret of one job, from which both ends of every edge derive their frame keys.
-#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct JobKey(pub [u8; 32]);
-
-impl core::fmt::Debug for JobKey {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("JobKey(..)")
-    }
-}
+use crate::prediction::Prediction;
+use crate::processes::Processes;
 
 /// What one job may use, the same at every node and rank of the job; nodes enforce it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -111,15 +102,6 @@ pub struct JobTicket {
 
 /// The largest number of lanes of a job.
 pub const LANES_MAX: usize = 8;
-
-/// What is attached below a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub enum ChildKind {
-    /// A rank of the job.
-    Rank(Rank),
-    /// Another logical node.
-    Node(NodeId),
-}
 
 /// One child of a node.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

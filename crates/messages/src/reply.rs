@@ -8,13 +8,14 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-use super::explanation::Explanation;
-use super::job::{JobTicket, Limits};
-use super::jobs::{Fallback, JobFault, JobsReport, Names, PastJob};
-use super::prediction::PredictionStatus;
-use super::quota::QuotaField;
-use super::tenant::{JobCharge, QueuedJob, TenantStatus};
-use crate::ids::{JobId, NodeId};
+use trib_wire::{JobId, NodeId};
+
+use crate::explanation::Explanation;
+use crate::job::{JobTicket, Limits};
+use crate::jobs::{Fallback, JobFault, JobsReport, Names, PastJob};
+use crate::prediction::PredictionStatus;
+use crate::quota::QuotaField;
+use crate::tenant::{JobCharge, QueuedJob, TenantStatus};
 
 /// What a refused request wanted too much of, or what it lacks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
@@ -229,7 +230,7 @@ impl JobStatus {
     }
 
     /// What people call its logical nodes, as far as that is known; see
-    /// [`NodeGrant::name`](super::job::NodeGrant::name).
+    /// [`NodeGrant::name`](crate::job::NodeGrant::name).
     pub fn node_names(&self) -> BTreeMap<NodeId, String> {
         let mut hosted: BTreeMap<(Option<usize>, u32), u32> = BTreeMap::new();
         let mut names = BTreeMap::new();

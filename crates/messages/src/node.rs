@@ -29,12 +29,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use super::explanation::{NodePart, TrafficPart};
-use super::job::NodeGrant;
-use super::jobs::JobActivity;
-use super::reply::Refusal;
-use crate::body::Fault;
-use crate::ids::{JobId, NodeId};
+use trib_wire::{Fault, JobId, NodeId};
+
+use crate::explanation::{NodePart, TrafficPart};
+use crate::job::NodeGrant;
+use crate::jobs::JobActivity;
+use crate::reply::Refusal;
 
 /// The largest number of addresses at which one node takes streams.
 pub const PORTS_MAX: usize = 16;

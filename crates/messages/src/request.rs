@@ -1,14 +1,14 @@
 //! What an application or a tool asks of the manager. Every request gets one
-//! [`super::reply::Reply`].
+//! [`crate::reply::Reply`].
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::ids::JobId;
+use trib_wire::JobId;
 
 /// What a job would like to use; a field left out gets the fabric's default.
 ///
-/// The fields have the meanings and units of the same fields of [`super::job::Limits`].
+/// The fields have the meanings and units of the same fields of [`crate::job::Limits`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct QuotaAsk {

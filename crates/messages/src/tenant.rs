@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::reply::Refusal;
+use crate::reply::Refusal;
 
 /// What a job counts as while it lives. Together with its limits this says what the job takes
 /// where.

@@ -1,6 +1,6 @@
 //! How many buffers a quota amounts to. The manager computes here what a node then reserves.
 
-use super::job::Limits;
+use crate::job::Limits;
 
 /// Buffers that one logical node of a job reserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -47,7 +47,7 @@ impl fmt::Display for Role {
 /// What each side says first.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Hello {
-    /// Protocol version, [`crate::VERSION`]; both must be the same.
+    /// Protocol version, [`trib_wire::VERSION`]; both must be the same.
     pub version: u8,
     /// Software version, for people.
     pub software: String,

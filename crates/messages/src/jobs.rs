@@ -6,8 +6,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::reply::Refusal;
-use crate::ids::JobId;
+use trib_wire::JobId;
+
+use crate::reply::Refusal;
 
 /// All jobs that a manager knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]

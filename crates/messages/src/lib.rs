@@ -1,7 +1,7 @@
 //! Control messages between manager, nodes, clients and tools: length-prefixed JSON over mutual
-//! TLS.
+//! TLS. What they say of frames (identifiers, faults, signatures, ranks) is `trib_wire`'s.
 //!
-//! `hello` opens every channel. `request` and `reply` are the conversation of applications and
+//! Map: `hello` opens every channel. `request` and `reply` are the conversation of applications and
 //! tools with the manager, and `node` is that of aggregation nodes. `job` is what a granted job is
 //! made of, `quota` the table of its limits, `memory` what they reserve, `prediction` for which
 //! operations its tree is predicted to pay, `explanation` what a job is doing, `jobs` a line about
@@ -11,6 +11,12 @@
 //! Both ends speak the same protocol version. Within one version, a field that a message gains has
 //! a default, so that the releases before and after it understand each other in everything that
 //! both know.
+//!
+//! Invariants: a message is data, and nothing here reads a socket or a clock.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 pub mod directory;
 pub mod explanation;

@@ -4,10 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use super::processes::{Process, Processes};
-use crate::directory::Directory;
-use crate::ids::{NodeId, Rank};
-use crate::operation::Collective;
+use trib_wire::{Collective, Directory, NodeId, Rank};
+
+use crate::processes::{Process, Processes};
 
 /// The names of one job's nodes, where its ranks run, and what its program calls collectives.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

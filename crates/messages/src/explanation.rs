@@ -6,11 +6,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::job::ChildKind;
-use super::processes::Process;
-use super::reply::JobStatus;
-use crate::ids::{ChildIndex, NodeId, Rank};
-use crate::ranks::RankList;
+use trib_wire::{ChildIndex, ChildKind, NodeId, Rank, RankList};
+
+use crate::processes::Process;
+use crate::reply::JobStatus;
 
 /// A job, and its logical nodes.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

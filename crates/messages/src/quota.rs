@@ -6,10 +6,11 @@
 
 use core::fmt;
 
-use crate::control::job::{LANES_MAX, Limits};
-use crate::control::request::QuotaAsk;
-use crate::datatype::ELEMENT_MAX;
-use crate::header::{HEADER_LEN, PAYLOAD_MAX};
+use trib_wire::datatype::ELEMENT_MAX;
+use trib_wire::header::{DATAGRAM_MAX, PAYLOAD_MAX, WINDOW_MAX};
+
+use crate::job::{LANES_MAX, Limits};
+use crate::request::QuotaAsk;
 
 /// A field of the quota.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -238,12 +239,6 @@ impl Limits {
         QuotaField::all().try_for_each(|field| self.get(field).map_or(Ok(()), |value| field.check(value)))
     }
 }
-
-/// Largest window of datagrams: acknowledgement maps are 64 bits wide.
-pub const WINDOW_MAX: u32 = 64;
-/// Most bytes of vector in one datagram: what UDP over IPv4 carries, less our header, a multiple of
-/// 8.
-pub const DATAGRAM_MAX: u32 = (65_507 - HEADER_LEN as u32) / 8 * 8;
 
 const MANY: u64 = u32::MAX as u64;
 
