@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::store::StoreError;
+use crate::records::store::StoreError;
 use crate::tenancy::PolicyError;
 
 /// Why a manager could not start, or could not tell that it did.

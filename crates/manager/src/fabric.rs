@@ -8,15 +8,15 @@ use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
 use crate::Error;
-use crate::jobs::Jobs;
-use crate::launches::Launches;
-use crate::ledger::Ledger;
-use crate::past::Past;
-use crate::registry::Registry;
-use crate::rendezvous::Rendezvous;
-use crate::store::Store;
+use crate::nodes::registry::Registry;
+use crate::planning::trees::Trees;
+use crate::programs::launches::Launches;
+use crate::programs::rendezvous::Rendezvous;
+use crate::records::jobs::Jobs;
+use crate::records::ledger::Ledger;
+use crate::records::past::Past;
+use crate::records::store::Store;
 use crate::tenancy::Tenancy;
-use crate::trees::Trees;
 
 /// The fabric. Each part has its own lock, and no lock is held while another is taken.
 pub(crate) struct Fabric {

@@ -3,35 +3,18 @@
 //! except for new jobs.
 //!
 //! ```text
-//!   server      accepts connections, one thread each
-//!     user      a user's conversation: jobs, rendezvous, status
-//!     node      a node's conversation: registration, then grants and counters
-//!   admission   a request -> plan -> quota -> grants installed -> ticket
-//!     lanes     which trees a job's lanes take
-//!     quota     what the job asked for against what the fabric has
-//!     rendezvous  ranks that find each other here, for programs without an MPI
-//!   explain     one job in detail, as its nodes tell it
-//!   survey      every job that is or was, a line each
-//!   status      the fabric at one moment
-//!   fabric      all that the manager knows, which its threads share
-//!   registry    which nodes are connected
-//!     silence   and which of them do not answer
-//!   tenancy     which tenant may use how much, and the line of jobs that wait
-//!   trees       what the trees of admitted jobs take of a graph's links, for the next plan
-//!   jobs        which jobs are admitted
-//!     ways      over which links their ranks reach their nodes
-//!     store     their file, for the next manager
-//!     adoption  what an earlier manager admitted, until its nodes have lost it
-//!     launches  which job came from which launcher
-//!     departed  names of jobs that left, for what nodes may still say of them
-//!   past        the newest jobs that ended and the newest requests that were refused; they are in
-//!               the file, too
-//!     names     names that programs give, made fit to be kept
-//!   ledger      how many requests were granted and refused, and how long that took
-//!   report      figures for people who watch the manager
-//!   refuse      refusals that several of these give
-//!   secret      random bytes for the keys of jobs
-//!   error       why a manager does not start
+//!   server       connections, one thread each: the conversation of a node, and that of a user
+//!     answers      what people are told: status, survey, one job in detail, figures
+//!     admission    a request -> plan -> quota -> grants installed -> ticket; and the end of jobs
+//!   fabric       all that the manager knows, which its threads share
+//!     programs     ranks that look for each other, and who launched them
+//!     records      the jobs that are admitted, those that are over, and the file of both
+//!     nodes        which nodes are connected, and which of them do not answer
+//!     tenancy      which tenant may use how much, and the line of jobs that wait
+//!     planning     the trees, lanes and limits that a job gets
+//!   error        why a manager does not start
+//!   names        names that programs give, made fit to be kept
+//!   refuse       refusals that several of these give
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection
 //! does, it costs others at most the memory of its own messages; a job ends with the connection
@@ -39,33 +22,17 @@
 #![forbid(unsafe_code)]
 
 mod admission;
-mod adoption;
-mod departed;
+mod answers;
 mod error;
-mod explain;
 mod fabric;
-mod jobs;
-mod lanes;
-mod launches;
-mod ledger;
 mod names;
-mod node;
-mod past;
-mod quota;
+mod nodes;
+mod planning;
+mod programs;
+mod records;
 mod refuse;
-mod registry;
-mod rendezvous;
-mod report;
-mod secret;
 mod server;
-mod silence;
-mod status;
-mod store;
-mod survey;
 mod tenancy;
-mod trees;
-mod user;
-mod ways;
 
 use std::io;
 use std::net::SocketAddr;
@@ -82,12 +49,12 @@ use trib_messages::hello::Role;
 use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
+pub use crate::answers::report::{ManagerReport, Observer};
 pub use crate::error::Error;
 use crate::fabric::Fabric;
-pub use crate::report::{ManagerReport, Observer};
+use crate::records::store::Store;
+pub use crate::records::store::StoreError;
 use crate::server::Server;
-use crate::store::Store;
-pub use crate::store::StoreError;
 pub use crate::tenancy::PolicyError;
 
 /// How to start a manager.
@@ -180,8 +147,8 @@ impl Manager {
         let constants = constants(options.constants.as_deref())?;
         tracing::info!(%constants, "predictions");
         let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
-        adoption::watch(&fabric).map_err(Error::Thread)?;
-        silence::watch(&fabric.registry).map_err(Error::Thread)?;
+        admission::adoption::watch(&fabric).map_err(Error::Thread)?;
+        nodes::silence::watch(&fabric.registry).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
         Ok(Manager { server })
     }

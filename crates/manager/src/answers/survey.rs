@@ -9,10 +9,10 @@ use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport,
 use trib_messages::reply::JobStatus;
 use trib_wire::ids::JobId;
 
+use super::status::PATIENCE;
 use crate::fabric::Fabric;
 use crate::names::{LIST_MAX, cut, names};
-use crate::past::NAME_MAX;
-use crate::status::PATIENCE;
+use crate::records::past::NAME_MAX;
 
 /// Asks every connected node at once and waits at most a second for the slowest.
 pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
@@ -71,7 +71,7 @@ mod tests {
     use trib_messages::reply::Reply;
 
     use super::*;
-    use crate::jobs::JOBS_MAX;
+    use crate::records::jobs::JOBS_MAX;
 
     #[test]
     fn as_many_jobs_as_there_may_be_fit_a_message() {

@@ -10,12 +10,12 @@ use trib_messages::request::{Account, Attachment, JobRequest, Request};
 use trib_wire::ids::JobId;
 
 use crate::admission::{admit, end};
-use crate::explain::{explain, explain_program};
+use crate::answers::explain::{explain, explain_program};
+use crate::answers::status;
+use crate::answers::survey::survey;
 use crate::fabric::Fabric;
-use crate::past::end_of;
+use crate::records::past::end_of;
 use crate::refuse::{lasting, refuse, too_much};
-use crate::status;
-use crate::survey::survey;
 
 /// Serves one user until its connection ends. The jobs that it still holds are left in `held`.
 pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -> Result<(), Error> {

@@ -16,8 +16,8 @@ use trib_messages::request::{Account, Attachment, JobRequest};
 use trib_wire::ids::JobId;
 
 use self::keeper::Keeper;
+use super::store::Store;
 use crate::names::{cut, names};
-use crate::store::Store;
 
 mod keeper;
 

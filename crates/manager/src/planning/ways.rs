@@ -5,7 +5,7 @@ use trib_messages::explanation::WayPart;
 use trib_topology::{Topology, Way};
 use trib_wire::ids::NodeId;
 
-use crate::trees::PlannedLane;
+use super::trees::PlannedLane;
 
 /// The ways of one job. For a job that an earlier manager admitted, none is known.
 #[derive(Default)]

@@ -8,12 +8,12 @@ use trib_messages::explanation::{Explanation, HostedPart};
 use trib_messages::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::{JobId, Rank};
 
+use super::status::PATIENCE;
 use crate::fabric::Fabric;
 use crate::names::cut;
-use crate::past::NAME_MAX;
+use crate::nodes::registry::Told;
+use crate::records::past::NAME_MAX;
 use crate::refuse::{lasting, refuse};
-use crate::registry::Told;
-use crate::status::PATIENCE;
 
 /// Asks every node of the job at once, and waits at most a second for the slowest. Of a job that is
 /// over it tells what is remembered. With a `group` it asks for the groups with this tag and for

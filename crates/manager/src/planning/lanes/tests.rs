@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::trees::Trees;
+use crate::planning::trees::Trees;
 
 /// Two leaves below two spines, one of which is slower.
 fn fabric() -> Topology {

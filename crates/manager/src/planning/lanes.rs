@@ -24,10 +24,10 @@ use trib_topology::trees::Tree;
 use trib_topology::{Plan, Topology};
 use trib_wire::ids::NodeId;
 
+use super::quota::choose;
+use super::trees::PlannedLane;
 use crate::admission::RANKS_MAX;
-use crate::quota::choose;
 use crate::refuse::too_much;
-use crate::trees::PlannedLane;
 
 /// The lanes of a job.
 pub(crate) struct Lanes {

@@ -12,8 +12,8 @@ use trib_messages::reply::{Refusal, Resource};
 
 use crate::admission::end_adopted;
 use crate::fabric::Fabric;
+use crate::nodes::registry::{Outcome, Session, Told};
 use crate::refuse::{lasting, refuse, since_start, too_much};
-use crate::registry::{Outcome, Session, Told};
 
 /// Serves one node until its connection ends.
 pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error> {

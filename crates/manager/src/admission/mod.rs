@@ -20,15 +20,17 @@ use trib_wire::auth::JobKey;
 use trib_wire::ids::{Epoch, JobId, NodeId};
 
 use crate::fabric::Fabric;
-use crate::lanes::{Lanes, Wish};
 use crate::names::names;
-use crate::quota::{Ground, Site, bytes, settle};
+use crate::nodes::registry::{Answer, Outcome, Session};
+use crate::planning::lanes::{Lanes, Wish};
+use crate::planning::quota::{Ground, Site, bytes, settle};
+use crate::planning::trees::{Claim, Planned, PlannedLane};
+use crate::planning::ways::Ways;
 use crate::refuse::{lasting, refuse, since_start, too_much};
-use crate::registry::{Answer, Outcome, Session};
-use crate::secret;
 use crate::tenancy::Applicant;
-use crate::trees::{Claim, Planned, PlannedLane};
-use crate::ways::Ways;
+
+pub(crate) mod adoption;
+mod secret;
 
 /// The largest number of ranks of a job: its ticket must fit into one control message.
 pub(crate) const RANKS_MAX: usize = 1 << 18;

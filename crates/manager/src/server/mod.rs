@@ -13,10 +13,13 @@ use trib_messages::jobs::JobEnd;
 use trib_messages::reply::{Reply, Resource};
 use trib_wire::ids::JobId;
 
+use crate::answers::report::Observer;
 use crate::fabric::Fabric;
 use crate::refuse::{lasting, too_much};
-use crate::report::Observer;
-use crate::{Error, admission, node, user};
+use crate::{Error, admission};
+
+mod node;
+mod user;
 
 /// A listening manager.
 pub(crate) struct Server {

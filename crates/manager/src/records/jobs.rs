@@ -25,12 +25,12 @@ use trib_topology::trees::Footprint;
 use trib_wire::Fault;
 use trib_wire::ids::{JobId, Rank};
 
-use crate::departed::Departed;
+use super::departed::Departed;
+use super::past::{Entry as PastEntry, STORY_MAX};
+use super::store::{Kept, Store};
 use crate::names::cut;
-use crate::past::{Entry as PastEntry, STORY_MAX};
+use crate::planning::ways::Ways;
 use crate::refuse::{lasting, refuse, too_much};
-use crate::store::{Kept, Store};
-use crate::ways::Ways;
 
 /// The largest number of jobs at once.
 pub(crate) const JOBS_MAX: usize = 4096;

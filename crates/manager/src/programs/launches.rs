@@ -34,7 +34,7 @@ impl Launches {
 
 /// The number of texts that are kept: one for each job that may run, and for each that is
 /// remembered.
-const KNOWN_MAX: usize = crate::jobs::JOBS_MAX + 512;
+const KNOWN_MAX: usize = crate::records::jobs::JOBS_MAX + 512;
 
 #[cfg(test)]
 mod tests {

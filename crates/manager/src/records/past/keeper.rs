@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Entry;
-use crate::store::Store;
+use crate::records::store::Store;
 
 /// The thread that writes, as long as this value lives.
 pub(crate) struct Keeper {

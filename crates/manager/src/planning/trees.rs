@@ -12,7 +12,7 @@ use trib_topology::trees::{Copies, Footprint, Loads, Tree};
 use trib_topology::{Plan, PlanError, Topology, plan};
 use trib_wire::ids::JobId;
 
-use crate::lanes::Wish;
+use super::lanes::Wish;
 
 /// The trees of admitted jobs.
 pub(crate) struct Trees {

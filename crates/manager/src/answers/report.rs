@@ -7,7 +7,7 @@ use trib_control::Histogram;
 use trib_messages::reply::{JobStatus, Resource};
 use trib_messages::tenant::TenantStatus;
 
-use crate::ledger::Counts;
+use crate::records::ledger::Counts;
 use crate::server::Shared;
 
 /// The figures.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use trib_control::clock::unix_ms;
 
-use crate::registry::Registry;
+use super::registry::Registry;
 
 /// What is known of one node's silence.
 #[derive(Default, Debug)]

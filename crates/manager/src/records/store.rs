@@ -16,7 +16,7 @@ use trib_messages::reply::JobStatus;
 use trib_topology::trees::Footprint;
 use trib_wire::ids::JobId;
 
-use crate::past::Entry;
+use super::past::Entry;
 
 /// The file.
 pub(crate) struct Store {

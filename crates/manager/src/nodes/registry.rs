@@ -14,7 +14,7 @@ use trib_messages::node::ManagerMessage;
 use trib_messages::reply::Refusal;
 use trib_wire::ids::{JobId, NodeId};
 
-use crate::silence::Silence;
+use super::silence::Silence;
 
 /// The counters of a node.
 pub(crate) type Counters = BTreeMap<String, u64>;

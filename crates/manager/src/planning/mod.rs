@@ -1,0 +1,15 @@
+//! From what a job asks for to the trees, lanes and limits that it gets, if they are granted.
+//! Nothing here waits for a node or for another job.
+//!
+//! ```text
+//!   lanes      which trees a job's lanes take
+//!   trees      what the trees of admitted jobs take of a graph's links, for the next plan
+//!   quota      what the job asked for against what the fabric has
+//!     memory   the same for the buffers of all its limits together
+//!   ways       over which links a job's ranks reach its nodes
+//! ```
+
+pub(crate) mod lanes;
+pub(crate) mod quota;
+pub(crate) mod trees;
+pub(crate) mod ways;
