@@ -13,6 +13,7 @@
 //!     tenancy      which tenant may use how much, and the line of jobs that wait
 //!     planning     the trees, lanes and limits that a job gets
 //!   error        why a manager does not start
+//!   lock         locks that outlive a panic of a thread that had them
 //!   names        names that programs give, made fit to be kept
 //!   refuse       refusals that several of these give
 //! ```
@@ -25,6 +26,7 @@ mod admission;
 mod answers;
 mod error;
 mod fabric;
+mod lock;
 mod names;
 mod nodes;
 mod planning;
@@ -49,11 +51,12 @@ use trib_messages::hello::Role;
 use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
-pub use crate::answers::report::{ManagerReport, Observer};
+pub use crate::answers::report::ManagerReport;
 pub use crate::error::Error;
 use crate::fabric::Fabric;
 use crate::records::store::Store;
 pub use crate::records::store::StoreError;
+pub use crate::server::Observer;
 use crate::server::Server;
 pub use crate::tenancy::PolicyError;
 
@@ -148,7 +151,7 @@ impl Manager {
         tracing::info!(%constants, "predictions");
         let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
         admission::adoption::watch(&fabric).map_err(Error::Thread)?;
-        nodes::silence::watch(&fabric.registry).map_err(Error::Thread)?;
+        nodes::watch::watch(&fabric.registry).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
         Ok(Manager { server })
     }

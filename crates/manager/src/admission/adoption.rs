@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::end_adopted;
+use super::ending::end_adopted;
 use crate::fabric::Fabric;
 
 /// Starts the thread that gives such nodes up after a while, if there are such jobs. The thread

@@ -11,7 +11,7 @@ use trib_wire::ids::{JobId, Rank};
 use super::status::PATIENCE;
 use crate::fabric::Fabric;
 use crate::names::cut;
-use crate::nodes::registry::Told;
+use crate::nodes::session::Told;
 use crate::records::past::NAME_MAX;
 use crate::refuse::{lasting, refuse};
 

@@ -1,14 +1,13 @@
 //! The manager's figures at one moment, for people who watch it.
 
 use std::collections::BTreeMap;
-use std::sync::Weak;
 
 use trib_control::Histogram;
 use trib_messages::reply::{JobStatus, Resource};
 use trib_messages::tenant::TenantStatus;
 
+use crate::fabric::Fabric;
 use crate::records::ledger::Counts;
-use crate::server::Shared;
 
 /// The figures.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,21 +34,13 @@ pub struct ManagerReport {
     pub handshaking: usize,
 }
 
-/// A handle with which any thread looks at a manager that runs. It asks no node and waits for
-/// nothing. It does not keep the manager alive: the file of jobs is closed when the manager ends,
-/// whether handles are left or not.
-#[derive(Clone)]
-pub struct Observer(pub(crate) Weak<Shared>);
-
-impl Observer {
-    /// The figures now; `None` when the manager has ended.
-    pub fn report(&self) -> Option<ManagerReport> {
-        let shared = self.0.upgrade()?;
-        let fabric = &shared.fabric;
+impl ManagerReport {
+    /// The figures now. `connections` are the established ones, and those in their handshake.
+    pub(crate) fn of(fabric: &Fabric, connections: (usize, usize)) -> ManagerReport {
         let node = |name: &String| (name.clone(), fabric.registry.connected(name).is_some());
-        let (established, handshaking) = shared.connections();
+        let (established, handshaking) = connections;
         let Counts { admitted, refused, refusals } = fabric.ledger.counts();
-        Some(ManagerReport {
+        ManagerReport {
             fabric: fabric.topology.name().to_owned(),
             nodes: fabric.topology.nodes().iter().map(|known| node(&known.name)).collect(),
             jobs: fabric.jobs.list(),
@@ -60,6 +51,6 @@ impl Observer {
             refused,
             established,
             handshaking,
-        })
+        }
     }
 }

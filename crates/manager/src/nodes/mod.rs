@@ -1,9 +1,13 @@
 //! The aggregation nodes, as the manager sees them.
 //!
 //! ```text
-//!   registry   which nodes are connected
-//!   silence    and which of them do not answer
+//!   watch        asks all of them for signs of life
+//!   registry     which nodes are connected
+//!     session    one connection of one node: what is sent to it, and what it is asked
+//!       silence  whether it answers
 //! ```
 
 pub(crate) mod registry;
-pub(crate) mod silence;
+pub(crate) mod session;
+mod silence;
+pub(crate) mod watch;

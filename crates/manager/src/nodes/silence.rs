@@ -12,15 +12,6 @@
 //! that it may need under load. Beats are counted and not the time that has gone by, so a manager
 //! that was stopped itself finds no node late when it goes on.
 
-use std::io;
-use std::sync::{Arc, Weak};
-use std::thread;
-use std::time::Duration;
-
-use trib_control::clock::unix_ms;
-
-use super::registry::Registry;
-
 /// What is known of one node's silence.
 #[derive(Default, Debug)]
 pub(crate) struct Silence {
@@ -69,21 +60,6 @@ impl Silence {
     }
 }
 
-/// Starts the thread that asks. The thread ends by itself when the manager does.
-pub(crate) fn watch(registry: &Arc<Registry>) -> io::Result<()> {
-    let registry = Arc::downgrade(registry);
-    thread::Builder::new().name("silence".into()).spawn(move || ask(&registry)).map(drop)
-}
-
-fn ask(registry: &Weak<Registry>) {
-    while let Some(registry) = registry.upgrade() {
-        registry.beat(unix_ms());
-        drop(registry);
-        thread::sleep(BEAT);
-    }
-}
-
-const BEAT: Duration = Duration::from_secs(1);
 /// The number of beats without an answer from which a node is late.
 const LATE: u32 = 2;
 /// The number of beats without an answer from which a node is silent, which last as long as a job

@@ -17,16 +17,13 @@
 use std::collections::HashMap;
 
 use trib_messages::job::LaneTicket;
-use trib_messages::quota::QuotaField;
 use trib_messages::reply::{LaneStatus, Refusal, Resource};
-use trib_messages::request::QuotaAsk;
 use trib_topology::trees::Tree;
 use trib_topology::{Plan, Topology};
 use trib_wire::ids::NodeId;
 
-use super::quota::choose;
 use super::trees::PlannedLane;
-use crate::admission::RANKS_MAX;
+use super::wish::Wish;
 use crate::refuse::too_much;
 
 /// The lanes of a job.
@@ -37,49 +34,6 @@ pub(crate) struct Lanes {
     pub(crate) tickets: Vec<LaneTicket>,
     /// What people are told of each lane.
     pub(crate) status: Vec<LaneStatus>,
-}
-
-/// What a job asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Wish {
-    lanes: usize,
-    /// The number of different trees, if the job asks for one.
-    trees: Option<usize>,
-    /// The number of bytes from which operations are cut.
-    pub(crate) stripe_threshold: u64,
-}
-
-impl Wish {
-    /// Checks what is asked for against the fabric's limits.
-    pub(crate) fn of(ask: &QuotaAsk, topology: &Topology, ranks: usize) -> Result<Wish, Refusal> {
-        let table = topology.limits();
-        let get = |field: QuotaField| choose(field, ask, table[field]);
-        let lanes = get(QuotaField::Lanes)? as usize;
-        let trees = ask.trees.map(|trees| trees as usize);
-        if let Some(trees) = trees.filter(|trees| !(1..=lanes).contains(trees)) {
-            let text =
-                format!("the job asks for trees = {trees} and lanes = {lanes}: ask for 1 tree to one for each lane");
-            return Err(too_much(Resource::Trees, trees as u64, lanes as u64, text));
-        }
-        if ranks * lanes > RANKS_MAX {
-            let text = format!(
-                "{ranks} ranks with {lanes} lanes need {} places in trees, a job has at most {RANKS_MAX}: ask for fewer lanes",
-                ranks * lanes
-            );
-            return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));
-        }
-        Ok(Wish { lanes, trees, stripe_threshold: get(QuotaField::StripeThreshold)? })
-    }
-
-    /// The number of lanes, at least one.
-    pub(crate) fn lanes(&self) -> usize {
-        self.lanes
-    }
-
-    /// The largest number of trees that it has a use for.
-    pub(crate) fn trees_most(&self) -> usize {
-        self.trees.unwrap_or(self.lanes)
-    }
 }
 
 impl Lanes {

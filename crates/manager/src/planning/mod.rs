@@ -2,14 +2,16 @@
 //! Nothing here waits for a node or for another job.
 //!
 //! ```text
-//!   lanes      which trees a job's lanes take
+//!   wish       how many lanes and trees the job asks for
 //!   trees      what the trees of admitted jobs take of a graph's links, for the next plan
+//!   lanes      which trees a job's lanes take
+//!   ways       over which links its ranks reach its nodes
 //!   quota      what the job asked for against what the fabric has
 //!     memory   the same for the buffers of all its limits together
-//!   ways       over which links a job's ranks reach its nodes
 //! ```
 
 pub(crate) mod lanes;
 pub(crate) mod quota;
 pub(crate) mod trees;
 pub(crate) mod ways;
+pub(crate) mod wish;

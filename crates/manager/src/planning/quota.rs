@@ -14,6 +14,18 @@ use crate::refuse::too_much;
 mod memory;
 pub(crate) use self::memory::bytes;
 
+/// The largest number of ranks of a job: its ticket must fit into one control message.
+pub(crate) const RANKS_MAX: usize = 1 << 18;
+
+/// Refuses a program with more ranks than a job may have.
+pub(crate) fn check_ranks(ranks: u64) -> Result<(), Refusal> {
+    if ranks <= RANKS_MAX as u64 {
+        return Ok(());
+    }
+    let text = format!("the program has {ranks} ranks, at most {RANKS_MAX} are possible: use fewer");
+    Err(too_much(Resource::Ranks, ranks, RANKS_MAX as u64, text))
+}
+
 /// The fabric's limits and the nodes of a job's tree, on which its quota depends.
 pub(crate) struct Ground<'a> {
     /// The fabric's defaults and maxima.

@@ -5,14 +5,15 @@
 //! whose tree is given there is nothing to choose, and nothing is kept here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use trib_topology::predict::{Model, stands_in};
 use trib_topology::trees::{Copies, Footprint, Loads, Tree};
 use trib_topology::{Plan, PlanError, Topology, plan};
 use trib_wire::ids::JobId;
 
-use super::lanes::Wish;
+use super::wish::Wish;
+use crate::lock::lock;
 
 /// The trees of admitted jobs.
 pub(crate) struct Trees {
@@ -195,7 +196,3 @@ fn go_around(
 
 /// How often the search for another tree is repeated, each time with more of the known trees taken.
 const PRESSES: usize = 2;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

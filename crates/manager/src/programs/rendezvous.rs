@@ -9,7 +9,7 @@
 //! with no lock held.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
@@ -19,7 +19,8 @@ use trib_messages::request::{Attachment, JobRequest, QuotaAsk};
 use trib_wire::ids::JobId;
 use trib_wire::ranks::RankList;
 
-use crate::admission::RANKS_MAX;
+use crate::lock::lock;
+use crate::planning::quota::check_ranks;
 use crate::refuse::{lasting, refuse, too_much};
 
 /// What a program's ranks are told. The job ends with rank 0's connection.
@@ -243,10 +244,7 @@ impl State {
 
 fn check(rank: &Attachment) -> Result<(), Refusal> {
     let (number, size) = (u64::from(rank.rank), u64::from(rank.size));
-    if size > RANKS_MAX as u64 {
-        let text = format!("the program has {size} ranks, at most {RANKS_MAX} are possible: use fewer");
-        return Err(too_much(Resource::Ranks, size, RANKS_MAX as u64, text));
-    }
+    check_ranks(size)?;
     if number >= size {
         let text = format!("rank {number} of {size} ranks cannot be: ranks count from 0");
         return Err(too_much(Resource::Request, number, size.saturating_sub(1), text));
@@ -256,10 +254,6 @@ fn check(rank: &Attachment) -> Result<(), Refusal> {
         return Err(too_much(Resource::Request, rank.rendezvous.len() as u64, NAME_MAX as u64, text));
     }
     Ok(())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const PATIENCE_MS: u64 = 60_000;

@@ -26,8 +26,8 @@ use trib_wire::Fault;
 use trib_wire::ids::{JobId, Rank};
 
 use super::departed::Departed;
-use super::past::{Entry as PastEntry, STORY_MAX};
-use super::store::{Kept, Store};
+use super::past::STORY_MAX;
+use super::store::{Entry as PastEntry, Kept, Store};
 use crate::names::cut;
 use crate::planning::ways::Ways;
 use crate::refuse::{lasting, refuse, too_much};

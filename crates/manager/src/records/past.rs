@@ -16,7 +16,7 @@ use trib_messages::request::{Account, Attachment, JobRequest};
 use trib_wire::ids::JobId;
 
 use self::keeper::Keeper;
-use super::store::Store;
+use super::store::{Entry, Store};
 use crate::names::{cut, names};
 
 mod keeper;
@@ -26,15 +26,6 @@ mod keeper;
 pub(crate) struct Past {
     rings: Mutex<Rings>,
     keeper: Option<Keeper>,
-}
-
-/// A change of what is remembered, for the file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
-    /// The job or request that is new, or of which more is known.
-    pub(crate) job: PastJob,
-    /// The one of the same kind that is forgotten for it.
-    pub(crate) forgotten: Option<JobId>,
 }
 
 #[derive(Default)]

@@ -16,8 +16,6 @@ use trib_messages::reply::JobStatus;
 use trib_topology::trees::Footprint;
 use trib_wire::ids::JobId;
 
-use super::past::Entry;
-
 /// The file.
 pub(crate) struct Store {
     path: PathBuf,
@@ -140,6 +138,15 @@ fn records<T: DeserializeOwned>(table: &impl ReadableTable<u32, &'static [u8]>) 
         }
     }
     Ok(records)
+}
+
+/// A change of what is remembered, for the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    /// The job or request that is new, or of which more is known.
+    pub(crate) job: PastJob,
+    /// The one of the same kind that is forgotten for it.
+    pub(crate) forgotten: Option<JobId>,
 }
 
 /// The tables, open for writing.

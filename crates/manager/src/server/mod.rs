@@ -1,4 +1,10 @@
 //! Connections and their threads.
+//!
+//! ```text
+//!   node       a node's conversation: registration, then grants and counters
+//!   user       a user's conversation: jobs, rendezvous, status
+//!   observer   a look at all this from outside
+//! ```
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,13 +19,16 @@ use trib_messages::jobs::JobEnd;
 use trib_messages::reply::{Reply, Resource};
 use trib_wire::ids::JobId;
 
-use crate::answers::report::Observer;
+use crate::Error;
+use crate::admission::ending::end;
 use crate::fabric::Fabric;
 use crate::refuse::{lasting, too_much};
-use crate::{Error, admission};
 
 mod node;
+mod observer;
 mod user;
+
+pub use self::observer::Observer;
 
 /// A listening manager.
 pub(crate) struct Server {
@@ -220,7 +229,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         // A manager that stops leaves the jobs running, which can do without it.
         if !self.shared.is_stopping() {
-            self.jobs.drain(..).for_each(|job| admission::end(&self.shared.fabric, job, JobEnd::Lost));
+            self.jobs.drain(..).for_each(|job| end(&self.shared.fabric, job, JobEnd::Lost));
         }
     }
 }

@@ -10,9 +10,9 @@ use trib_control::{Channel, Error};
 use trib_messages::node::{ManagerMessage, NodeMessage, PORTS_MAX};
 use trib_messages::reply::{Refusal, Resource};
 
-use crate::admission::end_adopted;
+use crate::admission::ending::end_adopted;
 use crate::fabric::Fabric;
-use crate::nodes::registry::{Outcome, Session, Told};
+use crate::nodes::session::{Outcome, Session, Told};
 use crate::refuse::{lasting, refuse, since_start, too_much};
 
 /// Serves one node until its connection ends.

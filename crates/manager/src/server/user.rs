@@ -9,7 +9,8 @@ use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_messages::request::{Account, Attachment, JobRequest, Request};
 use trib_wire::ids::JobId;
 
-use crate::admission::{admit, end};
+use crate::admission::admit;
+use crate::admission::ending::end;
 use crate::answers::explain::{explain, explain_program};
 use crate::answers::status;
 use crate::answers::survey::survey;

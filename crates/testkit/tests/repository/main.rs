@@ -4,5 +4,6 @@
 mod comments;
 mod decisions;
 mod layering;
+mod modules;
 mod quota;
 mod specification;

@@ -1,6 +1,9 @@
 use std::path::Path;
 
+use trib_messages::request::QuotaAsk;
+
 use super::*;
+use crate::planning::quota::RANKS_MAX;
 use crate::planning::trees::Trees;
 
 /// Two leaves below two spines, one of which is slower.

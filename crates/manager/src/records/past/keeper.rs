@@ -11,8 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Entry;
-use crate::records::store::Store;
+use crate::records::store::{Entry, Store};
 
 /// The thread that writes, as long as this value lives.
 pub(crate) struct Keeper {

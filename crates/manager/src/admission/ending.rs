@@ -1,0 +1,34 @@
+//! The end of a job: what it had is given back, and how it ended is remembered.
+
+use trib_messages::jobs::JobEnd;
+use trib_messages::reply::JobStatus;
+use trib_wire::ids::JobId;
+
+use crate::fabric::Fabric;
+
+/// Ends a job: its number is free again, its nodes drain, and how it ended is remembered.
+pub(crate) fn end(fabric: &Fabric, job: JobId, how: JobEnd) {
+    let word = how.word();
+    if let Some(status) = forget(fabric, job, Some(how)) {
+        tracing::info!(job = job.0, name = status.name, how = word, "job ended");
+    }
+}
+
+/// Removes a job here and at its nodes, and returns its last status. A job that has run is
+/// remembered with `how` it ended.
+pub(super) fn forget(fabric: &Fabric, job: JobId, how: Option<JobEnd>) -> Option<JobStatus> {
+    let remember = |status: &JobStatus| how.map(|how| fabric.past.ended(status.clone(), how));
+    let status = fabric.jobs.leave(job, remember)?;
+    fabric.trees.release(job);
+    fabric.tenancy.end(job);
+    fabric.registry.end_job(job, &status.nodes);
+    Some(status)
+}
+
+/// Ends jobs of an earlier manager that are at no node any more.
+pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
+    for job in jobs {
+        end(fabric, job, JobEnd::Left);
+        fabric.tenancy.release(job);
+    }
+}
