@@ -32,7 +32,6 @@ mod collective;
 mod comm;
 mod config;
 mod context;
-mod courtesy;
 mod cuda;
 mod descriptor;
 mod diagnostics;

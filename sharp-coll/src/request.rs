@@ -12,14 +12,15 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use trib_client::Error;
+use trib_waiting::Courtesy;
 
 use crate::boundary::{caught, guard};
 use crate::collective::Landing;
 use crate::comm::Shared;
-use crate::courtesy::Courtesy;
 use crate::error::{EINVAL, ENOMEM, ERROR, Failure};
 use crate::handle::Kind;
 use crate::log;
@@ -202,9 +203,9 @@ pub extern "C" fn sharp_coll_req_test(request: *mut c_void) -> c_int {
             return Ok(1);
         }
         // Clients test in a tight loop, so this thread pauses. Others may use the place meanwhile.
-        let pause = request.courtesy.missed();
+        let step = request.courtesy.missed();
         drop(request);
-        pause.make();
+        step.take(NAP);
         Ok(0)
     });
     tested.unwrap_or_else(|failure| {
@@ -242,3 +243,7 @@ pub extern "C" fn sharp_coll_req_free(request: *mut c_void) -> c_int {
         Ok(())
     })
 }
+
+/// How long a thread sleeps that tests in vain and shares its core. With the kernel's timers this
+/// becomes some 70 us, which is little beside the time slice of a busy neighbour.
+const NAP: Duration = Duration::from_micros(20);

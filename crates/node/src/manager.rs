@@ -15,6 +15,7 @@ use trib_messages::hello::Role;
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::{Activity, JobActivity};
 use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_waiting::Pause;
 use trib_wire::JobId;
 
 use crate::Error;
@@ -42,7 +43,7 @@ impl Manager {
     /// Talks to the manager until the node stops, or the manager says that it does not want this
     /// node.
     pub(crate) fn run(self) {
-        let mut pause = PAUSE_MIN;
+        let mut pause = PAUSE.first();
         let mut said = false;
         while !self.stopping() {
             let ended = guard(|| self.conversation(&mut said)).unwrap_or_else(|why| {
@@ -53,7 +54,7 @@ impl Manager {
                 Ok(())
             });
             match ended {
-                Ok(()) => pause = PAUSE_MIN,
+                Ok(()) => pause = PAUSE.first(),
                 Err(error) if is_final(&error) && !said => {
                     // The thread that started the node may not wait for this.
                     let _ = self.registered.send(Err(Error::Control(error)));
@@ -62,7 +63,7 @@ impl Manager {
                 Err(error) => tracing::warn!(%error, "no manager; running jobs go on"),
             }
             self.sleep(pause);
-            pause = (pause * 2).min(PAUSE_MAX);
+            pause = PAUSE.after_pause(pause);
         }
     }
 
@@ -244,5 +245,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long a worker may take to count. The manager waits one second for all of them.
 const COUNT: Duration = Duration::from_millis(500);
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Between two tries to reach the manager. A manager that starts again has all its nodes within
+/// seconds, and one that is away for hours costs nothing to speak of.
+const PAUSE: Pause = Pause::doubling(Duration::from_millis(100), Duration::from_secs(2));

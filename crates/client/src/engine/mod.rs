@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use trib_messages::job::LANES_MAX;
 use trib_proto::{Limits, Nanos};
-use trib_transport::clock::Clock;
-use trib_transport::patience::Patience;
+use trib_waiting::Patience;
+use trib_waiting::clock::Clock;
 use trib_wire::RankList;
 
 use crate::counters::Counters;
@@ -230,7 +230,7 @@ impl Engine {
         Engine {
             lanes: sources.into_iter().map(|sources| Lane::new(sources, alone)).collect(),
             clock: Clock::start(),
-            patience: Patience::new(wait::SPIN, u32::MAX),
+            patience: Patience::new(wait::YIELDS),
             waiters: 0,
             followers: 0,
             poller: None,

@@ -10,6 +10,7 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use trib_proto::Nanos;
+use trib_waiting::{Pause, Yields};
 
 use super::poll::sleep;
 use super::{Engine, Shared};
@@ -206,10 +207,8 @@ impl Shared {
 }
 
 /// How long to pause between two calls of the caller's progress function after a wait of `waited`.
-/// A long wait is a wait for a late rank and not for the network, so longer pauses cost nothing
-/// then.
 fn pause(waited: Nanos) -> Nanos {
-    Nanos(waited.0 / TICK_PART).clamp(TICK_MIN, TICK_MAX)
+    Nanos(VISITS.after(Duration::from_nanos(waited.0)).as_nanos() as u64)
 }
 
 /// The error after a thread panicked while it held the engine.
@@ -218,16 +217,12 @@ pub(crate) fn poisoned() -> Error {
 }
 
 /// How long a waiter drives progress itself before it sleeps. A small operation over two or three
-/// levels takes about as long.
-pub(super) const SPIN: Duration = Duration::from_micros(300);
-/// The shortest pause between two calls of the caller's progress function while a call blocks.
-const TICK_MIN: Nanos = Nanos::from_millis(1);
-/// The longest pause, after seconds of blocking. A thousand wake-ups a second cost 2 to 3 % of a
-/// core, which is too much over minutes.
-const TICK_MAX: Nanos = Nanos::from_millis(20);
-/// A pause is at most the time waited so far divided by this number, so that it delays the end of a
-/// wait by no more than that share.
-const TICK_PART: u64 = 200;
+/// levels takes about as long, however many yields that is.
+pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: u32::MAX };
+/// Between two calls of the caller's progress function while a call blocks. A thousand wake-ups a
+/// second cost 2 to 3 % of a core, which is too much over minutes; and a long wait is a wait for a
+/// late rank and not for the network, so longer pauses cost nothing then.
+const VISITS: Pause = Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 200);
 /// A follower wakes this often even if it is never woken.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
 /// When the application has made no call for this long, the helper thread takes over.

@@ -7,8 +7,8 @@
 use trib_proto::node::Frame;
 use trib_proto::{Nanos, Path};
 use trib_transport::landing::Landing;
-use trib_transport::patience::Turns;
 use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
+use trib_waiting::Turns;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::{Body, Kind};
 

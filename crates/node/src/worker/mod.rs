@@ -39,9 +39,9 @@ use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_proto::Nanos;
-use trib_transport::clock::Clock;
-use trib_transport::patience::{Patience, Turns};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
+use trib_waiting::clock::Clock;
+use trib_waiting::{Patience, Turns, Yields};
 use trib_wire::JobId;
 
 use crate::accept::Request;
@@ -124,7 +124,7 @@ pub(crate) fn start(
 impl Worker {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
-        let mut patience = Patience::new(YIELD_SPAN, YIELDS);
+        let mut patience = Patience::new(YIELDS);
         let mut turns: Option<Turns> = None;
         let mut glances = 0;
         // Whether poll had no events of streams when it was last asked.
@@ -365,8 +365,7 @@ const LINKS: usize = 128;
 const _: () = assert!(crate::job::PARENT < LINKS);
 const HOUSEKEEPING: Nanos = Nanos::from_millis(500);
 /// How often a worker yields at most after datagrams before it sleeps. That is 15 us if it has the
-/// processor to itself.
-const YIELDS: u32 = 30;
+/// processor to itself. The time counts only where yields are slow.
+const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: 30 };
 /// While only datagrams are awaited, one of this many looks is at everything.
 const GLANCES: u32 = 4;
-const YIELD_SPAN: Duration = Duration::from_micros(300);

@@ -8,7 +8,7 @@
 //!   manager  node  client
 //!   topology  proto  control        reduce  transport     none of them knows another
 //!   messages                        |       |
-//!   wire ---------------------------+-------+
+//!   wire ---------------------------+-------+     waiting (nothing below it, no frames)
 //! ```
 
 use std::collections::BTreeSet;
@@ -18,16 +18,20 @@ use serde_json::{Value, json};
 
 /// Which of our crates each of our crates may use.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("trib-waiting", &[]),
     ("trib-wire", &[]),
     ("trib-messages", &["trib-wire"]),
     ("trib-reduce", &["trib-wire"]),
     ("trib-topology", &["trib-wire", "trib-messages"]),
     ("trib-proto", &["trib-wire", "trib-messages"]),
-    ("trib-transport", &["trib-wire"]),
+    ("trib-transport", &["trib-waiting", "trib-wire"]),
     ("trib-control", &["trib-wire", "trib-messages"]),
     ("trib-manager", &["trib-wire", "trib-messages", "trib-topology", "trib-control"]),
-    ("trib-node", &["trib-wire", "trib-messages", "trib-reduce", "trib-proto", "trib-transport", "trib-control"]),
-    ("trib-client", &["trib-wire", "trib-messages", "trib-proto", "trib-transport", "trib-control"]),
+    (
+        "trib-node",
+        &["trib-waiting", "trib-wire", "trib-messages", "trib-reduce", "trib-proto", "trib-transport", "trib-control"],
+    ),
+    ("trib-client", &["trib-waiting", "trib-wire", "trib-messages", "trib-proto", "trib-transport", "trib-control"]),
     ("trib-sim", &["trib-wire", "trib-proto"]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
     ("trib-compare", &["trib-wire", "trib-lab"]),
@@ -53,10 +57,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("tributary", &["trib-wire", "trib-client"]),
-    ("sharp_coll", &["trib-client"]),
+    ("sharp_coll", &["trib-waiting", "trib-client"]),
     // This is the same library without a network, for tests.
     ("trib-null-client", &["trib-wire", "trib-messages", "trib-proto"]),
-    ("sharp_coll_null", &["trib-null-client"]),
+    ("sharp_coll_null", &["trib-waiting", "trib-null-client"]),
 ];
 
 /// What tests may use in addition.

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
+use trib_waiting::Pause;
 use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, version_of};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
 
@@ -61,7 +62,7 @@ pub fn connect_from(
     patience: Duration,
 ) -> Result<Connected, HandshakeError> {
     let deadline = Instant::now() + patience;
-    let mut pause = PAUSE_MIN;
+    let mut pause = PAUSE.first();
     loop {
         let error = match connect_once(local, target, identity, key, deadline) {
             Ok(connected) => return Ok(connected),
@@ -71,7 +72,7 @@ pub fn connect_from(
             return Err(error);
         }
         thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause = PAUSE.after_pause(pause);
     }
 }
 
@@ -184,5 +185,6 @@ fn io_error(error: io::Error) -> HandshakeError {
     }
 }
 
-const PAUSE_MIN: Duration = Duration::from_millis(5);
-const PAUSE_MAX: Duration = Duration::from_millis(200);
+/// Between two tries. The first is short, because nodes hear of a job as late as its ranks; the
+/// last is short beside what people take to start a node.
+const PAUSE: Pause = Pause::doubling(Duration::from_millis(5), Duration::from_millis(200));

@@ -18,13 +18,21 @@
 use std::time::Duration;
 
 use crate::clock::Reading;
+use crate::processor::{Machine, Processor};
+
+/// How long, and how often, a thread yields at most in one wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Yields {
+    /// The longest time.
+    pub span: Duration,
+    /// The largest number.
+    pub count: u32,
+}
 
 /// What a waiter has learnt from its earlier waits.
 #[derive(Debug)]
 pub struct Patience {
-    /// The longest time and the largest number of yields of one wait.
-    span: Duration,
-    yields: u32,
+    most: Yields,
     /// How many of the next waits sleep at once.
     rest: u32,
     /// How many waits failed since the last that succeeded.
@@ -45,9 +53,9 @@ pub struct Turns {
 }
 
 impl Patience {
-    /// Lets a wait last at most `span` and `yields` yields.
-    pub fn new(span: Duration, yields: u32) -> Patience {
-        Patience { span, yields, rest: 0, failures: 0, preemptions: 0, successes: 0 }
+    /// Lets a wait have at most these yields.
+    pub fn new(most: Yields) -> Patience {
+        Patience { most, rest: 0, failures: 0, preemptions: 0, successes: 0 }
     }
 
     /// Begins a wait at `now`: the yields that it may do, or `None` if the thread should sleep at
@@ -57,7 +65,8 @@ impl Patience {
             self.rest -= 1;
             return None;
         }
-        Some(Turns { end: now.after(self.span.as_nanos() as u64), left: self.yields, before: now, preempted: false })
+        let Yields { span, count } = self.most;
+        Some(Turns { end: now.after(span.as_nanos() as u64), left: count, before: now, preempted: false })
     }
 
     /// Ends a wait; `found` says whether that for which it waited had come when the thread last
@@ -104,15 +113,20 @@ impl Turns {
     /// page tables. Reading a clock touches three pages, and so does the C library's wrapper of a
     /// call that may block. So system calls are made directly, and everything is inlined.
     #[inline]
-    pub fn look(&mut self, mut look: impl FnMut() -> bool) -> bool {
+    pub fn look(&mut self, look: impl FnMut() -> bool) -> bool {
+        self.look_on(&Machine, look)
+    }
+
+    #[inline]
+    fn look_on(&mut self, core: &impl Processor, mut look: impl FnMut() -> bool) -> bool {
         let mut found = false;
         let mut count = 0;
         while !found && count < LOOKS.min(self.left) {
-            rustix::thread::sched_yield();
+            core.give_way();
             found = look();
             count += 1;
         }
-        self.note(Reading::now(), count);
+        self.note(core.now(), count);
         found
     }
 
@@ -138,68 +152,97 @@ const FAILURES_MAX: u32 = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processor::Simulated;
 
-    fn patience() -> Patience {
-        Patience::new(Duration::from_millis(500), 30)
+    const MOST: Yields = Yields { span: Duration::from_micros(300), count: 30 };
+
+    /// Waits until the `finding`-th look, in vain without one. Returns whether it yielded at all.
+    fn wait(patience: &mut Patience, core: &Simulated, finding: Option<u32>) -> bool {
+        let Some(mut turns) = patience.begin(core.now()) else { return false };
+        let (mut looks, mut found) = (0, false);
+        while !found && turns.goes_on() {
+            found = turns.look_on(core, || {
+                looks += 1;
+                finding == Some(looks)
+            });
+        }
+        patience.end(&turns, found);
+        true
     }
 
-    fn wait(patience: &mut Patience, found: bool) {
-        let turns = patience.begin(Reading::now()).expect("it rests no more");
-        patience.end(&turns, found);
+    /// How many waits sleep at once from now on.
+    fn rests(patience: &mut Patience, core: &Simulated) -> u32 {
+        let mut rests = 0;
+        while patience.begin(core.now()).is_none() {
+            rests += 1;
+        }
+        rests
     }
 
     #[test]
     fn a_wait_has_as_many_yields_as_it_may() {
-        let mut turns = patience().begin(Reading::now()).unwrap();
-        let mut count = 0;
-        while turns.goes_on() {
-            turns.look(|| false);
-            count += 4;
-        }
-        assert!(count == 32 && turns.left == 0 || turns.preempted);
+        let core = Simulated::yielding_for(500);
+        assert!(wait(&mut Patience::new(MOST), &core, None));
+        assert_eq!(core.yields.get(), 30, "15 us are over, far less than it may take");
     }
 
     #[test]
     fn a_wait_ends_when_its_time_is_over() {
-        let mut turns = Patience::new(Duration::from_micros(100), 30).begin(Reading::now()).unwrap();
-        assert!(turns.goes_on());
-        turns.note(turns.before.after(101_000), 1);
-        assert!(!turns.goes_on());
+        let core = Simulated::yielding_for(20_000);
+        wait(&mut Patience::new(MOST), &core, None);
+        assert_eq!(core.yields.get(), 16, "300 us have fifteen yields, and the clock is read after four");
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_look_that_finds_something() {
+        let core = Simulated::yielding_for(500);
+        let mut patience = Patience::new(MOST);
+        wait(&mut patience, &core, Some(6));
+        assert_eq!((core.yields.get(), rests(&mut patience, &core)), (6, 0));
+    }
+
+    #[test]
+    fn the_machine_itself_yields_and_tells_the_time() {
+        let began = Reading::now();
+        let mut turns = Patience::new(MOST).begin(began).unwrap();
+        let mut looks = 0;
+        while turns.goes_on() {
+            turns.look(|| {
+                looks += 1;
+                false
+            });
+        }
+        assert!(turns.last_look() > began && (1..=30).contains(&looks), "{looks}");
     }
 
     #[test]
     fn who_waits_in_vain_tries_ever_less_often() {
-        let mut patience = patience();
+        let core = Simulated::yielding_for(500);
+        let mut patience = Patience::new(MOST);
         let mut seen = Vec::new();
         for _ in 0..7 {
-            let turns = patience.begin(Reading::now()).unwrap();
-            patience.end(&turns, false);
-            let mut rest = 0;
-            while patience.rest > 0 {
-                assert!(patience.begin(Reading::now()).is_none());
-                rest += 1;
-            }
-            seen.push(rest);
+            assert!(wait(&mut patience, &core, None));
+            seen.push(rests(&mut patience, &core));
         }
         assert_eq!(seen, [0, 0, 1, 3, 7, 15, 15]);
-        wait(&mut patience, true);
-        wait(&mut patience, false);
-        assert_eq!(patience.rest, 0);
+        assert!(wait(&mut patience, &core, Some(1)));
+        assert!(wait(&mut patience, &core, None));
+        assert_eq!(rests(&mut patience, &core), 0, "one success makes up for all failures");
     }
 
     #[test]
     fn who_loses_the_core_rests_long_and_longer_the_next_time() {
-        let mut patience = patience();
+        let core = Simulated::yielding_for(3_000_000);
+        let mut patience = Patience::new(Yields { span: Duration::from_millis(500), ..MOST });
         for rest in [0, 3, 15, 63, 255, 255] {
-            let mut turns = patience.begin(Reading::now()).unwrap();
-            turns.note(turns.before.after(3_000_000), 1);
-            assert!(!turns.goes_on());
-            patience.end(&turns, true);
-            assert_eq!(patience.rest, rest);
-            patience.rest = 0;
+            let before = core.yields.get();
+            assert!(wait(&mut patience, &core, Some(1)));
+            assert_eq!(core.yields.get() - before, 1);
+            assert_eq!(rests(&mut patience, &core), rest);
         }
+        core.yield_ns.set(500);
         for _ in 0..FORGIVEN * PREEMPTIONS_MAX {
-            wait(&mut patience, true);
+            assert!(wait(&mut patience, &core, Some(1)));
         }
         assert_eq!(patience.preemptions, 0);
     }
