@@ -2,19 +2,19 @@
 
 use std::collections::TryReserveError;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use trib_proto::leaf::GroupId;
 use trib_proto::window;
-use trib_wire::directory::group_words;
 use trib_wire::{Collective, DataType, GroupName, RankList, ReduceOp, Signature};
 
 use crate::engine::Shared;
 use crate::error::Error;
+use crate::group_state::GroupState;
 use crate::memory::{Input, Memory};
 use crate::operation;
-use crate::request::{Completion, Request};
+use crate::posting::{Part, Posting};
+use crate::request::Request;
 
 /// A group of which this process is a member. Dropping it leaves the group, and operations still
 /// outstanding fail.
@@ -27,96 +27,20 @@ pub struct Group {
     left: AtomicBool,
 }
 
-/// What the handle of a group and the engine share.
-pub(crate) struct GroupState {
-    rank: u32,
-    size: u32,
-    name: GroupName,
-    /// What texts for people call it.
-    words: String,
-    /// The lanes' identifiers for it, lane by lane. They are known once all lanes have begun to
-    /// make it.
-    ids: OnceLock<Box<[GroupId]>>,
-    /// How many operations were posted so far.
-    posted: AtomicU64,
-    /// Finished when the group exists at all members, or never will.
-    pub(crate) ready: Arc<Completion>,
-    error: OnceLock<Error>,
-}
-
-impl GroupState {
-    pub(crate) fn new(rank: u32, members: &RankList, name: GroupName, lanes: usize) -> GroupState {
-        GroupState {
-            rank,
-            size: members.len(),
-            words: group_words(name.as_str(), members),
-            name,
-            ids: OnceLock::new(),
-            posted: AtomicU64::new(0),
-            ready: Arc::new(Completion::of_parts(lanes as u32)),
-            error: OnceLock::new(),
-        }
-    }
-
-    /// The program's name for it.
-    pub(crate) fn name(&self) -> &GroupName {
-        &self.name
-    }
-
-    /// `MPI_COMM_WORLD (ranks 0-3)`.
-    pub(crate) fn words(&self) -> &str {
-        &self.words
-    }
-
-    /// The lanes' identifiers for it; empty until all lanes have begun to make it.
-    pub(crate) fn ids(&self) -> &[GroupId] {
-        self.ids.get().map_or(&[], |ids| ids)
-    }
-
-    /// Notes the identifiers when all lanes have begun to make it.
-    pub(crate) fn know_ids(&self, ids: Vec<GroupId>) {
-        let _ = self.ids.set(ids.into());
-    }
-
-    /// How many operations were posted. The engine is locked, so none is posted meanwhile.
-    pub(crate) fn posted(&self) -> u64 {
-        self.posted.load(Ordering::Relaxed)
-    }
-
-    /// Counts a posted operation.
-    pub(crate) fn count(&self) {
-        self.posted.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Notes that the group no longer works. The first error counts.
-    pub(crate) fn fail(&self, error: Error) {
-        let _ = self.error.set(error);
-    }
-
-    /// The error for which it no longer works.
-    pub(crate) fn error(&self) -> Option<&Error> {
-        self.error.get()
-    }
-}
-
-/// An operation, ready to be posted.
-pub(crate) enum Posting {
-    /// The operation is posted on the lane whose turn it is.
-    Whole(Signature, Memory),
-    /// The operation is cut over the lanes. This holds the signature of the whole and a part for
-    /// each lane.
-    Cut(Signature, Vec<Part>),
-}
-
-/// The part of an operation for one lane.
-pub(crate) struct Part {
-    pub(crate) signature: Signature,
-    pub(crate) memory: Memory,
-}
-
 impl Group {
-    pub(crate) fn new(shared: Arc<Shared>, state: Arc<GroupState>) -> Group {
-        Group { shared, state, left: AtomicBool::new(false) }
+    /// Starts to make a group of `members`, among which this process has `rank`. The request ends
+    /// when the group is ready.
+    pub(crate) fn start_named(
+        shared: &Arc<Shared>,
+        rank: u32,
+        members: RankList,
+        tag: u64,
+        name: GroupName,
+    ) -> Result<(Group, Request), Error> {
+        let state = Arc::new(GroupState::new(rank, &members, name, shared.lanes().count()));
+        shared.create_group(members, tag, &state)?;
+        let request = Request::new(shared.clone(), state.ready.clone());
+        Ok((Group { shared: shared.clone(), state, left: AtomicBool::new(false) }, request))
     }
 
     /// This process's rank in the group.

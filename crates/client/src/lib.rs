@@ -4,9 +4,14 @@
 //! The modules are `context` (one rank of one job), `params` (how to join), `join` (joining),
 //! `agreement` (one verdict for all ranks over the caller's exchange), `group` (collectives),
 //! `operation` (their signatures), `lanes` (which tree an operation takes), `request` (an operation
-//! in flight), `memory` (where a vector lies in the caller's buffers), `engine` (protocol core,
-//! sockets, waiting, the helper thread), `fork`, `counters`, `error`, and `boundary` (for C
-//! interfaces over this library).
+//! in flight), `engine` (protocol core, sockets, waiting, the helper thread), what these handles
+//! share with the engine: `group_state`, `posting` (an operation on its way there), `completion`
+//! (its outcome) and `memory` (where a vector lies in the caller's buffers), then `fork`,
+//! `counters`, `error`, and `boundary` (for C interfaces over this library).
+//!
+//! ```text
+//!   context --> join --> group, request --> engine --> group_state, posting --> completion, memory
+//! ```
 //!
 //! ```no_run
 //! use trib_client::{Context, Params, RankList};
@@ -25,17 +30,20 @@
 
 pub mod agreement;
 pub mod boundary;
+mod completion;
 mod context;
 mod counters;
 mod engine;
 mod error;
 mod fork;
 mod group;
+mod group_state;
 mod join;
 mod lanes;
 mod memory;
 pub mod operation;
 pub mod params;
+mod posting;
 mod request;
 
 pub use context::Context;

@@ -19,7 +19,7 @@ use trib_wire::body::{BodyBytes, Fault};
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::group::GroupState;
+use crate::group_state::GroupState;
 
 /// Sockets, memory and state of one lane of a rank.
 pub(crate) struct Driver {

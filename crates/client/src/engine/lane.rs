@@ -23,7 +23,7 @@ use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::group::GroupState;
+use crate::group_state::GroupState;
 
 /// The connected sockets that a lane starts with.
 pub(crate) struct Sources {

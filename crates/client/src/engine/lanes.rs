@@ -14,11 +14,12 @@ use trib_wire::{RankList, Signature};
 use super::operation::Operation;
 use super::poll::{LaneSockets, Ready, Sockets};
 use super::{Engine, Sleep, unnamed};
+use crate::completion::Completion;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::group::{GroupState, Part, Posting};
+use crate::group_state::GroupState;
 use crate::lanes::Lanes;
-use crate::request::Completion;
+use crate::posting::{Part, Posting};
 
 impl Engine {
     /// Posts an operation on the lane whose turn it is, or its parts on their lanes.

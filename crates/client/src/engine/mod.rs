@@ -32,13 +32,14 @@ use trib_waiting::Patience;
 use trib_waiting::clock::Clock;
 use trib_wire::RankList;
 
+use crate::completion::Completion;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fork::ForkGuard;
-use crate::group::{GroupState, Posting};
+use crate::group_state::GroupState;
 use crate::lanes::Lanes;
 use crate::params::Progress;
-use crate::request::Completion;
+use crate::posting::Posting;
 use lane::Lane;
 pub(crate) use lane::Sources;
 use lease::UnusedLease;

@@ -7,8 +7,8 @@ use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
 use trib_wire::directory::ordinal;
 use trib_wire::{Directory, Generation, GroupIndex, Header};
 
+use crate::completion::Completion;
 use crate::memory::Memory;
-use crate::request::Completion;
 
 /// One operation from post to completion.
 pub(crate) struct Operation {

@@ -14,8 +14,8 @@ use trib_waiting::{Pause, Yields};
 
 use super::poll::sleep;
 use super::{Engine, Shared};
+use crate::completion::Completion;
 use crate::error::Error;
-use crate::request::Completion;
 
 impl Shared {
     /// Waits for a request.

@@ -13,15 +13,14 @@ use trib_transport::udp::DatagramSocket;
 use trib_wire::Rank;
 use trib_wire::hello::Status;
 
-use super::Deadline;
-use crate::context::{Context, Ties};
+use super::{Deadline, Joined, Ties};
 use crate::engine::{Shared, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::params::Params;
 
 /// Connects this rank to its node on every lane and starts the engine.
-pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Context, Error> {
+pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Joined, Error> {
     let weights = || ticket.lanes.iter().map(|lane| lane.weight);
     if !(1..=LANES_MAX).contains(&ticket.lanes.len()) || weights().any(|weight| weight == 0) {
         return Err(wrong(ticket, "it has no lanes, too many, or one without weight"));
@@ -37,9 +36,7 @@ pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) 
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
     let (shared, helper) = Shared::start(lanes, sources?, params.progress.clone())?;
-    let mut context = Context::new(shared, params.rank, params.size, Ties { helper, manager: None });
-    context.predict(prediction);
-    Ok(context)
+    Ok(Joined { ties: Ties::new(shared, helper), prediction })
 }
 
 fn connect_lane(

@@ -9,14 +9,13 @@ use trib_messages::job::JobTicket;
 use trib_messages::request::{JobRequest, Request};
 use trib_wire::ranks::WORLD_MAX;
 
-use super::{Deadline, connect, manager};
+use super::{Deadline, Joined, connect, manager};
 use crate::agreement::{Agreement, CONTENT_MAX};
-use crate::context::Context;
 use crate::error::Error;
 use crate::params::{HOST_MAX, OutOfBand, Params};
 
 /// Joins the job.
-pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, Error> {
+pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Joined, Error> {
     let mut agreement = Agreement::new(oob, params.rank, params.size, WORLD_MAX);
     let limit = params.time_limit();
     let wait = params.queue_limit();
@@ -42,9 +41,9 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Context, 
     });
     let joined = share(params, &mut agreement, own, granted, deadline, wait);
     match (joined, held) {
-        (Ok(mut context), Some(hold)) => {
-            context.hold(hold);
-            Ok(context)
+        (Ok(mut joined), Some(hold)) => {
+            joined.ties.hold(hold);
+            Ok(joined)
         }
         (Err(error), Some(hold)) => {
             hold.give_up(error.to_string());
@@ -62,7 +61,7 @@ fn share(
     granted: Result<Vec<u8>, Error>,
     deadline: Deadline,
     wait: Duration,
-) -> Result<Context, Error> {
+) -> Result<Joined, Error> {
     let ticket = agreement.bcast(granted)??;
     let deadline = deadline.after_waiting(wait);
     // The first exchange may have lost this rank's objection, so the rank raises it once more.

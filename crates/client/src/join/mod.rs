@@ -15,17 +15,26 @@ mod exchange;
 mod hold;
 mod manager;
 mod rendezvous;
+mod ties;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use hold::Hold;
+pub(crate) use ties::Ties;
+use trib_messages::prediction::Prediction;
 
-use crate::context::Context;
 use crate::error::Error;
 use crate::params::Params;
+use hold::Hold;
+
+/// A job that was joined.
+pub(crate) struct Joined {
+    pub(crate) ties: Ties,
+    /// What the manager predicts for its operations.
+    pub(crate) prediction: Option<Prediction>,
+}
 
 /// Joins the job.
-pub(crate) fn join(mut params: Params) -> Result<Context, Error> {
+pub(crate) fn join(mut params: Params) -> Result<Joined, Error> {
     match params.oob.take() {
         Some(oob) => exchange::join(&params, oob),
         // Without an exchange the manager itself ends the wait of the others.

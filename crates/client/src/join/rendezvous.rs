@@ -1,15 +1,18 @@
 //! Joining without an exchange of the caller's: the ranks meet at the manager.
 
-use trib_messages::request::{Attachment, Request};
-use trib_wire::RankList;
+use std::sync::Arc;
 
-use super::{Deadline, connect, manager};
-use crate::context::Context;
+use trib_messages::request::{Attachment, Request};
+use trib_wire::{GroupName, RankList};
+
+use super::{Deadline, Joined, connect, manager};
+use crate::engine::Shared;
 use crate::error::Error;
+use crate::group::Group;
 use crate::params::{Params, RENDEZVOUS_ENV, setting};
 
 /// Joins the job.
-pub(super) fn join(params: &Params) -> Result<Context, Error> {
+pub(super) fn join(params: &Params) -> Result<Joined, Error> {
     let deadline = Deadline::after(params.time_limit()?);
     let wait = params.queue_limit()?;
     let rendezvous = setting(RENDEZVOUS_ENV)?.ok_or_else(|| {
@@ -32,14 +35,14 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
     });
     let (hold, ticket) = manager::ask(params, &request, deadline, wait)?;
     let deadline = deadline.after_waiting(wait);
-    let joined = connect::to_nodes(params, &ticket, deadline).and_then(|context| {
-        await_all(&context, deadline)?;
-        Ok(context)
+    let joined = connect::to_nodes(params, &ticket, deadline).and_then(|joined| {
+        await_all(&joined.ties.shared, params, deadline)?;
+        Ok(joined)
     });
     match joined {
-        Ok(mut context) if params.rank == 0 => {
-            context.hold(hold);
-            Ok(context)
+        Ok(mut joined) if params.rank == 0 => {
+            joined.ties.hold(hold);
+            Ok(joined)
         }
         Err(error) if params.rank == 0 => {
             hold.give_up(error.to_string());
@@ -50,12 +53,13 @@ pub(super) fn join(params: &Params) -> Result<Context, Error> {
 }
 
 /// Waits until all ranks are connected: only then does a group of all ranks become ready.
-fn await_all(context: &Context, deadline: Deadline) -> Result<(), Error> {
-    let (group, request) = context.start_group(RankList::world(context.size()), TAG)?;
+fn await_all(shared: &Arc<Shared>, params: &Params, deadline: Deadline) -> Result<(), Error> {
+    let members = RankList::world(params.size);
+    let (group, request) = Group::start_named(shared, params.rank, members, TAG, GroupName::new(""))?;
     request.wait(Some(deadline.left_for_a_try())).map_err(|error| match error {
         Error::Timeout(_) => {
             let ms = deadline.whole.as_millis();
-            Error::Timeout(format!("not all {} ranks were connected to their nodes within {ms} ms", context.size()))
+            Error::Timeout(format!("not all {} ranks were connected to their nodes within {ms} ms", params.size))
         }
         other => other,
     })?;

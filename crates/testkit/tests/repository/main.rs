@@ -1,6 +1,7 @@
-//! What the repository says of itself: which crate uses which, how comments and decisions are
-//! written, and whether the specification agrees with the code.
+//! What the repository says of itself: which crate and which module uses which, how comments and
+//! decisions are written, and whether the specification agrees with the code.
 
+mod circles;
 mod comments;
 mod decisions;
 mod layering;

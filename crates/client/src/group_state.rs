@@ -1,0 +1,85 @@
+//! What the handle of a group and the engine share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use trib_proto::leaf::GroupId;
+use trib_wire::directory::group_words;
+use trib_wire::{GroupName, RankList};
+
+use crate::completion::Completion;
+use crate::error::Error;
+
+/// A group of which this process is a member.
+pub(crate) struct GroupState {
+    /// This process's rank in the group.
+    pub(crate) rank: u32,
+    /// Number of members.
+    pub(crate) size: u32,
+    name: GroupName,
+    /// What texts for people call it.
+    words: String,
+    /// The lanes' identifiers for it, lane by lane. They are known once all lanes have begun to
+    /// make it.
+    ids: OnceLock<Box<[GroupId]>>,
+    /// How many operations were posted so far.
+    posted: AtomicU64,
+    /// Finished when the group exists at all members, or never will.
+    pub(crate) ready: Arc<Completion>,
+    error: OnceLock<Error>,
+}
+
+impl GroupState {
+    pub(crate) fn new(rank: u32, members: &RankList, name: GroupName, lanes: usize) -> GroupState {
+        GroupState {
+            rank,
+            size: members.len(),
+            words: group_words(name.as_str(), members),
+            name,
+            ids: OnceLock::new(),
+            posted: AtomicU64::new(0),
+            ready: Arc::new(Completion::of_parts(lanes as u32)),
+            error: OnceLock::new(),
+        }
+    }
+
+    /// The program's name for it.
+    pub(crate) fn name(&self) -> &GroupName {
+        &self.name
+    }
+
+    /// `MPI_COMM_WORLD (ranks 0-3)`.
+    pub(crate) fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// The lanes' identifiers for it; empty until all lanes have begun to make it.
+    pub(crate) fn ids(&self) -> &[GroupId] {
+        self.ids.get().map_or(&[], |ids| ids)
+    }
+
+    /// Notes the identifiers when all lanes have begun to make it.
+    pub(crate) fn know_ids(&self, ids: Vec<GroupId>) {
+        let _ = self.ids.set(ids.into());
+    }
+
+    /// How many operations were posted. The engine is locked, so none is posted meanwhile.
+    pub(crate) fn posted(&self) -> u64 {
+        self.posted.load(Ordering::Relaxed)
+    }
+
+    /// Counts a posted operation.
+    pub(crate) fn count(&self) {
+        self.posted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the group no longer works. The first error counts.
+    pub(crate) fn fail(&self, error: Error) {
+        let _ = self.error.set(error);
+    }
+
+    /// The error for which it no longer works.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.get()
+    }
+}
