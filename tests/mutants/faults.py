@@ -47,7 +47,7 @@ FAULTS = [
     Fault(
         "one bank instead of two",
         [
-            Edit(DATAGRAM, "records: vec![empty; 2 * window],", "records: vec![empty; window],"),
+            Edit(DATAGRAM, "records: (0..2 * window)", "records: (0..window)"),
             Edit(DATAGRAM, "(seq % (2 * self.window)) as usize", "(seq % self.window) as usize"),
             Edit(DATAGRAM, "State::Empty => seq % (2 * self.window),", "State::Empty => seq % self.window,"),
             Edit(

@@ -122,7 +122,7 @@ impl JobReport {
             name: io.name.clone(),
             lane: io.lane,
             groups_alive: core.groups() as u64,
-            buffers_held: io.buffers.tokens() as u64,
+            buffers_held: job.buffers_held(),
             payload_bytes_folded: io.bytes_folded,
             latencies: io.latencies.clone(),
             groups: core.group_reports().take(GROUPS_SHOWN).collect(),

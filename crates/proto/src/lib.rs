@@ -3,8 +3,9 @@
 //! Nothing here reads a socket, a clock or a random source. Drivers (the daemons, the client
 //! library, the simulator) call `on_*` with the time, and the machines answer by calling the
 //! driver's output trait, in the order in which the effects must happen. The core never sees a
-//! vector: a buffer is a [`Token`] or a [`Slice`] of a posted operation, so sockets, GPU memory and
-//! a model of a large fabric differ only in the driver.
+//! vector: a buffer is a value of the driver's own type ([`NodeOutput::Buffer`]) or a [`Slice`] of
+//! a posted operation, so sockets, GPU memory and a model of a large fabric differ only in the
+//! driver.
 //!
 //! Map: `node` (aggregation node: one logical node of one job), `leaf` (one rank of one job),
 //! `lock` (the arbiter of stream contexts, at the root of a tree), `window` (which bytes of a
@@ -37,8 +38,3 @@ pub enum Path {
     /// Frames come reliably and in order, until the connection ends.
     Stream,
 }
-
-/// A buffer of the driver's. The core never looks inside: it gets a buffer from the driver and
-/// gives it back.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Token(pub u32);

@@ -17,6 +17,7 @@
 //! never the inside of a core.
 #![forbid(unsafe_code)]
 
+pub mod buffer;
 pub mod checkers;
 pub mod cli;
 pub mod clock;

@@ -3,25 +3,20 @@
 use std::rc::Rc;
 
 use trib_proto::node::{self, Fold, Link, NodeOutput, Note, Part, Payload, Target};
-use trib_proto::{NodeConfig, NodeCore, Path, Token};
+use trib_proto::{NodeConfig, NodeCore, Path};
 use trib_wire::{Body, ChildIndex, Header, JobId, NodeId};
 
+use crate::buffer::{Buffer, Ledger};
 use crate::checkers::{Account, Holdings};
 use crate::environment::{Edge, Environment};
 use crate::network::Frame;
 use crate::symbol::Value;
 
-struct Buffer {
-    value: Rc<Value>,
-    path: Path,
-}
-
-/// A node core and its buffers. Tokens are never reused, so that a use after release is seen.
+/// A node core and the ledger of its buffers.
 pub struct Node {
-    core: NodeCore,
+    core: NodeCore<Buffer>,
     number: usize,
-    buffers: Vec<Option<Buffer>>,
-    held: Holdings,
+    ledger: Ledger,
 }
 
 impl Node {
@@ -37,7 +32,7 @@ impl Node {
             world_size: environment.options.ranks,
             limits: environment.options.limits,
         };
-        Node { core: NodeCore::new(config), number, buffers: Vec::new(), held: Holdings::default() }
+        Node { core: NodeCore::new(config), number, ledger: Ledger::default() }
     }
 
     /// When the core wants its timer.
@@ -65,13 +60,9 @@ impl Node {
     /// A frame came.
     pub fn frame(&mut self, link: Link, path: Path, frame: &Frame, environment: &mut Environment) {
         let now = environment.now();
-        let token = frame
-            .data
-            .as_ref()
-            .map(|value| store(&mut self.buffers, &mut self.held, Buffer { value: Rc::clone(value), path }));
-        self.drive(environment, |core, out| {
-            core.on_frame(now, link, &node::Frame { path, header: &frame.header, body: &frame.body, data: token }, out);
-        });
+        let data = frame.data.as_ref().map(|value| self.ledger.enter(Rc::clone(value), path));
+        let frame = node::Frame { path, header: &frame.header, body: &frame.body, data };
+        self.drive(environment, |core, out| core.on_frame(now, link, frame, out));
     }
 
     /// A result is in a child's socket.
@@ -104,20 +95,19 @@ impl Node {
     /// Checks that nothing is left.
     pub fn check_empty(&self, environment: &mut Environment) {
         let checkers = &mut environment.checkers;
-        checkers.check_node_empty(self.number, self.core.groups(), self.held);
+        checkers.check_node_empty(self.number, self.core.groups(), self.ledger.held());
     }
 
-    fn drive(&mut self, environment: &mut Environment, call: impl FnOnce(&mut NodeCore, &mut Driver<'_>)) {
-        let mut driver = Driver { environment, number: self.number, buffers: &mut self.buffers, held: &mut self.held };
+    fn drive(&mut self, environment: &mut Environment, call: impl FnOnce(&mut NodeCore<Buffer>, &mut Driver<'_>)) {
+        let mut driver = Driver { environment, number: self.number, ledger: &self.ledger };
         call(&mut self.core, &mut driver);
         let account = Account {
-            tokens: self.core.tokens_held(),
+            buffers: self.core.buffers_held(),
             datagram_groups: self.core.datagram_groups(),
             streams: self.core.streams_held(),
         };
-        let released = |token: &&u32| self.buffers.get(**token as usize).is_none_or(Option::is_none);
-        let kept = environment.unwritten(self.number).filter(released).count();
-        let held = Holdings { kept, ..self.held };
+        let kept = environment.unwritten(self.number).filter(|buffer| !self.ledger.has(**buffer)).count();
+        let held = Holdings { kept, ..self.ledger.held() };
         let limits = environment.options.limits;
         environment.checkers.check_memory(self.number, &limits, held, account);
     }
@@ -129,8 +119,7 @@ pub const JOB: JobId = JobId(7);
 struct Driver<'a> {
     environment: &'a mut Environment,
     number: usize,
-    buffers: &'a mut Vec<Option<Buffer>>,
-    held: &'a mut Holdings,
+    ledger: &'a Ledger,
 }
 
 impl Driver<'_> {
@@ -139,50 +128,31 @@ impl Driver<'_> {
         self.environment.checkers.fail("buffers", what);
     }
 
-    fn value(&mut self, token: Token) -> Option<Rc<Value>> {
-        let buffer = self.buffers.get(token.0 as usize).and_then(Option::as_ref);
-        let value = buffer.map(|b| Rc::clone(&b.value));
-        if value.is_none() {
-            self.fail(&format!("uses buffer {} after its release", token.0));
-        }
-        value
-    }
-
     /// Some bytes of a buffer. Often the whole buffer is sent.
-    fn part(&mut self, token: Token, from: u32, len: u32) -> Option<Rc<Value>> {
-        let value = self.value(token)?;
-        if from == 0 && len == value.len() {
-            return Some(value);
+    fn part(&mut self, buffer: &Buffer, from: u32, len: u32) -> Option<Rc<Value>> {
+        if from == 0 && len == buffer.value.len() {
+            return Some(Rc::clone(&buffer.value));
         }
-        let part = value.slice(from, len).map(Rc::new);
+        let part = buffer.value.slice(from, len).map(Rc::new);
         if part.is_none() {
-            self.fail(&format!("sends beyond the end of buffer {}", token.0));
+            self.fail(&format!("sends beyond the end of buffer {}", buffer.number));
         }
         part
     }
 
-    fn take(&mut self, token: Token) -> Option<Buffer> {
-        let buffer = self.buffers.get_mut(token.0 as usize).and_then(Option::take);
-        match &buffer {
-            Some(buffer) => *count(self.held, buffer.path) -= 1,
-            None => self.fail(&format!("gives buffer {} back twice", token.0)),
-        }
-        buffer
-    }
-
-    fn check_fold(&mut self, fold: &Fold, parts: &[(Part, Buffer)]) {
+    fn check_fold(&mut self, fold: &Fold, parts: &[Part<Buffer>]) {
         let size = fold.signature.dtype.size() as u32;
-        let inside = |part: &Part, buffer: &Buffer| {
+        let inside = |part: &Part<Buffer>| {
             part.len >= 1
-                && part.len <= buffer.value.len()
+                && part.len <= part.buffer.value.len()
                 && part.window >= fold.window
                 && part.window + part.len <= fold.window + fold.len
         };
-        if parts.iter().any(|(part, buffer)| !inside(part, buffer)) {
+        if !parts.iter().all(inside) {
             self.fail(&format!("folds parts outside of {fold:?}"));
         }
-        let whole = |part: &Part| part.window == fold.window && part.len == fold.len;
-        if fold.reduce && !parts.iter().all(|(part, _)| whole(part)) {
+        let whole = |part: &Part<Buffer>| part.window == fold.window && part.len == fold.len;
+        if fold.reduce && !parts.iter().all(whole) {
             self.fail(&format!("reduces parts of different extent in {fold:?}"));
         }
         if fold.reduce && !(fold.window.is_multiple_of(size) && fold.len.is_multiple_of(size)) {
@@ -192,15 +162,17 @@ impl Driver<'_> {
 }
 
 impl NodeOutput for Driver<'_> {
-    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>) {
+    type Buffer = Buffer;
+
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_, Buffer>) {
         let source = match payload {
-            Payload::Data { token, .. } if path == Path::Stream => Some((self.number, token.0)),
+            Payload::Data { buffer, .. } if path == Path::Stream => Some((self.number, buffer.number)),
             _ => None,
         };
         let (body, data) = match payload {
             Payload::None => (Body::None, None),
             Payload::Body(body) => (body.clone(), None),
-            Payload::Data { token, from } => match self.part(token, from, header.payload_len) {
+            Payload::Data { buffer, from } => match self.part(buffer, from, header.payload_len) {
                 Some(part) => (Body::None, Some(part)),
                 None => return,
             },
@@ -223,15 +195,14 @@ impl NodeOutput for Driver<'_> {
         }
     }
 
-    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
-        let taken: Vec<(Part, Buffer)> =
-            parts.iter().filter_map(|part| Some((*part, self.take(part.token)?))).collect();
-        self.check_fold(fold, &taken);
-        let path = taken.first().map_or(Path::Datagram, |(_, b)| b.path);
-        let pieces: Vec<(u32, Value)> = taken
+    fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<Buffer>>) -> Buffer {
+        let parts: Vec<Part<Buffer>> = parts.collect();
+        self.check_fold(fold, &parts);
+        let path = parts.first().map_or(Path::Datagram, |part| part.buffer.path);
+        let pieces: Vec<(u32, Value)> = parts
             .iter()
-            .filter_map(|(part, buffer)| {
-                let value = buffer.value.slice(0, part.len)?;
+            .filter_map(|part| {
+                let value = part.buffer.value.slice(0, part.len)?;
                 Some((part.window.wrapping_sub(fold.window), value))
             })
             .collect();
@@ -246,12 +217,7 @@ impl NodeOutput for Driver<'_> {
                 Value::uniform(0, 0, fold.len)
             })
         };
-        let value = Rc::new(value);
-        store(self.buffers, self.held, Buffer { value, path })
-    }
-
-    fn release(&mut self, token: Token) {
-        self.take(token);
+        self.ledger.enter(Rc::new(value), path)
     }
 
     fn note(&mut self, note: Note) {
@@ -263,18 +229,5 @@ impl NodeOutput for Driver<'_> {
         } else {
             self.environment.trace.event(now, [note as u64; 3], format_args!(""));
         }
-    }
-}
-
-fn store(buffers: &mut Vec<Option<Buffer>>, held: &mut Holdings, buffer: Buffer) -> Token {
-    *count(held, buffer.path) += 1;
-    buffers.push(Some(buffer));
-    Token(buffers.len() as u32 - 1)
-}
-
-fn count(held: &mut Holdings, path: Path) -> &mut usize {
-    match path {
-        Path::Datagram => &mut held.datagrams,
-        Path::Stream => &mut held.segments,
     }
 }

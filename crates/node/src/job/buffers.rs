@@ -1,8 +1,9 @@
-//! The memory of one job, and the tokens by which the core knows it.
+//! The memory of one job.
 
 use trib_messages::job::NodeGrant;
 use trib_messages::memory::{Reservation, SPARE};
-use trib_proto::{Path, Token};
+use trib_proto::Path;
+use trib_proto::node::Part;
 use trib_transport::landing::{Landing, Source};
 use trib_transport::pool::{Pool, PoolBuffer};
 
@@ -10,8 +11,8 @@ use trib_transport::pool::{Pool, PoolBuffer};
 pub(crate) struct Buffers {
     datagrams: Store,
     segments: Store,
-    held: Vec<Option<JobBuffer>>,
-    free: Vec<u32>,
+    /// The pieces of a fold while it goes on. Its memory stays, so that no fold allocates.
+    pieces: Vec<Part<JobBuffer>>,
 }
 
 /// The buffers of one path.
@@ -21,8 +22,8 @@ struct Store {
     spare: Option<PoolBuffer>,
 }
 
-/// A buffer of a job. It belongs to its path for good: a buffer that replaces it comes from the
-/// same path's pool, whatever its size.
+/// A buffer of a job, which goes back to its pool with its last holder. It belongs to its path for
+/// good: a buffer that replaces it comes from the same path's pool, whatever its size.
 pub(crate) struct JobBuffer {
     path: Path,
     buffer: PoolBuffer,
@@ -43,7 +44,7 @@ impl Buffers {
         let Reservation { datagrams, segments } = reservation(grant);
         let datagrams = Store::new(datagrams, grant.limits.payload)?;
         let segments = Store::new(segments, grant.limits.segment)?;
-        Some(Buffers { datagrams, segments, held: Vec::new(), free: Vec::new() })
+        Some(Buffers { datagrams, segments, pieces: Vec::with_capacity(grant.children.len()) })
     }
 
     /// Memory for a payload of `len` bytes that comes in. `None` if the grant is used up, or allows
@@ -56,13 +57,12 @@ impl Buffers {
         Some(JobBuffer { path, buffer: store.pool.take(len)? })
     }
 
-    /// Memory of `len` zeros, of the same path as the buffer with this token.
+    /// Memory of `len` zeros, of the same path as this buffer.
     ///
     /// # Panics
-    /// If the path's buffers are all in use, which the reservation rules out, or for the reasons of
-    /// [`Buffers::get`].
-    pub(crate) fn zeros_like(&mut self, token: Token, len: usize) -> JobBuffer {
-        let path = self.get(token).path;
+    /// If the path's buffers are all in use, which the reservation rules out.
+    pub(crate) fn zeros_like(&mut self, buffer: &JobBuffer, len: usize) -> JobBuffer {
+        let path = buffer.path;
         let Store { pool, spare } = self.store(path);
         let mut buffer = pool
             .take(len)
@@ -74,7 +74,7 @@ impl Buffers {
     }
 
     /// Makes the spare buffers ready again, once others have been let go of.
-    pub(crate) fn refill(&mut self) {
+    fn refill(&mut self) {
         for Store { pool, spare } in [&mut self.datagrams, &mut self.segments] {
             if spare.is_none() {
                 *spare = pool.take(0);
@@ -82,39 +82,16 @@ impl Buffers {
         }
     }
 
-    /// Gives a buffer a token.
-    pub(crate) fn insert(&mut self, buffer: JobBuffer) -> Token {
-        match self.free.pop() {
-            Some(index) => {
-                self.held[index as usize] = Some(buffer);
-                Token(index)
-            }
-            None => {
-                self.held.push(Some(buffer));
-                Token(self.held.len() as u32 - 1)
-            }
-        }
+    /// The empty list for the pieces of a fold. Without `put_pieces` the next list is a new one.
+    pub(crate) fn take_pieces(&mut self) -> Vec<Part<JobBuffer>> {
+        core::mem::take(&mut self.pieces)
     }
 
-    /// The buffer with this token.
-    ///
-    /// # Panics
-    /// If the core uses a token that is not its own. That is an error in this program, whatever has
-    /// come in.
-    pub(crate) fn get(&self, token: Token) -> &JobBuffer {
-        self.held[token.0 as usize].as_ref().expect("a token of the core's")
-    }
-
-    /// Takes the buffer back from the core.
-    pub(crate) fn remove(&mut self, token: Token) -> JobBuffer {
-        let buffer = self.held[token.0 as usize].take().expect("a token of the core's");
-        self.free.push(token.0);
-        buffer
-    }
-
-    /// The number of tokens that the core holds.
-    pub(crate) fn tokens(&self) -> usize {
-        self.held.len() - self.free.len()
+    /// Lets go of the pieces that are left of a fold. This makes the spare buffers ready again.
+    pub(crate) fn put_pieces(&mut self, mut pieces: Vec<Part<JobBuffer>>) {
+        pieces.clear();
+        self.pieces = pieces;
+        self.refill();
     }
 
     fn store(&mut self, path: Path) -> &mut Store {

@@ -17,7 +17,6 @@ impl Job {
                 (child.bytes_in, child.bytes_out, child.queued_bytes) = (traffic.read, traffic.written, traffic.queued);
             }
         }
-        part.buffers_held = io.buffers.tokens() as u64;
         part.payload_bytes_folded = io.bytes_folded;
         let children = (0..part.children.len()).map(|child| io.links.carried(child)).collect();
         let traffic = TrafficPart { node: io.place.node, at_us: now.0 / 1_000, children };

@@ -1,58 +1,60 @@
 //! The pieces of a fragment become one buffer, in child order, without allocation.
 
-use trib_proto::Token;
 use trib_proto::node::{Fold, Part};
 use trib_transport::landing::{Landing, Source};
 use trib_wire::ids::CHILDREN_MAX;
 
 use super::{Buffers, JobBuffer};
 
-/// Folds the pieces. All their tokens are free afterwards but the one that is returned. An error
-/// means that the kernels know no such fold. What the token holds then is not a result.
-pub(super) fn fold(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result<Token, (Token, String)> {
-    if fold.reduce { reduce(buffers, fold, parts) } else { Ok(merge(buffers, fold, parts)) }
+/// Folds the pieces. An error means that the kernels know no such fold. What the buffer holds then
+/// is not a result.
+pub(super) fn fold(
+    buffers: &mut Buffers,
+    fold: &Fold,
+    parts: impl Iterator<Item = Part<JobBuffer>>,
+) -> Result<JobBuffer, (JobBuffer, String)> {
+    let mut pieces = buffers.take_pieces();
+    pieces.extend(parts);
+    let result = if fold.reduce { reduce(buffers, fold, &mut pieces) } else { Ok(merge(buffers, fold, &pieces)) };
+    buffers.put_pieces(pieces);
+    result
 }
 
-fn reduce(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Result<Token, (Token, String)> {
-    let (first, rest) = parts.split_first().expect("a fold has parts");
+fn reduce(
+    buffers: &mut Buffers,
+    fold: &Fold,
+    pieces: &mut Vec<Part<JobBuffer>>,
+) -> Result<JobBuffer, (JobBuffer, String)> {
+    let mut rest = pieces.drain(..);
+    let Part { buffer: mut result, .. } = rest.next().expect("a fold has parts");
     let len = fold.len as usize;
-    let copy = (!buffers.get(first.token).is_sole()).then(|| buffers.zeros_like(first.token, len));
-    let mut result = buffers.remove(first.token);
-    if let Some(mut copy) = copy {
+    if !result.is_sole() {
         // The buffer is still on its way out elsewhere, so its bytes must not change.
+        let mut copy = buffers.zeros_like(&result, len);
         copy.bytes_mut().copy_from_slice(&result.bytes()[..len]);
         result = copy;
     }
     result.set_len(len);
-    let outcome = {
-        let mut sources: [&[u8]; CHILDREN_MAX] = [&[]; CHILDREN_MAX];
-        for (source, part) in sources.iter_mut().zip(rest) {
-            *source = &buffers.get(part.token).bytes()[..part.len as usize];
-        }
-        let signature = &fold.signature;
-        trib_reduce::fold_into(signature.dtype, signature.op, result.bytes_mut(), &sources[..rest.len()])
-    };
-    let token = finish(buffers, result, rest);
-    outcome.map(|()| token).map_err(|error| (token, error.to_string()))
+    let mut sources: [&[u8]; CHILDREN_MAX] = [&[]; CHILDREN_MAX];
+    let rest = rest.as_slice();
+    for (source, part) in sources.iter_mut().zip(rest) {
+        *source = &part.buffer.bytes()[..part.len as usize];
+    }
+    let signature = &fold.signature;
+    match trib_reduce::fold_into(signature.dtype, signature.op, result.bytes_mut(), &sources[..rest.len()]) {
+        Ok(()) => Ok(result),
+        Err(error) => Err((result, error.to_string())),
+    }
 }
 
-fn merge(buffers: &mut Buffers, fold: &Fold, parts: &[Part]) -> Token {
-    let first = parts.first().expect("a fold has parts");
-    let mut result = buffers.zeros_like(first.token, fold.len as usize);
+fn merge(buffers: &mut Buffers, fold: &Fold, pieces: &[Part<JobBuffer>]) -> JobBuffer {
+    let first = pieces.first().expect("a fold has parts");
+    let mut result = buffers.zeros_like(&first.buffer, fold.len as usize);
     let empty: (usize, &[u8]) = (0, &[]);
-    let mut pieces = [empty; CHILDREN_MAX];
-    for (piece, part) in pieces.iter_mut().zip(parts) {
-        *piece = ((part.window - fold.window) as usize, &buffers.get(part.token).bytes()[..part.len as usize]);
+    let mut laid = [empty; CHILDREN_MAX];
+    for (place, part) in laid.iter_mut().zip(pieces) {
+        *place = ((part.window - fold.window) as usize, &part.buffer.bytes()[..part.len as usize]);
     }
-    trib_reduce::merge_into(result.bytes_mut(), &pieces[..parts.len()]);
-    finish(buffers, result, parts)
-}
-
-/// Frees the pieces' tokens and gives the result a token.
-fn finish(buffers: &mut Buffers, result: JobBuffer, parts: &[Part]) -> Token {
-    for part in parts {
-        drop(buffers.remove(part.token));
-    }
-    buffers.refill();
-    buffers.insert(result)
+    trib_reduce::merge_into(result.bytes_mut(), &laid[..pieces.len()]);
+    result
 }

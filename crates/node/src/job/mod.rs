@@ -1,6 +1,6 @@
 //! One logical node of one job: its protocol core, and what carries out the core's wishes.
 //!
-//! Map: `activity` (whether it has work), `buffers` (tokens and the job's memory), `links`
+//! Map: `activity` (whether it has work), `buffers` (the job's memory), `links`
 //! (connections to parent and children), `output` (the core's wishes carried out), `fold` (the
 //! kernels), `sink` (frames from a connection into the core), `latencies` (how long fragments and
 //! segments stayed), `explain` (what it waits for), `faults` (why groups of it could not go on),
@@ -34,7 +34,7 @@ use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId};
 
 /// A logical node as its worker keeps it.
 pub(crate) struct Job {
-    pub core: NodeCore,
+    pub core: NodeCore<JobBuffer>,
     pub io: JobIo,
     pub lifetime: Lifetime,
     pub watch: FoldWatch,
@@ -84,8 +84,14 @@ impl Job {
             ("jobs", 1),
             ("groups", self.core.groups() as u64),
             ("links", self.io.links.open_links().count() as u64),
-            ("buffers_held", self.io.buffers.tokens() as u64),
+            ("buffers_held", self.buffers_held()),
         ]
+    }
+
+    /// The number of buffers that hold vector data.
+    pub(crate) fn buffers_held(&self) -> u64 {
+        let (datagrams, segments) = self.core.buffers_held();
+        (datagrams + segments) as u64
     }
 
     pub(crate) fn new(grant: &NodeGrant, buffers: Buffers, now: Nanos) -> Job {

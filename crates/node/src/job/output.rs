@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
-use trib_proto::{Nanos, Path, Token};
+use trib_proto::{Nanos, Path};
 use trib_transport::landing::Source;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::body::BodyBytes;
@@ -11,7 +11,7 @@ use trib_wire::header::HEADER_LEN;
 use trib_wire::ids::CHILDREN_MAX;
 use trib_wire::{Fault, Header};
 
-use super::{JobIo, LinkNumber, PARENT, fold};
+use super::{JobBuffer, JobIo, LinkNumber, PARENT, fold};
 use crate::counters::Tally;
 
 /// What a core is called with: the things of its job, and those of its worker.
@@ -22,7 +22,9 @@ pub(crate) struct Output<'a> {
 }
 
 impl NodeOutput for Output<'_> {
-    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>) {
+    type Buffer = JobBuffer;
+
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_, JobBuffer>) {
         if self.io.broken.is_some() {
             return;
         }
@@ -32,23 +34,21 @@ impl NodeOutput for Output<'_> {
         }
     }
 
-    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
-        let bytes = parts.iter().map(|p| u64::from(p.len)).sum::<u64>();
+    fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<JobBuffer>>) -> JobBuffer {
         #[cfg(test)]
         crate::worker::trap::step(self.io.place.job);
+        let mut bytes = 0;
+        let parts = parts.inspect(|part| bytes += u64::from(part.len));
+        let result = fold::fold(&mut self.io.buffers, fold, parts);
         self.tally.payload_bytes_folded += bytes;
         self.io.bytes_folded += bytes;
-        match fold::fold(&mut self.io.buffers, fold, parts) {
-            Ok(token) => token,
-            Err((token, why)) => {
+        match result {
+            Ok(buffer) => buffer,
+            Err((buffer, why)) => {
                 self.io.broken.get_or_insert(why);
-                token
+                buffer
             }
         }
-    }
-
-    fn release(&mut self, token: Token) {
-        drop(self.io.buffers.remove(token));
     }
 
     fn note(&mut self, note: Note) {
@@ -65,17 +65,17 @@ impl NodeOutput for Output<'_> {
 }
 
 impl Output<'_> {
-    fn queue(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
+    fn queue(&mut self, target: Target, header: &Header, payload: Payload<'_, JobBuffer>) {
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
         };
-        let JobIo { links, buffers, name, lane, .. } = &mut *self.io;
+        let JobIo { links, name, lane, .. } = &mut *self.io;
         for link in link_numbers(target) {
             let Some(queue) = links.queue(link) else { continue };
             let full = match payload {
-                Payload::Data { token, from } => {
-                    let share = buffers.get(token).share(from as usize, header.payload_len as usize);
+                Payload::Data { buffer, from } => {
+                    let share = buffer.share(from as usize, header.payload_len as usize);
                     queue.push_data(header, Some(share));
                     false
                 }
@@ -93,16 +93,16 @@ impl Output<'_> {
         }
     }
 
-    fn send(&mut self, target: Target, header: &Header, payload: Payload<'_>) {
-        let JobIo { links, buffers, up, down, too_long, .. } = &mut *self.io;
+    fn send(&mut self, target: Target, header: &Header, payload: Payload<'_, JobBuffer>) {
+        let JobIo { links, up, down, too_long, .. } = &mut *self.io;
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
         };
         let payload = match payload {
             Payload::None | Payload::Body(_) => &body[..],
-            Payload::Data { token, from } => {
-                &buffers.get(token).bytes()[from as usize..from as usize + header.payload_len as usize]
+            Payload::Data { buffer, from } => {
+                &buffer.bytes()[from as usize..from as usize + header.payload_len as usize]
             }
         };
         let mut addresses = [SocketAddr::from(([0, 0, 0, 0], 0)); CHILDREN_MAX];

@@ -9,7 +9,7 @@ use super::{JobBuffer, Output, Place};
 
 /// Takes the frames of one link of one job.
 pub(crate) struct Sink<'a> {
-    pub core: &'a mut NodeCore,
+    pub core: &'a mut NodeCore<JobBuffer>,
     pub out: Output<'a>,
     pub link: Link,
     pub now: Nanos,
@@ -49,12 +49,12 @@ impl FrameSink for Sink<'_> {
             Arrived::Body(bytes) => (Body::parse(header.kind, bytes)?, None),
             Arrived::Data(buffer) => {
                 self.out.tally.payload_bytes_in += buffer.len() as u64;
-                (Body::None, Some(self.out.io.buffers.insert(buffer)))
+                (Body::None, Some(buffer))
             }
             Arrived::Discarded => return Err(StreamError::Refused("vector data that nobody wanted")),
         };
         let frame = Frame { path: Path::Stream, header, body: &body, data };
-        self.core.on_frame(self.now, self.link, &frame, &mut self.out);
+        self.core.on_frame(self.now, self.link, frame, &mut self.out);
         Ok(())
     }
 }

@@ -149,12 +149,12 @@ fn take(
         };
         buffer.bytes_mut().copy_from_slice(datagram.payload);
         out.tally.payload_bytes_in += datagram.payload.len() as u64;
-        Some(out.io.buffers.insert(buffer))
+        Some(buffer)
     } else {
         None
     };
     let frame = Frame { path: Path::Datagram, header: &datagram.header, body: &body, data };
-    job.core.on_frame(now, core_link(link), &frame, &mut out);
+    job.core.on_frame(now, core_link(link), frame, &mut out);
 }
 
 /// The body, if the datagram passes all checks. Otherwise it is counted.

@@ -3,9 +3,8 @@
 use trib_wire::{ChildIndex, Fault, Header, Kind, Rank, Reason};
 
 use super::info::GroupInfo;
-use super::output::{NodeOutput, Note};
 use super::place::Place;
-use crate::{Nanos, Token};
+use crate::Nanos;
 
 /// One event at one group of one node. It is made when the core has found the group, and is passed
 /// down from there.
@@ -20,7 +19,7 @@ pub(super) struct At<'a, O> {
     pub(super) out: &'a mut O,
 }
 
-impl<O: NodeOutput> At<'_, O> {
+impl<O> At<'_, O> {
     /// The header of a frame of the group to a child, or to all with `ChildIndex::ALL`.
     pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
         self.info.down(self.place, kind, child)
@@ -39,18 +38,5 @@ impl<O: NodeOutput> At<'_, O> {
     /// The member at this position has broken the protocol.
     pub(super) fn violation(&self, position: usize) -> Fault {
         self.about(Reason::Protocol, self.info.members[position].first)
-    }
-
-    /// Gives the vector data of a frame back unused.
-    pub(super) fn release(&mut self, data: Option<Token>) {
-        if let Some(token) = data {
-            self.out.release(token);
-        }
-    }
-
-    /// Gives the vector data of a frame back unused, and says why.
-    pub(super) fn discard(&mut self, data: Option<Token>, note: Note) {
-        self.release(data);
-        self.out.note(note);
     }
 }

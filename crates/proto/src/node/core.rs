@@ -18,10 +18,10 @@ use crate::liveness::{Liveness, Need, Peer};
 use crate::lock::Arbiter;
 use crate::{Nanos, Path};
 
-/// The state machine of one logical node of one job.
-pub struct NodeCore {
+/// The state machine of one logical node of one job. `B` is the driver's buffer.
+pub struct NodeCore<B> {
     pub(super) place: Place,
-    pub(super) table: Table,
+    pub(super) table: Table<B>,
     pub(super) pending: BTreeMap<GroupKey, VecDeque<Pending>>,
     pub(super) pending_count: usize,
     /// The number of pending groups that hold a place in the quota while the verdict is on its way.
@@ -41,20 +41,20 @@ pub struct NodeCore {
     pub(super) orphaned: Option<Fault>,
 }
 
-impl NodeCore {
+impl<B> NodeCore<B> {
     /// A node without groups.
     ///
     /// # Panics
     /// If the configuration has more than 64 children or limits out of range. The parser of the
     /// grant must have checked both.
-    pub fn new(config: NodeConfig) -> NodeCore {
+    pub fn new(config: NodeConfig) -> NodeCore<B> {
         assert!(config.children.len() <= trib_wire::ids::CHILDREN_MAX, "a node has at most 64 children");
         assert!(config.limits.are_valid(), "limits out of range");
         let arbiter = config.parent.is_none().then(|| Arbiter::new(config.limits.streams));
         let children = vec![None; config.children.len()];
         NodeCore {
             place: Place::new(config),
-            table: Table::default(),
+            table: Table::new(),
             pending: BTreeMap::new(),
             pending_count: 0,
             reserved: 0,
@@ -102,7 +102,7 @@ impl NodeCore {
     }
 
     /// An authenticated frame came over `link`.
-    pub fn on_frame(&mut self, now: Nanos, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+    pub fn on_frame(&mut self, now: Nanos, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         self.now = now;
         if let Some(Some(liveness)) = self.liveness(link) {
             liveness.heard();
@@ -127,7 +127,13 @@ impl NodeCore {
     }
 
     /// A stream frame of `Kind::Result` has been written to the socket of `child`.
-    pub fn on_written(&mut self, now: Nanos, child: ChildIndex, header: &Header, out: &mut impl NodeOutput) {
+    pub fn on_written(
+        &mut self,
+        now: Nanos,
+        child: ChildIndex,
+        header: &Header,
+        out: &mut impl NodeOutput<Buffer = B>,
+    ) {
         self.now = now;
         let Some(index) = self.table.named_by_child(header.group, header.generation) else { return };
         let Some(group) = self.table.get_mut(index) else { return };
@@ -178,13 +184,12 @@ impl NodeCore {
         core::mem::take(&mut self.dead)
     }
 
-    /// The number of buffers (tokens) that the core holds now: datagram payloads, and stream
-    /// segments.
-    pub fn tokens_held(&self) -> (usize, usize) {
+    /// The number of buffers that the core holds now: datagram payloads, and stream segments.
+    pub fn buffers_held(&self) -> (usize, usize) {
         self.table.iter().fold((0, 0), |(datagrams, segments), group| {
             (
-                datagrams + group.datagrams.as_ref().map_or(0, |d| d.tokens_held()),
-                segments + group.streams.as_ref().map_or(0, |s| s.tokens_held()),
+                datagrams + group.datagrams.as_ref().map_or(0, |d| d.buffers_held()),
+                segments + group.streams.as_ref().map_or(0, |s| s.buffers_held()),
             )
         })
     }

@@ -14,11 +14,11 @@ use super::{Link, NodeCore};
 use crate::Path;
 use crate::lock::Decision;
 
-impl NodeCore {
-    pub(super) fn dispatch(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+impl<B> NodeCore<B> {
+    pub(super) fn dispatch(&mut self, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         let header = frame.header;
         if header.job != self.place.config.job || header.epoch != self.place.config.epoch {
-            return self.refuse_frame(link, frame, out);
+            return self.refuse_frame(link, &frame, out);
         }
         match (link, header.kind, frame.body) {
             (_, Kind::Heartbeat, _) => self.answer_heartbeat(link, out),
@@ -35,10 +35,7 @@ impl NodeCore {
 
     /// Refuses a frame for a group, generation or epoch that is not one of ours. It is counted, and
     /// the sender of a datagram from below is told.
-    fn refuse_frame(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
-        if let Some(token) = frame.data {
-            out.release(token);
-        }
+    fn refuse_frame(&mut self, link: Link, frame: &Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         out.note(Note::UnknownGroup);
         if let (Link::Child(child), Path::Datagram) = (link, frame.path) {
             let Header { group, generation, seq, .. } = *frame.header;
@@ -47,27 +44,24 @@ impl NodeCore {
         }
     }
 
-    fn on_group_frame(&mut self, link: Link, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+    fn on_group_frame(&mut self, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         let header = frame.header;
         let index = match link {
             Link::Child(_) => self.table.named_by_child(header.group, header.generation),
             Link::Parent => self.table.named_by_parent(header.group, header.generation),
         };
         let Some(group) = index.and_then(|index| self.table.get_mut(index)) else {
-            return self.refuse_frame(link, frame, out);
+            return self.refuse_frame(link, &frame, out);
         };
         let index = group.info.index;
         if group.has_failed() && header.kind != Kind::Leave {
-            if let Some(token) = frame.data {
-                out.release(token);
-            }
             return;
         }
         match link {
             Link::Parent => self.on_frame_from_parent(index, frame, out),
             Link::Child(child) => match group.info.position(child) {
                 Some(position) => self.on_frame_from_child(index, position, frame, out),
-                None => self.refuse_frame(link, frame, out),
+                None => self.refuse_frame(link, &frame, out),
             },
         }
     }
@@ -76,8 +70,8 @@ impl NodeCore {
         &mut self,
         index: GroupIndex,
         position: usize,
-        frame: &Frame<'_>,
-        out: &mut impl NodeOutput,
+        frame: Frame<'_, B>,
+        out: &mut impl NodeOutput<Buffer = B>,
     ) {
         let Some(group) = self.table.get_mut(index) else { return };
         let (header, child) = (frame.header, group.info.members[position].child);
@@ -86,7 +80,7 @@ impl NodeCore {
         }
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
         if group.left & (1 << child.0) != 0 {
-            return at.discard(frame.data, Note::Violation);
+            return at.out.note(Note::Violation);
         }
         let outcome = match (header.kind, frame.path, header.is_stream(), frame.body) {
             (Kind::Contribution, Path::Datagram, false, _) => return self.on_datagram(index, position, frame, out),
@@ -112,14 +106,14 @@ impl NodeCore {
                 return self.fail(index, *fault, Some(Link::Child(child)), out);
             }
             _ => {
-                at.discard(frame.data, Note::Violation);
+                at.out.note(Note::Violation);
                 Ok(())
             }
         };
         self.settle(index, outcome, out);
     }
 
-    fn on_frame_from_parent(&mut self, index: GroupIndex, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+    fn on_frame_from_parent(&mut self, index: GroupIndex, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         let Some(group) = self.table.get_mut(index) else { return };
         let header = frame.header;
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
@@ -154,46 +148,66 @@ impl NodeCore {
             (Kind::GroupError, Path::Stream, Body::GroupError(fault), ..) => {
                 self.fail(index, *fault, Some(Link::Parent), out);
             }
-            _ => at.discard(frame.data, Note::Violation),
+            _ => at.out.note(Note::Violation),
         }
         self.settle(index, outcome, out);
     }
 
-    fn on_datagram(&mut self, index: GroupIndex, position: usize, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+    fn on_datagram(
+        &mut self,
+        index: GroupIndex,
+        position: usize,
+        frame: Frame<'_, B>,
+        out: &mut impl NodeOutput<Buffer = B>,
+    ) {
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
         if at.info.duty == Duty::Relay {
-            return at.discard(frame.data, Note::Violation);
+            return at.out.note(Note::Violation);
         }
         let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
+        let header = frame.header;
         let outcome = datagrams.on_contribution(&mut at, position, frame).and_then(|opened| {
             if !opened {
                 return Ok(());
             }
-            group.check_begun(&self.place, frame.header)?;
+            group.check_begun(&self.place, header)?;
             check_left(&self.place, group)
         });
         self.settle(index, outcome, out);
     }
 
-    fn on_segment(&mut self, index: GroupIndex, position: usize, frame: &Frame<'_>, out: &mut impl NodeOutput) {
+    fn on_segment(
+        &mut self,
+        index: GroupIndex,
+        position: usize,
+        frame: Frame<'_, B>,
+        out: &mut impl NodeOutput<Buffer = B>,
+    ) {
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
-        if at.info.duty == Duty::Relay || !group.lease.covers(frame.header.seq) {
-            at.discard(frame.data, Note::Violation);
+        let header = frame.header;
+        if at.info.duty == Duty::Relay || !group.lease.covers(header.seq) {
+            at.out.note(Note::Violation);
             let fault = at.violation(position);
             return self.settle(index, Err(fault), out);
         }
         let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(at.place, at.info)));
         let outcome = streams
             .on_contribution(&mut at, position, frame)
-            .and_then(|()| group.announce(&self.place, position, frame.header))
+            .and_then(|()| group.announce(&self.place, position, header))
             .and_then(|()| check_left(&self.place, group));
         self.settle(index, outcome, out);
         self.try_release(index, out);
     }
 
-    fn on_intent(&mut self, index: GroupIndex, position: usize, header: &Header, out: &mut impl NodeOutput) {
+    fn on_intent(
+        &mut self,
+        index: GroupIndex,
+        position: usize,
+        header: &Header,
+        out: &mut impl NodeOutput<Buffer = B>,
+    ) {
         let Some(group) = self.table.get_mut(index) else { return };
         let outcome = group.announce(&self.place, position, header).and_then(|()| {
             let at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };

@@ -10,11 +10,11 @@ use super::lease::Phase;
 use super::report::Folded;
 use crate::Nanos;
 
-impl NodeCore {
+impl<B> NodeCore<B> {
     /// This node now, with the first `most` of its groups that fold here. Groups that wait for
     /// something come before those that do not. With a `tag` the groups are those that were made
     /// with it, also those that are only passed on here. What only the driver knows (connections,
-    /// buffers, bytes) is zero.
+    /// bytes) is zero.
     pub fn explain(&self, now: Nanos, most: usize, tag: Option<u64>) -> NodePart {
         let config = &self.place.config;
         let child = |child: &super::NodeChild| ChildPart {
@@ -36,18 +36,19 @@ impl NodeCore {
             held_tags: arbiter.held().map(|(group, _)| tag_of(group)).collect(),
             line_tags: arbiter.line().map(|(group, _)| tag_of(group)).collect(),
         });
-        let is_asked = |group: &&Group| match tag {
+        let is_asked = |group: &&Group<B>| match tag {
             None => group.info.duty != Duty::Relay,
             Some(tag) => group.info.key.tag == tag,
         };
-        let (busy, idle): (Vec<&Group>, Vec<&Group>) =
+        let (busy, idle): (Vec<&Group<B>>, Vec<&Group<B>>) =
             self.table.iter().filter(is_asked).partition(|group| group.is_busy());
+        let (datagrams, segments) = self.buffers_held();
         NodePart {
             node: config.node,
             parent: config.parent.map(|(parent, _)| parent),
             children: config.children.iter().map(child).collect(),
             groups_alive: self.groups() as u64,
-            buffers_held: 0,
+            buffers_held: (datagrams + segments) as u64,
             payload_bytes_folded: 0,
             contexts,
             groups: busy.into_iter().chain(idle).take(most).map(|group| group.explain(now)).collect(),
@@ -55,7 +56,7 @@ impl NodeCore {
     }
 }
 
-impl Group {
+impl<B> Group<B> {
     /// Whether some members have come to an operation that is not over here, or the group holds a
     /// context.
     fn is_busy(&self) -> bool {

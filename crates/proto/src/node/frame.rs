@@ -3,11 +3,11 @@
 use trib_wire::{Body, Header};
 
 use super::output::Part;
-use crate::{Path, Token};
+use crate::Path;
 
 /// An authenticated frame, as the driver hands it in.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
+#[derive(Debug)]
+pub struct Frame<'a, B> {
     /// The path on which it came.
     pub path: Path,
     /// Its header.
@@ -16,7 +16,7 @@ pub struct Frame<'a> {
     pub body: &'a Body,
     /// The vector data: `Some` exactly if the frame carries some and `header.payload_len > 0`. The
     /// buffer is the core's from now on.
-    pub data: Option<Token>,
+    pub data: Option<B>,
 }
 
 /// The header of a frame about the fragment or segment of `head`, over the edge that `edge` names:
@@ -36,9 +36,10 @@ pub(super) fn about_piece(head: &Header, mark: u64, edge: Header) -> Header {
     }
 }
 
-impl Frame<'_> {
+impl<B> Frame<'_, B> {
     /// The vector data, with the part of the fragment that it covers.
-    pub(super) fn part(&self) -> Option<Part> {
-        self.data.map(|token| Part { token, window: self.header.window, len: self.header.payload_len })
+    pub(super) fn into_part(self) -> Option<Part<B>> {
+        let (window, len) = (self.header.window, self.header.payload_len);
+        self.data.map(|buffer| Part { buffer, window, len })
     }
 }

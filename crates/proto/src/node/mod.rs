@@ -14,11 +14,13 @@
 //! ```
 //!
 //! Each machine has its table of transitions in a file of its own: `llt/slot`, `sat/accumulator`,
-//! `lease/phase`, `group/state`, `membership/stage`.
+//! `lease/phase`, `group/state`, `membership/stage`. Beside it are tests, one for each arrow, which
+//! share a `harness`.
 //!
 //! Invariants: the only timer is the heartbeat's; of a group's members only their runs take memory
 //! or time, not their number; folds go in child order whatever the order of arrival; every buffer
-//! that comes in goes out through `release` or `fold`.
+//! has one owner, which a piece is on its way from machine to machine, and is the driver's again
+//! when it is dropped, so none can be used twice and none can be forgotten.
 
 mod at;
 mod config;
@@ -27,6 +29,8 @@ mod dispatch;
 mod explain;
 mod frame;
 mod group;
+#[cfg(test)]
+mod harness;
 mod info;
 mod lease;
 mod link;

@@ -2,7 +2,7 @@
 
 use trib_wire::{Body, ChildIndex, Fault, Header, Signature};
 
-use crate::{Nanos, Path, Token};
+use crate::{Nanos, Path};
 
 /// Where a frame goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,8 +16,8 @@ pub enum Target {
 }
 
 /// What follows the header.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Payload<'a> {
+#[derive(Debug)]
+pub enum Payload<'a, B> {
     /// Nothing.
     None,
     /// A typed body.
@@ -25,17 +25,17 @@ pub enum Payload<'a> {
     /// `header.payload_len` bytes of a buffer, from byte `from` of it.
     Data {
         /// The buffer, which stays the core's.
-        token: Token,
+        buffer: &'a B,
         /// The first byte within the buffer.
         from: u32,
     },
 }
 
 /// One child's piece of a fragment or segment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part {
+#[derive(Debug)]
+pub struct Part<B> {
     /// The buffer, which holds the piece from its first byte on.
-    pub token: Token,
+    pub buffer: B,
     /// The offset of the first byte in the fragment.
     pub window: u32,
     /// The number of bytes, at least 1.
@@ -104,19 +104,22 @@ pub enum Stage {
 
 /// The driver of a node core. The calls come in the order in which their effects must happen.
 pub trait NodeOutput {
+    /// What holds the bytes of a vector. The core never looks inside. It owns each buffer that
+    /// comes in with a frame, and moves it until it is folded or dropped: dropping it gives its
+    /// memory back.
+    type Buffer;
+
     /// Sends a frame. The driver fills in checksum and tag. Datagrams may be dropped. Stream frames
     /// are queued in order (a link's control frames before its queued data), also while the link is
-    /// not up yet. The driver keeps the buffer's bytes alive until its own writes are done, even
-    /// past `release`. For each stream frame of `Kind::Result` it calls `NodeCore::on_written` once
-    /// per child, when the bytes have been written to the socket.
-    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_>);
+    /// not up yet. A driver that needs a buffer's bytes after the call keeps a share of its own
+    /// of them, because the core may drop the buffer before they are written. For each stream frame
+    /// of `Kind::Result` it calls `NodeCore::on_written` once per child, when the bytes have been
+    /// written to the socket.
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_, Self::Buffer>);
 
-    /// Folds the pieces, in order, into one buffer. Their tokens are the driver's again, and the
-    /// result is the core's.
-    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token;
-
-    /// The core is done with a buffer.
-    fn release(&mut self, token: Token);
+    /// Folds the pieces, in order, into one buffer. The pieces, which are two or more, are the
+    /// driver's from now on, and the result is the core's.
+    fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<Self::Buffer>>) -> Self::Buffer;
 
     /// Something worth counting happened.
     fn note(&mut self, note: Note);

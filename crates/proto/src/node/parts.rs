@@ -3,28 +3,44 @@
 use trib_wire::Header;
 
 use super::output::{Fold, NodeOutput, Part};
-use trib_wire::ids::CHILDREN_MAX;
 
-/// Folds the pieces, which stand in child order. Returns `None` if no child gave a byte.
-pub(super) fn fold(
+/// What several pieces cover together.
+pub(super) struct Hull {
+    count: usize,
+    window: u32,
+    end: u32,
+}
+
+impl Hull {
+    /// The hull of these pieces. `None` if no child gave a byte.
+    pub(super) fn of<'a, B: 'a>(mut pieces: impl Iterator<Item = &'a Part<B>>) -> Option<Hull> {
+        let first = pieces.next()?;
+        let hull = Hull { count: 1, window: first.window, end: first.window + first.len };
+        Some(pieces.fold(hull, |hull, piece| Hull {
+            count: hull.count + 1,
+            window: hull.window.min(piece.window),
+            end: hull.end.max(piece.window + piece.len),
+        }))
+    }
+}
+
+/// Folds the pieces, which stand in child order and have this hull. One piece stays as it is.
+pub(super) fn fold<B>(
     header: &Header,
-    pieces: impl Iterator<Item = Option<Part>>,
-    out: &mut impl NodeOutput,
-) -> Option<Part> {
-    let mut parts = [Part { token: crate::Token(0), window: 0, len: 0 }; CHILDREN_MAX];
-    let mut count = 0;
-    for part in pieces.flatten() {
-        parts[count] = part;
-        count += 1;
-    }
-    let parts = &parts[..count];
-    if let [only] = parts {
-        return Some(*only);
-    }
-    let window = parts.iter().map(|p| p.window).min()?;
-    let end = parts.iter().map(|p| p.window + p.len).max()?;
-    let fold =
-        Fold { signature: header.signature, window, len: end - window, reduce: header.signature.collective.computes() };
-    let token = out.fold(&fold, parts);
-    Some(Part { token, window, len: end - window })
+    hull: Option<Hull>,
+    mut pieces: impl Iterator<Item = Part<B>>,
+    out: &mut impl NodeOutput<Buffer = B>,
+) -> Option<Part<B>> {
+    let part = match hull {
+        None => None,
+        Some(Hull { count: 1, .. }) => pieces.next(),
+        Some(Hull { window, end, .. }) => {
+            let (signature, len) = (header.signature, end - window);
+            let fold = Fold { signature, window, len, reduce: signature.collective.computes() };
+            Some(Part { buffer: out.fold(&fold, pieces.by_ref()), window, len })
+        }
+    };
+    // The pieces of this fragment are gone, whatever the driver has taken of them.
+    pieces.for_each(drop);
+    part
 }

@@ -30,7 +30,7 @@ pub struct Folded {
 }
 
 impl GroupReport {
-    pub(super) fn of(group: &Group) -> GroupReport {
+    pub(super) fn of<B>(group: &Group<B>) -> GroupReport {
         GroupReport {
             index: group.info.index,
             ranks: group.info.size,

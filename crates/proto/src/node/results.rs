@@ -11,28 +11,28 @@ use crate::Path;
 use crate::window;
 
 /// The result of one fragment or segment.
-pub(super) struct Outcome<'a> {
+pub(super) struct Outcome<'a, B> {
     pub(super) path: Path,
     /// The header that says what the fragment is.
     pub(super) head: &'a Header,
     /// Its bytes, if there are any.
-    pub(super) buffer: Option<Part>,
+    pub(super) part: Option<&'a Part<B>>,
     /// All ranks of the group hold the results below this number.
     pub(super) stable: u64,
 }
 
 /// Sends a result to the children in `targets`. Children that get the same bytes share one frame.
-pub(super) fn spread(at: &mut At<'_, impl NodeOutput>, outcome: &Outcome<'_>, targets: u64) {
-    let Outcome { path, head, buffer, stable } = *outcome;
+pub(super) fn spread<B>(at: &mut At<'_, impl NodeOutput<Buffer = B>>, outcome: &Outcome<'_, B>, targets: u64) {
+    let Outcome { path, head, part, stable } = *outcome;
     let fragment = fragment(head);
     let (mut whole, mut bare) = (0u64, 0u64);
     let template = about_piece(head, stable, at.down(Kind::Result, ChildIndex::ALL));
     let mut send = |target: Target, window: u32, len: u32| {
         let child = if let Target::Child(child) = target { child } else { ChildIndex::ALL };
         let header = Header { child, window, payload_len: len, ..template };
-        match buffer {
+        match part {
             Some(part) if len > 0 => {
-                let payload = Payload::Data { token: part.token, from: window - part.window };
+                let payload = Payload::Data { buffer: &part.buffer, from: window - part.window };
                 at.out.transmit(target, path, &header, payload);
             }
             _ => at.out.transmit(target, path, &header, Payload::None),
@@ -44,7 +44,7 @@ pub(super) fn spread(at: &mut At<'_, impl NodeOutput>, outcome: &Outcome<'_>, ta
             continue;
         }
         let gets = window::gotten_by(&head.signature, &member.ranks, &fragment);
-        if gets.is_empty() || buffer.is_none() {
+        if gets.is_empty() || part.is_none() {
             bare |= bit;
         } else if gets == fragment {
             whole |= bit;

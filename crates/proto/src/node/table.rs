@@ -1,21 +1,28 @@
 //! The groups of one node, by index and by their names at the parent.
 
+use std::collections::BTreeSet;
+
 use trib_wire::{Generation, GroupIndex};
 
 use super::group::Group;
 
 /// The groups by index. Indices are used again, the lowest first, each time with a new generation.
-#[derive(Default)]
-pub(super) struct Table {
-    groups: Vec<Option<Group>>,
+pub(super) struct Table<B> {
+    groups: Vec<Option<Group<B>>>,
     generations: Vec<u32>,
-    free: std::collections::BTreeSet<u32>,
+    free: BTreeSet<u32>,
     /// This node's index by the parent's index.
     by_parent: Vec<Option<u32>>,
     alive: usize,
 }
 
-impl Table {
+impl<B> Table<B> {
+    /// A table without groups.
+    pub(super) fn new() -> Table<B> {
+        let (groups, generations, by_parent) = (Vec::new(), Vec::new(), Vec::new());
+        Table { groups, generations, free: BTreeSet::new(), by_parent, alive: 0 }
+    }
+
     /// The name that the next group gets.
     pub(super) fn next_name(&self) -> (GroupIndex, Generation) {
         let index = self.free.first().copied().unwrap_or(self.groups.len() as u32);
@@ -24,7 +31,7 @@ impl Table {
     }
 
     /// Adds a group under its own name, which `next_name` gave.
-    pub(super) fn insert(&mut self, group: Group) {
+    pub(super) fn insert(&mut self, group: Group<B>) {
         let index = group.info.index.0;
         if let Some((parent, _)) = group.info.up {
             let at = parent.0 as usize;
@@ -42,7 +49,7 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, index: GroupIndex) -> Option<Group> {
+    pub(super) fn remove(&mut self, index: GroupIndex) -> Option<Group<B>> {
         let group = self.groups.get_mut(index.0 as usize)?.take()?;
         if let Some((parent, _)) = group.info.up
             && self.by_parent[parent.0 as usize] == Some(index.0)
@@ -55,11 +62,11 @@ impl Table {
         Some(group)
     }
 
-    pub(super) fn get(&self, index: GroupIndex) -> Option<&Group> {
+    pub(super) fn get(&self, index: GroupIndex) -> Option<&Group<B>> {
         self.groups.get(index.0 as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, index: GroupIndex) -> Option<&mut Group> {
+    pub(super) fn get_mut(&mut self, index: GroupIndex) -> Option<&mut Group<B>> {
         self.groups.get_mut(index.0 as usize)?.as_mut()
     }
 
@@ -80,7 +87,7 @@ impl Table {
         self.iter().map(|g| g.info.index).collect()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Group<B>> {
         self.groups.iter().flatten()
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use trib_messages::explanation::GroupPart;
 use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, NewGroup, OpId, Post, Slice};
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
-use trib_proto::{Limits, Nanos, Path, Token, window};
+use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{
     Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Rank,
     RankList, ReduceOp, Signature,
@@ -95,7 +95,7 @@ impl LeafOutput for LeafMemory {
 }
 
 struct Node {
-    core: NodeCore,
+    core: NodeCore<Vec<u8>>,
     memory: NodeMemory,
 }
 
@@ -104,29 +104,21 @@ struct NodeMemory {
     node: u16,
     kinds: Vec<ChildKind>,
     parent: Option<(u16, ChildIndex)>,
-    buffers: HashMap<Token, Vec<u8>>,
-    next: u32,
     sent: Vec<Frame>,
     written: Vec<(ChildIndex, Header)>,
     took: Vec<(Path, Stage, Nanos)>,
 }
 
-impl NodeMemory {
-    fn store(&mut self, data: Vec<u8>) -> Token {
-        self.next += 1;
-        self.buffers.insert(Token(self.next), data);
-        Token(self.next)
-    }
-}
-
 impl NodeOutput for NodeMemory {
-    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: node::Payload<'_>) {
+    type Buffer = Vec<u8>;
+
+    fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: node::Payload<'_, Vec<u8>>) {
         let (body, data) = match payload {
             node::Payload::None => (Body::None, Vec::new()),
             node::Payload::Body(body) => (body.clone(), Vec::new()),
-            node::Payload::Data { token, from } => {
+            node::Payload::Data { buffer, from } => {
                 let from = from as usize;
-                (Body::None, self.buffers[&token][from..from + header.payload_len as usize].to_vec())
+                (Body::None, buffer[from..from + header.payload_len as usize].to_vec())
             }
         };
         let children: Vec<u16> = match target {
@@ -150,10 +142,10 @@ impl NodeOutput for NodeMemory {
         }
     }
 
-    fn fold(&mut self, fold: &Fold, parts: &[Part]) -> Token {
+    fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<Vec<u8>>>) -> Vec<u8> {
         let mut result = vec![0u8; fold.len as usize];
-        for (i, part) in parts.iter().enumerate() {
-            let data = self.buffers.remove(&part.token).expect("a part is a live buffer");
+        for (i, part) in parts.enumerate() {
+            let data = part.buffer;
             assert_eq!(data.len(), part.len as usize);
             let at = (part.window - fold.window) as usize;
             for (r, d) in result[at..at + data.len()].iter_mut().zip(&data) {
@@ -164,11 +156,7 @@ impl NodeOutput for NodeMemory {
                 };
             }
         }
-        self.store(result)
-    }
-
-    fn release(&mut self, token: Token) {
-        assert!(self.buffers.remove(&token).is_some(), "{token:?} released twice at node {}", self.node);
+        result
     }
 
     fn note(&mut self, note: node::Note) {
@@ -297,9 +285,9 @@ impl World {
                 }
                 End::Node(id, link) => {
                     let Node { core, memory } = &mut self.nodes[usize::from(id)];
-                    let data = (!frame.data.is_empty()).then(|| memory.store(frame.data));
+                    let data = (!frame.data.is_empty()).then_some(frame.data);
                     let frame = node::Frame { path: frame.path, header: &frame.header, body: &frame.body, data };
-                    core.on_frame(self.now, link, &frame, memory);
+                    core.on_frame(self.now, link, frame, memory);
                 }
             }
         }
@@ -308,7 +296,7 @@ impl World {
     fn check_empty(&self) {
         for node in &self.nodes {
             assert_eq!(node.core.groups(), 0, "groups left at node {}", node.memory.node);
-            assert!(node.memory.buffers.is_empty(), "buffers left at node {}", node.memory.node);
+            assert_eq!(node.core.buffers_held(), (0, 0), "buffers left at node {}", node.memory.node);
             assert_eq!(node.core.streams_held(), 0);
         }
     }

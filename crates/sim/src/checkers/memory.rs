@@ -13,7 +13,7 @@ pub struct Holdings {
     pub datagrams: usize,
     /// Buffers that came by stream or were folded from such.
     pub segments: usize,
-    /// Buffers that the core has released while they wait to be written into a socket.
+    /// Buffers that the core has let go of while they wait to be written into a socket.
     pub kept: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Holdings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
     /// Buffers of datagrams and of segments.
-    pub tokens: (usize, usize),
+    pub buffers: (usize, usize),
     /// Groups whose datagram slots are in use.
     pub datagram_groups: usize,
     /// Stream contexts in use.
@@ -34,8 +34,8 @@ impl Checkers {
         let children = self.tree.nodes[node].children.len();
         let slots = limits.window as usize * (children + 1);
         let context = children * limits.staging as usize + limits.flight as usize;
-        let wrong = if (held.datagrams, held.segments) != account.tokens {
-            format!("holds {held:?} but knows of {:?}", account.tokens)
+        let wrong = if (held.datagrams, held.segments) != account.buffers {
+            format!("holds {held:?} but knows of {:?}", account.buffers)
         } else if held.datagrams > account.datagram_groups * slots {
             format!("holds {} datagrams, {} groups of {slots} are granted", held.datagrams, account.datagram_groups)
         } else if account.streams > limits.streams as usize {
@@ -45,7 +45,7 @@ impl Checkers {
         } else if held.kept > 0 && !self.may_fail() {
             // Only a group that fails may drop what is still queued: otherwise this would be memory
             // that nothing counts.
-            format!("has released {} buffers that still wait to be written", held.kept)
+            format!("has let go of {} buffers that still wait to be written", held.kept)
         } else {
             return;
         };

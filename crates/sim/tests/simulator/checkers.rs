@@ -147,14 +147,14 @@ fn buffers_beyond_the_grant_are_found() {
         checkers
     };
     let held = Holdings { datagrams: slots, segments: 0, kept: 0 };
-    let account = Account { tokens: (slots, 0), datagram_groups: 1, streams: 0 };
+    let account = Account { buffers: (slots, 0), datagram_groups: 1, streams: 0 };
     assert_eq!(check(held, account).failure(), None);
     let more = Holdings { datagrams: slots + 1, ..held };
-    assert_found(&check(more, Account { tokens: (slots + 1, 0), ..account }), "memory");
+    assert_found(&check(more, Account { buffers: (slots + 1, 0), ..account }), "memory");
     assert_found(&check(more, account), "memory");
     assert_found(&check(Holdings { kept: 1, ..held }, account), "memory");
     let segment = Holdings { datagrams: 0, segments: 1, kept: 0 };
-    assert_found(&check(segment, Account { tokens: (0, 1), datagram_groups: 0, streams: 0 }), "memory");
+    assert_found(&check(segment, Account { buffers: (0, 1), datagram_groups: 0, streams: 0 }), "memory");
 }
 
 #[test]

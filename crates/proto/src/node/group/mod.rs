@@ -15,12 +15,12 @@ use crate::Path;
 use state::{Event, State, transition};
 
 /// One group with its machines.
-pub(super) struct Group {
+pub(super) struct Group<B> {
     pub(super) info: GroupInfo,
     /// LLT, which is made with the first datagram.
-    pub(super) datagrams: Option<Box<Datagrams>>,
+    pub(super) datagrams: Option<Box<Datagrams<B>>>,
     /// SAT, which is made with the first segment.
-    pub(super) streams: Option<Box<Streams>>,
+    pub(super) streams: Option<Box<Streams<B>>>,
     pub(super) lease: Lease,
     /// The newest streaming operation that each member has announced, by position.
     posted: Vec<Option<Posted>>,
@@ -29,8 +29,8 @@ pub(super) struct Group {
     state: State,
 }
 
-impl Group {
-    pub(super) fn new(info: GroupInfo) -> Group {
+impl<B> Group<B> {
+    pub(super) fn new(info: GroupInfo) -> Group<B> {
         let posted = vec![None; info.members.len()];
         Group { info, datagrams: None, streams: None, lease: Lease::default(), posted, left: 0, state: State::Live }
     }
@@ -112,13 +112,11 @@ impl Group {
         }
     }
 
-    /// Gives back every buffer.
-    pub(super) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
-        if let Some(mut datagrams) = self.datagrams.take() {
-            datagrams.drop_buffers(out);
-        }
-        if let Some(mut streams) = self.streams.take() {
-            streams.drop_buffers(out);
-        }
+    /// Ends the machines that fold, and with them every buffer that they have.
+    pub(super) fn drop_machines(&mut self) {
+        (self.datagrams, self.streams) = (None, None);
     }
 }
+
+#[cfg(test)]
+mod tests;

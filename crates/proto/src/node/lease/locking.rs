@@ -9,14 +9,14 @@ use crate::node::at::At;
 use crate::node::info::Duty;
 use crate::node::{NodeCore, NodeOutput, Note};
 
-impl NodeCore {
+impl<B> NodeCore<B> {
     /// Passes a completed gathering on, or decides it at the root of the tree.
     pub(in crate::node) fn take_step(
         &mut self,
         index: GroupIndex,
         step: Step,
         about: &Header,
-        out: &mut impl NodeOutput,
+        out: &mut impl NodeOutput<Buffer = B>,
     ) {
         let now = self.now;
         let Some(group) = self.table.get_mut(index) else { return };
@@ -63,7 +63,7 @@ impl NodeCore {
 
     /// The lease ends at this segment. What was sent beyond it will come again under the next
     /// lease.
-    pub(in crate::node) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn end_lease(&mut self, index: GroupIndex, end: u64, out: &mut impl NodeOutput<Buffer = B>) {
         let Some(group) = self.table.get_mut(index) else { return };
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
         if !group.lease.end(&mut at, end) {
@@ -76,7 +76,7 @@ impl NodeCore {
     }
 
     /// Gives the stream context back if the lease has ended and everything has drained.
-    pub(in crate::node) fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn try_release(&mut self, index: GroupIndex, out: &mut impl NodeOutput<Buffer = B>) {
         let Some(group) = self.table.get_mut(index) else { return };
         let streams = group.streams.as_ref();
         let step = group.lease.try_release(&group.info, group.left, |end| match streams {

@@ -217,3 +217,6 @@ impl Lease {
         at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::None);
     }
 }
+
+#[cfg(test)]
+mod tests;

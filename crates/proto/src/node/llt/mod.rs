@@ -27,7 +27,7 @@ use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::link::Link;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
-use crate::node::parts;
+use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
 use crate::node::report::Folded;
 use crate::node::results::{Outcome, spread};
@@ -38,15 +38,14 @@ use slot::{Event, State, transition};
 /// An aggregate, or a probe about it, goes up again at most this often for each fragment.
 const ASK_UP_INTERVAL: Nanos = Nanos::from_millis(1);
 
-#[derive(Clone, Copy)]
-struct Record {
+struct Record<B> {
     state: State,
     /// The header of the first contribution, which says what the fragment is.
     head: Header,
     /// A bit for each child whose contribution is here.
     contributed: u64,
     /// In state Sent the aggregate, in state Done the result.
-    buffer: Option<Part>,
+    part: Option<Part<B>>,
     /// In state Filling when the first contribution came, in state Sent when the last one came.
     since: Nanos,
     /// When the aggregate or a probe was last sent up.
@@ -57,14 +56,29 @@ struct Record {
     questions: Questions,
 }
 
+impl<B> Record<B> {
+    fn new(state: State, head: Header, since: Nanos) -> Record<B> {
+        Record {
+            state,
+            head,
+            contributed: 0,
+            part: None,
+            since,
+            asked: Nanos(0),
+            above: None,
+            questions: Questions::default(),
+        }
+    }
+}
+
 /// The slots of one group.
-pub(in crate::node) struct Datagrams {
+pub(in crate::node) struct Datagrams<B> {
     /// The size of the window in fragments: W.
     window: u64,
     /// 2W records, which are two banks.
-    records: Vec<Record>,
+    records: Vec<Record<B>>,
     /// W x members: the contributions to the bank that is filling.
-    pieces: Vec<Option<Part>>,
+    pieces: Vec<Option<Part<B>>>,
     /// For each member by its position: the number below which all its ranks hold the results.
     marks: Vec<u64>,
     /// The results for which each member asks, by position.
@@ -74,23 +88,14 @@ pub(in crate::node) struct Datagrams {
     folded: Folded,
 }
 
-impl Datagrams {
-    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Datagrams {
+impl<B> Datagrams<B> {
+    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Datagrams<B> {
         let window = place.config.limits.window as usize;
-        let empty = Record {
-            state: State::Empty,
-            head: place.down(Kind::Contribution, ChildIndex::ALL),
-            contributed: 0,
-            buffer: None,
-            since: Nanos(0),
-            asked: Nanos(0),
-            above: None,
-            questions: Questions::default(),
-        };
+        let head = place.down(Kind::Contribution, ChildIndex::ALL);
         Datagrams {
             window: window as u64,
-            records: vec![empty; 2 * window],
-            pieces: vec![None; window * info.members.len()],
+            records: (0..2 * window).map(|_| Record::new(State::Empty, head, Nanos(0))).collect(),
+            pieces: (0..window * info.members.len()).map(|_| None).collect(),
             marks: vec![0; info.members.len()],
             answers: vec![Answers::default(); info.members.len()],
             stable: 0,
@@ -117,18 +122,18 @@ impl Datagrams {
     /// Since when others wait for this child to contribute to a fragment.
     pub(in crate::node) fn waits_since(&self, child: ChildIndex) -> Option<Nanos> {
         let bit = 1u64 << child.0;
-        let waits = |r: &&Record| r.state == State::Filling && r.contributed & bit == 0;
+        let waits = |r: &&Record<B>| r.state == State::Filling && r.contributed & bit == 0;
         self.records.iter().filter(waits).map(|r| r.since).min()
     }
 
     /// Takes a contribution. Returns whether it opened a new fragment.
     pub(in crate::node) fn on_contribution(
         &mut self,
-        at: &mut At<'_, impl NodeOutput>,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
         position: usize,
-        frame: &Frame<'_>,
+        frame: Frame<'_, B>,
     ) -> Result<bool, Fault> {
-        let (info, header, data) = (at.info, frame.header, frame.data);
+        let (info, header) = (at.info, frame.header);
         let child = info.members[position].child;
         let bit = 1u64 << child.0;
         self.marks[position] = self.marks[position].max(header.mark);
@@ -137,32 +142,32 @@ impl Datagrams {
             Age::Current => false,
             Age::Next => true,
             Age::Old => {
-                at.discard(data, Note::Stale);
+                at.out.note(Note::Stale);
                 return Ok(false);
             }
             Age::Beyond => {
-                at.discard(data, Note::Violation);
+                at.out.note(Note::Violation);
                 return Ok(false);
             }
         };
         if !opens && self.records[slot].contributed & bit != 0 {
-            at.discard(data, Note::Duplicate);
+            at.out.note(Note::Duplicate);
             self.answer(at, position, header.seq)?;
             return Ok(false);
         }
         if !opens && !same_operation(&self.records[slot].head, header) {
-            at.discard(data, Note::Disagreement);
+            at.out.note(Note::Disagreement);
             return Err(at.place.mismatch(Posted::from(&self.records[slot].head), Posted::from(header)));
         }
         if !info.allows(header, at.place.config.limits.payload) || !info.gives(position, header) {
-            at.discard(data, Note::Violation);
+            at.out.note(Note::Violation);
             return Ok(false);
         }
         if opens {
             self.open(at, slot, header);
         }
         let piece_at = self.piece_at(header.seq, position);
-        self.pieces[piece_at] = frame.part();
+        self.pieces[piece_at] = frame.into_part();
         let record = &mut self.records[slot];
         record.contributed |= bit;
         if record.contributed == info.all {
@@ -174,7 +179,7 @@ impl Datagrams {
     /// There is a fault if the child never gets the result for which it asks.
     pub(in crate::node) fn on_probe(
         &mut self,
-        at: &mut At<'_, impl NodeOutput>,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
         position: usize,
         header: &Header,
     ) -> Result<(), Fault> {
@@ -196,22 +201,19 @@ impl Datagrams {
     }
 
     /// The result came from the parent.
-    pub(in crate::node) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput>, frame: &Frame<'_>) {
-        let (header, data) = (frame.header, frame.data);
+    pub(in crate::node) fn on_result(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, frame: Frame<'_, B>) {
+        let header = frame.header;
         let slot = self.record_at(header.seq);
         let record = &mut self.records[slot];
         if record.state == State::Empty || record.head.seq != header.seq {
-            return at.discard(data, Note::Stale);
+            return at.out.note(Note::Stale);
         }
         let next = transition(record.state, Event::Result);
         let Some(next) = next.filter(|_| same_operation(&record.head, header) && at.info.gets(header)) else {
             let note = if record.state == State::Done { Note::Duplicate } else { Note::Violation };
-            return at.discard(data, note);
+            return at.out.note(note);
         };
-        if let Some(aggregate) = record.buffer.take() {
-            at.out.release(aggregate.token);
-        }
-        record.buffer = frame.part();
+        record.part = frame.into_part();
         record.state = next;
         at.out.took(Path::Datagram, Stage::Answer, at.now.since(record.since));
         self.stable = self.stable.max(header.mark);
@@ -222,7 +224,7 @@ impl Datagrams {
     /// if the parent never gets what this node sends.
     pub(in crate::node) fn on_held(
         &mut self,
-        at: &mut At<'_, impl NodeOutput>,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
         header: &Header,
         held: Held,
     ) -> Result<(), Fault> {
@@ -245,15 +247,8 @@ impl Datagrams {
         Ok(())
     }
 
-    pub(in crate::node) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
-        let records = self.records.iter_mut().filter_map(|r| r.buffer.take());
-        for part in records.chain(self.pieces.iter_mut().filter_map(Option::take)) {
-            out.release(part.token);
-        }
-    }
-
-    pub(in crate::node) fn tokens_held(&self) -> usize {
-        self.records.iter().filter(|r| r.buffer.is_some()).count() + self.pieces.iter().flatten().count()
+    pub(in crate::node) fn buffers_held(&self) -> usize {
+        self.records.iter().filter(|r| r.part.is_some()).count() + self.pieces.iter().flatten().count()
     }
 
     fn record_at(&self, seq: u64) -> usize {
@@ -283,38 +278,27 @@ impl Datagrams {
         if seq == next && before_is_done { Age::Next } else { Age::Beyond }
     }
 
-    fn open(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize, header: &Header) {
+    fn open(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize, header: &Header) {
         let record = &mut self.records[slot];
         let Some(state) = transition(record.state, Event::First) else { return };
-        if let Some(result) = record.buffer.take() {
-            at.out.release(result.token);
-        }
-        *record = Record {
-            state,
-            head: *header,
-            contributed: 0,
-            buffer: None,
-            since: at.now,
-            asked: Nanos(0),
-            above: None,
-            questions: Questions::default(),
-        };
+        *record = Record::new(state, *header, at.now);
     }
 
-    fn complete(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
+    fn complete(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
         let Record { head, state, .. } = self.records[slot];
         let is_root = at.info.duty == Duty::Root;
         let Some(next) = transition(state, if is_root { Event::LastAtRoot } else { Event::Last }) else { return };
         let first = self.piece_at(head.seq, 0);
         let pieces = &mut self.pieces[first..first + at.info.members.len()];
-        let folded = parts::fold(&head, pieces.iter_mut().map(Option::take), at.out);
+        let hull = Hull::of(pieces.iter().flatten());
+        let folded = parts::fold(&head, hull, pieces.iter_mut().filter_map(Option::take), at.out);
         let gathered = at.now.since(self.records[slot].since);
         at.out.note(Note::FragmentFolded);
         at.out.took(Path::Datagram, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
         let mark = self.marks.iter().copied().min().unwrap_or(0);
         let record = &mut self.records[slot];
-        (record.buffer, record.state) = (folded, next);
+        (record.part, record.state) = (folded, next);
         if is_root {
             self.stable = self.stable.max(mark);
             self.spread(at, slot, at.info.all);
@@ -325,20 +309,20 @@ impl Datagrams {
         }
     }
 
-    fn send_up(&self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
+    fn send_up(&self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
         let record = &self.records[slot];
         let Some(header) = self.header_up(at, Kind::Contribution, &record.head) else { return };
-        match record.buffer {
+        match &record.part {
             Some(part) => {
                 let header = Header { window: part.window, payload_len: part.len, ..header };
-                let payload = Payload::Data { token: part.token, from: 0 };
+                let payload = Payload::Data { buffer: &part.buffer, from: 0 };
                 at.out.transmit(Target::Parent, Path::Datagram, &header, payload);
             }
             None => at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None),
         }
     }
 
-    fn header_up(&self, at: &At<'_, impl NodeOutput>, kind: Kind, head: &Header) -> Option<Header> {
+    fn header_up(&self, at: &At<'_, impl NodeOutput<Buffer = B>>, kind: Kind, head: &Header) -> Option<Header> {
         let up = at.up(kind)?;
         let mark = self.marks.iter().copied().min().unwrap_or(0);
         Some(about_piece(head, mark, up))
@@ -352,7 +336,7 @@ impl Datagrams {
 
     /// Answers a child that repeats itself or asks: with the result, or with what this node has.
     /// There is a fault if the parent, which is asked then, never answers.
-    fn answer(&mut self, at: &mut At<'_, impl NodeOutput>, position: usize, seq: u64) -> Result<(), Fault> {
+    fn answer(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize, seq: u64) -> Result<(), Fault> {
         let (node, all, child) = (at.place.config.node, at.info.all, at.info.members[position].child);
         let slot = self.record_at(seq);
         let record = &self.records[slot];
@@ -374,7 +358,7 @@ impl Datagrams {
         if ask_up { self.ask_up(at, slot) } else { Ok(()) }
     }
 
-    fn ask_up(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) -> Result<(), Fault> {
+    fn ask_up(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) -> Result<(), Fault> {
         let record = &mut self.records[slot];
         record.asked = at.now;
         let verdict = record.questions.ask(at.now, at.place.signs_from_above);
@@ -385,9 +369,9 @@ impl Datagrams {
     }
 
     /// Hands the result of a record in state Done to these children.
-    fn spread(&self, at: &mut At<'_, impl NodeOutput>, slot: usize, targets: u64) {
-        let Record { head, buffer, .. } = &self.records[slot];
-        let outcome = Outcome { path: Path::Datagram, head, buffer: *buffer, stable: self.stable };
+    fn spread(&self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize, targets: u64) {
+        let Record { head, part, .. } = &self.records[slot];
+        let outcome = Outcome { path: Path::Datagram, head, part: part.as_ref(), stable: self.stable };
         spread(at, &outcome, targets);
     }
 
@@ -418,3 +402,6 @@ fn same_operation(a: &Header, b: &Header) -> bool {
     let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent);
     a.signature == b.signature && place(a) == place(b)
 }
+
+#[cfg(test)]
+mod tests;

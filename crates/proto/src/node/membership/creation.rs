@@ -13,7 +13,7 @@ use super::stage::Event;
 use crate::Path;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
-impl NodeCore {
+impl<B> NodeCore<B> {
     pub(in crate::node) fn on_join(
         &mut self,
         child: ChildIndex,

@@ -8,7 +8,7 @@ use crate::node::lease::Lease;
 use crate::node::place::Place;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
-impl NodeCore {
+impl<B> NodeCore<B> {
     pub(in crate::node) fn settle(&mut self, index: GroupIndex, outcome: Result<(), Fault>, out: &mut impl NodeOutput) {
         if let Err(fault) = outcome {
             self.fail(index, fault, None, out);
@@ -31,7 +31,7 @@ impl NodeCore {
         out.note(Note::GroupFailed);
         out.failed(&fault);
         group.broadcast_fault(&self.place, &fault, from, out);
-        group.drop_buffers(out);
+        group.drop_machines();
         group.lease = Lease::default();
         self.forget_lock(index, out);
     }
@@ -52,7 +52,12 @@ impl NodeCore {
         }
     }
 
-    pub(in crate::node) fn on_leave(&mut self, index: GroupIndex, child: ChildIndex, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_leave(
+        &mut self,
+        index: GroupIndex,
+        child: ChildIndex,
+        out: &mut impl NodeOutput<Buffer = B>,
+    ) {
         let Some(group) = self.table.get_mut(index) else { return };
         group.left |= 1 << child.0;
         let outcome = check_left(&self.place, group);
@@ -72,9 +77,7 @@ impl NodeCore {
         if let Some(header) = group.info.up(&self.place, Kind::Leave) {
             out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
-        if let Some(mut group) = self.table.remove(index) {
-            group.drop_buffers(out);
-        }
+        self.table.remove(index);
         out.note(Note::GroupFreed);
         self.forget_lock(index, out);
     }
@@ -82,7 +85,7 @@ impl NodeCore {
 
 /// A fault if a child has left while others wait for it. It will never contribute, so they are told
 /// instead of waiting for ever.
-pub(in crate::node) fn check_left(place: &Place, group: &Group) -> Result<(), Fault> {
+pub(in crate::node) fn check_left<B>(place: &Place, group: &Group<B>) -> Result<(), Fault> {
     if group.left == 0 || group.has_failed() {
         return Ok(());
     }
@@ -105,7 +108,7 @@ pub(in crate::node) fn check_left(place: &Place, group: &Group) -> Result<(), Fa
 }
 
 /// A rank that waits for the lock of a group, if there is one.
-fn waiting_for_the_lock(group: &Group) -> Option<Rank> {
+fn waiting_for_the_lock<B>(group: &Group<B>) -> Option<Rank> {
     let waiting = group.lease.waiting();
     group.info.members.iter().find(|m| waiting & (1 << m.child.0) != 0).map(|m| m.first)
 }

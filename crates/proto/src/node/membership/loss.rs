@@ -10,7 +10,7 @@ use crate::Path;
 use crate::node::place::Place;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
-impl NodeCore {
+impl<B> NodeCore<B> {
     pub(in crate::node) fn death_of(&self, child: ChildIndex) -> Fault {
         match self.place.config.children[usize::from(child.0)].kind {
             ChildKind::Rank(rank) => self.place.about(Reason::MemberDead, rank),

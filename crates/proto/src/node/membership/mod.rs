@@ -9,6 +9,8 @@ mod ending;
 mod loss;
 mod pending;
 mod stage;
+#[cfg(test)]
+mod tests;
 
 pub(super) use ending::check_left;
 pub(super) use pending::{Join, Pending};

@@ -21,23 +21,23 @@ use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
-use crate::node::parts;
+use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
 use crate::node::report::Folded;
 use crate::node::results::{Outcome, spread};
 use crate::{Nanos, Path};
 use accumulator::{Event, State, transition};
 
-struct Staged {
+struct Staged<B> {
     head: Header,
-    piece: Option<Part>,
+    piece: Option<Part<B>>,
     /// When it came.
     came: Nanos,
 }
 
-struct Accumulator {
+struct Accumulator<B> {
     head: Header,
-    buffer: Option<Part>,
+    part: Option<Part<B>>,
     state: State,
     /// A bit for each child to whose socket the result is still to be written.
     unwritten: u64,
@@ -46,9 +46,9 @@ struct Accumulator {
 }
 
 /// The streaming side of one group. Segment numbers go on from lease to lease.
-pub(in crate::node) struct Streams {
+pub(in crate::node) struct Streams<B> {
     /// Per member: the segments that have arrived and are not folded.
-    staged: Vec<VecDeque<Staged>>,
+    staged: Vec<VecDeque<Staged<B>>>,
     /// Per member: the number of its next segment.
     next: Vec<u64>,
     /// Per member: it has been told that it may send the segments below this number.
@@ -56,7 +56,7 @@ pub(in crate::node) struct Streams {
     /// Per member: the number below which all its ranks hold the results.
     marks: Vec<u64>,
     /// The accumulators, W of them.
-    accumulators: Vec<Option<Accumulator>>,
+    accumulators: Vec<Option<Accumulator<B>>>,
     /// The next segment to fold.
     next_fold: u64,
     /// The next aggregate to send up.
@@ -71,8 +71,8 @@ pub(in crate::node) struct Streams {
     folded: Folded,
 }
 
-impl Streams {
-    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Streams {
+impl<B> Streams<B> {
+    pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Streams<B> {
         let limits = &place.config.limits;
         let (members, staging) = (info.members.len(), u64::from(limits.staging));
         Streams {
@@ -130,9 +130,9 @@ impl Streams {
 
     pub(in crate::node) fn on_contribution(
         &mut self,
-        at: &mut At<'_, impl NodeOutput>,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
         position: usize,
-        frame: &Frame<'_>,
+        frame: Frame<'_, B>,
     ) -> Result<(), Fault> {
         let header = frame.header;
         let in_turn = header.seq == self.next[position] && header.seq < self.credit[position];
@@ -154,20 +154,19 @@ impl Streams {
             }
         };
         if let Some(fault) = fault {
-            at.release(frame.data);
             return Err(fault);
         }
         self.marks[position] = self.marks[position].max(header.mark);
         self.next[position] += 1;
-        self.staged[position].push_back(Staged { head: *header, piece: frame.part(), came: at.now });
+        self.staged[position].push_back(Staged { head: *header, piece: frame.into_part(), came: at.now });
         self.advance(at)
     }
 
     /// The result came from the parent, in order.
     pub(in crate::node) fn on_result(
         &mut self,
-        at: &mut At<'_, impl NodeOutput>,
-        frame: &Frame<'_>,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
+        frame: Frame<'_, B>,
     ) -> Result<(), Fault> {
         let header = frame.header;
         let slot = self.slot(header.seq);
@@ -176,13 +175,10 @@ impl Streams {
             .filter(|a| transition(a.state, Event::Result).is_some())
             .filter(|a| same_operation(&a.head, header) && at.info.gets(header))
         else {
-            at.discard(frame.data, Note::Violation);
+            at.out.note(Note::Violation);
             return Err(at.violation(0));
         };
-        if let Some(aggregate) = accumulator.buffer.take() {
-            at.out.release(aggregate.token);
-        }
-        accumulator.buffer = frame.part();
+        accumulator.part = frame.into_part();
         (accumulator.state, accumulator.unwritten) = (State::Result, at.info.all);
         at.out.took(Path::Stream, Stage::Answer, at.now.since(accumulator.since));
         self.stable = self.stable.max(header.mark);
@@ -195,7 +191,7 @@ impl Streams {
     /// A result has been written to the socket of a child.
     pub(in crate::node) fn on_written(
         &mut self,
-        at: &mut At<'_, impl NodeOutput>,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
         child: ChildIndex,
         seq: u64,
     ) -> Result<(), Fault> {
@@ -206,16 +202,13 @@ impl Streams {
         }
         accumulator.unwritten &= !(1 << child.0);
         if accumulator.unwritten == 0 {
-            if let Some(part) = accumulator.buffer {
-                at.out.release(part.token);
-            }
             self.accumulators[slot] = None;
             self.advance(at)?;
         }
         Ok(())
     }
 
-    pub(in crate::node) fn on_credit(&mut self, at: &mut At<'_, impl NodeOutput>, limit: u64) {
+    pub(in crate::node) fn on_credit(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, limit: u64) {
         self.parent_credit = self.parent_credit.max(limit);
         self.send_up(at);
     }
@@ -229,12 +222,10 @@ impl Streams {
     /// dropped and will come again. Credit that was given because this node had already folded
     /// segments beyond it is taken back at both ends of the edge: the child does the same when it
     /// hears of the end, and it has heard of every credit before.
-    pub(in crate::node) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput>, end: u64) {
+    pub(in crate::node) fn roll_back(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, end: u64) {
         for (queue, next) in self.staged.iter_mut().zip(&mut self.next) {
             while queue.back().is_some_and(|s| s.head.seq >= end) {
-                if let Some(piece) = queue.pop_back().and_then(|s| s.piece) {
-                    at.out.release(piece.token);
-                }
+                queue.pop_back();
             }
             *next = (*next).min(end);
         }
@@ -244,12 +235,7 @@ impl Streams {
             *told = (*told).min(limit);
         }
         for slot in &mut self.accumulators {
-            let goes = |a: &mut Accumulator| a.head.seq >= end && transition(a.state, Event::RollBack).is_some();
-            if let Some(beyond) = slot.take_if(goes)
-                && let Some(part) = beyond.buffer
-            {
-                at.out.release(part.token);
-            }
+            slot.take_if(|a| a.head.seq >= end && transition(a.state, Event::RollBack).is_some());
         }
         self.next_fold = self.next_fold.min(end);
         self.next_up = self.next_up.min(end);
@@ -257,17 +243,9 @@ impl Streams {
         self.send_up(at);
     }
 
-    pub(in crate::node) fn drop_buffers(&mut self, out: &mut impl NodeOutput) {
-        let staged = self.staged.iter_mut().flat_map(|q| q.drain(..)).filter_map(|s| s.piece);
-        let folded = self.accumulators.iter_mut().filter_map(Option::take).filter_map(|a| a.buffer);
-        for part in staged.chain(folded) {
-            out.release(part.token);
-        }
-    }
-
-    pub(in crate::node) fn tokens_held(&self) -> usize {
+    pub(in crate::node) fn buffers_held(&self) -> usize {
         let staged = self.staged.iter().flatten().filter(|s| s.piece.is_some()).count();
-        staged + self.accumulators.iter().flatten().filter(|a| a.buffer.is_some()).count()
+        staged + self.accumulators.iter().flatten().filter(|a| a.part.is_some()).count()
     }
 
     fn slot(&self, seq: u64) -> usize {
@@ -275,7 +253,7 @@ impl Streams {
     }
 
     /// Folds as many segments as all children have sent and as accumulators are free for.
-    fn advance(&mut self, at: &mut At<'_, impl NodeOutput>) -> Result<(), Fault> {
+    fn advance(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) -> Result<(), Fault> {
         while self.staged.iter().all(|queue| !queue.is_empty()) {
             let slot = self.slot(self.next_fold);
             if self.accumulators[slot].is_some() {
@@ -296,24 +274,22 @@ impl Streams {
         }
     }
 
-    fn fold(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
+    fn fold(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
         let Some(head) = self.staged[0].front().map(|s| s.head) else { return };
         let is_root = at.info.duty == Duty::Root;
         let event = if is_root { Event::FoldAtRoot } else { Event::Fold };
         let Some(state) = transition(State::Free, event) else { return };
-        let mut first = at.now;
-        let pieces = self.staged.iter_mut().map(|queue| {
-            let staged = queue.pop_front()?;
-            first = first.min(staged.came);
-            staged.piece
-        });
-        let buffer = parts::fold(&head, pieces, at.out);
+        let fronts = self.staged.iter().filter_map(|queue| queue.front());
+        let first = fronts.clone().map(|staged| staged.came).fold(at.now, Nanos::min);
+        let hull = Hull::of(fronts.filter_map(|staged| staged.piece.as_ref()));
+        let pieces = self.staged.iter_mut().filter_map(|queue| queue.pop_front()?.piece);
+        let part = parts::fold(&head, hull, pieces, at.out);
         let gathered = at.now.since(first);
         at.out.note(Note::SegmentFolded);
         at.out.took(Path::Stream, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
         self.next_fold += 1;
-        self.accumulators[slot] = Some(Accumulator { head, buffer, state, unwritten: at.info.all, since: at.now });
+        self.accumulators[slot] = Some(Accumulator { head, part, state, unwritten: at.info.all, since: at.now });
         if is_root {
             self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
             self.hand_down(at, slot);
@@ -325,9 +301,9 @@ impl Streams {
 
     /// Sends a result to every child. The result tells a child that its segment was folded, so it
     /// is credit too.
-    fn hand_down(&mut self, at: &mut At<'_, impl NodeOutput>, slot: usize) {
-        let Some(Accumulator { head, buffer, .. }) = &self.accumulators[slot] else { return };
-        let outcome = Outcome { path: Path::Stream, head, buffer: *buffer, stable: self.stable };
+    fn hand_down(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
+        let Some(Accumulator { head, part, .. }) = &self.accumulators[slot] else { return };
+        let outcome = Outcome { path: Path::Stream, head, part: part.as_ref(), stable: self.stable };
         spread(at, &outcome, at.info.all);
         let limit = head.seq + 1 + u64::from(at.place.config.limits.staging);
         for told in &mut self.credit {
@@ -337,7 +313,7 @@ impl Streams {
 
     /// Sends aggregates up, as far as the parent's credit goes. At the group's root there are none,
     /// because folds are results there.
-    fn send_up(&mut self, at: &mut At<'_, impl NodeOutput>) {
+    fn send_up(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
         if at.info.duty == Duty::Root {
             return;
         }
@@ -351,10 +327,10 @@ impl Streams {
             let Some(next) = transition(accumulator.state, Event::Credit) else { return };
             accumulator.state = next;
             self.next_up += 1;
-            match accumulator.buffer {
+            match &accumulator.part {
                 Some(part) => {
                     let header = Header { window: part.window, payload_len: part.len, ..header };
-                    let payload = Payload::Data { token: part.token, from: 0 };
+                    let payload = Payload::Data { buffer: &part.buffer, from: 0 };
                     at.out.transmit(Target::Parent, Path::Stream, &header, payload);
                 }
                 None => at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None),
@@ -364,7 +340,7 @@ impl Streams {
 
     /// Tells children that they may send on, once half their staging room is free again and no
     /// result has told them.
-    fn extend_credit(&mut self, at: &mut At<'_, impl NodeOutput>) {
+    fn extend_credit(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
         let staging = u64::from(at.place.config.limits.staging);
         let limit = self.next_fold + staging;
         for (position, told) in self.credit.iter_mut().enumerate() {
@@ -382,3 +358,6 @@ fn same_operation(a: &Header, b: &Header) -> bool {
     let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent, header.seq);
     a.signature == b.signature && place(a) == place(b)
 }
+
+#[cfg(test)]
+mod tests;
