@@ -123,8 +123,8 @@ impl Streams {
         }
     }
 
-    /// Sends what the windows allow. `sharers` is the number of the rank's groups that stream and do
-    /// not stand still, this one included.
+    /// Sends what the windows allow. `sharers` is the number of the rank's groups that stream and
+    /// do not stand still, this one included.
     ///
     /// They share the flight: what a rank has on its link at once must not grow with its groups, or
     /// a job of many groups would take the link from a job with a single one. Each group keeps a
