@@ -3,7 +3,8 @@
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
 //! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `config` and
-//! `output` (what the driver says and is asked for). Tables of transitions: `phase` of the lease, `state` of a group.
+//! `output` (what the driver says and is asked for). Tables of transitions: `phase` of the lease,
+//! `state` of a group.
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed --freed--> Gone
