@@ -58,12 +58,19 @@ FAULTS = [
         ],
     ),
     Fault(
-        "duplicate bitmap skipped",
+        "duplicate counted for another child",
         [
             Edit(
                 DATAGRAM,
                 "if !opens && self.records[slot].contributed & bit != 0 {",
                 "if !opens && self.records[slot].state != State::Filling {",
+            ),
+            Edit(
+                DATAGRAM,
+                "        record.contributed |= bit;\n",
+                "        let missing = info.all & !record.contributed;\n"
+                "        let next = missing & missing.wrapping_neg();\n"
+                "        record.contributed |= if record.contributed & bit == 0 { bit } else { next };\n",
             ),
         ],
     ),
