@@ -463,8 +463,9 @@ impl LeafCore {
                 }
             }
             (Kind::Result, Path::Stream, _) if header.is_stream() => {
-                streams.on_result(&mut at, header);
-                self.streaming.result(id);
+                if streams.on_result(&mut at, header) {
+                    self.streaming.result(id);
+                }
             }
             (Kind::Credit, Path::Stream, _) => streams.on_credit(header.seq),
             (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),

@@ -147,15 +147,17 @@ impl Streams {
         }
     }
 
-    pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) {
+    /// Returns whether it was the next result.
+    pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) -> bool {
         if header.mark > self.stable {
             self.stable = header.mark;
             at.out.stable(at.group, Path::Stream, header.mark);
         }
         if !self.expected(header.seq).is_some_and(|o| o.accepts(header)) {
-            return at.out.note(Note::Violation);
+            at.out.note(Note::Violation);
+            return false;
         }
-        let Some(operation) = self.active.front_mut() else { return };
+        let Some(operation) = self.active.front_mut() else { return false };
         if let Some(slice) = operation.result_slice(header) {
             at.out.deliver(slice);
         }
@@ -168,6 +170,7 @@ impl Streams {
         {
             at.out.complete(operation.id, Ok(operation.tail(self.stable)));
         }
+        true
     }
 
     pub(super) fn on_credit(&mut self, limit: u64) {

@@ -44,7 +44,7 @@ pub enum LogError {
 }
 
 /// What a filter lets through: a level, or `crate=level,...`, where crates that it does not name
-/// log at `info`.
+/// log at `info`. The parser of `Targets` would silence these, and take a bare name as `trace`.
 ///
 /// # Errors
 /// The filter makes no sense.
