@@ -1,5 +1,5 @@
-"""One large collective on every rank, between two gates, so that a test can read the links'
-counters before and after it."""
+"""One large collective on every rank, some times over, between gates, so that a test can read the
+links' counters before and after each."""
 
 import os
 import time
@@ -14,11 +14,12 @@ def _run(argument, call):
     context = native.Context()
     group = context.group()
     group.barrier().wait()
-    note(1)
-    _wait_for(argument["go"])
-    call(context, group, argument["bytes"] // 8)
-    note(2)
-    _wait_for(argument["end"])
+    for turn in range(argument["turns"]):
+        note(2 * turn)
+        _wait_for(f"{argument['gates']}/{turn}")
+        call(context, group, argument["bytes"] // 8)
+        note(2 * turn + 1)
+        _wait_for(f"{argument['gates']}/{turn}.read")
     context.finalize()
 
 

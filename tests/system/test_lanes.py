@@ -7,6 +7,7 @@ import tempfile
 import time
 import unittest
 
+from carried import ONCE
 from harness import TRIB, Fabric, Ranks, RanksOnHosts, wait_until
 from test_lab import Lab
 
@@ -92,7 +93,7 @@ class Rails(unittest.TestCase):
         for link in links:
             for way in ("up", "down"):
                 self.assertGreater(took[link, way], half, (link, way))
-                self.assertLess(took[link, way], 1.03 * half, (link, way))
+                self.assertLess(took[link, way], ONCE * half, (link, way))
         # Between the rails there is nothing but what nodes say to the manager.
         self.assertLess(took["spine.1", "up"], 0.01 * half)
 
@@ -129,12 +130,12 @@ class Ports(unittest.TestCase):
                 for link in (host, f"{host}.1"):
                     for way in ("up", "down"):
                         self.assertGreater(took[link, way], half, (link, way))
-                        self.assertLess(took[link, way], 1.03 * half, (link, way))
+                        self.assertLess(took[link, way], ONCE * half, (link, way))
             # Both lanes fold in the same node, so that the vector goes on once.
             for leaf in ("leaf0", "leaf1"):
                 for way in ("up", "down"):
                     self.assertGreater(took[leaf, way], self.SIZE, (leaf, way))
-                    self.assertLess(took[leaf, way], 1.03 * self.SIZE, (leaf, way))
+                    self.assertLess(took[leaf, way], ONCE * self.SIZE, (leaf, way))
             self.assertEqual(len(bits(lab, ({"lanes": 1}, {"lanes": 2}, {"lanes": 3, "stripe_threshold": 100}))), 1)
 
     def shown(self, lab):
