@@ -110,8 +110,8 @@ FAULTS = [
         [
             Edit(
                 DATAGRAM,
-                "let piece_at = self.piece_at(header.seq, position);",
-                "let piece_at = self.piece_at(header.seq, self.records[slot].contributed.count_ones() as usize);",
+                "let part_at = self.part_at(header.seq, position);",
+                "let part_at = self.part_at(header.seq, self.records[slot].contributed.count_ones() as usize);",
             ),
         ],
     ),

@@ -180,7 +180,7 @@ impl Group {
         if root >= size {
             return Err(Error::Invalid(format!("root {root} is not a rank of this group of {size}")));
         }
-        if window::vector_len(signature, size).is_none() {
+        if window::vector_elements(signature, size).is_none() {
             return Err(Error::Invalid("a vector has fewer than 2^63 bytes".into()));
         }
         let in_place = input == Input::InPlace;

@@ -18,7 +18,7 @@ use trib_wire::Signature;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lanes {
     weights: Box<[u32]>,
-    /// Vectors of at least this many bytes are cut.
+    /// Vectors that take at least this many bytes on the wire are cut.
     threshold: u64,
 }
 
@@ -41,7 +41,7 @@ impl Lanes {
     /// Whether an operation is cut.
     pub(crate) fn cut(&self, signature: &Signature, size: u32) -> bool {
         let long = |len: u64| len > 0 && len >= self.threshold;
-        self.weights.len() > 1 && window::vector_len(signature, size).is_some_and(long)
+        self.weights.len() > 1 && window::vector_bytes(signature, size).is_some_and(long)
     }
 
     /// The parts of `count` elements, one for each lane. Empty parts are kept, so that a mismatch
@@ -68,7 +68,7 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use trib_wire::{Collective, DataType, ReduceOp};
+    use trib_wire::{Collective, DataType, ReduceOp, WireFormat};
 
     use super::*;
 
@@ -119,8 +119,14 @@ mod tests {
 
     #[test]
     fn one_lane_cuts_nothing_and_short_vectors_take_turns() {
-        let signature =
-            |collective, count| Signature { collective, dtype: DataType::F64, op: ReduceOp::Sum, root: 0, count };
+        let signature = |collective, count| Signature {
+            collective,
+            dtype: DataType::F64,
+            op: ReduceOp::Sum,
+            format: WireFormat::Plain,
+            root: 0,
+            count,
+        };
         let (one, two) = (Lanes::new([7], 0), Lanes::new([1, 1], 80));
         assert!(!one.cut(&signature(Collective::Allreduce, 1 << 40), 2));
         assert!(!two.cut(&signature(Collective::Allreduce, 9), 8) && two.cut(&signature(Collective::Allreduce, 10), 8));

@@ -1,11 +1,14 @@
 //! Where an operation's vector lies in the caller's memory.
 //!
 //! ```text
-//!  vector   0 ........ given.start ====== given.end ............ len      (what this rank gives)
-//!  input                    |  byte i of the vector is input[i - given.start]
-//!  vector   0 .... gotten.start ========== gotten.end ......... len       (what this rank gets)
-//!  output                   |  byte i of the result is output[i - gotten.start]
+//!  vector   0 ........ given.start ====== given.end ........ elements     (what this rank gives)
+//!  input                    |  element i of the vector is input[i - given.start]
+//!  vector   0 .... gotten.start ========== gotten.end ..... elements      (what this rank gets)
+//!  output                   |  element i of the result is output[i - gotten.start]
 //! ```
+//! The core names elements. Their bytes in memory are counted here, and nowhere else in the client.
+//! Frames carry them as they are, because the one wire format is that of the program.
+//!
 //! A reduce-scatter in place is the one case in which the result would overwrite input that may
 //! still have to be sent: block r of rank r > 0 belongs at the start of the buffer. This result is
 //! collected in a block of ours and copied when the operation is complete.
@@ -33,9 +36,13 @@ pub enum Input {
 
 /// The memory of one operation in flight.
 pub(crate) struct Memory {
+    /// The bytes of an element.
+    element: usize,
     input: *const u8,
+    /// The elements of the vector that this rank gives.
     given: Range<u64>,
     output: *mut u8,
+    /// The elements of the vector that this rank gets.
     gotten: Range<u64>,
     /// Buffers of ours, if it needs any.
     private: Option<Box<Private>>,
@@ -61,7 +68,8 @@ unsafe impl Send for Memory {}
 impl Memory {
     /// The memory of an operation without buffers.
     pub(crate) fn none() -> Memory {
-        Memory { input: std::ptr::null(), given: 0..0, output: std::ptr::null_mut(), gotten: 0..0, private: None }
+        let (input, output) = (std::ptr::null(), std::ptr::null_mut());
+        Memory { element: 1, input, given: 0..0, output, gotten: 0..0, private: None }
     }
 
     /// Lays the vector of `signature` over the buffers of the member with group rank `rank`.
@@ -74,12 +82,13 @@ impl Memory {
     ) -> Result<Memory, TryReserveError> {
         let given = window::given(signature, size, rank);
         let gotten = window::gotten(signature, size, rank);
-        let mut memory = Memory { input: std::ptr::null(), given, output, gotten, private: None };
+        let element = signature.dtype.size();
+        let mut memory = Memory { element, input: std::ptr::null(), given, output, gotten, private: None };
         memory.input = match input {
             Input::At(address) => address,
             // This rank's block lies at its position in the gathered vector.
             Input::InPlace if signature.collective == Collective::Allgather => {
-                output.wrapping_add(memory.given.start as usize)
+                output.wrapping_add(memory.given.start as usize * element)
             }
             Input::InPlace => output,
         };
@@ -142,7 +151,7 @@ impl Memory {
 
     /// Makes the result come to memory of ours, from which it is copied to `target` in `rows` rows.
     fn collect(&mut self, target: *mut u8, rows: usize, stride: usize) -> Result<(), TryReserveError> {
-        let len = (self.gotten.end - self.gotten.start) as usize;
+        let len = self.bytes(&self.gotten);
         let mut result = Vec::new();
         result.try_reserve_exact(len)?;
         result.resize(len, 0);
@@ -153,7 +162,7 @@ impl Memory {
 
     /// The number of bytes that this rank gives, and that it gets.
     pub(crate) fn needs(&self) -> (u64, u64) {
-        (self.given.end - self.given.start, self.gotten.end - self.gotten.start)
+        (self.bytes(&self.given) as u64, self.bytes(&self.gotten) as u64)
     }
 
     /// Whether a needed buffer is missing.
@@ -164,12 +173,25 @@ impl Memory {
 
     /// The address of a slice's input; `None` outside what this rank gives.
     pub(crate) fn input(&self, slice: Slice) -> Option<*const u8> {
-        offset(&self.given, slice).map(|at| self.input.wrapping_add(at))
+        self.offset(&self.given, slice).map(|at| self.input.wrapping_add(at))
     }
 
     /// The address for a slice's result; `None` outside what this rank gets.
     pub(crate) fn output(&self, slice: Slice) -> Option<*mut u8> {
-        offset(&self.gotten, slice).map(|at| self.output.wrapping_add(at))
+        self.offset(&self.gotten, slice).map(|at| self.output.wrapping_add(at))
+    }
+
+    /// How far behind the first of these elements a slice lies, in bytes. `None` if it is not among
+    /// them, or if its payload is not what lies in memory.
+    fn offset(&self, elements: &Range<u64>, slice: Slice) -> Option<usize> {
+        let own = slice.range();
+        let inside = own.start >= elements.start && own.end <= elements.end;
+        (inside && self.bytes(&own) == slice.bytes as usize).then(|| self.bytes(&(elements.start..own.start)))
+    }
+
+    /// The bytes that elements take in memory.
+    fn bytes(&self, elements: &Range<u64>) -> usize {
+        (elements.end - elements.start) as usize * self.element
     }
 
     /// Copies a privately collected result into the caller's buffer.
@@ -187,23 +209,18 @@ impl Memory {
     }
 }
 
-fn offset(window: &Range<u64>, slice: Slice) -> Option<usize> {
-    let end = slice.from.checked_add(u64::from(slice.len))?;
-    (slice.from >= window.start && end <= window.end).then(|| (slice.from - window.start) as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use trib_proto::leaf::OpId;
-    use trib_wire::{DataType, ReduceOp};
+    use trib_wire::{DataType, ReduceOp, WireFormat};
 
     fn signature(collective: Collective, count: u64) -> Signature {
-        Signature { collective, dtype: DataType::U8, op: ReduceOp::BitOr, root: 0, count }
+        Signature { collective, dtype: DataType::U8, op: ReduceOp::BitOr, format: WireFormat::Plain, root: 0, count }
     }
 
-    fn slice(from: u64, len: u32) -> Slice {
-        Slice { op: OpId(0), from, len }
+    fn slice(first: u64, elements: u32) -> Slice {
+        Slice { op: OpId(0), first, elements, bytes: elements }
     }
 
     #[test]
@@ -224,6 +241,31 @@ mod tests {
         let m = Memory::new(&scatter, 3, 2, Input::At(all.as_ptr()), own.as_mut_ptr()).unwrap();
         assert_eq!(m.output(slice(8, 4)), Some(own.as_mut_ptr()));
         assert_eq!(m.output(slice(0, 4)), None);
+    }
+
+    #[test]
+    fn elements_are_found_by_the_bytes_of_those_before() {
+        let pair = DataType::from_name("float64:int32").expect("a pair of 12 bytes");
+        let gather = Signature { dtype: pair, ..signature(Collective::Allgather, 4) };
+        let (own, mut all) = ([0u8; 48], [0u8; 144]);
+        let m = Memory::new(&gather, 3, 1, Input::At(own.as_ptr()), all.as_mut_ptr()).unwrap();
+        assert_eq!(m.needs(), (48, 144));
+        let pairs = |first: u64, elements: u32| Slice { bytes: 12 * elements, ..slice(first, elements) };
+        assert_eq!(m.input(pairs(6, 2)), Some(own.as_ptr().wrapping_add(24)));
+        assert_eq!(m.input(pairs(7, 2)), None);
+        assert_eq!(m.output(pairs(11, 1)), Some(all.as_mut_ptr().wrapping_add(132)));
+        assert_eq!(m.output(slice(11, 1)), None, "a payload that is not what lies in memory");
+        let in_place = Memory::new(&gather, 3, 1, Input::InPlace, all.as_mut_ptr()).unwrap();
+        assert_eq!(in_place.input(pairs(4, 4)), Some(all.as_ptr().wrapping_add(48)));
+        let scatter = Signature { collective: Collective::ReduceScatter, op: ReduceOp::MaxLoc, ..gather };
+        let mut m = Memory::new(&scatter, 3, 2, Input::InPlace, all.as_mut_ptr()).unwrap();
+        let place = m.output(pairs(8, 4)).unwrap();
+        assert!(!all.as_ptr_range().contains(&place.cast_const()));
+        // SAFETY: the result has 48 bytes.
+        unsafe { core::ptr::write_bytes(place, 7, 48) };
+        // SAFETY: the result is complete, and `all` still exists.
+        unsafe { m.finish() };
+        assert_eq!((&all[..48], &all[48..]), (&[7; 48][..], &[0; 96][..]));
     }
 
     #[test]

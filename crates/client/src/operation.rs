@@ -1,6 +1,6 @@
 //! Signatures of the collectives: what all members must agree on.
 
-use trib_wire::{Collective, DataType, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, ReduceOp, Signature, WireFormat};
 
 /// A barrier, which has no data.
 pub const fn barrier() -> Signature {
@@ -9,12 +9,12 @@ pub const fn barrier() -> Signature {
 
 /// Every member gives `count` elements; every member gets them reduced.
 pub const fn allreduce(count: u64, dtype: DataType, op: ReduceOp) -> Signature {
-    Signature { collective: Collective::Allreduce, dtype, op, root: 0, count }
+    Signature { collective: Collective::Allreduce, dtype, op, format: WireFormat::Plain, root: 0, count }
 }
 
 /// Every member gives `count` elements; `root` gets them reduced.
 pub const fn reduce(count: u64, dtype: DataType, op: ReduceOp, root: u32) -> Signature {
-    Signature { collective: Collective::Reduce, dtype, op, root, count }
+    Signature { collective: Collective::Reduce, dtype, op, format: WireFormat::Plain, root, count }
 }
 
 /// Every member gets the `bytes` bytes of `root`.
@@ -24,7 +24,7 @@ pub const fn bcast(bytes: u64, root: u32) -> Signature {
 
 /// Every member gives a block of `count` elements for each member, and gets its own block reduced.
 pub const fn reduce_scatter(count: u64, dtype: DataType, op: ReduceOp) -> Signature {
-    Signature { collective: Collective::ReduceScatter, dtype, op, root: 0, count }
+    Signature { collective: Collective::ReduceScatter, dtype, op, format: WireFormat::Plain, root: 0, count }
 }
 
 /// Every member gives a block of `bytes` bytes and gets all blocks.
@@ -34,5 +34,5 @@ pub const fn allgather(bytes: u64) -> Signature {
 
 /// A collective that computes nothing: its vector is bytes that are laid over zeros.
 const fn moving(collective: Collective, count: u64, root: u32) -> Signature {
-    Signature { collective, dtype: DataType::U8, op: ReduceOp::BitOr, root, count }
+    Signature { collective, dtype: DataType::U8, op: ReduceOp::BitOr, format: WireFormat::Plain, root, count }
 }

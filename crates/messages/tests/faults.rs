@@ -5,11 +5,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use trib_messages::node::NodeMessage;
-use trib_wire::{Collective, DataType, Fault, JobId, NodeId, Rank, Reason, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, Fault, JobId, NodeId, Rank, Reason, ReduceOp, Signature, WireFormat};
 
 /// A fault as it stands in a control message.
 fn written_fault() -> serde_json::Value {
-    let signature = json!({"collective": "reduce", "dtype": "int64:int32", "op": "maxloc", "root": 3, "count": 9});
+    let dtype = "int64:int32";
+    let signature =
+        json!({"collective": "reduce", "dtype": dtype, "op": "maxloc", "format": "plain", "root": 3, "count": 9});
     json!({"reason": "mismatch", "node": 2, "rank_a": 3, "rank_b": 4, "signatures": [signature, signature]})
 }
 
@@ -34,6 +36,7 @@ fn a_fault_in_a_control_message_has_every_field_in_its_range_or_is_none() {
         ("/signatures/1/dtype", json!("int64:float32")),
         ("/signatures/1/dtype", json!("int63")),
         ("/signatures/1/op", json!("average")),
+        ("/signatures/0/format", json!("quantised")),
         ("/signatures/0/root", json!(null)),
         ("/signatures/0/count", json!(1e30)),
     ];
@@ -42,6 +45,10 @@ fn a_fault_in_a_control_message_has_every_field_in_its_range_or_is_none() {
         *fault.pointer_mut(at).unwrap() = value.clone();
         assert!(serde_json::from_value::<Fault>(fault).is_err(), "{at} as {value}");
     }
+    let mut older = written_fault();
+    older.pointer_mut("/signatures/0").and_then(|own| own.as_object_mut()).unwrap().remove("format");
+    let read = |fault: serde_json::Value| serde_json::from_value::<Fault>(fault).unwrap();
+    assert_eq!(read(older), read(written_fault()), "a message that names no format");
     for missing in ["reason", "node", "rank_a", "rank_b"] {
         let mut fault = written_fault();
         fault.as_object_mut().unwrap().remove(missing);
@@ -50,8 +57,16 @@ fn a_fault_in_a_control_message_has_every_field_in_its_range_or_is_none() {
 }
 
 fn signature() -> impl Strategy<Value = Signature> {
-    (select(Collective::ALL), select(DataType::ALL), select(ReduceOp::ALL), any::<u32>(), any::<u64>())
-        .prop_map(|(collective, dtype, op, root, count)| Signature { collective, dtype, op, root, count })
+    (select(Collective::ALL), select(DataType::ALL), select(ReduceOp::ALL), any::<u32>(), any::<u64>()).prop_map(
+        |(collective, dtype, op, root, count)| Signature {
+            collective,
+            dtype,
+            op,
+            format: WireFormat::Plain,
+            root,
+            count,
+        },
+    )
 }
 
 prop_compose! {

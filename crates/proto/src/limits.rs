@@ -1,6 +1,7 @@
 //! The quota of a job as the core uses it.
 
 use trib_messages::quota::QuotaField;
+use trib_wire::Layout;
 
 use crate::time::Nanos;
 
@@ -14,17 +15,17 @@ pub struct Limits {
     pub window: u32,
     /// The number of LLT slots of all groups together.
     pub osts: u32,
-    /// The largest number of vector bytes in an LLT fragment; a multiple of 8.
+    /// The largest number of payload bytes in an LLT fragment; a multiple of 8.
     pub payload: u32,
     /// The number of groups that may stream at once.
     pub streams: u32,
-    /// The largest number of vector bytes in a SAT segment; a multiple of 8.
+    /// The largest number of payload bytes in a SAT segment; a multiple of 8.
     pub segment: u32,
     /// The number of segments that a child may be ahead of the fold.
     pub staging: u32,
     /// The number of segments of a group between fold and delivered result.
     pub flight: u32,
-    /// Vectors with more bytes are streamed.
+    /// Vectors that take more bytes on the wire are streamed.
     pub stream_threshold: u64,
     /// The number of streaming operations of one lease. With 0 a lease lasts until it is revoked.
     pub lease_operations: u32,
@@ -60,24 +61,18 @@ impl Limits {
             && self.dead_after > self.heartbeat
     }
 
-    /// The bytes of one fragment of a vector whose elements have `element` bytes. No element is
-    /// cut.
-    pub fn fragment_for(&self, element: u32) -> u32 {
-        whole(self.payload, element)
+    /// The elements of one fragment of a vector.
+    pub fn fragment_for(&self, layout: Layout) -> u32 {
+        layout.within(self.payload)
     }
 
-    /// The bytes of one segment of a vector of `vector` bytes. Short vectors are cut finer, so that
-    /// the levels of the tree work at the same time. No element is cut.
-    pub fn segment_for(&self, vector: u64, element: u32) -> u32 {
-        let fine = (vector / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
-        whole(fine.min(u64::from(self.segment)) as u32, element)
+    /// The elements of one segment of a vector of `vector` elements. Short vectors are cut finer,
+    /// so that the levels of the tree work at the same time.
+    pub fn segment_for(&self, vector: u64, layout: Layout) -> u32 {
+        let bytes = layout.most(&(0..vector));
+        let fine = (bytes / SEGMENTS_MIN).next_multiple_of(u64::from(SEGMENT_MIN)).max(u64::from(SEGMENT_MIN));
+        layout.within(fine.min(u64::from(self.segment)) as u32)
     }
-}
-
-/// The bytes of the whole elements in `bytes`. The limits are multiples of 8, which every number's
-/// size divides; pairs of a number and an index may have 3, 6 or 12 bytes.
-fn whole(bytes: u32, element: u32) -> u32 {
-    bytes - bytes % element
 }
 
 impl From<&trib_messages::job::Limits> for Limits {

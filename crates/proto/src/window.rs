@@ -1,4 +1,4 @@
-//! Which bytes of an operation's vector a rank gives and gets.
+//! Which elements of an operation's vector a rank gives and gets.
 //!
 //! Every collective is one fold over a vector: what differs is which part of it each rank gives and
 //! which part each rank gets. A node only ever asks for the hull over the ranks below a child.
@@ -16,20 +16,26 @@ use core::ops::Range;
 
 use trib_wire::{Collective, RankList, Signature};
 
-/// The length of the vector in bytes, in a group of `size` ranks; `None` if it is 2^63 or more.
-pub fn vector_len(signature: &Signature, size: u32) -> Option<u64> {
-    let block = block_len(signature)?;
-    let len = match signature.collective {
+/// The elements of the vector, in a group of `size` ranks; `None` if they take 2^63 bytes or more.
+pub fn vector_elements(signature: &Signature, size: u32) -> Option<u64> {
+    let block = signature.count;
+    let elements = match signature.collective {
         Collective::Barrier => 0,
         Collective::Allreduce | Collective::Reduce | Collective::Bcast => block,
         Collective::ReduceScatter | Collective::Allgather => block.checked_mul(u64::from(size))?,
     };
-    (len < 1 << 63).then_some(len)
+    let bytes = signature.layout().most(&(0..elements.max(block)));
+    (bytes < 1 << 63).then_some(elements)
 }
 
-/// The bytes of the vector that group rank `rank` gives.
+/// The bytes that the vector takes on the wire; `None` if they are 2^63 or more.
+pub fn vector_bytes(signature: &Signature, size: u32) -> Option<u64> {
+    vector_elements(signature, size).map(|elements| signature.layout().most(&(0..elements)))
+}
+
+/// The elements of the vector that group rank `rank` gives.
 pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
-    let (len, block) = lens(signature, size);
+    let (len, block) = (vector_elements(signature, size).unwrap_or(0), signature.count);
     match signature.collective {
         Collective::Bcast if rank != signature.root => 0..0,
         Collective::Allgather => block_range(block, rank),
@@ -37,9 +43,9 @@ pub fn given(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     }
 }
 
-/// The bytes of the vector that group rank `rank` gets.
+/// The elements of the vector that group rank `rank` gets.
 pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
-    let (len, block) = lens(signature, size);
+    let (len, block) = (vector_elements(signature, size).unwrap_or(0), signature.count);
     match signature.collective {
         Collective::Reduce if rank != signature.root => 0..0,
         Collective::Bcast if rank == signature.root => 0..0,
@@ -48,32 +54,24 @@ pub fn gotten(signature: &Signature, size: u32, rank: u32) -> Range<u64> {
     }
 }
 
-/// The hull, inside `fragment`, of what the group ranks in `ranks` give; empty if they give
+/// The hull, inside `piece`, of what the group ranks in `ranks` give; empty if they give
 /// nothing.
-pub fn given_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
+pub fn given_by(signature: &Signature, ranks: &RankList, piece: &Range<u64>) -> Range<u64> {
     match signature.collective {
-        Collective::Bcast if !ranks.iter_contains(signature.root) => empty(fragment),
-        Collective::Allgather => blocks_hull(signature, ranks, fragment),
-        _ => fragment.clone(),
+        Collective::Bcast if !ranks.iter_contains(signature.root) => empty(piece),
+        Collective::Allgather => blocks_hull(signature, ranks, piece),
+        _ => piece.clone(),
     }
 }
 
-/// The hull, inside `fragment`, of what the group ranks in `ranks` get; empty if they get nothing.
-pub fn gotten_by(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
+/// The hull, inside `piece`, of what the group ranks in `ranks` get; empty if they get nothing.
+pub fn gotten_by(signature: &Signature, ranks: &RankList, piece: &Range<u64>) -> Range<u64> {
     match signature.collective {
-        Collective::Reduce if !ranks.iter_contains(signature.root) => empty(fragment),
-        Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => empty(fragment),
-        Collective::ReduceScatter => blocks_hull(signature, ranks, fragment),
-        _ => fragment.clone(),
+        Collective::Reduce if !ranks.iter_contains(signature.root) => empty(piece),
+        Collective::Bcast if ranks.len() == 1 && ranks.iter_contains(signature.root) => empty(piece),
+        Collective::ReduceScatter => blocks_hull(signature, ranks, piece),
+        _ => piece.clone(),
     }
-}
-
-fn lens(signature: &Signature, size: u32) -> (u64, u64) {
-    (vector_len(signature, size).unwrap_or(0), block_len(signature).unwrap_or(0))
-}
-
-fn block_len(signature: &Signature) -> Option<u64> {
-    signature.count.checked_mul(signature.dtype.size() as u64)
 }
 
 fn block_range(block: u64, rank: u32) -> Range<u64> {
@@ -81,17 +79,17 @@ fn block_range(block: u64, rank: u32) -> Range<u64> {
     start..start + block
 }
 
-fn empty(fragment: &Range<u64>) -> Range<u64> {
-    fragment.start..fragment.start
+fn empty(piece: &Range<u64>) -> Range<u64> {
+    piece.start..piece.start
 }
 
-fn blocks_hull(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -> Range<u64> {
-    let block = block_len(signature).unwrap_or(0);
-    if block == 0 || fragment.is_empty() {
-        return empty(fragment);
+fn blocks_hull(signature: &Signature, ranks: &RankList, piece: &Range<u64>) -> Range<u64> {
+    let block = signature.count;
+    if block == 0 || piece.is_empty() {
+        return empty(piece);
     }
-    let first = fragment.start / block;
-    let last = (fragment.end - 1) / block;
+    let first = piece.start / block;
+    let last = (piece.end - 1) / block;
     let mut hull: Option<(u64, u64)> = None;
     for run in ranks.runs() {
         if let Some((low, high)) = run_span(run, first, last) {
@@ -100,8 +98,8 @@ fn blocks_hull(signature: &Signature, ranks: &RankList, fragment: &Range<u64>) -
         }
     }
     match hull {
-        None => empty(fragment),
-        Some((low, high)) => (low * block).max(fragment.start)..((high + 1) * block).min(fragment.end),
+        None => empty(piece),
+        Some((low, high)) => (low * block).max(piece.start)..((high + 1) * block).min(piece.end),
     }
 }
 

@@ -229,11 +229,11 @@ impl Leaf {
     fn placed(&mut self, slice: Slice, value: &Value, environment: &mut Environment) {
         let rank = self.names.rank;
         match self.names.operations.get(&slice.op) {
-            Some(operation) if slice.len == value.len() => {
-                environment.checkers.placed(*operation, rank, slice.from, value);
+            Some(operation) if slice.elements == value.len() => {
+                environment.checkers.placed(*operation, rank, slice.first, value);
             }
             _ => {
-                let what = format!("rank {rank} places {} bytes at {slice:?}", value.len());
+                let what = format!("rank {rank} places {} elements at {slice:?}", value.len());
                 environment.checkers.fail("calls", what);
             }
         }
@@ -313,11 +313,10 @@ impl LeafOutput for Driver<'_> {
                 let Some(operation) = self.operation(slice.op, "sends data of") else {
                     return;
                 };
-                let range = slice.from..slice.from + u64::from(slice.len);
-                self.environment.checkers.reads(operation, rank, range, header);
+                self.environment.checkers.reads(operation, rank, slice.range(), header);
                 self.names.may_queue |= path == Path::Stream;
                 let expr = contribution(rank, operation as u32);
-                let value = Value::uniform(expr, slice.from, slice.len);
+                let value = Value::uniform(expr, slice.first, slice.elements);
                 (Body::None, Some(Rc::new(value)))
             }
         };
@@ -332,14 +331,14 @@ impl LeafOutput for Driver<'_> {
         };
         let elsewhere = self.place.is_some_and(|place| place != slice);
         match self.data.take() {
-            Some(value) if value.len() == slice.len && !elsewhere => {
+            Some(value) if value.len() == slice.elements && !elsewhere => {
                 let rank = self.names.rank;
-                self.environment.checkers.delivered(operation, rank, slice.from, value);
+                self.environment.checkers.delivered(operation, rank, slice.first, value);
             }
             data => {
                 let len = data.map(|value| value.len());
                 let place = self.place;
-                self.fail(&format!("delivers {len:?} bytes as {slice:?}, placed at {place:?}"));
+                self.fail(&format!("delivers {len:?} elements as {slice:?}, placed at {place:?}"));
             }
         }
     }

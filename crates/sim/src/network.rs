@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use trib_proto::Nanos;
 use trib_wire::header::HEADER_LEN;
-use trib_wire::{Body, Header};
+use trib_wire::{Body, Header, Way};
 
 use crate::random::Rng;
 use crate::symbol::Value;
@@ -50,10 +50,21 @@ impl Frame {
             }
         };
         let carried = data.as_ref().map_or(0, |value| value.len());
-        if body == Body::None && carried != header.payload_len {
-            return Err(format!("{carried} bytes of data under a header of {}", header.payload_len));
+        if body == Body::None && !is_payload(&header, carried) {
+            return Err(format!("{carried} elements in a payload of {} bytes", header.payload_len));
         }
         Ok(Frame { header, body, data, wire_len: HEADER_LEN as u64 + payload, source: None })
+    }
+}
+
+/// Whether a payload of as many bytes as the header says can have so many elements.
+fn is_payload(header: &Header, elements: u32) -> bool {
+    let first = header.first + u64::from(header.skip);
+    let carried = first..first + u64::from(elements);
+    let bytes = |way: &Way| header.signature.layout().bytes(&carried, *way);
+    match elements {
+        0 => header.payload_len == 0,
+        _ => Way::of(header.kind).iter().any(|way| bytes(way) == u64::from(header.payload_len)),
     }
 }
 
@@ -95,7 +106,7 @@ pub enum Gate {
 impl Gate {
     /// Whether a frame gets through.
     pub fn passes(self, frame: &Frame) -> bool {
-        let vector = frame.data.as_ref().map_or(0, |value| u64::from(value.len()));
+        let vector = frame.data.as_ref().map_or(0, |_| u64::from(frame.header.payload_len));
         match self {
             Gate::Open => true,
             Gate::UpTo(most) | Gate::Known(most) => vector <= most,

@@ -1,10 +1,11 @@
 //! The driver of one node core: buffers are symbolic values.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use trib_proto::node::{self, Fold, Link, NodeOutput, Note, Part, Payload, Target};
 use trib_proto::{NodeConfig, NodeCore, Path};
-use trib_wire::{Body, ChildIndex, Header, JobId, NodeId};
+use trib_wire::{Body, ChildIndex, Header, JobId, Kind, NodeId, Way};
 
 use crate::buffer::{Buffer, Ledger};
 use crate::checkers::{Account, Holdings};
@@ -113,6 +114,10 @@ impl Node {
     }
 }
 
+fn len(elements: &Range<u64>) -> u64 {
+    elements.end.saturating_sub(elements.start)
+}
+
 /// The job of every run.
 pub const JOB: JobId = JobId(7);
 
@@ -128,12 +133,20 @@ impl Driver<'_> {
         self.environment.checkers.fail("buffers", what);
     }
 
-    /// Some bytes of a buffer. Often the whole buffer is sent.
-    fn part(&mut self, buffer: &Buffer, from: u32, len: u32) -> Option<Rc<Value>> {
-        if from == 0 && len == buffer.value.len() {
+    /// The elements of a buffer that a frame carries from byte `from` on. Often they are all.
+    fn part(&mut self, buffer: &Buffer, from: u32, header: &Header) -> Option<Rc<Value>> {
+        let layout = header.signature.layout();
+        let way = if header.kind == Kind::Result { Way::Down } else { Way::BetweenNodes };
+        let before = layout.run(0, from.into(), way);
+        let sent = before.and_then(|before| layout.run(before.end, header.payload_len.into(), way));
+        let Some(sent) = sent else {
+            self.fail(&format!("cuts an element of buffer {}", buffer.number));
+            return None;
+        };
+        if sent == (0..u64::from(buffer.value.len())) {
             return Some(Rc::clone(&buffer.value));
         }
-        let part = buffer.value.slice(from, len).map(Rc::new);
+        let part = buffer.value.slice(sent.start as u32, (sent.end - sent.start) as u32).map(Rc::new);
         if part.is_none() {
             self.fail(&format!("sends beyond the end of buffer {}", buffer.number));
         }
@@ -141,22 +154,23 @@ impl Driver<'_> {
     }
 
     fn check_fold(&mut self, fold: &Fold, parts: &[Part<Buffer>]) {
-        let size = fold.signature.dtype.size() as u32;
         let inside = |part: &Part<Buffer>| {
-            part.len >= 1
-                && part.len <= part.buffer.value.len()
-                && part.window >= fold.window
-                && part.window + part.len <= fold.window + fold.len
+            (1..=part.buffer.value.len().into()).contains(&len(&part.elements))
+                && part.elements.start >= fold.elements.start
+                && part.elements.end <= fold.elements.end
         };
         if !parts.iter().all(inside) {
             self.fail(&format!("folds parts outside of {fold:?}"));
         }
-        let whole = |part: &Part<Buffer>| part.window == fold.window && part.len == fold.len;
-        if fold.reduce && !parts.iter().all(whole) {
-            self.fail(&format!("reduces parts of different extent in {fold:?}"));
+        if fold.reduce && !parts.iter().all(|part| part.elements == fold.elements) {
+            self.fail(&format!("reduces different elements in {fold:?}"));
         }
-        if fold.reduce && !(fold.window.is_multiple_of(size) && fold.len.is_multiple_of(size)) {
-            self.fail(&format!("cuts an element in {fold:?}"));
+        let layout = fold.signature.layout();
+        let fits = |elements: &Range<u64>, bytes: u32| {
+            Way::ALL.iter().any(|way| layout.bytes(elements, *way) == u64::from(bytes))
+        };
+        if !fits(&fold.elements, fold.bytes) || !parts.iter().all(|part| fits(&part.elements, part.bytes)) {
+            self.fail(&format!("miscounts the bytes of elements in {fold:?}"));
         }
     }
 }
@@ -172,7 +186,7 @@ impl NodeOutput for Driver<'_> {
         let (body, data) = match payload {
             Payload::None => (Body::None, None),
             Payload::Body(body) => (body.clone(), None),
-            Payload::Data { buffer, from } => match self.part(buffer, from, header.payload_len) {
+            Payload::Data { buffer, from } => match self.part(buffer, from, header) {
                 Some(part) => (Body::None, Some(part)),
                 None => return,
             },
@@ -202,8 +216,8 @@ impl NodeOutput for Driver<'_> {
         let pieces: Vec<(u32, Value)> = parts
             .iter()
             .filter_map(|part| {
-                let value = part.buffer.value.slice(0, part.len)?;
-                Some((part.window.wrapping_sub(fold.window), value))
+                let value = part.buffer.value.slice(0, len(&part.elements) as u32)?;
+                Some((part.elements.start.wrapping_sub(fold.elements.start) as u32, value))
             })
             .collect();
         let value = if fold.reduce {
@@ -211,10 +225,10 @@ impl NodeOutput for Driver<'_> {
             Value::reduce(&fold.signature, &values)
         } else {
             let laid: Vec<(u32, &Value)> = pieces.iter().map(|(at, value)| (*at, value)).collect();
-            Value::merge(fold.len, &laid).unwrap_or_else(|at| {
-                let what = format!("node {}: two pieces meet at byte {at} of {fold:?}", self.number);
+            Value::merge(len(&fold.elements) as u32, &laid).unwrap_or_else(|at| {
+                let what = format!("node {}: two parts meet at element {at} of {fold:?}", self.number);
                 self.environment.checkers.fail("exactly_once", what);
-                Value::uniform(0, 0, fold.len)
+                Value::uniform(0, 0, len(&fold.elements) as u32)
             })
         };
         self.ledger.enter(Rc::new(value), path)

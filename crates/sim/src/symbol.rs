@@ -1,11 +1,11 @@
-//! Symbolic vectors: what a buffer would hold, as expressions instead of bytes.
+//! Symbolic vectors: what a buffer would hold, as expressions instead of numbers.
 //!
-//! A buffer is a list of runs. Every byte of a run carries the same expression, which is the
-//! structural hash of a contribution or of a fold of expressions in order, and says from which byte
-//! of the vector it was made. A fold in another order, a contribution that is missing or comes
-//! twice, a piece of another operation or from another offset of the vector: each gives a value
-//! that differs from the expected one, whatever the operator, and a megabyte costs as little as a
-//! byte.
+//! A buffer is a list of runs. Every element of a run carries the same expression, which is the
+//! structural hash of a contribution or of a fold of expressions in order, and says from which
+//! element of the vector it was made. A fold in another order, a contribution that is missing or
+//! comes twice, a piece of another operation or from another place of the vector: each gives a
+//! value that differs from the expected one, whatever the operator, and a million elements cost as
+//! little as one.
 
 use trib_wire::Signature;
 
@@ -14,7 +14,7 @@ use crate::random::mix;
 /// Structural hash of an expression; 0 is the neutral element of a merge.
 pub type Expr = u64;
 
-/// Bytes to which nothing was written.
+/// Elements to which nothing was written.
 pub const ZERO: Expr = 0;
 
 /// What rank `rank` gives to operation `op`.
@@ -45,14 +45,14 @@ fn operator(signature: &Signature) -> u64 {
     u64::from(signature.dtype.code()) << 8 | u64::from(signature.op.code()) | 1 << 20
 }
 
-/// Bytes that share one expression.
+/// Elements that share one expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// First byte, within the buffer.
+    /// The first element, within the buffer.
     pub at: u32,
-    /// Bytes.
+    /// Elements.
     pub len: u32,
-    /// The byte of the vector from which the first byte was made.
+    /// The element of the vector from which the first element was made.
     pub origin: u64,
     /// The value.
     pub expr: Expr,
@@ -66,18 +66,18 @@ pub struct Value {
 }
 
 impl Value {
-    /// Bytes of one expression whose first is byte `origin` of the vector.
+    /// Elements of one expression whose first is element `origin` of the vector.
     pub fn uniform(expr: Expr, origin: u64, len: u32) -> Value {
         let run = Run { at: 0, len, origin, expr };
         Value { runs: if len == 0 { Vec::new() } else { vec![run] }, len }
     }
 
-    /// Bytes.
+    /// Elements.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -87,7 +87,7 @@ impl Value {
         &self.runs
     }
 
-    /// `len` bytes from byte `from` on; `None` if the buffer is shorter.
+    /// `len` elements from element `from` on; `None` if the buffer is shorter.
     pub fn slice(&self, from: u32, len: u32) -> Option<Value> {
         let end = from.checked_add(len)?;
         if end > self.len {
@@ -108,7 +108,7 @@ impl Value {
         Some(value)
     }
 
-    /// The same bytes with other contents everywhere: what a forged or stale frame carries.
+    /// The same elements with other contents everywhere: what a forged or stale frame carries.
     pub fn poisoned(&self) -> Value {
         let mut value = self.clone();
         for run in &mut value.runs {
@@ -138,12 +138,12 @@ impl Value {
         Value { runs, len }
     }
 
-    /// Pieces that are laid over `len` zeros; `Err` has a byte that belongs to two pieces.
+    /// Pieces that are laid over `len` zeros; `Err` has an element that belongs to two pieces.
     pub fn merge(len: u32, pieces: &[(u32, &Value)]) -> Result<Value, u32> {
         let mut runs: Vec<Run> = Vec::new();
-        for (window, piece) in pieces {
+        for (start, piece) in pieces {
             for run in piece.runs.iter().filter(|r| r.expr != ZERO) {
-                runs.push(Run { at: window + run.at, ..*run });
+                runs.push(Run { at: start + run.at, ..*run });
             }
         }
         runs.sort_unstable_by_key(|r| r.at);
@@ -186,10 +186,16 @@ fn gap(at: u32, end: u32) -> Option<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trib_wire::{Collective, DataType, ReduceOp};
+    use trib_wire::{Collective, DataType, ReduceOp, WireFormat};
 
-    const SUM: Signature =
-        Signature { collective: Collective::Allreduce, dtype: DataType::I32, op: ReduceOp::Sum, root: 0, count: 8 };
+    const SUM: Signature = Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::I32,
+        op: ReduceOp::Sum,
+        format: WireFormat::Plain,
+        root: 0,
+        count: 8,
+    };
 
     fn part(rank: u32) -> Value {
         Value::uniform(contribution(rank, 1), 64, 32)

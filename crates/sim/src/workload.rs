@@ -5,7 +5,7 @@
 //! hangs is the core's fault. Everything else is random, above all the order over different groups.
 
 use trib_proto::Nanos;
-use trib_wire::{Collective, DataType, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, ReduceOp, Signature, WireFormat};
 
 use crate::options::{Options, Trouble};
 use crate::random::Rng;
@@ -296,6 +296,7 @@ fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {
         collective,
         dtype,
         op: if computes { rng.pick(&operators(dtype)) } else { ReduceOp::BitOr },
+        format: WireFormat::Plain,
         root: if rooted { rng.below(size) as u32 } else { 0 },
         count: match collective {
             Collective::Barrier => 0,

@@ -110,10 +110,10 @@ fn reduce(signature: &Signature, tree: &Tree, inputs: &[Vec<u8>]) -> Vec<u8> {
 mod tests {
     use super::*;
     use half::f16;
-    use trib_wire::{DataType, ReduceOp};
+    use trib_wire::{DataType, ReduceOp, WireFormat};
 
     fn signature(collective: Collective, dtype: DataType, root: u32, count: u64) -> Signature {
-        Signature { collective, dtype, op: ReduceOp::Sum, root, count }
+        Signature { collective, dtype, op: ReduceOp::Sum, format: WireFormat::Plain, root, count }
     }
 
     fn halves(values: [f32; 4]) -> Vec<Vec<u8>> {

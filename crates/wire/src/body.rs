@@ -5,7 +5,7 @@
 //! ranks       runs u32 | runs x (first u32, count u32, stride i32)
 //! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32
 //!             | 2 x signature
-//! signature   collective u8, datatype u8, operator u8, 0 u8 | root u32 | count u64
+//! signature   collective u8, datatype u8, operator u8, wire format u8 | root u32 | count u64
 //! Join        fault | key | nodes as ranks | name length u16, name
 //! Ready       key
 //! Refused     fault | key
@@ -25,6 +25,7 @@ use crate::bytes::{Reader, Writer};
 use crate::datatype::DataType;
 use crate::directory::{Directory, GroupName, Numbers};
 use crate::error::ParseError;
+use crate::format::WireFormat;
 use crate::header::Kind;
 use crate::ids::{NodeId, Rank};
 use crate::operation::{Collective, ReduceOp, Signature};
@@ -321,8 +322,14 @@ fn parse_key(r: &mut Reader<'_>) -> Result<GroupKey, ParseError> {
 }
 
 fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
-    let none =
-        Signature { collective: Collective::Barrier, dtype: DataType::U8, op: ReduceOp::BitOr, root: 0, count: 0 };
+    let none = Signature {
+        collective: Collective::Barrier,
+        dtype: DataType::U8,
+        op: ReduceOp::BitOr,
+        format: WireFormat::Plain,
+        root: 0,
+        count: 0,
+    };
     let (a, b) = fault.and_then(|f| f.signatures).unwrap_or((none, none));
     w.u16(fault.map_or(0, |f| f.reason as u16));
     w.u16(fault.map_or(0, |f| f.node.0));
@@ -333,7 +340,7 @@ fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {
         w.u8(s.collective.code());
         w.u8(s.dtype.code());
         w.u8(s.op.code());
-        w.u8(0);
+        w.u8(s.format.code());
         w.u32(s.root);
         w.u64(s.count);
     }
@@ -360,6 +367,6 @@ fn parse_signature(r: &mut Reader<'_>) -> Result<Signature, ParseError> {
     let collective = Collective::from_code(r.u8()?).ok_or(ParseError::BadField("collective"))?;
     let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
     let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
-    r.u8()?;
-    Ok(Signature { collective, dtype, op, root: r.u32()?, count: r.u64()? })
+    let format = WireFormat::from_code(r.u8()?).ok_or(ParseError::BadField("wire format"))?;
+    Ok(Signature { collective, dtype, op, format, root: r.u32()?, count: r.u64()? })
 }

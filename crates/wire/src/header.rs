@@ -13,8 +13,8 @@
 //!       +----------------+---------------------------------------+
 //!    48 | op_seq                         | seq (56..64)          |
 //!       +--------------------------------+-----------------------+
-//!    64 | offset                         | extent | window       | 72, 76
-//!       +--------------------------------+--------+--------------+
+//!    64 | first                          | elements | skip       | 72, 76
+//!       +--------------------------------+----------+------------+
 //!    80 | payload length | payload crc   | mark (88..96)         |
 //!       +----------------+---------------+-----------------------+
 //!    96 | tag                            |
@@ -24,11 +24,13 @@
 //! read them with single loads.
 
 use core::fmt;
+use core::ops::Range;
 
 use crate::VERSION;
 use crate::bytes::{Reader, Writer};
 use crate::datatype::DataType;
 use crate::error::ParseError;
+use crate::format::{Way, WireFormat};
 use crate::ids::{ChildIndex, Epoch, Generation, GroupIndex, JobId, NodeId};
 use crate::operation::{Collective, ReduceOp, Signature};
 
@@ -155,8 +157,6 @@ pub struct Header {
     pub flags: u16,
     /// The lane of the group (rule R13); 0 while a group has one lane.
     pub lane: u16,
-    /// Wire format of the elements (rule R12); 0 = the user's own type.
-    pub wire_format: u8,
     /// What the operation is.
     pub signature: Signature,
     /// A world rank below the sender that posted this signature.
@@ -166,12 +166,12 @@ pub struct Header {
     /// Number of the fragment (LLT) or segment (SAT) in its group; or the frame's own number, see
     /// `Kind`.
     pub seq: u64,
-    /// First byte of the fragment in the operation's vector.
-    pub offset: u64,
-    /// Bytes of the fragment in the vector.
-    pub extent: u32,
-    /// First byte of the payload, relative to `offset`.
-    pub window: u32,
+    /// The piece (the fragment or segment): its first element in the operation's vector.
+    pub first: u64,
+    /// The elements of the piece.
+    pub elements: u32,
+    /// The elements of the piece that lie before those of the payload.
+    pub skip: u32,
     /// Bytes that follow the header.
     pub payload_len: u32,
     /// CRC-32C of the payload when `FLAG_CRC` is set.
@@ -194,20 +194,20 @@ impl Header {
             generation: Generation(0),
             flags: 0,
             lane: 0,
-            wire_format: 0,
             signature: Signature {
                 collective: Collective::Barrier,
                 dtype: DataType::U8,
                 op: ReduceOp::BitOr,
+                format: WireFormat::Plain,
                 root: 0,
                 count: 0,
             },
             witness: 0,
             op_seq: 0,
             seq: 0,
-            offset: 0,
-            extent: 0,
-            window: 0,
+            first: 0,
+            elements: 0,
+            skip: 0,
             payload_len: 0,
             payload_crc: 0,
             mark: 0,
@@ -223,6 +223,23 @@ impl Header {
     /// overtake.
     pub fn keeps_turn(&self) -> bool {
         self.kind.carries_data() || self.flags & FLAG_IN_TURN != 0
+    }
+
+    /// The elements of the vector that a data frame is about.
+    pub fn piece(&self) -> Range<u64> {
+        self.first..self.first.saturating_add(u64::from(self.elements))
+    }
+
+    /// The same header above these elements of the piece, which take this many bytes.
+    pub fn carrying(self, elements: &Range<u64>, bytes: u32) -> Header {
+        let skip = if elements.is_empty() { 0 } else { (elements.start - self.first) as u32 };
+        Header { skip, payload_len: bytes, ..self }
+    }
+
+    /// Whether the payload is exactly these elements of the piece, which take this many bytes.
+    pub fn carries(&self, elements: &Range<u64>, bytes: u64) -> bool {
+        let starts = self.first.checked_add(u64::from(self.skip)) == Some(elements.start);
+        u64::from(self.payload_len) == bytes && (starts || elements.is_empty())
     }
 
     /// Writes the header with this tag.
@@ -242,15 +259,15 @@ impl Header {
         w.u8(self.signature.collective.code());
         w.u8(self.signature.dtype.code());
         w.u8(self.signature.op.code());
-        w.u8(self.wire_format);
+        w.u8(self.signature.format.code());
         w.u32(self.signature.root);
         w.u32(self.witness);
         w.u64(self.signature.count);
         w.u64(self.op_seq);
         w.u64(self.seq);
-        w.u64(self.offset);
-        w.u32(self.extent);
-        w.u32(self.window);
+        w.u64(self.first);
+        w.u32(self.elements);
+        w.u32(self.skip);
         w.u32(self.payload_len);
         w.u32(self.payload_crc);
         w.u64(self.mark);
@@ -260,8 +277,8 @@ impl Header {
 
     /// Reads a header and its tag (which the caller still has to check, see `auth`).
     ///
-    /// Only values that some sender may write are accepted: codes are known, the payload lies
-    /// inside the fragment, and sizes are below their limits.
+    /// Only values that some sender may write are accepted: codes are known, the payload consists
+    /// of whole elements of the piece, and sizes are below their limits.
     pub fn parse(bytes: &[u8]) -> Result<(Header, u64), ParseError> {
         let bytes = bytes.get(..HEADER_LEN).ok_or(ParseError::Truncated)?;
         let mut r = Reader::new(bytes);
@@ -280,7 +297,7 @@ impl Header {
         let collective = Collective::from_code(r.u8()?).ok_or(ParseError::BadField("collective"))?;
         let dtype = DataType::from_code(r.u8()?).ok_or(ParseError::BadField("dtype"))?;
         let op = ReduceOp::from_code(r.u8()?).ok_or(ParseError::BadField("op"))?;
-        let wire_format = r.u8()?;
+        let format = WireFormat::from_code(r.u8()?).ok_or(ParseError::BadField("wire format"))?;
         let (root, witness, count) = (r.u32()?, r.u32()?, r.u64()?);
         let header = Header {
             kind,
@@ -292,14 +309,13 @@ impl Header {
             generation,
             flags,
             lane,
-            wire_format,
-            signature: Signature { collective, dtype, op, root, count },
+            signature: Signature { collective, dtype, op, format, root, count },
             witness,
             op_seq: r.u64()?,
             seq: r.u64()?,
-            offset: r.u64()?,
-            extent: r.u32()?,
-            window: r.u32()?,
+            first: r.u64()?,
+            elements: r.u32()?,
+            skip: r.u32()?,
             payload_len: r.u32()?,
             payload_crc: r.u32()?,
             mark: r.u64()?,
@@ -313,22 +329,28 @@ impl Header {
         if self.payload_len as usize > PAYLOAD_MAX {
             return Err(ParseError::BadField("payload length"));
         }
-        if self.wire_format != 0 {
-            return Err(ParseError::BadField("wire format"));
-        }
         if self.child != ChildIndex::ALL && usize::from(self.child.0) >= crate::ids::CHILDREN_MAX {
             return Err(ParseError::BadField("child"));
         }
-        if self.kind.carries_data() {
-            let end = u64::from(self.window) + u64::from(self.payload_len);
-            if self.extent as usize > PAYLOAD_MAX || end > u64::from(self.extent) {
-                return Err(ParseError::BadField("window"));
-            }
-            if self.offset.checked_add(u64::from(self.extent)).is_none() {
-                return Err(ParseError::BadField("offset"));
-            }
+        if self.kind.carries_data() { self.check_piece() } else { Ok(()) }
+    }
+
+    /// The piece has a place in some vector, no frame is too short for it, and the payload consists
+    /// of whole elements of it.
+    fn check_piece(&self) -> Result<(), ParseError> {
+        let layout = self.signature.layout();
+        let Some(end) = self.first.checked_add(u64::from(self.elements)) else {
+            return Err(ParseError::BadField("first"));
+        };
+        if layout.most(&(self.first..end)) > PAYLOAD_MAX as u64 {
+            return Err(ParseError::BadField("elements"));
         }
-        Ok(())
+        if self.skip > self.elements {
+            return Err(ParseError::BadField("skip"));
+        }
+        let start = self.first + u64::from(self.skip);
+        let mut runs = Way::of(self.kind).iter().filter_map(|way| layout.run(start, u64::from(self.payload_len), *way));
+        if runs.any(|run| run.end <= end) { Ok(()) } else { Err(ParseError::BadField("payload length")) }
     }
 }
 
@@ -342,15 +364,15 @@ impl fmt::Display for Header {
         }
         write!(
             f,
-            " {}{} op {} seq {} {} @{}+{} [{}+{}] mark {}",
+            " {}{} op {} seq {} {} @{}+{} [+{}, {} B] mark {}",
             self.group,
             self.generation,
             self.op_seq,
             self.seq,
             self.signature,
-            self.offset,
-            self.extent,
-            self.window,
+            self.first,
+            self.elements,
+            self.skip,
             self.payload_len,
             self.mark
         )

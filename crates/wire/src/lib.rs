@@ -1,10 +1,10 @@
 //! Frames of Tributary: what travels on the data path, byte by byte.
 //!
 //! Map: `ids` (identifiers), `operation` (collectives, operators), `datatype` (types of elements),
-//! `combination` (which operators are defined on which types), `ranks` (lists of ranks), `header`
-//! (the fixed header of every frame), `short` (its short form on a stream), `body` (typed payloads
-//! of control frames), `auth` (the keyed tag), `hello` (opening of a stream connection),
-//! `directory` (how people call nodes, ranks and groups).
+//! `combination` (which operators are defined on which types), `format` (how many bytes elements
+//! take on the wire), `ranks` (lists of ranks), `header` (the fixed header of every frame), `short`
+//! (its short form on a stream), `body` (typed payloads of control frames), `auth` (the keyed tag),
+//! `hello` (opening of a stream connection), `directory` (how people call nodes, ranks and groups).
 //!
 //! Without features this is all that a packet filter, or a node that is not ours, has to know. With
 //! the feature `serde`, what control messages say of frames (`trib_messages`) can stand in them.
@@ -25,6 +25,7 @@ pub mod combination;
 pub mod datatype;
 pub mod directory;
 pub mod error;
+pub mod format;
 pub mod header;
 pub mod hello;
 pub mod ids;
@@ -37,6 +38,7 @@ pub use body::{Fault, GroupKey, Reason};
 pub use datatype::{DataType, Scalar};
 pub use directory::{Directory, GroupName};
 pub use error::ParseError;
+pub use format::{Layout, Way, WireFormat};
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, ChildKind, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
 pub use operation::{Collective, ReduceOp, Signature};

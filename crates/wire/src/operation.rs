@@ -6,6 +6,7 @@ use core::fmt;
 
 use crate::datatype::DataType;
 use crate::directory::{Directory, Numbers};
+use crate::format::WireFormat;
 
 code! {
     /// A collective operation as the tree sees it.
@@ -69,6 +70,9 @@ pub struct Signature {
     /// Operator; where the collective does not compute it is bitwise or, because data merges into
     /// zeros.
     pub op: ReduceOp,
+    /// How the elements travel.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub format: WireFormat,
     /// Group rank of the root, 0 for rootless collectives.
     pub root: u32,
     /// How many elements the whole vector has, or one block of a reduce-scatter or an allgather.
@@ -83,7 +87,7 @@ impl Signature {
 
     /// The same for users of a program, who know its calls by other names.
     pub fn told(&self, by: &dyn Directory) -> String {
-        let Signature { collective, dtype, op, root, count } = self;
+        let Signature { collective, dtype, op, root, count, .. } = self;
         let call = by.call(*collective);
         match collective {
             Collective::Barrier => call,

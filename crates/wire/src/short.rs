@@ -7,9 +7,9 @@
 //!       +--------+-----------+---------------+-------------------------------+
 //! ```
 //! Most data frames of a connection differ from the data frame before them in three numbers that
-//! both ends know already: `seq` is one more, `offset` lies one extent further, and `mark` has
+//! both ends know already: `seq` is one more, `first` lies one piece further, and `mark` has
 //! grown a little. Or they begin the next operation of the same kind: `op_seq` is one more as well,
-//! and `offset` is zero. Such a frame may travel with a header of 16 bytes instead of 104, so that
+//! and `first` is zero. Such a frame may travel with a header of 16 bytes instead of 104, so that
 //! it costs little to cut a vector into small pieces. The receiver rebuilds the whole header and
 //! checks the tag over that, so a short header proves as much as a long one.
 
@@ -52,18 +52,18 @@ impl ShortHeader {
             return Err(ParseError::BadField("short header"));
         }
         let end = |value: u64, step: u64| value.checked_add(step).ok_or(ParseError::BadField("short header"));
-        let (op_seq, offset) = match self.next_operation {
+        let (op_seq, first) = match self.next_operation {
             true => (end(previous.op_seq, 1)?, 0),
-            false => (previous.op_seq, end(previous.offset, u64::from(previous.extent))?),
+            false => (previous.op_seq, end(previous.first, u64::from(previous.elements))?),
         };
         let header = Header {
             op_seq,
             seq: end(previous.seq, 1)?,
-            offset,
+            first,
             mark: end(previous.mark, u64::from(self.mark_step))?,
             ..*previous
         };
-        end(header.offset, u64::from(header.extent))?;
+        end(header.first, u64::from(header.elements))?;
         Ok(header)
     }
 
@@ -104,25 +104,25 @@ mod tests {
     use crate::header::{FLAG_STREAM, HEADER_LEN, Kind};
     use crate::ids::{ChildIndex, Epoch, JobId, NodeId};
 
-    fn first() -> Header {
+    fn before() -> Header {
         let head = Header::new(Kind::Contribution, JobId(7), Epoch(1), NodeId(2), ChildIndex(3));
-        Header { flags: FLAG_STREAM, op_seq: 4, seq: 10, offset: 64, extent: 32, payload_len: 32, mark: 8, ..head }
+        Header { flags: FLAG_STREAM, op_seq: 4, seq: 10, first: 64, elements: 32, payload_len: 32, mark: 8, ..head }
     }
 
     fn second() -> Header {
-        Header { seq: 11, offset: 96, mark: 9, ..first() }
+        Header { seq: 11, first: 96, mark: 9, ..before() }
     }
 
     #[test]
     fn the_next_piece_and_the_next_operation_are_short_and_come_back_whole() {
         let key = FrameKey([5; 16]);
-        for next in [second(), Header { op_seq: 5, offset: 0, ..second() }] {
-            let short = ShortHeader::between(&first(), &next).unwrap();
+        for next in [second(), Header { op_seq: 5, first: 0, ..second() }] {
+            let short = ShortHeader::between(&before(), &next).unwrap();
             let mut bytes = [0; SHORT_LEN];
             short.seal(&next, &key, &mut bytes);
             assert!(ShortHeader::begins(&bytes));
             let (parsed, tag) = ShortHeader::parse(&bytes).unwrap();
-            assert_eq!(parsed.expand(&first()).unwrap(), next);
+            assert_eq!(parsed.expand(&before()).unwrap(), next);
             let mut whole = [0; HEADER_LEN];
             key.seal(&next, &mut whole);
             assert_eq!(Header::parse(&whole).unwrap().1, tag, "the tag is that of the whole header");
@@ -133,33 +133,33 @@ mod tests {
     fn anything_else_that_differs_needs_the_whole_header() {
         let others = [
             Header { seq: 12, ..second() },
-            Header { offset: 97, ..second() },
+            Header { first: 97, ..second() },
             Header { mark: 7, ..second() },
             Header { mark: 8 + (1 << 32), ..second() },
             Header { op_seq: 5, ..second() },
-            Header { op_seq: 6, offset: 0, ..second() },
-            Header { offset: 0, ..second() },
-            Header { extent: 16, payload_len: 16, ..second() },
+            Header { op_seq: 6, first: 0, ..second() },
+            Header { first: 0, ..second() },
+            Header { elements: 16, payload_len: 16, ..second() },
             Header { payload_len: 0, ..second() },
             Header { kind: Kind::Result, ..second() },
             Header { generation: crate::ids::Generation(1), ..second() },
         ];
         for other in others {
-            assert_eq!(ShortHeader::between(&first(), &other), None, "{other}");
+            assert_eq!(ShortHeader::between(&before(), &other), None, "{other}");
         }
     }
 
     #[test]
     fn nothing_follows_a_control_frame_or_the_last_number() {
         let short = ShortHeader { next_operation: false, mark_step: 1 };
-        let over = Header { op_seq: u64::MAX, ..first() };
+        let over = Header { op_seq: u64::MAX, ..before() };
         assert!(ShortHeader { next_operation: true, ..short }.expand(&over).is_err());
         let ends = [
-            Header { kind: Kind::Credit, ..first() },
-            Header { seq: u64::MAX, ..first() },
-            Header { mark: u64::MAX, ..first() },
-            Header { offset: u64::MAX - 40, ..first() },
-            Header { offset: u64::MAX - 20, ..first() },
+            Header { kind: Kind::Credit, ..before() },
+            Header { seq: u64::MAX, ..before() },
+            Header { mark: u64::MAX, ..before() },
+            Header { first: u64::MAX - 40, ..before() },
+            Header { first: u64::MAX - 20, ..before() },
         ];
         for end in ends {
             assert!(short.expand(&end).is_err(), "{end}");

@@ -189,7 +189,7 @@ impl Driver {
         }
     }
 
-    /// The input bytes of a slice.
+    /// The input of a slice.
     fn input(&mut self, slice: Slice, header: &Header) -> *const u8 {
         let operation = self.operation(slice.op).expect("the core sends data of operations that run");
         operation.saw(header);
@@ -233,7 +233,7 @@ impl LeafOutput for Driver {
             return;
         }
         let data = match payload {
-            Payload::Data(slice) => Some((self.input(slice, header), slice.len as usize)),
+            Payload::Data(slice) => Some((self.input(slice, header), slice.bytes as usize)),
             Payload::None | Payload::Body(_) => None,
         };
         let body = match payload {
@@ -276,12 +276,12 @@ impl LeafOutput for Driver {
         match arriving {
             Arriving::Placed(placed) => assert!(placed == slice, "a payload was read to another place"),
             Arriving::Here(bytes, len) => {
-                assert!(len == slice.len as usize, "a payload is delivered whole");
+                assert!(len == slice.bytes as usize, "a payload is delivered whole");
                 // SAFETY: `output` checked that the place lies inside the result of a running
                 // operation; the payload lies in a receive buffer.
                 unsafe { core::ptr::copy_nonoverlapping(bytes, place, len) };
             }
-            Arriving::Nothing => assert!(slice.len == 0, "there is no payload to deliver"),
+            Arriving::Nothing => assert!(slice.bytes == 0, "there is no payload to deliver"),
         }
     }
 

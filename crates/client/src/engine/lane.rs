@@ -420,7 +420,7 @@ impl FrameSink for Sink<'_> {
 impl Sink<'_> {
     fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
         let len = header.payload_len as usize;
-        let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.len as usize == len)?;
+        let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.bytes as usize == len)?;
         // SAFETY: `output` checked that the place lies inside the result of a running operation.
         // Only the reader writes there until the frame is complete, and `settle` takes the place
         // away from it when the operation fails.

@@ -38,7 +38,7 @@ impl NodeOutput for Output<'_> {
         #[cfg(test)]
         crate::worker::trap::step(self.io.place.job);
         let mut bytes = 0;
-        let parts = parts.inspect(|part| bytes += u64::from(part.len));
+        let parts = parts.inspect(|part| bytes += u64::from(part.bytes));
         let result = fold::fold(&mut self.io.buffers, fold, parts);
         self.tally.payload_bytes_folded += bytes;
         self.io.bytes_folded += bytes;

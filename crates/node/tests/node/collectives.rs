@@ -2,11 +2,11 @@
 
 use crate::support::{Rank, Tree, drive, node};
 use trib_node::Node;
-use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
 fn signature(collective: Collective, count: u64) -> Signature {
     let op = if collective == Collective::Allreduce { ReduceOp::Sum } else { ReduceOp::BitOr };
-    Signature { collective, dtype: DataType::I64, op, root: 0, count }
+    Signature { collective, dtype: DataType::I64, op, format: WireFormat::Plain, root: 0, count }
 }
 
 /// Element `i` of what rank `rank` gives.

@@ -6,10 +6,18 @@ use crate::support::{Rank, Tree, await_count, drive, node};
 use trib_node::Node;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::auth::FrameKey;
-use trib_wire::{ChildIndex, Collective, DataType, Epoch, Header, JobId, Kind, NodeId, RankList, ReduceOp, Signature};
+use trib_wire::{
+    ChildIndex, Collective, DataType, Epoch, Header, JobId, Kind, NodeId, RankList, ReduceOp, Signature, WireFormat,
+};
 
-const SUM: Signature =
-    Signature { collective: Collective::Allreduce, dtype: DataType::I64, op: ReduceOp::Sum, root: 0, count: 4 };
+const SUM: Signature = Signature {
+    collective: Collective::Allreduce,
+    dtype: DataType::I64,
+    op: ReduceOp::Sum,
+    format: WireFormat::Plain,
+    root: 0,
+    count: 4,
+};
 
 /// One node, two ranks, a group, and a contribution of rank 0's that waits for rank 1's.
 struct Waiting {
@@ -33,7 +41,7 @@ impl Waiting {
     fn forgery(&self) -> Header {
         let mut header = Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(1));
         header.signature = SUM;
-        header.extent = 32;
+        header.elements = 4;
         header.payload_len = 32;
         header
     }
@@ -123,7 +131,7 @@ fn segments_beyond_the_grant_end_the_link_not_the_node() {
     let tree = Tree::new(1, 0, 2);
     let len = tree.limits.segment as usize + 8;
     let mut header = job.forgery();
-    header.extent = len as u32;
+    header.elements = len as u32 / 8;
     header.payload_len = len as u32;
     job.ranks[1].push_data(&header, vec![1; len]);
     drive(&mut job.ranks[1..], "closing", Rank::is_cut);

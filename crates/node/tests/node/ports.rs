@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::support::{Rank, Tree, drive, node_at};
 use trib_messages::job::NodeGrant;
 use trib_messages::reply::Resource;
-use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
 const PORTS: [&str; 2] = ["127.0.0.2:0", "127.0.0.3:0"];
 
@@ -28,7 +28,7 @@ fn the_lanes_of_a_job_go_by_ports_of_their_own() {
         // is streamed.
         for count in [3u64, 50_000] {
             let (collective, dtype, op) = (Collective::Allreduce, DataType::I64, ReduceOp::Sum);
-            let signature = Signature { collective, dtype, op, root: 0, count };
+            let signature = Signature { collective, dtype, op, format: WireFormat::Plain, root: 0, count };
             let given = |rank: u64| (0..count).flat_map(|i| (i + rank).to_le_bytes()).collect::<Vec<u8>>();
             let posted = ranks.iter_mut().zip(&groups).zip(0..);
             let operations: Vec<_> = posted.map(|((rank, group), r)| rank.post(*group, signature, given(r))).collect();

@@ -36,7 +36,7 @@ use crate::window;
 use crate::{Nanos, Path};
 use at::At;
 use group::{Edge, Group};
-use operation::Operation;
+use operation::{Cut, Operation};
 use rtt::RoundTrip;
 use sat::Activity;
 use state::{Event, State};
@@ -54,7 +54,7 @@ pub enum LeafError {
     UnknownGroup,
     /// The root is not a rank of the group.
     BadRoot,
-    /// The vector is longer than 2^63 bytes.
+    /// The vector has 2^63 bytes or more.
     TooLong,
     /// The operator is not defined for the type.
     Unsupported,
@@ -181,7 +181,7 @@ impl LeafCore {
 
     /// Posts an operation and returns the path on which it travels. It never waits. All members
     /// must post the operations of a group in the same order. The module `window` says how long the
-    /// vector is, and which of its bytes this rank gives and gets.
+    /// vector is, and which of its elements this rank gives and gets.
     pub fn post(
         &mut self,
         now: Nanos,
@@ -200,19 +200,15 @@ impl LeafCore {
         if !signature.is_defined() {
             return Err(LeafError::Unsupported);
         }
-        let total = window::vector_len(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
-        let limits = &self.edge.config.limits;
-        let streamed = total > limits.stream_threshold;
-        let element = signature.dtype.size() as u32;
-        let piece = if streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
-        let operation = Operation::new(id, signature, state.seat, state.take_number(number), total, piece);
-        let path = if streamed { Path::Stream } else { Path::Datagram };
-        match path {
+        let total = window::vector_elements(&signature, state.seat.size).ok_or(LeafError::TooLong)?;
+        let cut = Cut::new(&self.edge.config.limits, signature.layout(), total);
+        let operation = Operation::new(id, signature, state.seat, state.take_number(number), cut);
+        match cut.path {
             Path::Stream => state.streams.post(operation),
             Path::Datagram => state.datagrams.post(operation),
         }
         self.pump(now, group, out);
-        Ok(path)
+        Ok(cut.path)
     }
 
     /// Where the payload of this frame belongs, so that a driver can read it straight to there. The

@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
-use trib_wire::{Header, Signature};
+use trib_wire::{Header, Layout, Signature, Way};
 
 use super::output::{OpId, Slice};
-use crate::window;
+use crate::limits::Limits;
+use crate::{Path, window};
 
 /// A rank's position in a group.
 #[derive(Clone, Copy)]
@@ -14,6 +15,35 @@ pub(super) struct Seat {
     pub(super) size: u32,
     /// This rank's number in the group, from 0.
     pub(super) me: u32,
+}
+
+/// How a vector is cut. All ranks and limits of a group agree on it, because it follows from the
+/// signature and the quota.
+#[derive(Clone, Copy)]
+pub(super) struct Cut {
+    /// The path on which the pieces travel.
+    pub(super) path: Path,
+    layout: Layout,
+    /// The elements of the vector.
+    total: u64,
+    /// The elements of every piece but the last.
+    piece: u64,
+}
+
+impl Cut {
+    /// How a vector of `total` elements is cut under a quota.
+    pub(super) fn new(limits: &Limits, layout: Layout, total: u64) -> Cut {
+        let streamed = layout.most(&(0..total)) > limits.stream_threshold;
+        let path = if streamed { Path::Stream } else { Path::Datagram };
+        let piece = if streamed { limits.segment_for(total, layout) } else { limits.fragment_for(layout) };
+        Cut { path, layout, total, piece: u64::from(piece) }
+    }
+
+    /// The elements of the piece with this number in the operation.
+    fn piece(&self, number: u64) -> Range<u64> {
+        let start = (number * self.piece).min(self.total);
+        start..(start + self.piece).min(self.total)
+    }
 }
 
 pub(super) struct Operation {
@@ -28,36 +58,24 @@ pub(super) struct Operation {
     pub(super) pieces: u64,
     /// The number of pieces whose results are here.
     pub(super) done: u64,
-    /// The length of the vector in bytes.
-    total: u64,
-    /// The length of a piece in bytes.
-    piece: u64,
-    /// The bytes of the vector that this rank gives.
+    cut: Cut,
+    /// The elements of the vector that this rank gives.
     given: Range<u64>,
-    /// The bytes of the vector that this rank gets.
+    /// The elements of the vector that this rank gets.
     gotten: Range<u64>,
 }
 
 impl Operation {
-    pub(super) fn new(
-        id: OpId,
-        signature: Signature,
-        seat: Seat,
-        (op_seq, lane): (u64, u16),
-        total: u64,
-        piece: u32,
-    ) -> Operation {
-        let piece = u64::from(piece);
+    pub(super) fn new(id: OpId, signature: Signature, seat: Seat, (op_seq, lane): (u64, u16), cut: Cut) -> Operation {
         Operation {
             id,
             signature,
             op_seq,
             lane,
             base: 0,
-            pieces: total.div_ceil(piece).max(1),
+            pieces: cut.total.div_ceil(cut.piece).max(1),
             done: 0,
-            total,
-            piece,
+            cut,
             given: window::given(&signature, seat.size, seat.me),
             gotten: window::gotten(&signature, seat.size, seat.me),
         }
@@ -74,66 +92,60 @@ impl Operation {
     }
 
     /// Fills in what a contribution to piece `seq` says. Returns the header, and the payload to
-    /// send with it if this rank gives any byte of the piece.
+    /// send with it if this rank gives any element of the piece.
     pub(super) fn describe(&self, seq: u64, header: Header) -> (Header, Option<Slice>) {
         let piece = self.range(seq);
-        let given = overlap(&piece, &self.given);
-        let len = (given.end - given.start) as u32;
+        let slice = self.slice(&overlap(&piece, &self.given), Way::FromRank);
         let header = Header {
             lane: self.lane,
             signature: self.signature,
             op_seq: self.op_seq,
             seq,
-            offset: piece.start,
-            extent: (piece.end - piece.start) as u32,
-            window: if len > 0 { (given.start - piece.start) as u32 } else { 0 },
-            payload_len: len,
+            first: piece.start,
+            elements: (piece.end - piece.start) as u32,
             ..header
         };
-        let slice = (len > 0).then_some(Slice { op: self.id, from: given.start, len });
-        (header, slice)
+        (header.carrying(&slice.range(), slice.bytes), (slice.elements > 0).then_some(slice))
     }
 
-    /// Whether a result is of this operation and carries exactly the bytes that this rank gets of
-    /// the piece.
+    /// Whether a result is of this operation and carries exactly the elements that this rank gets
+    /// of the piece.
     pub(super) fn accepts(&self, header: &Header) -> bool {
         let piece = self.range(header.seq);
-        let gotten = overlap(&piece, &self.gotten);
-        let len = gotten.end - gotten.start;
+        let slice = self.slice(&overlap(&piece, &self.gotten), Way::Down);
         header.signature == self.signature
             && header.op_seq == self.op_seq
-            && header.offset == piece.start
-            && u64::from(header.extent) == piece.end - piece.start
-            && u64::from(header.payload_len) == len
-            && (len == 0 || u64::from(header.window) == gotten.start - piece.start)
+            && header.piece() == piece
+            && header.carries(&slice.range(), slice.bytes.into())
     }
 
     /// Where the payload of an accepted result belongs.
     pub(super) fn result_slice(&self, header: &Header) -> Option<Slice> {
-        (header.payload_len > 0 && self.accepts(header)).then(|| Slice {
-            op: self.id,
-            from: header.offset + u64::from(header.window),
-            len: header.payload_len,
-        })
+        let gotten = overlap(&header.piece(), &self.gotten);
+        (header.payload_len > 0 && self.accepts(header)).then(|| self.slice(&gotten, Way::Down))
     }
 
     /// The bytes of results that are still missing for the pieces before number `end`.
     pub(super) fn due(&self, end: u64) -> u64 {
         let from = self.range(self.base + self.done).start;
         let to = self.range(end.clamp(self.base, self.end())).start;
-        let gotten = overlap(&(from..to.max(from)), &self.gotten);
-        gotten.end - gotten.start
+        self.cut.layout.bytes(&overlap(&(from..to.max(from)), &self.gotten), Way::Down)
     }
 
-    /// The bytes of the vector from piece `seq` to the end.
+    /// The elements of the vector from piece `seq` to the end.
     pub(super) fn tail(&self, seq: u64) -> Range<u64> {
-        let from = (seq.saturating_sub(self.base) * self.piece).min(self.total);
-        from..self.total
+        self.cut.piece(seq.saturating_sub(self.base)).start..self.cut.total
     }
 
+    /// The elements of piece `seq`.
     fn range(&self, seq: u64) -> Range<u64> {
-        let start = ((seq - self.base) * self.piece).min(self.total);
-        start..(start + self.piece).min(self.total)
+        self.cut.piece(seq - self.base)
+    }
+
+    /// Elements of one piece, which a frame carries.
+    fn slice(&self, elements: &Range<u64>, way: Way) -> Slice {
+        let bytes = self.cut.layout.bytes(elements, way) as u32;
+        Slice { op: self.id, first: elements.start, elements: (elements.end - elements.start) as u32, bytes }
     }
 }
 

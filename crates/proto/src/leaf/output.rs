@@ -15,16 +15,25 @@ pub struct GroupId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OpId(pub u64);
 
-/// Bytes of a posted operation's vector. The module `window` says how the vector maps to the
-/// program's buffers.
+/// Elements of a posted operation's vector, and the payload that has them. The module `window` says
+/// how the vector maps to the program's buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
     /// The operation.
     pub op: OpId,
-    /// The offset of the first byte in its vector.
-    pub from: u64,
-    /// The number of bytes.
-    pub len: u32,
+    /// The first element in its vector.
+    pub first: u64,
+    /// The number of elements.
+    pub elements: u32,
+    /// The number of bytes that these take in the payload.
+    pub bytes: u32,
+}
+
+impl Slice {
+    /// The elements.
+    pub fn range(&self) -> Range<u64> {
+        self.first..self.first + u64::from(self.elements)
+    }
 }
 
 /// What follows the header of a frame.
@@ -34,7 +43,7 @@ pub enum Payload<'a> {
     None,
     /// A typed body.
     Body(&'a Body),
-    /// Bytes of an operation's input.
+    /// Elements of an operation's input.
     Data(Slice),
 }
 
@@ -63,8 +72,8 @@ pub trait LeafOutput {
     /// The payload of the frame that is being handled is this part of the operation's result.
     fn deliver(&mut self, slice: Slice);
 
-    /// The operation is over. On success it names the bytes of the vector whose result some member
-    /// may still lack, until `stable` says otherwise.
+    /// The operation is over. On success it names the elements of the vector whose result some
+    /// member may still lack, until `stable` says otherwise.
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>);
 
     /// Every member holds the result of every fragment (datagram) or segment (stream) below `seq`

@@ -1,5 +1,7 @@
 //! A frame on its way through a node.
 
+use core::ops::Range;
+
 use trib_wire::{Body, Header};
 
 use super::output::Part;
@@ -29,17 +31,17 @@ pub(super) fn about_piece(head: &Header, mark: u64, edge: Header) -> Header {
         witness: head.witness,
         op_seq: head.op_seq,
         seq: head.seq,
-        offset: head.offset,
-        extent: head.extent,
+        first: head.first,
+        elements: head.elements,
         mark,
         ..edge
     }
 }
 
 impl<B> Frame<'_, B> {
-    /// The vector data, with the part of the fragment that it covers.
-    pub(super) fn into_part(self) -> Option<Part<B>> {
-        let (window, len) = (self.header.window, self.header.payload_len);
-        self.data.map(|buffer| Part { buffer, window, len })
+    /// The vector data, which was found to be these elements.
+    pub(super) fn into_part(self, elements: Range<u64>) -> Option<Part<B>> {
+        let bytes = self.header.payload_len;
+        self.data.map(|buffer| Part { buffer, elements, bytes })
     }
 }

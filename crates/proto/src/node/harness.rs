@@ -3,7 +3,7 @@
 
 use trib_wire::{
     Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header,
-    JobId, Kind, NodeId, Rank, RankList, ReduceOp, Signature,
+    JobId, Kind, NodeId, Rank, RankList, ReduceOp, Signature, WireFormat,
 };
 
 use super::at::At;
@@ -136,11 +136,12 @@ impl Bench {
             collective: Collective::Allreduce,
             dtype: DataType::U8,
             op: ReduceOp::Sum,
+            format: WireFormat::Plain,
             root: 0,
             count: u64::from(LEN),
         };
         let edge = self.place.down(kind, self.info.members[position].child);
-        Header { signature, op_seq: seq, seq, extent: LEN, payload_len: LEN, ..edge }
+        Header { signature, op_seq: seq, seq, elements: LEN, payload_len: LEN, ..edge }
     }
 }
 

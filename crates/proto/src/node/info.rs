@@ -3,7 +3,9 @@
 
 use core::ops::Range;
 
-use trib_wire::{ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Signature};
+use trib_wire::{
+    ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Signature, Way,
+};
 
 use super::place::Place;
 use crate::window;
@@ -68,36 +70,31 @@ impl GroupInfo {
         Some(Header { group, generation, ..place.up(kind)? })
     }
 
-    /// Whether a data frame says something that this group and its quota can allow.
-    pub(super) fn allows(&self, header: &Header, extent_max: u32) -> bool {
-        let s = &header.signature;
-        let element = s.dtype.size() as u32;
-        let Some(vector) = window::vector_len(s, self.size) else { return false };
-        header.extent <= extent_max
-            && header.extent.is_multiple_of(element)
-            && header.offset.is_multiple_of(u64::from(element))
-            && header.offset + u64::from(header.extent) <= vector
-            && s.root < self.size
-            && s.is_defined()
+    /// What a contribution carries, if that is exactly what this child has to give, in a piece that
+    /// this group and its quota, of `most` bytes, can allow.
+    pub(super) fn given(&self, position: usize, header: &Header, most: u32) -> Option<Range<u64>> {
+        let (signature, piece) = (&header.signature, header.piece());
+        let layout = signature.layout();
+        let allowed = layout.most(&piece) <= u64::from(most)
+            && piece.end <= window::vector_elements(signature, self.size)?
+            && signature.root < self.size
+            && signature.is_defined();
+        if !allowed {
+            return None;
+        }
+        let way = if self.inner & self.bit(position) != 0 { Way::BetweenNodes } else { Way::FromRank };
+        let given = window::given_by(signature, &self.members[position].ranks, &piece);
+        header.carries(&given, layout.bytes(&given, way)).then_some(given)
     }
 
-    /// Whether the payload has exactly the bytes that this child has to give.
-    pub(super) fn gives(&self, position: usize, header: &Header) -> bool {
-        let fragment = fragment(header);
-        let given = window::given_by(&header.signature, &self.members[position].ranks, &fragment);
-        let len = given.end - given.start;
-        u64::from(header.payload_len) == len && (len == 0 || given.start - fragment.start == u64::from(header.window))
-    }
-}
-
-impl GroupInfo {
-    /// Whether the payload of a result has exactly the bytes that the ranks below this node get.
-    pub(super) fn gets(&self, header: &Header) -> bool {
-        let fragment = fragment(header);
+    /// What a result carries, if that is exactly what the ranks below this node get of a piece that
+    /// is known.
+    pub(super) fn gotten(&self, header: &Header) -> Option<Range<u64>> {
+        let piece = header.piece();
         let mut hull: Option<Range<u64>> = None;
         for member in &self.members {
-            let gotten = window::gotten_by(&header.signature, &member.ranks, &fragment);
-            if gotten == fragment {
+            let gotten = window::gotten_by(&header.signature, &member.ranks, &piece);
+            if gotten == piece {
                 hull = Some(gotten);
                 break;
             }
@@ -106,15 +103,14 @@ impl GroupInfo {
                 hull = Some(so_far.start.min(gotten.start)..so_far.end.max(gotten.end));
             }
         }
-        let hull = hull.unwrap_or(fragment.start..fragment.start);
-        let len = hull.end - hull.start;
-        u64::from(header.payload_len) == len && (len == 0 || hull.start - fragment.start == u64::from(header.window))
+        let hull = hull.unwrap_or(piece.start..piece.start);
+        header.carries(&hull, header.signature.layout().bytes(&hull, Way::Down)).then_some(hull)
     }
-}
 
-/// The bytes of the vector that a data frame is about.
-pub(super) fn fragment(header: &Header) -> Range<u64> {
-    header.offset..header.offset + u64::from(header.extent)
+    /// The way of what this node folds.
+    pub(super) fn way_of_folds(&self) -> Way {
+        if self.duty == Duty::Root { Way::Down } else { Way::BetweenNodes }
+    }
 }
 
 /// A streaming operation that a child has announced and that is not folded yet.

@@ -1,5 +1,7 @@
 //! What a node core asks of its driver.
 
+use core::ops::Range;
+
 use trib_wire::{Body, ChildIndex, Fault, Header, Signature};
 
 use crate::{Nanos, Path};
@@ -31,28 +33,28 @@ pub enum Payload<'a, B> {
     },
 }
 
-/// One child's piece of a fragment or segment.
+/// Elements of a fragment or segment, in a buffer.
 #[derive(Debug)]
 pub struct Part<B> {
-    /// The buffer, which holds the piece from its first byte on.
+    /// The buffer, which holds them from its first byte on.
     pub buffer: B,
-    /// The offset of the first byte in the fragment.
-    pub window: u32,
-    /// The number of bytes, at least 1.
-    pub len: u32,
+    /// Which elements of the vector they are, at least one.
+    pub elements: Range<u64>,
+    /// The number of bytes that they take in the buffer.
+    pub bytes: u32,
 }
 
-/// How several pieces become one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How several parts become one.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fold {
-    /// The type and the operator.
+    /// The type, the operator and the wire format.
     pub signature: Signature,
-    /// The offset of the result's first byte in the fragment.
-    pub window: u32,
+    /// The elements of the vector that the result has.
+    pub elements: Range<u64>,
     /// The number of bytes of the result.
-    pub len: u32,
-    /// If true, every piece covers the whole result, and they are reduced from left to right. If
-    /// false, the pieces are parts of the vector, which are laid over zeros with a bitwise or.
+    pub bytes: u32,
+    /// If true, every part covers the whole result, and they are reduced from left to right. If
+    /// false, the parts are different elements, which are laid over zeros with a bitwise or.
     pub reduce: bool,
 }
 
@@ -117,7 +119,7 @@ pub trait NodeOutput {
     /// written to the socket.
     fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_, Self::Buffer>);
 
-    /// Folds the pieces, in order, into one buffer. The pieces, which are two or more, are the
+    /// Folds the parts, in order, into one buffer. The parts, which are two or more, are the
     /// driver's from now on, and the result is the core's.
     fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<Self::Buffer>>) -> Self::Buffer;
 

@@ -1,46 +1,49 @@
-//! How the children's pieces of a fragment become one piece.
+//! How the children's parts of a piece become one.
 
-use trib_wire::Header;
+use core::ops::Range;
+
+use trib_wire::{Header, Way};
 
 use super::output::{Fold, NodeOutput, Part};
 
-/// What several pieces cover together.
+/// What several parts cover together.
 pub(super) struct Hull {
     count: usize,
-    window: u32,
-    end: u32,
+    elements: Range<u64>,
 }
 
 impl Hull {
-    /// The hull of these pieces. `None` if no child gave a byte.
-    pub(super) fn of<'a, B: 'a>(mut pieces: impl Iterator<Item = &'a Part<B>>) -> Option<Hull> {
-        let first = pieces.next()?;
-        let hull = Hull { count: 1, window: first.window, end: first.window + first.len };
-        Some(pieces.fold(hull, |hull, piece| Hull {
-            count: hull.count + 1,
-            window: hull.window.min(piece.window),
-            end: hull.end.max(piece.window + piece.len),
+    /// The hull of these parts. `None` if no child gave an element.
+    pub(super) fn of<'a, B: 'a>(mut parts: impl Iterator<Item = &'a Part<B>>) -> Option<Hull> {
+        let first = Hull { count: 1, elements: parts.next()?.elements.clone() };
+        Some(parts.fold(first, |Hull { count, elements }, part| Hull {
+            count: count + 1,
+            elements: elements.start.min(part.elements.start)..elements.end.max(part.elements.end),
         }))
     }
 }
 
-/// Folds the pieces, which stand in child order and have this hull. One piece stays as it is.
+/// Folds the parts, which stand in child order and have this hull, for this way. One part stays as
+/// it is.
 pub(super) fn fold<B>(
     header: &Header,
     hull: Option<Hull>,
-    mut pieces: impl Iterator<Item = Part<B>>,
+    mut parts: impl Iterator<Item = Part<B>>,
+    way: Way,
     out: &mut impl NodeOutput<Buffer = B>,
 ) -> Option<Part<B>> {
     let part = match hull {
         None => None,
-        Some(Hull { count: 1, .. }) => pieces.next(),
-        Some(Hull { window, end, .. }) => {
-            let (signature, len) = (header.signature, end - window);
-            let fold = Fold { signature, window, len, reduce: signature.collective.computes() };
-            Some(Part { buffer: out.fold(&fold, pieces.by_ref()), window, len })
+        Some(Hull { count: 1, .. }) => parts.next(),
+        Some(Hull { elements, .. }) => {
+            let signature = header.signature;
+            let bytes = signature.layout().bytes(&elements, way) as u32;
+            let fold = Fold { signature, elements, bytes, reduce: signature.collective.computes() };
+            let buffer = out.fold(&fold, parts.by_ref());
+            Some(Part { buffer, elements: fold.elements, bytes })
         }
     };
-    // The pieces of this fragment are gone, whatever the driver has taken of them.
-    pieces.for_each(drop);
+    // The parts of this piece are gone, whatever the driver has taken of them.
+    parts.for_each(drop);
     part
 }

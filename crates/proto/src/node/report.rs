@@ -1,6 +1,6 @@
 //! What the groups of a node have folded, for people who watch it.
 
-use trib_wire::{GroupIndex, Header};
+use trib_wire::{GroupIndex, Header, Way};
 
 use super::group::Group;
 use crate::Nanos;
@@ -43,7 +43,7 @@ impl GroupReport {
 impl Folded {
     pub(super) fn add(&mut self, head: &Header, gathered: Nanos) {
         self.count += 1;
-        self.bytes += u64::from(head.extent);
+        self.bytes += head.signature.layout().bytes(&head.piece(), Way::Down);
         self.gathering = self.gathering + gathered;
     }
 }

@@ -1,11 +1,12 @@
-//! How one result is handed to the children: all bytes, a part, or the header alone, as the
+//! How one result is handed to the children: all elements, some, or the header alone, as the
 //! collective needs it.
 
-use trib_wire::{ChildIndex, Header, Kind};
+use core::ops::Range;
+
+use trib_wire::{ChildIndex, Header, Kind, Way};
 
 use super::at::At;
 use super::frame::about_piece;
-use super::info::fragment;
 use super::output::{NodeOutput, Part, Payload, Target};
 use crate::Path;
 use crate::window;
@@ -13,9 +14,9 @@ use crate::window;
 /// The result of one fragment or segment.
 pub(super) struct Outcome<'a, B> {
     pub(super) path: Path,
-    /// The header that says what the fragment is.
+    /// The header that says what the piece is.
     pub(super) head: &'a Header,
-    /// Its bytes, if there are any.
+    /// Its elements, if there are any.
     pub(super) part: Option<&'a Part<B>>,
     /// All ranks of the group hold the results below this number.
     pub(super) stable: u64,
@@ -24,15 +25,16 @@ pub(super) struct Outcome<'a, B> {
 /// Sends a result to the children in `targets`. Children that get the same bytes share one frame.
 pub(super) fn spread<B>(at: &mut At<'_, impl NodeOutput<Buffer = B>>, outcome: &Outcome<'_, B>, targets: u64) {
     let Outcome { path, head, part, stable } = *outcome;
-    let fragment = fragment(head);
+    let (piece, layout) = (head.piece(), head.signature.layout());
     let (mut whole, mut bare) = (0u64, 0u64);
     let template = about_piece(head, stable, at.down(Kind::Result, ChildIndex::ALL));
-    let mut send = |target: Target, window: u32, len: u32| {
+    let mut send = |target: Target, elements: &Range<u64>| {
         let child = if let Target::Child(child) = target { child } else { ChildIndex::ALL };
-        let header = Header { child, window, payload_len: len, ..template };
+        let header = Header { child, ..template }.carrying(elements, layout.bytes(elements, Way::Down) as u32);
         match part {
-            Some(part) if len > 0 => {
-                let payload = Payload::Data { buffer: &part.buffer, from: window - part.window };
+            Some(part) if !elements.is_empty() => {
+                let before = part.elements.start..elements.start;
+                let payload = Payload::Data { buffer: &part.buffer, from: layout.bytes(&before, Way::Down) as u32 };
                 at.out.transmit(target, path, &header, payload);
             }
             _ => at.out.transmit(target, path, &header, Payload::None),
@@ -43,21 +45,20 @@ pub(super) fn spread<B>(at: &mut At<'_, impl NodeOutput<Buffer = B>>, outcome: &
         if targets & bit == 0 {
             continue;
         }
-        let gets = window::gotten_by(&head.signature, &member.ranks, &fragment);
+        let gets = window::gotten_by(&head.signature, &member.ranks, &piece);
         if gets.is_empty() || part.is_none() {
             bare |= bit;
-        } else if gets == fragment {
+        } else if gets == piece {
             whole |= bit;
         } else {
-            let window = (gets.start - fragment.start) as u32;
-            send(Target::Child(member.child), window, (gets.end - gets.start) as u32);
+            send(Target::Child(member.child), &gets);
         }
     }
     if whole != 0 {
-        send(some_of(whole), 0, head.extent);
+        send(some_of(whole), &piece);
     }
     if bare != 0 {
-        send(some_of(bare), 0, 0);
+        send(some_of(bare), &(piece.start..piece.start));
     }
 }
 

@@ -10,7 +10,7 @@ use trib_wire::body::Fault;
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
-    NodeId, Rank, RankList, ReduceOp, Signature,
+    NodeId, Rank, RankList, ReduceOp, Signature, WireFormat,
 };
 
 const NOW: Nanos = Nanos(1);
@@ -81,6 +81,7 @@ fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
         collective: Collective::Allreduce,
         dtype: DataType::F64,
         op: ReduceOp::Sum,
+        format: WireFormat::Plain,
         root: 0,
         count: 1 << 20,
     };

@@ -10,7 +10,7 @@ use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOu
 use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{
     Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Rank,
-    RankList, ReduceOp, Signature,
+    RankList, ReduceOp, Signature, WireFormat,
 };
 
 const RANKS: u32 = 6;
@@ -64,8 +64,9 @@ impl LeafOutput for LeafMemory {
         let (body, data) = match payload {
             leaf::Payload::None => (Body::None, Vec::new()),
             leaf::Payload::Body(body) => (body.clone(), Vec::new()),
-            leaf::Payload::Data(Slice { op, from, len }) => {
-                (Body::None, self.inputs[&op][from as usize..from as usize + len as usize].to_vec())
+            leaf::Payload::Data(slice) => {
+                let from = slice.first as usize * header.signature.dtype.size();
+                (Body::None, self.inputs[&slice.op][from..from + slice.bytes as usize].to_vec())
             }
         };
         let to = End::Node(header.node.0, Link::Child(header.child));
@@ -73,8 +74,8 @@ impl LeafOutput for LeafMemory {
     }
 
     fn deliver(&mut self, slice: Slice) {
-        assert_eq!(self.incoming.len(), slice.len as usize);
-        self.results.entry(slice.op).or_default().insert(slice.from, self.incoming.clone());
+        assert_eq!(self.incoming.len(), slice.bytes as usize);
+        self.results.entry(slice.op).or_default().insert(slice.first, self.incoming.clone());
     }
 
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
@@ -143,11 +144,12 @@ impl NodeOutput for NodeMemory {
     }
 
     fn fold(&mut self, fold: &Fold, parts: impl Iterator<Item = Part<Vec<u8>>>) -> Vec<u8> {
-        let mut result = vec![0u8; fold.len as usize];
+        let mut result = vec![0u8; fold.bytes as usize];
+        let element = fold.signature.dtype.size();
         for (i, part) in parts.enumerate() {
             let data = part.buffer;
-            assert_eq!(data.len(), part.len as usize);
-            let at = (part.window - fold.window) as usize;
+            assert_eq!(data.len(), part.bytes as usize);
+            let at = (part.elements.start - fold.elements.start) as usize * element;
             for (r, d) in result[at..at + data.len()].iter_mut().zip(&data) {
                 *r = match fold.reduce {
                     true if i == 0 => *d,
@@ -318,7 +320,8 @@ fn vector(rank: u32, len: u64, op: u64) -> Vec<u8> {
 /// computation.
 fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt: u64) {
     let size = group.len() as u32;
-    let total = window::vector_len(&signature, size).expect("short vectors");
+    let element = signature.dtype.size();
+    let total = window::vector_bytes(&signature, size).expect("short vectors");
     let ops: Vec<OpId> =
         group.iter().map(|&(rank, id)| world.post(rank, id, signature, vector(rank, total, salt))).collect();
     world.run();
@@ -326,7 +329,7 @@ fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt
     for (position, &(rank, _)) in group.iter().enumerate() {
         let given = window::given(&signature, size, position as u32);
         let input = vector(rank, total, salt);
-        for at in given.start as usize..given.end as usize {
+        for at in given.start as usize * element..given.end as usize * element {
             expected[at] = expected[at].wrapping_add(input[at]);
         }
     }
@@ -337,7 +340,11 @@ fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt
         let gotten = window::gotten(&signature, size, position as u32);
         let bytes: Vec<u8> =
             memory.results.get(op).map(|r| r.values().flatten().copied().collect()).unwrap_or_default();
-        assert_eq!(bytes, expected[gotten.start as usize..gotten.end as usize], "{signature}: rank {rank}");
+        assert_eq!(
+            bytes,
+            expected[gotten.start as usize * element..gotten.end as usize * element],
+            "{signature}: rank {rank}"
+        );
     }
 }
 
@@ -347,7 +354,14 @@ fn signature(collective: Collective, count: u64, root: u32) -> Signature {
     } else {
         ReduceOp::BitOr
     };
-    Signature { collective, dtype: DataType::U8, op, root, count }
+    Signature { collective, dtype: DataType::U8, op, format: WireFormat::Plain, root, count }
+}
+
+/// The same with elements of 12 bytes, which the driver takes for bytes as it takes all.
+fn of_pairs(collective: Collective, count: u64, root: u32) -> Signature {
+    let pair = DataType::from_name("float64:int32").expect("a type of this name");
+    let op = if collective.computes() { ReduceOp::MaxLoc } else { ReduceOp::BitOr };
+    Signature { dtype: pair, op, ..signature(collective, count, root) }
 }
 
 #[test]
@@ -367,6 +381,8 @@ fn every_collective_on_every_kind_of_group() {
                     let root = salt as u32 % group.len() as u32;
                     let count = if collective == Collective::Barrier { 0 } else { count };
                     check(&mut world, group, signature(collective, count, root), salt);
+                    // One of these is as much as fits into a piece of these limits.
+                    check(&mut world, group, of_pairs(collective, count / 8, root), salt);
                 }
             }
         }

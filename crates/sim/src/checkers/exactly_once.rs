@@ -1,5 +1,6 @@
-//! Every byte is contributed once and received once: nothing is read after it may be gone, nothing
-//! is delivered twice or outside its range, and nothing is complete before all of it has come.
+//! Every element is contributed once and received once: nothing is read after it may be gone,
+//! nothing is delivered twice or outside its range, and nothing is complete before all of it has
+//! come.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use crate::symbol::Value;
 const NAME: &str = "exactly_once";
 
 impl Checkers {
-    /// The rank sends these bytes of its input as the fragment or segment that the header names.
+    /// The rank sends these elements of its input as the fragment or segment that the header names.
     pub fn reads(&mut self, operation: usize, rank: u32, range: Range<u64>, header: &Header) {
         let group = self.operations[operation].group;
         let (size, position) = (self.size(group), self.position(group, rank));
@@ -28,12 +29,11 @@ impl Checkers {
         } else if overwritten {
             "after the result was delivered there (it may be in place)"
         } else {
-            let fragment = header.offset..header.offset + u64::from(header.extent);
-            let piece = Piece { operation, range: fragment };
+            let piece = Piece { operation, range: header.piece() };
             self.pieces.insert((group, header.is_stream(), header.seq), piece);
             return;
         };
-        let what = format!("{}: rank {rank} reads bytes {range:?} of its input {wrong}", self.name(operation));
+        let what = format!("{}: rank {rank} reads elements {range:?} of its input {wrong}", self.name(operation));
         self.fail(NAME, what);
     }
 
@@ -42,7 +42,7 @@ impl Checkers {
         let range = from..from + u64::from(value.len());
         if self.member(operation, rank).outcome.is_some() {
             let what = format!(
-                "{}: a frame is read into bytes {range:?} of rank {rank}'s result after completion",
+                "{}: a frame is read into elements {range:?} of rank {rank}'s result after completion",
                 self.name(operation)
             );
             return self.fail(NAME, what);
@@ -51,7 +51,7 @@ impl Checkers {
         self.check_value(operation, rank, from, value);
     }
 
-    /// The rank receives these bytes.
+    /// The rank receives these elements.
     pub fn delivered(&mut self, operation: usize, rank: u32, from: u64, value: &Value) {
         let range = from..from + u64::from(value.len());
         self.check_inside(operation, rank, &range);
@@ -60,15 +60,15 @@ impl Checkers {
         let fresh = member.delivered.add(range.clone());
         if over || !fresh {
             let how = if over { "after completion" } else { "twice" };
-            let what = format!("{}: bytes {range:?} are delivered to rank {rank} {how}", self.name(operation));
+            let what = format!("{}: elements {range:?} are delivered to rank {rank} {how}", self.name(operation));
             self.fail(NAME, what);
         }
         self.check_value(operation, rank, from, value);
         self.progress(rank);
     }
 
-    /// The operation is over at this rank; `queued` says that bytes of its input still wait to be
-    /// written.
+    /// The operation is over at this rank; `queued` says that elements of its input still wait to
+    /// be written.
     pub fn completed(&mut self, operation: usize, rank: u32, outcome: Result<Range<u64>, Fault>, queued: bool) {
         self.progress(rank);
         let gotten = self.gotten(operation, rank);
@@ -100,7 +100,7 @@ impl Checkers {
             return self.check_odd_success(operation, rank);
         }
         if let Some(missing) = missing {
-            let what = format!("{} is complete at rank {rank} without bytes {missing:?}", self.name(operation));
+            let what = format!("{} is complete at rank {rank} without elements {missing:?}", self.name(operation));
             self.fail(NAME, what);
         }
         if queued {
@@ -122,7 +122,7 @@ impl Checkers {
         let gotten = self.gotten(operation, rank);
         let odd = self.work.operations[operation].odd.is_some();
         if !odd && (range.start < gotten.start || range.end > gotten.end) {
-            let what = format!("{}: rank {rank} gets bytes {range:?}, its part is {gotten:?}", self.name(operation));
+            let what = format!("{}: rank {rank} gets elements {range:?}, its part is {gotten:?}", self.name(operation));
             self.fail(NAME, what);
         }
     }

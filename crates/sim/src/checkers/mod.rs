@@ -1,11 +1,11 @@
 //! What must hold in every run, checked apart from the simulation: the checkers see what crosses
 //! the drivers' interface and what the program sees, never the inside of a core.
 //!
-//! Map: `same_bits` (every byte has the expected value), `exactly_once` (nothing is read, delivered
-//! or completed twice or outside its range), `recovery` (what a rank still lacks is kept by those
-//! ranks that have it), `faults` (no fault has no cause, and no cause has no fault), `memory`
-//! (buffers stay within the grant), `no_leak` (nothing is left at the end), `traffic` (waiting is
-//! cheap), `liveness` (everything ends).
+//! Map: `same_bits` (every element has the expected value), `exactly_once` (nothing is read,
+//! delivered or completed twice or outside its range), `recovery` (what a rank still lacks is kept
+//! by those ranks that have it), `faults` (no fault has no cause, and no cause has no fault),
+//! `memory` (buffers stay within the grant), `no_leak` (nothing is left at the end), `traffic`
+//! (waiting is cheap), `liveness` (everything ends).
 
 mod exactly_once;
 mod faults;

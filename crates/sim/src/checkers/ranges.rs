@@ -1,15 +1,15 @@
-//! Sets of byte positions.
+//! Sets of elements of a vector.
 
 use std::ops::Range;
 
-/// A set of bytes as ranges in order that do not touch.
+/// A set of elements as ranges in order that do not touch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ranges {
     ranges: Vec<Range<u64>>,
 }
 
 impl Ranges {
-    /// Adds a range; false if a byte of it was there already.
+    /// Adds a range; false if an element of it was there already.
     pub fn add(&mut self, new: Range<u64>) -> bool {
         if new.is_empty() {
             return true;
@@ -25,13 +25,13 @@ impl Ranges {
         fresh
     }
 
-    /// Whether a byte of the range is in the set.
+    /// Whether an element of the range is in the set.
     pub fn meets(&self, range: &Range<u64>) -> bool {
         let at = self.ranges.partition_point(|r| r.end <= range.start);
         !range.is_empty() && self.ranges.get(at).is_some_and(|r| r.start < range.end)
     }
 
-    /// Hull of the bytes of `range` that are not in the set.
+    /// Hull of the elements of `range` that are not in the set.
     pub fn missing(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (mut start, mut end) = (range.start, range.end);
         for held in &self.ranges {

@@ -1,4 +1,4 @@
-//! Every byte that a rank receives has the value that the logical tree alone determines.
+//! Every element that a rank receives has the value that the logical tree alone determines.
 
 use trib_proto::window;
 use trib_wire::{ChildKind, Collective};
@@ -10,8 +10,8 @@ use crate::symbol::{self, Expr, Value};
 const NAME: &str = "same_bits";
 
 impl Checkers {
-    /// Compares what is written to the operation's result, from byte `from` on, with what must be
-    /// there.
+    /// Compares what is written to the operation's result, from element `from` on, with what must
+    /// be there.
     pub fn check_value(&mut self, operation: usize, rank: u32, from: u64, value: &Value) {
         if self.work.operations[operation].odd.is_some() {
             return;
@@ -20,7 +20,7 @@ impl Checkers {
             let start = from + u64::from(run.at);
             if run.origin != start {
                 let what = format!(
-                    "{}: rank {rank} gets byte {} of the vector at byte {start}",
+                    "{}: rank {rank} gets element {} of the vector at element {start}",
                     self.name(operation),
                     run.origin
                 );
@@ -31,7 +31,7 @@ impl Checkers {
                 let (expected, end) = self.expected(operation, at);
                 if run.expr != expected {
                     let what = format!(
-                        "{}: rank {rank} gets {:016x} at byte {at}, expected {expected:016x}",
+                        "{}: rank {rank} gets {:016x} at element {at}, expected {expected:016x}",
                         self.name(operation),
                         run.expr
                     );
@@ -42,7 +42,7 @@ impl Checkers {
         }
     }
 
-    /// The value at a byte of the result, and where the next value begins.
+    /// The value at an element of the result, and where the next value begins.
     fn expected(&mut self, operation: usize, at: u64) -> (Expr, u64) {
         let plan = &self.work.operations[operation];
         let (signature, members) = (plan.signature, &self.work.groups[plan.group].members);

@@ -9,17 +9,31 @@ use trib_sim::symbol::{Value, contribution, fold};
 use trib_sim::workload::Workload;
 use trib_wire::{
     ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Rank, Reason, ReduceOp, Signature,
+    WireFormat,
 };
 
-/// Two ranks at one node, an allreduce of 16 bytes as operation 0 and a barrier as operation 1.
+/// Two ranks at one node, an allreduce of 16 elements as operation 0 and a barrier as operation 1.
 fn checkers() -> Checkers {
-    let barrier =
-        Signature { collective: Collective::Barrier, dtype: DataType::U8, op: ReduceOp::BitOr, root: 0, count: 0 };
+    let barrier = Signature {
+        collective: Collective::Barrier,
+        dtype: DataType::U8,
+        op: ReduceOp::BitOr,
+        format: WireFormat::Plain,
+        root: 0,
+        count: 0,
+    };
     Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]))
 }
 
 fn signature() -> Signature {
-    Signature { collective: Collective::Allreduce, dtype: DataType::I32, op: ReduceOp::Sum, root: 0, count: 4 }
+    Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::I32,
+        op: ReduceOp::Sum,
+        format: WireFormat::Plain,
+        root: 0,
+        count: 16,
+    }
 }
 
 fn result(from: u64, len: u32) -> Value {
@@ -28,7 +42,7 @@ fn result(from: u64, len: u32) -> Value {
 
 /// The header of the only fragment of operation 0.
 fn whole() -> Header {
-    Header { extent: 16, ..Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(0)) }
+    Header { elements: 16, ..Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(0)) }
 }
 
 fn posted() -> Checkers {

@@ -9,7 +9,7 @@ use trib_sim::random::Rng;
 use trib_sim::workload::{GroupPlan, OperationPlan, Step, Workload};
 use trib_sim::world::World;
 use trib_sim::{Verdict, checkers};
-use trib_wire::{Collective, DataType, Reason, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, Reason, ReduceOp, Signature, WireFormat};
 
 const SECOND: Nanos = Nanos::from_millis(1000);
 
@@ -18,7 +18,14 @@ pub(super) fn ms(ms: u64) -> Nanos {
 }
 
 pub(super) fn sum(elements: u64) -> Signature {
-    Signature { collective: Collective::Allreduce, dtype: DataType::F32, op: ReduceOp::Sum, root: 0, count: elements }
+    Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::F32,
+        op: ReduceOp::Sum,
+        format: WireFormat::Plain,
+        root: 0,
+        count: elements,
+    }
 }
 
 fn group(members: &[u32], tag: u64) -> GroupPlan {

@@ -9,8 +9,8 @@ use trib_wire::combination::Class;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::hello::Status;
 use trib_wire::{
-    ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, Header, JobId, Kind, NodeId, Reason, ReduceOp,
-    Signature,
+    ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, Header, JobId, Kind, NodeId, ParseError, Reason,
+    ReduceOp, Signature, WireFormat,
 };
 
 fn root() -> PathBuf {
@@ -58,6 +58,8 @@ fn every_code_of_the_wire_stands_in_its_table() {
     assert_eq!(codes("reasons"), reasons);
     let statuses: Vec<_> = Status::ALL.iter().map(|s| (*s as u64, format!("{s:?}"))).collect();
     assert_eq!(codes("statuses"), statuses);
+    let formats: Vec<_> = WireFormat::ALL.iter().map(|f| (u64::from(f.code()), f.name().to_string())).collect();
+    assert_eq!(codes("formats"), formats);
     let collectives: Vec<_> = Collective::ALL.iter().map(|c| (u64::from(c.code()), c.name().to_string())).collect();
     assert_eq!(codes("collectives"), collectives);
     let operators: Vec<_> = ReduceOp::ALL.iter().map(|o| (u64::from(o.code()), o.name().to_string())).collect();
@@ -98,6 +100,7 @@ fn only(field: &str) -> (Header, u64) {
             collective: Collective::Barrier,
             dtype: DataType::U32,
             op: ReduceOp::Max,
+            format: WireFormat::Plain,
             root: 0,
             count: 0,
         },
@@ -117,15 +120,14 @@ fn only(field: &str) -> (Header, u64) {
         "collective" => header.signature.collective = Collective::Allreduce,
         "datatype" => header.signature.dtype = DataType::I32,
         "operator" => header.signature.op = ReduceOp::Min,
-        "wire format" => header.wire_format = u8::MAX,
         "root" => header.signature.root = u32::MAX,
         "witness" => header.witness = u32::MAX,
         "count" => header.signature.count = u64::MAX,
         "op_seq" => header.op_seq = u64::MAX,
         "seq" => header.seq = u64::MAX,
-        "offset" => header.offset = u64::MAX,
-        "extent" => header.extent = u32::MAX,
-        "window" => header.window = u32::MAX,
+        "first" => header.first = u64::MAX,
+        "elements" => header.elements = u32::MAX,
+        "skip" => header.skip = u32::MAX,
         "payload length" => header.payload_len = u32::MAX,
         "payload crc" => header.payload_crc = u32::MAX,
         "mark" => header.mark = u64::MAX,
@@ -150,6 +152,13 @@ fn fields_stand_where_the_specification_says() {
         assert_eq!(offset, at, "`{}` follows the field before it", row[2]);
         at += len;
         if row[2] == "magic" || row[2] == "version" {
+            continue;
+        }
+        if row[2] == "wire format" {
+            // There is one format, so no other code can be written.
+            let mut unknown = zero;
+            unknown[offset] = WireFormat::ALL.len() as u8;
+            assert_eq!(Header::parse(&unknown), Err(ParseError::BadField("wire format")));
             continue;
         }
         let bytes = bytes_of(only(&row[2]));

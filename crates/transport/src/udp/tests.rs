@@ -16,7 +16,7 @@ fn any() -> SocketAddr {
 fn header(seq: u64, payload: usize) -> Header {
     let mut header = Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(2), ChildIndex(3));
     header.seq = seq;
-    header.extent = payload as u32;
+    header.elements = payload as u32;
     header
 }
 

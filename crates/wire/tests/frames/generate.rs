@@ -6,12 +6,19 @@ use trib_wire::body::Held;
 use trib_wire::header::PAYLOAD_MAX;
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
-    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature,
+    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature, Way, WireFormat,
 };
 
 pub(crate) fn signature() -> impl Strategy<Value = Signature> {
-    (select(Collective::ALL), select(DataType::ALL), select(ReduceOp::ALL), any::<u32>(), any::<u64>())
-        .prop_map(|(collective, dtype, op, root, count)| Signature { collective, dtype, op, root, count })
+    let what = (select(Collective::ALL), select(DataType::ALL), select(ReduceOp::ALL), select(WireFormat::ALL));
+    (what, any::<u32>(), any::<u64>()).prop_map(|((collective, dtype, op, format), root, count)| Signature {
+        collective,
+        dtype,
+        op,
+        format,
+        root,
+        count,
+    })
 }
 
 fn child() -> impl Strategy<Value = ChildIndex> {
@@ -38,17 +45,22 @@ fn place() -> impl Strategy<Value = Header> {
 }
 
 prop_compose! {
-    /// The payload lies inside the fragment and the fragment inside 2^64 bytes, whatever the kind.
+    /// The payload is a run of elements of the piece, and the piece one of 2^64, whatever the kind.
     pub(crate) fn header()(
         place in place(),
         (op_seq, seq, mark, payload_crc) in any::<(u64, u64, u64, u32)>(),
-        offset in 0..u64::MAX - PAYLOAD_MAX as u64,
-        extent in 0..=PAYLOAD_MAX as u32,
+        first in 0..u64::MAX - PAYLOAD_MAX as u64,
+        most in 0..=PAYLOAD_MAX as u32,
+        way in select(Way::ALL),
         (low, high) in (any::<proptest::sample::Index>(), any::<proptest::sample::Index>()),
     ) -> Header {
-        let ends = [low.index(extent as usize + 1) as u32, high.index(extent as usize + 1) as u32];
-        let (window, end) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        Header { op_seq, seq, mark, payload_crc, offset, extent, window, payload_len: end - window, ..place }
+        let layout = place.signature.layout();
+        let elements = layout.within(most);
+        let ends = [low.index(elements as usize + 1) as u64, high.index(elements as usize + 1) as u64];
+        let (skip, end) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        let way = *Way::of(place.kind).iter().find(|of_kind| **of_kind == way).unwrap_or(&Way::Down);
+        let payload_len = layout.bytes(&(first + skip..first + end), way) as u32;
+        Header { op_seq, seq, mark, payload_crc, first, elements, skip: skip as u32, payload_len, ..place }
     }
 }
 

@@ -12,7 +12,7 @@ use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
-    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature,
+    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature, WireFormat,
 };
 
 fn key() -> GroupKey {
@@ -20,7 +20,14 @@ fn key() -> GroupKey {
 }
 
 fn signature() -> Signature {
-    Signature { collective: Collective::Allreduce, dtype: DataType::F32, op: ReduceOp::Sum, root: 0, count: 1000 }
+    Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::F32,
+        op: ReduceOp::Sum,
+        format: WireFormat::Plain,
+        root: 0,
+        count: 1000,
+    }
 }
 
 fn fault() -> Fault {
@@ -48,9 +55,9 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         witness: 3,
         op_seq: 8,
         seq: 10,
-        offset: 2048,
-        extent: 1024,
-        window: 16,
+        first: 2048,
+        elements: 1024,
+        skip: 16,
         mark: 9,
         ..base
     };
@@ -59,7 +66,7 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
     let held = Held { node: NodeId(0), missing: 0b100, have: 0b1, have_base: 10 };
     match kind {
         Kind::Contribution => (data, Body::None, &[1, 2, 3, 4, 5, 6, 7, 8]),
-        Kind::Result => (Header { window: 0, child: ChildIndex::ALL, ..data }, Body::None, &[]),
+        Kind::Result => (Header { skip: 0, child: ChildIndex::ALL, ..data }, Body::None, &[]),
         Kind::Probe => (Header { seq: 10, mark: 10, ..base }, Body::None, &[]),
         Kind::Held => (Header { seq: 10, ..base }, Body::Held(held), &[]),
         Kind::Nack => (Header { seq: 10, ..base }, Body::Nack(Reason::Unknown), &[]),

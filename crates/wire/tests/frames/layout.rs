@@ -4,7 +4,7 @@
 use trib_wire::header::{HEADER_LEN, TAG_OFFSET};
 use trib_wire::{
     ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, Header, JobId, Kind, NodeId, ReduceOp, Signature,
-    VERSION,
+    VERSION, WireFormat,
 };
 
 const FIELDS: &[(&str, usize, &[u8])] = &[
@@ -28,10 +28,10 @@ const FIELDS: &[(&str, usize, &[u8])] = &[
     ("count", 40, &[33, 34, 35, 36, 37, 38, 39, 40]),
     ("op_seq", 48, &[41, 42, 43, 44, 45, 46, 47, 48]),
     ("seq", 56, &[49, 50, 51, 52, 53, 54, 55, 56]),
-    ("offset", 64, &[57, 58, 59, 60, 61, 62, 63, 64]),
-    ("extent", 72, &[65, 66, 1, 0]),
-    ("window", 76, &[67, 68, 0, 0]),
-    ("payload length", 80, &[69, 70, 0, 0]),
+    ("first", 64, &[57, 58, 59, 60, 61, 62, 63, 64]),
+    ("elements", 72, &[65, 66, 1, 0]),
+    ("skip", 76, &[67, 68, 0, 0]),
+    ("payload length", 80, &[70, 70, 0, 0]),
     ("payload crc", 84, &[71, 72, 73, 74]),
     ("mark", 88, &[75, 76, 77, 78, 79, 80, 81, 82]),
     ("tag", 96, &[83, 84, 85, 86, 87, 88, 89, 90]),
@@ -43,21 +43,21 @@ fn header() -> Header {
         generation: Generation(0x1413_1211),
         flags: 0x1615,
         lane: 0x1817,
-        wire_format: 0,
         signature: Signature {
             collective: Collective::ReduceScatter,
             dtype: DataType::BF16,
             op: ReduceOp::BitOr,
+            format: WireFormat::Plain,
             root: 0x1c1b_1a19,
             count: 0x2827_2625_2423_2221,
         },
         witness: 0x201f_1e1d,
         op_seq: 0x302f_2e2d_2c2b_2a29,
         seq: 0x3837_3635_3433_3231,
-        offset: 0x403f_3e3d_3c3b_3a39,
-        extent: 0x0001_4241,
-        window: 0x4443,
-        payload_len: 0x4645,
+        first: 0x403f_3e3d_3c3b_3a39,
+        elements: 0x0001_4241,
+        skip: 0x4443,
+        payload_len: 0x4646,
         payload_crc: 0x4a49_4847,
         mark: 0x5251_504f_4e4d_4c4b,
         ..Header::new(Kind::Result, JobId(0x0403_0201), Epoch(0x0807_0605), NodeId(0x0a09), ChildIndex(11))

@@ -32,7 +32,7 @@ fn the_tag_is_siphash_2_4_over_all_that_stands_before_it() {
 fn every_flipped_bit_is_detected() {
     let key = FrameKey([0x5c; 16]);
     let header = Header {
-        extent: 4096,
+        elements: 4096,
         payload_len: 4096,
         ..Header::new(Kind::Contribution, JobId(7), Epoch(1), NodeId(2), ChildIndex(3))
     };

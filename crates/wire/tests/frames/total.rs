@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use trib_wire::auth::check_payload;
-use trib_wire::header::{FLAG_CRC, HEADER_LEN};
-use trib_wire::{Body, Header, Kind, ParseError, RankList};
+use trib_wire::header::{FLAG_CRC, HEADER_LEN, PAYLOAD_MAX};
+use trib_wire::{Body, DataType, Header, Kind, ParseError, RankList, Signature, Way};
 
 use crate::generate::{body, header};
 
@@ -25,7 +25,11 @@ proptest! {
         if bytes.len() >= 4 {
             bytes[..4].copy_from_slice(&[0x54, 0x72, trib_wire::VERSION, 1]);
             if let Ok((header, _)) = Header::parse(&bytes) {
-                prop_assert!(u64::from(header.window) + u64::from(header.payload_len) <= u64::from(header.extent));
+                let layout = header.signature.layout();
+                let start = header.first + u64::from(header.skip);
+                let payload = layout.run(start, header.payload_len.into(), Way::FromRank);
+                prop_assert!(payload.is_some_and(|payload| payload.end <= header.piece().end), "{:?}", header);
+                prop_assert!(layout.most(&header.piece()) <= PAYLOAD_MAX as u64, "{:?}", header);
                 let _ = check_payload(&header, &bytes[HEADER_LEN..]);
             }
         }
@@ -58,6 +62,29 @@ proptest! {
         }
         bytes.push(0);
         prop_assert_eq!(Body::parse(kind, &bytes), Err(ParseError::TrailingBytes));
+    }
+
+    #[test]
+    fn a_piece_is_accepted_exactly_if_it_is_one(
+        header in header(),
+        kind in select(&[Kind::Contribution, Kind::Result, Kind::Credit]),
+        dtype in select(DataType::ALL),
+        first in prop_oneof![any::<u64>(), (0u64..1 << 22).prop_map(|below| u64::MAX - below)],
+        numbers in prop::array::uniform3(prop_oneof![0u32..64, 0u32..1 << 21, any::<u32>()]),
+    ) {
+        let [elements, skip, payload_len] = numbers;
+        let signature = Signature { dtype, ..header.signature };
+        let header = Header { kind, signature, first, elements, skip, payload_len, ..header };
+        let mut bytes = [0; HEADER_LEN];
+        header.emit(0, &mut bytes);
+        let size = dtype.size() as u128;
+        let [wide, before, payload] = numbers.map(u128::from);
+        let is_one = u128::from(first) + wide <= u128::from(u64::MAX)
+            && wide * size <= PAYLOAD_MAX as u128
+            && payload % size == 0
+            && before + payload / size <= wide;
+        let accepted = payload <= PAYLOAD_MAX as u128 && (is_one || kind == Kind::Credit);
+        prop_assert_eq!(Header::parse(&bytes).is_ok(), accepted, "{:?}", header);
     }
 
     #[test]
@@ -116,6 +143,20 @@ fn payloads_are_measured_and_summed() {
 }
 
 #[test]
+fn a_signature_in_a_body_names_a_known_format() {
+    let mut bytes = [0; 48];
+    bytes[0] = 6;
+    bytes[12] = 1;
+    let with = |format: u8| {
+        let mut body = bytes;
+        body[19] = format;
+        Body::parse(Kind::GroupError, &body).map(|_| ())
+    };
+    assert_eq!(with(0), Ok(()));
+    assert_eq!(with(1), Err(ParseError::BadField("wire format")));
+}
+
+#[test]
 fn values_outside_their_range_are_named() {
     let header = Header::new(
         Kind::Contribution,
@@ -143,7 +184,19 @@ fn values_outside_their_range_are_named() {
     assert_eq!(with(30, &[12]), Err(ParseError::BadField("op")));
     assert_eq!(with(31, &[1]), Err(ParseError::BadField("wire format")));
     assert_eq!(with(80, &[0, 0, 0x11, 0]), Err(ParseError::BadField("payload length")));
-    assert_eq!(with(80, &[1]), Err(ParseError::BadField("window")), "a payload outside its fragment");
-    assert_eq!(with(72, &[0, 0, 0x11, 0]), Err(ParseError::BadField("window")), "a fragment too long");
-    assert_eq!(with(64, &[0xff; 9]), Err(ParseError::BadField("offset")), "a fragment that wraps");
+    assert_eq!(with(64, &[0xff; 9]), Err(ParseError::BadField("first")), "a piece that wraps");
+    assert_eq!(with(72, &[0, 0, 0x11, 0]), Err(ParseError::BadField("elements")), "a piece too long");
+    assert_eq!(with(76, &[1]), Err(ParseError::BadField("skip")), "a payload behind its piece");
+    assert_eq!(with(80, &[1]), Err(ParseError::BadField("payload length")), "a payload outside its piece");
+    // Pieces of two float32.
+    good[29] = 4;
+    good[72] = 2;
+    let carrying = |skip: u8, bytes: u8| {
+        let mut piece = good;
+        (piece[76], piece[80]) = (skip, bytes);
+        Header::parse(&piece).map(|_| ())
+    };
+    assert_eq!(carrying(1, 4), Ok(()));
+    assert_eq!(carrying(0, 6), Err(ParseError::BadField("payload length")), "half an element");
+    assert_eq!(carrying(1, 8), Err(ParseError::BadField("payload length")), "an element beyond the piece");
 }

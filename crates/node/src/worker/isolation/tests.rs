@@ -1,6 +1,6 @@
 //! Real nodes and ranks on loopback. The error is the one that the trap sets off.
 
-use trib_wire::{Collective, DataType, JobId, NodeId, RankList, Reason, ReduceOp, Signature};
+use trib_wire::{Collective, DataType, JobId, NodeId, RankList, Reason, ReduceOp, Signature, WireFormat};
 
 use super::trap;
 use support::{Rank, Tree, await_count, drive, node};
@@ -11,7 +11,14 @@ use support::{Rank, Tree, await_count, drive, node};
 mod support;
 
 fn sum(count: u64) -> Signature {
-    Signature { collective: Collective::Allreduce, dtype: DataType::I64, op: ReduceOp::Sum, root: 0, count }
+    Signature {
+        collective: Collective::Allreduce,
+        dtype: DataType::I64,
+        op: ReduceOp::Sum,
+        format: WireFormat::Plain,
+        root: 0,
+        count,
+    }
 }
 
 fn vector(value: i64, count: u64) -> Vec<u8> {

@@ -58,14 +58,19 @@ struct Io {
     failed: Vec<(GroupId, Fault)>,
 }
 
+/// Where the elements of a slice lie in a vector.
+fn bytes_of(slice: Slice) -> Range<usize> {
+    let element = (slice.bytes / slice.elements) as usize;
+    let from = slice.first as usize * element;
+    from..from + slice.bytes as usize
+}
+
 impl LeafOutput for Io {
     fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
         let data = match payload {
             Payload::None => Vec::new(),
             Payload::Body(body) => body.to_bytes().to_vec(),
-            Payload::Data(Slice { op, from, len }) => {
-                self.vectors[&op][from as usize..from as usize + len as usize].to_vec()
-            }
+            Payload::Data(slice) => self.vectors[&slice.op][bytes_of(slice)].to_vec(),
         };
         match path {
             Path::Datagram => {
@@ -80,7 +85,7 @@ impl LeafOutput for Io {
 
     fn deliver(&mut self, slice: Slice) {
         let vector = self.vectors.get_mut(&slice.op).unwrap();
-        vector[slice.from as usize..slice.from as usize + slice.len as usize].copy_from_slice(&self.incoming);
+        vector[bytes_of(slice)].copy_from_slice(&self.incoming);
     }
 
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {

@@ -1,17 +1,20 @@
 //! Pieces (docs/protocol.md#5.1, 6.1) hold whole elements of any size, and together they are the
-//! vector.
+//! vector, whatever its wire format.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use trib_wire::datatype::ELEMENT_MAX;
-use trib_wire::{ChildIndex, Collective, DataType, Epoch, Header, JobId, Kind, NodeId, RankList, ReduceOp, Signature};
+use trib_wire::{
+    ChildIndex, Collective, DataType, Epoch, Header, JobId, Kind, Layout, NodeId, RankList, ReduceOp, Signature, Way,
+    WireFormat,
+};
 
-use super::{OpId, Operation, Seat, overlap};
-use crate::limits::Limits;
+use super::{Cut, OpId, Operation, Seat, overlap};
+use crate::limits::{Limits, SEGMENT_MIN};
 use crate::time::Nanos;
-use crate::window;
+use crate::{Path, window};
 
-fn limits(payload: u32, segment: u32) -> Limits {
+fn limits(payload: u32, segment: u32, stream_threshold: u64) -> Limits {
     Limits {
         groups: 1,
         window: 4,
@@ -21,7 +24,7 @@ fn limits(payload: u32, segment: u32) -> Limits {
         segment,
         staging: 1,
         flight: 1,
-        stream_threshold: 0,
+        stream_threshold,
         lease_operations: 0,
         heartbeat: Nanos::from_millis(100),
         dead_after: Nanos::from_millis(1000),
@@ -31,44 +34,61 @@ fn limits(payload: u32, segment: u32) -> Limits {
 #[derive(Debug)]
 struct Case {
     signature: Signature,
+    layout: Layout,
     size: u32,
     me: u32,
     limits: Limits,
-    streamed: bool,
     base: u64,
+}
+
+/// The layout of a type that exists, or one of which elements are wider or narrower than the
+/// program's, each way differently.
+fn layout(dtype: DataType) -> impl Strategy<Value = Layout> {
+    let size = || 1..=ELEMENT_MAX as u64;
+    let made_up = (size(), size(), size()).prop_map(|(from_rank, between, down)| Layout::new(from_rank, between, down));
+    prop_oneof![Just(WireFormat::Plain.layout(dtype)), made_up]
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let computing = select(vec![Collective::Allreduce, Collective::Reduce, Collective::ReduceScatter]);
-    let what = (computing, select(DataType::ALL), 0u64..3000, 1u32..9);
+    let typed = select(DataType::ALL).prop_flat_map(|dtype| (Just(dtype), layout(dtype)));
+    let what = (computing, typed, 0u64..3000, 1u32..9);
     // Limits are drawn in units of 8 bytes: the smallest ones, where the choice of the piece
     // matters most, and those of real jobs.
     let eighths = || prop_oneof![ELEMENT_MAX as u32 / 8..20, Just(171u32), Just(6144u32)];
-    (what, eighths(), eighths(), any::<bool>(), 0u64..100, any::<(u32, u32)>()).prop_map(
-        |((collective, dtype, count, size), payload, segment, streamed, base, (root, me))| Case {
-            signature: Signature { collective, dtype, op: ReduceOp::MaxLoc, root: root % size, count },
-            size,
-            me: me % size,
-            limits: limits(8 * payload, 8 * segment),
-            streamed,
-            base,
+    let threshold = prop_oneof![Just(0), Just(u64::MAX), 0u64..60_000];
+    (what, eighths(), eighths(), threshold, 0u64..100, any::<(u32, u32)>()).prop_map(
+        |((collective, (dtype, layout), count, size), payload, segment, threshold, base, (root, me))| {
+            let (op, format) = (ReduceOp::MaxLoc, WireFormat::Plain);
+            Case {
+                signature: Signature { collective, dtype, op, format, root: root % size, count },
+                layout,
+                size,
+                me: me % size,
+                limits: limits(8 * payload, 8 * segment, threshold),
+                base,
+            }
         },
     )
 }
 
 impl Case {
     fn operation(&self) -> (Operation, u64) {
-        let total = window::vector_len(&self.signature, self.size).expect("a short vector");
-        let element = self.signature.dtype.size() as u32;
-        let limits = &self.limits;
-        assert!(limits.are_valid());
-        let piece = if self.streamed { limits.segment_for(total, element) } else { limits.fragment_for(element) };
-        let most = if self.streamed { limits.segment } else { limits.payload };
-        assert!(piece <= most && piece + element > most.min(16 * 1024), "{piece} of {most}, elements of {element}");
-        let operation =
-            Operation::new(OpId(0), self.signature, Seat { size: self.size, me: self.me }, (1, 0), total, piece);
-        (operation.starting_at(self.base), total)
+        let total = window::vector_elements(&self.signature, self.size).expect("a short vector");
+        assert!(self.limits.are_valid());
+        let cut = Cut::new(&self.limits, self.layout, total);
+        let seat = Seat { size: self.size, me: self.me };
+        (Operation::new(OpId(0), self.signature, seat, (1, 0), cut).starting_at(self.base), total)
     }
+
+    /// The most bytes that elements take on any way, counted without the code under test.
+    fn most(&self, elements: u64) -> u64 {
+        Way::ALL.iter().map(|way| elements * self.layout.bytes(&(0..1), *way)).max().unwrap_or(0)
+    }
+}
+
+fn contribution(operation: &Operation, seq: u64) -> Header {
+    operation.describe(seq, Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(0))).0
 }
 
 proptest! {
@@ -77,24 +97,59 @@ proptest! {
     #[test]
     fn pieces_follow_each_other_and_cut_no_element(case in case()) {
         let (operation, total) = case.operation();
-        let element = case.signature.dtype.size() as u64;
-        // These ranks stand for those below one node.
-        let some = RankList::from_ranks(0..=case.me);
+        let streamed = case.most(total) > case.limits.stream_threshold;
+        prop_assert_eq!(operation.cut.path, if streamed { Path::Stream } else { Path::Datagram });
+        let most = u64::from(if streamed { case.limits.segment } else { case.limits.payload });
         let mut at = 0;
         for seq in operation.base..operation.end() {
             let empty = Header::new(Kind::Contribution, JobId(1), Epoch(1), NodeId(0), ChildIndex(0));
             let (header, slice) = operation.describe(seq, empty);
-            prop_assert_eq!(header.offset, at);
-            at += u64::from(header.extent);
-            let whole = |bytes: u64| bytes.is_multiple_of(element);
-            prop_assert!(whole(header.offset) && whole(u64::from(header.extent)), "{:?}", header);
-            prop_assert!(whole(u64::from(header.window)) && whole(u64::from(header.payload_len)), "{:?}", header);
-            prop_assert_eq!(slice.map_or(0, |s| s.len), header.payload_len);
-            // This is what one rank gets of the piece, and what a node passes on to several.
-            let piece = header.offset..at;
-            let hulls = [window::gotten_by(&case.signature, &some, &piece), overlap(&piece, &operation.gotten)];
-            prop_assert!(hulls.iter().all(|hull| whole(hull.start) && whole(hull.end)), "{:?} in {:?}", hulls, piece);
+            let piece = header.piece();
+            prop_assert_eq!(piece.start, at);
+            at = piece.end;
+            // Every piece but the last is as large as the limit allows on the widest way.
+            prop_assert!(case.most(header.elements.into()) <= most, "{:?} has more than {} bytes", header, most);
+            if seq + 1 < operation.end() {
+                let one_more = case.most(u64::from(header.elements) + 1);
+                prop_assert!(one_more > most.min(SEGMENT_MIN.into()), "{:?} has room to {} bytes", header, most);
+            }
+            // The payload is what this rank gives, in the form of a rank.
+            let given = overlap(&piece, &operation.given);
+            let bytes = (given.end - given.start) * case.layout.bytes(&(0..1), Way::FromRank);
+            prop_assert_eq!(u64::from(header.payload_len), bytes);
+            prop_assert_eq!(slice.map_or(0, |s| s.bytes), header.payload_len);
+            prop_assert_eq!(slice.map_or(given.start..given.start, |s| s.range()), given.start..given.end);
+            prop_assert!(bytes <= most && (bytes == 0 || piece.start + u64::from(header.skip) == given.start));
         }
         prop_assert_eq!(at, total);
+    }
+
+    #[test]
+    fn a_result_is_accepted_in_the_form_of_results_and_no_other(case in case(), by in 1u32..5) {
+        let (operation, _) = case.operation();
+        let seqs = operation.base..operation.end();
+        let mut due = operation.due(operation.end());
+        for seq in seqs.start..seqs.end.min(seqs.start + 20) {
+            let piece = contribution(&operation, seq);
+            // A node works out what the ranks below get by the hull over them; this rank is one.
+            let gotten = window::gotten_by(&case.signature, &RankList::from_ranks([case.me]), &piece.piece());
+            let bytes = (gotten.end - gotten.start) * case.layout.bytes(&(0..1), Way::Down);
+            let result = Header { kind: Kind::Result, ..piece }.carrying(&gotten, bytes as u32);
+            prop_assert!(operation.accepts(&result), "{:?}", result);
+            let slice = operation.result_slice(&result);
+            prop_assert_eq!(slice.map(|s| (s.range(), u64::from(s.bytes))), (bytes > 0).then_some((gotten, bytes)));
+            let others = [
+                Header { first: result.first + u64::from(by), ..result },
+                Header { elements: result.elements + by, ..result },
+                Header { payload_len: result.payload_len + by, ..result },
+                Header { skip: result.skip + by, ..result },
+            ];
+            // A payload of no elements begins nowhere.
+            for other in &others[..if bytes > 0 { 4 } else { 3 }] {
+                prop_assert!(!operation.accepts(other), "{:?}", other);
+            }
+            due -= bytes;
+        }
+        prop_assert!(due == 0 || seqs.end - seqs.start > 20, "{} bytes are due for nothing", due);
     }
 }

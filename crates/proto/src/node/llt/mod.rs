@@ -78,7 +78,7 @@ pub(in crate::node) struct Datagrams<B> {
     /// 2W records, which are two banks.
     records: Vec<Record<B>>,
     /// W x members: the contributions to the bank that is filling.
-    pieces: Vec<Option<Part<B>>>,
+    parts: Vec<Option<Part<B>>>,
     /// For each member by its position: the number below which all its ranks hold the results.
     marks: Vec<u64>,
     /// The results for which each member asks, by position.
@@ -95,7 +95,7 @@ impl<B> Datagrams<B> {
         Datagrams {
             window: window as u64,
             records: (0..2 * window).map(|_| Record::new(State::Empty, head, Nanos(0))).collect(),
-            pieces: (0..window * info.members.len()).map(|_| None).collect(),
+            parts: (0..window * info.members.len()).map(|_| None).collect(),
             marks: vec![0; info.members.len()],
             answers: vec![Answers::default(); info.members.len()],
             stable: 0,
@@ -159,15 +159,15 @@ impl<B> Datagrams<B> {
             at.out.note(Note::Disagreement);
             return Err(at.place.mismatch(Posted::from(&self.records[slot].head), Posted::from(header)));
         }
-        if !info.allows(header, at.place.config.limits.payload) || !info.gives(position, header) {
+        let Some(elements) = info.given(position, header, at.place.config.limits.payload) else {
             at.out.note(Note::Violation);
             return Ok(false);
-        }
+        };
         if opens {
             self.open(at, slot, header);
         }
-        let piece_at = self.piece_at(header.seq, position);
-        self.pieces[piece_at] = frame.into_part();
+        let part_at = self.part_at(header.seq, position);
+        self.parts[part_at] = frame.into_part(elements);
         let record = &mut self.records[slot];
         record.contributed |= bit;
         if record.contributed == info.all {
@@ -208,12 +208,12 @@ impl<B> Datagrams<B> {
         if record.state == State::Empty || record.head.seq != header.seq {
             return at.out.note(Note::Stale);
         }
-        let next = transition(record.state, Event::Result);
-        let Some(next) = next.filter(|_| same_operation(&record.head, header) && at.info.gets(header)) else {
+        let next = transition(record.state, Event::Result).filter(|_| same_operation(&record.head, header));
+        let Some((next, elements)) = next.and_then(|next| Some((next, at.info.gotten(header)?))) else {
             let note = if record.state == State::Done { Note::Duplicate } else { Note::Violation };
             return at.out.note(note);
         };
-        record.part = frame.into_part();
+        record.part = frame.into_part(elements);
         record.state = next;
         at.out.took(Path::Datagram, Stage::Answer, at.now.since(record.since));
         self.stable = self.stable.max(header.mark);
@@ -248,14 +248,14 @@ impl<B> Datagrams<B> {
     }
 
     pub(in crate::node) fn buffers_held(&self) -> usize {
-        self.records.iter().filter(|r| r.part.is_some()).count() + self.pieces.iter().flatten().count()
+        self.records.iter().filter(|r| r.part.is_some()).count() + self.parts.iter().flatten().count()
     }
 
     fn record_at(&self, seq: u64) -> usize {
         (seq % (2 * self.window)) as usize
     }
 
-    fn piece_at(&self, seq: u64, position: usize) -> usize {
+    fn part_at(&self, seq: u64, position: usize) -> usize {
         (seq % self.window) as usize * self.marks.len() + position
     }
 
@@ -288,10 +288,11 @@ impl<B> Datagrams<B> {
         let Record { head, state, .. } = self.records[slot];
         let is_root = at.info.duty == Duty::Root;
         let Some(next) = transition(state, if is_root { Event::LastAtRoot } else { Event::Last }) else { return };
-        let first = self.piece_at(head.seq, 0);
-        let pieces = &mut self.pieces[first..first + at.info.members.len()];
-        let hull = Hull::of(pieces.iter().flatten());
-        let folded = parts::fold(&head, hull, pieces.iter_mut().filter_map(Option::take), at.out);
+        let first = self.part_at(head.seq, 0);
+        let parts = &mut self.parts[first..first + at.info.members.len()];
+        let hull = Hull::of(parts.iter().flatten());
+        let folded =
+            parts::fold(&head, hull, parts.iter_mut().filter_map(Option::take), at.info.way_of_folds(), at.out);
         let gathered = at.now.since(self.records[slot].since);
         at.out.note(Note::FragmentFolded);
         at.out.took(Path::Datagram, Stage::Gather, gathered);
@@ -314,7 +315,7 @@ impl<B> Datagrams<B> {
         let Some(header) = self.header_up(at, Kind::Contribution, &record.head) else { return };
         match &record.part {
             Some(part) => {
-                let header = Header { window: part.window, payload_len: part.len, ..header };
+                let header = header.carrying(&part.elements, part.bytes);
                 let payload = Payload::Data { buffer: &part.buffer, from: 0 };
                 at.out.transmit(Target::Parent, Path::Datagram, &header, payload);
             }
@@ -399,7 +400,7 @@ enum Age {
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {
-    let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent);
+    let place = |header: &Header| (header.op_seq, header.lane, header.piece());
     a.signature == b.signature && place(a) == place(b)
 }
 

@@ -30,7 +30,7 @@ use accumulator::{Event, State, transition};
 
 struct Staged<B> {
     head: Header,
-    piece: Option<Part<B>>,
+    part: Option<Part<B>>,
     /// When it came.
     came: Nanos,
 }
@@ -137,28 +137,18 @@ impl<B> Streams<B> {
         let header = frame.header;
         let in_turn = header.seq == self.next[position] && header.seq < self.credit[position];
         let other = (0..self.staged.len()).filter_map(|p| self.staged_head(p)).find(|h| h.seq == header.seq);
-        let fault = match other {
-            Some(head) if in_turn && !same_operation(head, header) => {
-                at.out.note(Note::Disagreement);
-                Some(at.place.mismatch(Posted::from(head), Posted::from(header)))
-            }
-            _ if in_turn
-                && at.info.allows(header, at.place.config.limits.segment)
-                && at.info.gives(position, header) =>
-            {
-                None
-            }
-            _ => {
-                at.out.note(Note::Violation);
-                Some(at.violation(position))
-            }
-        };
-        if let Some(fault) = fault {
-            return Err(fault);
+        if let Some(head) = other.filter(|head| in_turn && !same_operation(head, header)) {
+            at.out.note(Note::Disagreement);
+            return Err(at.place.mismatch(Posted::from(head), Posted::from(header)));
         }
+        let given = at.info.given(position, header, at.place.config.limits.segment);
+        let Some(elements) = given.filter(|_| in_turn) else {
+            at.out.note(Note::Violation);
+            return Err(at.violation(position));
+        };
         self.marks[position] = self.marks[position].max(header.mark);
         self.next[position] += 1;
-        self.staged[position].push_back(Staged { head: *header, piece: frame.into_part(), came: at.now });
+        self.staged[position].push_back(Staged { head: *header, part: frame.into_part(elements), came: at.now });
         self.advance(at)
     }
 
@@ -170,15 +160,16 @@ impl<B> Streams<B> {
     ) -> Result<(), Fault> {
         let header = frame.header;
         let slot = self.slot(header.seq);
-        let Some(accumulator) = self.accumulators[slot]
+        let Some((accumulator, elements)) = self.accumulators[slot]
             .as_mut()
             .filter(|a| transition(a.state, Event::Result).is_some())
-            .filter(|a| same_operation(&a.head, header) && at.info.gets(header))
+            .filter(|a| same_operation(&a.head, header))
+            .and_then(|a| Some((a, at.info.gotten(header)?)))
         else {
             at.out.note(Note::Violation);
             return Err(at.violation(0));
         };
-        accumulator.part = frame.into_part();
+        accumulator.part = frame.into_part(elements);
         (accumulator.state, accumulator.unwritten) = (State::Result, at.info.all);
         at.out.took(Path::Stream, Stage::Answer, at.now.since(accumulator.since));
         self.stable = self.stable.max(header.mark);
@@ -244,7 +235,7 @@ impl<B> Streams<B> {
     }
 
     pub(in crate::node) fn buffers_held(&self) -> usize {
-        let staged = self.staged.iter().flatten().filter(|s| s.piece.is_some()).count();
+        let staged = self.staged.iter().flatten().filter(|s| s.part.is_some()).count();
         staged + self.accumulators.iter().flatten().filter(|a| a.part.is_some()).count()
     }
 
@@ -281,9 +272,9 @@ impl<B> Streams<B> {
         let Some(state) = transition(State::Free, event) else { return };
         let fronts = self.staged.iter().filter_map(|queue| queue.front());
         let first = fronts.clone().map(|staged| staged.came).fold(at.now, Nanos::min);
-        let hull = Hull::of(fronts.filter_map(|staged| staged.piece.as_ref()));
-        let pieces = self.staged.iter_mut().filter_map(|queue| queue.pop_front()?.piece);
-        let part = parts::fold(&head, hull, pieces, at.out);
+        let hull = Hull::of(fronts.filter_map(|staged| staged.part.as_ref()));
+        let parts = self.staged.iter_mut().filter_map(|queue| queue.pop_front()?.part);
+        let part = parts::fold(&head, hull, parts, at.info.way_of_folds(), at.out);
         let gathered = at.now.since(first);
         at.out.note(Note::SegmentFolded);
         at.out.took(Path::Stream, Stage::Gather, gathered);
@@ -329,7 +320,7 @@ impl<B> Streams<B> {
             self.next_up += 1;
             match &accumulator.part {
                 Some(part) => {
-                    let header = Header { window: part.window, payload_len: part.len, ..header };
+                    let header = header.carrying(&part.elements, part.bytes);
                     let payload = Payload::Data { buffer: &part.buffer, from: 0 };
                     at.out.transmit(Target::Parent, Path::Stream, &header, payload);
                 }
@@ -355,7 +346,7 @@ impl<B> Streams<B> {
 }
 
 fn same_operation(a: &Header, b: &Header) -> bool {
-    let place = |header: &Header| (header.op_seq, header.lane, header.offset, header.extent, header.seq);
+    let place = |header: &Header| (header.op_seq, header.lane, header.piece(), header.seq);
     a.signature == b.signature && place(a) == place(b)
 }
 

@@ -106,7 +106,7 @@ fn stream(groups: &[u8], len: usize) -> (Vec<u8>, Vec<Came>) {
                 next[usize::from(group)] += 1;
                 let head = header(Kind::Result, u32::from(group), len);
                 // Every sixth segment begins an operation.
-                let head = Header { seq, op_seq: seq / 6, offset: seq % 6 * len as u64, ..head };
+                let head = Header { seq, op_seq: seq / 6, first: seq % 6 * len as u64, ..head };
                 let payload = pattern(u32::from(group), seq, len);
                 writer.push_data(&head, Some(Bytes(payload.clone())));
                 frames.push((Kind::Result, u32::from(group), seq, payload));

@@ -27,7 +27,7 @@ impl Source for Bytes {
 fn header(kind: Kind, group: u32, payload: usize) -> Header {
     let mut header = Header::new(kind, JobId(1), Epoch(1), NodeId(2), ChildIndex(3));
     header.group = GroupIndex(group);
-    header.extent = payload as u32;
+    header.elements = payload as u32;
     header.payload_len = payload as u32;
     header
 }

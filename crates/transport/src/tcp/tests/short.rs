@@ -18,7 +18,7 @@ const PIECE: usize = 40;
 /// Segment `seq` of a group's operation.
 fn segment(group: u32, seq: u64) -> Header {
     let head = header(Kind::Contribution, group, PIECE);
-    Header { seq, offset: seq * PIECE as u64, mark: seq / 3, ..head }
+    Header { seq, first: seq * PIECE as u64, mark: seq / 3, ..head }
 }
 
 #[derive(Default)]
