@@ -32,7 +32,7 @@ class Compare(unittest.TestCase):
         cls.mark = f"86{os.getpid()}"
         command = [
             TRIB, "bench", "compare", "--json", "--only", "allreduce,cost", "--hosts", "2", "--leaf-ports", "1", "--rate", "200mbit", "--patience", "0",
-            "--sizes", "8,64K", "--rounds", "2", "--budget", "0.02", "--start-limit", "1", "--cell-limit", "0.5",
+            "--sizes", "8,64K", "--rounds", "2", "--budget", "0.02", "--start-limit", "3", "--cell-limit", "1.5",
             "--systems", "tributary,pingpong,hangs,fails", "--peer", f"hangs=sleep {cls.mark}; :",
             "--peer", "fails=echo out of luck >&2; false",
         ]
