@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
-use trib_wire::{Body, ChildIndex, Fault, GroupName, Header, Kind, NodeId, Rank, RankList};
+use trib_wire::{Body, ChildIndex, Fault, GroupName, Header, Kind, NodeId, Placement, Rank, RankList};
 
 use crate::environment::{Edge, Environment, Event};
 use crate::network::Frame;
@@ -47,6 +47,7 @@ impl Leaf {
             node: NodeId(node as u16),
             child: ChildIndex(child),
             limits: environment.options.limits,
+            recovers: environment.options.recovers,
         };
         Leaf {
             core: LeafCore::new(config),
@@ -84,7 +85,8 @@ impl Leaf {
     pub fn link_up(&mut self, environment: &mut Environment) {
         let now = environment.now();
         let mut driver = self.names.driver(environment, None);
-        self.core.on_link_up(now, &mut driver);
+        let epoch = driver.environment.epoch;
+        self.core.on_link_up(now, epoch, &mut driver);
     }
 
     /// The link's stream is closed.
@@ -157,8 +159,8 @@ impl Leaf {
 
     /// Checks that nothing is outstanding.
     pub fn check_empty(&self, environment: &mut Environment) {
-        let outstanding = self.core.outstanding();
-        environment.checkers.check_leaf_empty(self.names.rank, outstanding);
+        let (outstanding, behind) = (self.core.outstanding(), self.core.groups_left_behind());
+        environment.checkers.check_leaf_empty(self.names.rank, outstanding, behind);
     }
 
     fn create(&mut self, group: usize, work: &Workload, environment: &mut Environment) {
@@ -354,6 +356,17 @@ impl LeafOutput for Driver<'_> {
         let verb = if ok { "ends" } else { "fails" };
         self.record(verb, operation as u64, format_args!("operation {operation}"));
         self.program();
+    }
+
+    fn forget(&mut self, op: OpId) {
+        if let Some(operation) = self.operation(op, "forgets") {
+            let rank = self.names.rank;
+            self.environment.checkers.forgotten(operation, rank);
+        }
+    }
+
+    fn move_to(&mut self, placement: &Placement) {
+        self.fail(&format!("is sent to {placement:?}, and there is one placement only"));
     }
 
     fn stable(&mut self, group: GroupId, path: Path, seq: u64) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use trib_proto::node::{self, Fold, Link, NodeOutput, Note, Part, Payload, Target};
 use trib_proto::{NodeConfig, NodeCore, Path};
-use trib_wire::{Body, ChildIndex, Header, JobId, Kind, NodeId, Way};
+use trib_wire::{Body, ChildIndex, Header, JobId, Kind, NodeId, Placement, Way};
 
 use crate::buffer::{Buffer, Ledger};
 use crate::checkers::{Account, Holdings};
@@ -32,6 +32,7 @@ impl Node {
             children: environment.tree.children_of(number),
             world_size: environment.options.ranks,
             limits: environment.options.limits,
+            recovers: environment.options.recovers,
         };
         Node { core: NodeCore::new(config), number, ledger: Ledger::default() }
     }
@@ -232,6 +233,14 @@ impl NodeOutput for Driver<'_> {
             })
         };
         self.ledger.enter(Rc::new(value), path)
+    }
+
+    fn suspect(&mut self, node: NodeId) {
+        self.fail(&format!("takes {node} for dead, and it lives"));
+    }
+
+    fn move_to(&mut self, placement: &Placement) {
+        self.fail(&format!("is sent to {placement:?}, and there is one placement only"));
     }
 
     fn note(&mut self, note: Note) {

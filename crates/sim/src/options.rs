@@ -46,6 +46,8 @@ pub struct Options {
     pub levels: u64,
     /// The quota; `groups` and `osts` are set from the workload.
     pub limits: Limits,
+    /// Whether the job could go on in another epoch, so that ranks keep what others may need.
+    pub recovers: bool,
     /// How links behave.
     pub quality: Quality,
     /// How many links in a thousand lose half of their datagrams.
@@ -92,7 +94,19 @@ impl Options {
         };
         let delay = Nanos::from_micros(rng.scaled(2, 400));
         let late = (rng.chance(80)).then(|| Nanos::from_millis(rng.scaled(100, 30_000)));
+        let trouble = match rng.below(100) {
+            0..3 => Trouble::KillRank(true),
+            3..5 => Trouble::KillRank(false),
+            5..7 => Trouble::KillNode,
+            7..11 => Trouble::Mismatch,
+            11..15 => Trouble::EarlyFree,
+            15..18 => Trouble::TightQuota,
+            18..20 => Trouble::ShortPath(rng.chance(300)),
+            20..22 => Trouble::NoDatagrams,
+            _ => Trouble::None,
+        };
         let mut options = Options {
+            recovers: trouble != Trouble::KillNode && rng.chance(600),
             ranks: rng.scaled(1, 24) as u32,
             levels: rng.between(1, 4),
             limits: Limits {
@@ -133,17 +147,7 @@ impl Options {
             crossing: rng.chance(600),
             streamed: rng.pick(&[0, 200, 500, 1000]),
             late,
-            trouble: match rng.below(100) {
-                0..3 => Trouble::KillRank(true),
-                3..5 => Trouble::KillRank(false),
-                5..7 => Trouble::KillNode,
-                7..11 => Trouble::Mismatch,
-                11..15 => Trouble::EarlyFree,
-                15..18 => Trouble::TightQuota,
-                18..20 => Trouble::ShortPath(rng.chance(300)),
-                20..22 => Trouble::NoDatagrams,
-                _ => Trouble::None,
-            },
+            trouble,
         };
         if options.trouble.is_of_the_way() {
             // Where much is lost anyhow, it takes minutes to tell what never gets through.
@@ -156,6 +160,7 @@ impl Options {
     /// Mild options without faults, for scenarios that add their own.
     pub fn calm(ranks: u32) -> Options {
         Options {
+            recovers: false,
             ranks,
             levels: 2,
             limits: Limits {

@@ -79,7 +79,7 @@ impl World {
     pub fn new(seed: u64, options: Options, tree: Tree, work: Workload, mut rng: Rng, printing: bool) -> World {
         let mut draws = rng.split();
         let channels = make_channels(&tree, &options, &mut draws);
-        let checkers = Checkers::new(&tree, &work);
+        let checkers = Checkers::new(&tree, &work, options.recovers);
         let epoch = Epoch(1 + draws.below(3) as u32);
         let actors = make_actors(&tree, &options, &mut draws);
         let mut world = World {

@@ -1,18 +1,20 @@
 //! Typed payloads of the frames that carry no vector data. One type per message.
 //!
 //! ```text
-//! key         tag u64 | ranks
+//! key         tag u64 | creation u32 | ranks
 //! ranks       runs u32 | runs x (first u32, count u32, stride i32)
 //! fault       reason u16 (0: none), node u16 | rank a u32 | rank b u32 | signed u32
 //!             | 2 x signature
 //! signature   collective u8, datatype u8, operator u8, wire format u8 | root u32 | count u64
-//! Join        fault | key | nodes as ranks | name length u16, name
-//! Ready       key
+//! Join        fault | key | standing | nodes as ranks | name length u16, name
+//! Ready       key | marks
 //! Refused     fault | key
 //! Held        node u16, reserved u16, reserved u32 | missing u64 | have u64 | have_base u64
 //! Nack        reason u16
 //! GroupError  fault
 //! Lost        ranks
+//! Ask         key
+//! Move        placement
 //! ```
 
 use alloc::format;
@@ -29,15 +31,18 @@ use crate::format::WireFormat;
 use crate::header::Kind;
 use crate::ids::{NodeId, Rank};
 use crate::operation::{Collective, ReduceOp, Signature};
+use crate::placement::Placement;
 use crate::ranks::RankList;
+use crate::standing::{Marks, Standing};
 
-/// What distinguishes one creation of a group from any other that runs at the same time; all its
-/// members give the same key. Creations with equal keys are matched in the order in which each
-/// member started them.
+/// What distinguishes one creation of a group from any other of the job; all its members give the
+/// same key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct GroupKey {
     /// The caller's own number, 0 if it has none.
     pub tag: u64,
+    /// How many creations with this tag and these members each member has begun before.
+    pub creation: u32,
     /// The members; the index of one is its rank in the group.
     pub members: RankList,
 }
@@ -207,14 +212,16 @@ pub enum Body {
         key: GroupKey,
         /// Set when something below has failed already.
         fault: Option<Fault>,
+        /// What the ranks below have of it.
+        standing: Standing,
         /// The numbers of the nodes below that fold for this group, and that of the sender if it is
         /// a node.
         nodes: RankList,
         /// What the program calls the group.
         name: GroupName,
     },
-    /// `Kind::Ready`.
-    Ready(GroupKey),
+    /// `Kind::Ready`: the pieces with which each path begins in this epoch.
+    Ready(GroupKey, Marks),
     /// `Kind::Refused`.
     Refused(GroupKey, Fault),
     /// `Kind::Held`.
@@ -225,6 +232,10 @@ pub enum Body {
     GroupError(Fault),
     /// `Kind::Lost`: world ranks.
     Lost(RankList),
+    /// `Kind::Ask`.
+    Ask(GroupKey),
+    /// `Kind::Move`.
+    Move(Placement),
 }
 
 /// A body as it travels. All bodies except those that name ranks fit inside without allocation.
@@ -238,13 +249,18 @@ impl Body {
         let mut w = Writer::new(&mut bytes);
         match self {
             Body::None => {}
-            Body::Join { key, fault, nodes, name } => {
+            Body::Join { key, fault, standing, nodes, name } => {
                 emit_fault(&mut w, fault.as_ref());
                 emit_key(&mut w, key);
+                standing.emit(&mut w);
                 nodes.emit(&mut w);
                 name.emit(&mut w);
             }
-            Body::Ready(key) => emit_key(&mut w, key),
+            Body::Ready(key, marks) => {
+                emit_key(&mut w, key);
+                marks.emit(&mut w);
+            }
+            Body::Ask(key) => emit_key(&mut w, key),
             Body::Refused(key, fault) => {
                 emit_fault(&mut w, Some(fault));
                 emit_key(&mut w, key);
@@ -260,22 +276,27 @@ impl Body {
             Body::Nack(reason) => w.u16(*reason as u16),
             Body::GroupError(fault) => emit_fault(&mut w, Some(fault)),
             Body::Lost(ranks) => ranks.emit(&mut w),
+            Body::Move(placement) => placement.emit(&mut w),
         }
         debug_assert_eq!(w.at(), bytes.len());
         bytes
     }
 
     fn wire_len(&self) -> usize {
-        let key_len = |key: &GroupKey| 8 + key.members.wire_len();
+        let key_len = |key: &GroupKey| 12 + key.members.wire_len();
         match self {
             Body::None => 0,
-            Body::Join { key, nodes, name, .. } => FAULT_LEN + key_len(key) + nodes.wire_len() + name.wire_len(),
+            Body::Join { key, nodes, name, .. } => {
+                FAULT_LEN + key_len(key) + Standing::LEN + nodes.wire_len() + name.wire_len()
+            }
             Body::Refused(key, _) => FAULT_LEN + key_len(key),
-            Body::Ready(key) => key_len(key),
+            Body::Ready(key, _) => key_len(key) + Marks::LEN,
+            Body::Ask(key) => key_len(key),
             Body::Held(_) => 32,
             Body::Nack(_) => 2,
             Body::GroupError(_) => FAULT_LEN,
             Body::Lost(ranks) => ranks.wire_len(),
+            Body::Move(placement) => placement.wire_len(),
         }
     }
 
@@ -285,10 +306,12 @@ impl Body {
         let body = match kind {
             Kind::Join => {
                 let fault = parse_fault(&mut r)?;
-                let (key, nodes) = (parse_key(&mut r)?, RankList::parse(&mut r)?);
-                Body::Join { key, fault, nodes, name: GroupName::parse(&mut r)? }
+                let (key, standing) = (parse_key(&mut r)?, Standing::parse(&mut r)?);
+                Body::Join { key, fault, standing, nodes: RankList::parse(&mut r)?, name: GroupName::parse(&mut r)? }
             }
-            Kind::Ready => Body::Ready(parse_key(&mut r)?),
+            Kind::Ready => Body::Ready(parse_key(&mut r)?, Marks::parse(&mut r)?),
+            Kind::Ask => Body::Ask(parse_key(&mut r)?),
+            Kind::Move => Body::Move(Placement::parse(&mut r)?),
             Kind::Refused => {
                 let fault = parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?;
                 Body::Refused(parse_key(&mut r)?, fault)
@@ -314,11 +337,12 @@ const SIGNATURE_LEN: usize = 16;
 
 fn emit_key(w: &mut Writer<'_>, key: &GroupKey) {
     w.u64(key.tag);
+    w.u32(key.creation);
     key.members.emit(w);
 }
 
 fn parse_key(r: &mut Reader<'_>) -> Result<GroupKey, ParseError> {
-    Ok(GroupKey { tag: r.u64()?, members: RankList::parse(r)? })
+    Ok(GroupKey { tag: r.u64()?, creation: r.u32()?, members: RankList::parse(r)? })
 }
 
 fn emit_fault(w: &mut Writer<'_>, fault: Option<&Fault>) {

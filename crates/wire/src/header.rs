@@ -79,6 +79,11 @@ pub enum Kind {
     Refused = 18,
     /// up: this child is done with the group.
     Leave = 19,
+    /// down: all members are done with the group.
+    Freed = 20,
+    /// down: somebody resumes this group. Whoever has begun its creation and is done with it says so
+    /// with a Join.
+    Ask = 21,
     /// up: every rank below wants to stream.
     Intent = 24,
     /// down: lease number `seq` on a stream context; `count` operations, 0 = until revoked.
@@ -99,6 +104,8 @@ pub enum Kind {
     GroupError = 34,
     /// up: these ranks are gone and will never join anything again; body lists them.
     Lost = 35,
+    /// both: the tree has a new placement, and the sender goes there.
+    Move = 36,
 }
 
 impl Kind {
@@ -113,6 +120,8 @@ impl Kind {
         Kind::Ready,
         Kind::Refused,
         Kind::Leave,
+        Kind::Freed,
+        Kind::Ask,
         Kind::Intent,
         Kind::Grant,
         Kind::Revoke,
@@ -123,6 +132,7 @@ impl Kind {
         Kind::Heartbeat,
         Kind::GroupError,
         Kind::Lost,
+        Kind::Move,
     ];
 
     /// The kind with this code.

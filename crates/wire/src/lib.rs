@@ -3,7 +3,8 @@
 //! Map: `ids` (identifiers), `operation` (collectives, operators), `datatype` (types of elements),
 //! `combination` (which operators are defined on which types), `format` (how many bytes elements
 //! take on the wire), `ranks` (lists of ranks), `header` (the fixed header of every frame), `short`
-//! (its short form on a stream), `body` (typed payloads of control frames), `auth` (the keyed tag),
+//! (its short form on a stream), `body` (typed payloads of control frames), `standing` (how far
+//! ranks have come in a group), `placement` (where the nodes of a tree are), `auth` (the keyed tag),
 //! `hello` (opening of a stream connection), `directory` (how people call nodes, ranks and groups).
 //!
 //! Without features this is all that a packet filter, or a node that is not ours, has to know. With
@@ -30,8 +31,10 @@ pub mod header;
 pub mod hello;
 pub mod ids;
 pub mod operation;
+pub mod placement;
 pub mod ranks;
 pub mod short;
+pub mod standing;
 
 pub use body::Body;
 pub use body::{Fault, GroupKey, Reason};
@@ -42,8 +45,10 @@ pub use format::{Layout, Way, WireFormat};
 pub use header::{Header, Kind};
 pub use ids::{ChildIndex, ChildKind, Epoch, Generation, GroupIndex, JobId, NodeId, Rank};
 pub use operation::{Collective, ReduceOp, Signature};
+pub use placement::Placement;
 pub use ranks::RankList;
 pub use short::ShortHeader;
+pub use standing::{Marks, Standing};
 
 /// Version of the frames and of the control messages; both ends must speak the same.
 pub const VERSION: u8 = 1;

@@ -13,8 +13,8 @@ use trib_transport::EdgeKeys;
 use trib_transport::landing::UserSource;
 use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::DatagramSocket;
-use trib_wire::Header;
 use trib_wire::body::{BodyBytes, Fault};
+use trib_wire::{Header, Placement};
 
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
@@ -305,6 +305,10 @@ impl LeafOutput for Driver {
         };
         operation.completion.finish(outcome);
     }
+
+    fn forget(&mut self, _: OpId) {}
+
+    fn move_to(&mut self, _: &Placement) {}
 
     fn group_ready(&mut self, group: GroupId) {
         if self.groups.contains_key(&group) {

@@ -75,7 +75,7 @@ impl Lane {
             config,
             rejected: UdpCounters::default(),
         };
-        lane.core.on_link_up(Nanos(0), &mut lane.driver);
+        lane.core.on_link_up(Nanos(0), lane.config.epoch, &mut lane.driver);
         lane
     }
 

@@ -79,6 +79,7 @@ fn connect_lane(
         node: placement.node,
         child: placement.child,
         limits,
+        recovers: false,
     };
     Ok(Sources { config, stream: connected.socket, datagrams, node: connected.datagrams, keys, directory })
 }

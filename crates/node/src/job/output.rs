@@ -9,7 +9,7 @@ use trib_transport::udp::DatagramSocket;
 use trib_wire::body::BodyBytes;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::ids::CHILDREN_MAX;
-use trib_wire::{Fault, Header};
+use trib_wire::{Fault, Header, NodeId, Placement};
 
 use super::{JobBuffer, JobIo, LinkNumber, PARENT, fold};
 use crate::counters::Tally;
@@ -54,6 +54,10 @@ impl NodeOutput for Output<'_> {
     fn note(&mut self, note: Note) {
         self.tally.note(note);
     }
+
+    fn suspect(&mut self, _: NodeId) {}
+
+    fn move_to(&mut self, _: &Placement) {}
 
     fn failed(&mut self, fault: &Fault) {
         self.io.faults.found(fault);

@@ -21,4 +21,6 @@ pub struct LeafConfig {
     pub child: ChildIndex,
     /// The quota of the job.
     pub limits: Limits,
+    /// Whether the job goes on when a node dies: groups then wait for the next epoch.
+    pub recovers: bool,
 }

@@ -1,6 +1,8 @@
 //! One group of this rank.
 
-use trib_wire::{Body, Fault, Generation, GroupIndex, GroupKey, Header, Kind, Reason};
+use trib_wire::{
+    Body, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, RankList, Reason, Standing,
+};
 
 use super::config::LeafConfig;
 use super::llt::Datagrams;
@@ -40,6 +42,13 @@ impl Edge {
 
 pub(super) struct Group {
     pub(super) id: GroupId,
+    pub(super) key: GroupKey,
+    /// What the program calls it.
+    pub(super) title: GroupName,
+    /// Whether its creation was begun in an earlier epoch.
+    pub(super) resumed: bool,
+    /// Whether the node knows in this epoch that the program has freed it.
+    pub(super) said_left: bool,
     pub(super) name: Name,
     pub(super) seat: Seat,
     state: State,
@@ -53,16 +62,20 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(id: GroupId, key: GroupKey, me: u32, edge: &Edge) -> Group {
+    pub(super) fn new(id: GroupId, (key, title): (GroupKey, GroupName), me: u32, edge: &Edge) -> Group {
         let limits = &edge.config.limits;
         Group {
             id,
+            resumed: false,
+            said_left: false,
             name: None,
             seat: Seat { size: key.members.len(), me },
+            key,
+            title,
             state: State::Joining,
             failed: None,
-            datagrams: Datagrams::new(limits),
-            streams: Streams::new(limits),
+            datagrams: Datagrams::new(limits, edge.config.recovers),
+            streams: Streams::new(limits, edge.config.recovers),
             activity: Activity::None,
             op_seq: 0,
         }
@@ -80,9 +93,45 @@ impl Group {
         self.state == State::Gone
     }
 
-    /// Whether the program has freed it before the node answered.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.state == State::Abandoned
+    /// Whether the program has freed it.
+    pub(super) fn is_freed(&self) -> bool {
+        matches!(self.state, State::Abandoned | State::Left | State::Gone)
+    }
+
+    /// Asks the node to make the group, or to go on with it in a new epoch.
+    pub(super) fn join(&self, edge: &Edge, out: &mut impl LeafOutput) {
+        let marks = Marks { fragments: self.datagrams.low(), segments: self.streams.low() };
+        let exists = matches!(self.state, State::Ready | State::Left);
+        let standing = Standing { resumed: self.resumed, exists, marks, ..Standing::NEW };
+        let body = Body::Join {
+            key: self.key.clone(),
+            fault: self.failed,
+            standing,
+            nodes: RankList::EMPTY,
+            name: self.title.clone(),
+        };
+        out.transmit(Path::Stream, &edge.header(Kind::Join), Payload::Body(&body));
+    }
+
+    /// The connection is gone, and the next one is of a new epoch.
+    pub(super) fn suspend(&mut self) {
+        (self.name, self.resumed, self.said_left) = (None, true, false);
+        self.datagrams.suspend();
+    }
+
+    /// The group exists in this epoch, which begins with these pieces. Returns false if it cannot.
+    pub(super) fn resume(&mut self, start: Marks, out: &mut impl LeafOutput) -> bool {
+        self.datagrams.resume(start.fragments, out) && self.streams.resume(start.segments, out)
+    }
+
+    /// Tells the node that the program has freed the group, if all that others need of this rank in
+    /// this epoch has been given.
+    pub(super) fn say_left(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
+        let is_due = self.state == State::Left && self.name.is_some() && !self.said_left;
+        if is_due && self.datagrams.is_idle() && self.streams.is_idle() {
+            self.said_left = true;
+            out.transmit(Path::Stream, &self.header(edge, Kind::Leave), Payload::None);
+        }
     }
 
     /// Returns the operation's number, which is the given one or else the next, and which part of
@@ -120,5 +169,12 @@ impl Group {
             self.fail_operations(fault, out);
             out.group_failed(self.id, fault);
         }
+        self.forget(out);
+    }
+
+    /// Drops all that was kept for other ranks.
+    pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
+        self.datagrams.forget(out);
+        self.streams.forget(out);
     }
 }

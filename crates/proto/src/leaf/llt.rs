@@ -13,7 +13,9 @@ use trib_wire::body::Held;
 use trib_wire::{Header, Kind, Reason};
 
 use super::at::At;
-use super::operation::Operation;
+use super::delivered::Delivered;
+use super::kept::Kept;
+use super::operation::{Operation, resumed};
 use super::output::{LeafOutput, Note, OpId, Payload};
 use super::rtt::{self, RoundTrip};
 use crate::Path;
@@ -29,10 +31,13 @@ pub(super) struct Datagrams {
     next: u64,
     /// The number of the next fragment to be sent.
     sent: u64,
-    /// The oldest fragment without a result.
-    low: u64,
-    /// Bit i is set if the result of fragment `low + i` is here.
-    got: u64,
+    /// The fragments whose results have come in this epoch, or come no more.
+    got: Delivered,
+    /// The fragments whose results had come when the epoch began. They come again, because other
+    /// ranks lack them.
+    had: Delivered,
+    /// Operations that are over; `None` if the job does not go on in another epoch.
+    kept: Option<Kept>,
     /// Every member holds all results below this number.
     stable: u64,
     deadline: Nanos,
@@ -45,14 +50,15 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn new(limits: &Limits) -> Datagrams {
+    pub(super) fn new(limits: &Limits, recovers: bool) -> Datagrams {
         Datagrams {
             window: u64::from(limits.window),
             operations: VecDeque::new(),
             next: 0,
             sent: 0,
-            low: 0,
-            got: 0,
+            got: Delivered::default(),
+            had: Delivered::default(),
+            kept: recovers.then(Kept::default),
             stable: 0,
             deadline: Nanos::NEVER,
             pause: Nanos(0),
@@ -68,27 +74,78 @@ impl Datagrams {
     }
 
     pub(super) fn outstanding(&self) -> usize {
-        self.operations.len()
+        self.operations.iter().filter(|operation| !operation.over).count()
+    }
+
+    /// Whether nothing is to be sent, and no result is to come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.operations.is_empty()
     }
 
     pub(super) fn deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// Gives all operations up. Returns their names.
+    /// Gives up all operations that are not over. Returns their names.
     pub(super) fn abandon(&mut self) -> Vec<OpId> {
-        self.deadline = Nanos::NEVER;
-        self.next = self.sent;
-        self.operations.drain(..).map(|o| o.id).collect()
+        let (over, given_up) = self.operations.drain(..).partition(|operation: &Operation| operation.over);
+        self.operations = over;
+        self.next = self.operations.back().map_or(self.sent, |last| last.end().max(self.sent));
+        if self.operations.is_empty() {
+            self.deadline = Nanos::NEVER;
+        }
+        given_up.iter().map(|operation| operation.id).collect()
     }
 
-    /// The operation to which fragment `seq` belongs, if that fragment was sent and its result is
-    /// not here.
-    pub(super) fn expected(&self, seq: u64) -> Option<&Operation> {
-        if seq < self.low || seq >= self.sent || self.got >> (seq - self.low) & 1 != 0 {
+    /// The connection is gone. Nothing comes any more until `resume`.
+    pub(super) fn suspend(&mut self) {
+        (self.deadline, self.probe) = (Nanos::NEVER, None);
+        self.had.unite(self.got);
+    }
+
+    /// The number of the oldest fragment whose result is not here.
+    pub(super) fn low(&self) -> u64 {
+        self.had.low().max(self.got.low())
+    }
+
+    /// A new epoch begins with this fragment, because every rank has the results of all before it.
+    /// Returns false if that cannot be.
+    pub(super) fn resume(&mut self, start: u64, out: &mut impl LeafOutput) -> bool {
+        if start > self.low() {
+            return false;
+        }
+        if let Some(kept) = &mut self.kept {
+            let mut operations = kept.take();
+            operations.append(&mut self.operations);
+            operations.make_contiguous().sort_by_key(|operation| operation.base);
+            self.operations = resumed(operations, start, out);
+        }
+        (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);
+        true
+    }
+
+    /// Drops all that was kept for other ranks.
+    pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
+        if let Some(kept) = &mut self.kept {
+            kept.release(u64::MAX, out);
+        }
+        for operation in self.operations.drain(..) {
+            out.forget(operation.id);
+        }
+    }
+
+    /// The operation to which fragment `seq` belongs, if that fragment was sent and its result has
+    /// not come in this epoch.
+    fn expected(&self, seq: u64) -> Option<&Operation> {
+        if seq >= self.sent || self.got.contains(seq) {
             return None;
         }
         self.operations.get(self.index_of(seq)?)
+    }
+
+    /// The same, if the result is not here at all.
+    pub(super) fn lacking(&self, seq: u64) -> Option<&Operation> {
+        self.expected(seq).filter(|_| !self.had.contains(seq))
     }
 
     pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>) {
@@ -105,6 +162,9 @@ impl Datagrams {
         if header.mark > self.stable {
             self.stable = header.mark;
             at.out.stable(at.group, Path::Datagram, header.mark);
+            if let Some(kept) = &mut self.kept {
+                kept.release(header.mark, at.out);
+            }
         }
         if self.expected(header.seq).is_none() {
             return at.out.note(Note::Duplicate);
@@ -114,20 +174,33 @@ impl Datagrams {
         if !operation.accepts(header) {
             return at.out.note(Note::Violation);
         }
-        if let Some(slice) = operation.result_slice(header) {
+        if let Some(slice) = operation.result_slice(header).filter(|_| !self.had.contains(header.seq)) {
             at.out.deliver(slice);
         }
         operation.done += 1;
         let complete = operation.done == operation.pieces;
-        self.got |= 1 << (header.seq - self.low);
-        if self.got & 1 != 0 {
-            let run = u64::from(self.got.trailing_ones());
-            self.low += run;
-            self.got = self.got.checked_shr(run as u32).unwrap_or(0);
+        if self.got.insert(header.seq) {
             self.rearm(at.now, at.round_trip);
         }
         if complete && let Some(operation) = self.operations.remove(index) {
-            at.out.complete(operation.id, Ok(operation.tail(self.stable)));
+            self.complete(operation, at.out);
+        }
+    }
+
+    /// All results of an operation are here. What other ranks may still need of it is kept.
+    fn complete(&mut self, operation: Operation, out: &mut impl LeafOutput) {
+        let (id, over) = (operation.id, operation.over);
+        // Whoever has sent fragment n has the result of n - W, and the result of n took all.
+        let stable = self.stable.max(self.got.low().saturating_sub(self.window));
+        let needed = match &mut self.kept {
+            Some(kept) => kept.keep(operation, stable),
+            None => 0..0,
+        };
+        if !over {
+            out.complete(id, Ok(needed));
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.release(stable, out);
         }
     }
 
@@ -136,10 +209,11 @@ impl Datagrams {
     pub(super) fn on_held(&mut self, at: &mut At<'_, impl LeafOutput>, held: &Held) -> Option<Reason> {
         let (asked, covers) = self.probe.take()?;
         at.round_trip.sample(at.now.since(asked));
-        let behind = self.low.checked_sub(held.have_base).filter(|behind| *behind < 64);
+        let low = self.got.low();
+        let behind = low.checked_sub(held.have_base).filter(|behind| *behind < 64);
         let is_there = behind.is_none_or(|behind| held.have >> behind & 1 != 0);
         let verdict = self.questions.answer(at.now, is_there);
-        for seq in self.low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
+        for seq in low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
             let lacks = held.have >> (seq - held.have_base) & 1 == 0;
             if lacks && self.expected(seq).is_some() {
                 at.out.note(Note::Resent);
@@ -155,11 +229,12 @@ impl Datagrams {
         if now < self.deadline {
             return None;
         }
-        if self.low == self.sent {
+        let low = self.got.low();
+        if low == self.sent {
             self.deadline = Nanos::NEVER;
             return None;
         }
-        let header = Header { seq: self.low, mark: self.low, ..at.header(Kind::Probe) };
+        let header = Header { seq: low, mark: low, ..at.header(Kind::Probe) };
         at.out.transmit(Path::Datagram, &header, Payload::None);
         at.out.note(Note::Probe);
         self.probe = Some((now, self.sent));
@@ -173,22 +248,17 @@ impl Datagrams {
         self.probe = None;
         self.questions = Questions::default();
         self.pause = round_trip.timeout();
-        self.deadline = if self.low == self.sent { Nanos::NEVER } else { now + self.pause };
+        self.deadline = if self.got.low() == self.sent { Nanos::NEVER } else { now + self.pause };
     }
 
     fn may_send(&self, seq: u64) -> bool {
-        // It may be sent if the result of seq - W is here: that result is below `low`, or its bit
-        // in `got` is set.
-        match seq.checked_sub(self.window) {
-            None => true,
-            Some(before) if before < self.low => true,
-            Some(before) => self.got >> (before - self.low) & 1 != 0,
-        }
+        // The node begins anew with each epoch, and so does its window.
+        seq.checked_sub(self.window).is_none_or(|before| self.got.contains(before))
     }
 
     fn send(&self, at: &mut At<'_, impl LeafOutput>, seq: u64) {
         let Some(operation) = self.index_of(seq).and_then(|i| self.operations.get(i)) else { return };
-        let header = Header { mark: self.low, ..at.header(Kind::Contribution) };
+        let header = Header { mark: self.got.low(), ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);
         at.out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
     }

@@ -2,19 +2,28 @@
 //!
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
-//! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `config` and
+//! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
+//! that are over here and perhaps not elsewhere), `delivered` (which results are here), `config` and
 //! `output` (what the driver says and is asked for). Tables of transitions: `phase` of the lease,
 //! `state` of a group.
 //!
 //! ```text
-//!   create_group: Joining --Ready--> Ready --GroupError / link lost--> Failed --freed--> Gone
-//!                    |`---Refused / link lost---> Failed
-//!                    `---freed---> Abandoned --Ready / Refused / link lost--> Gone
+//!   create_group: Joining --Ready--> Ready --GroupError--> Failed --freed--> Gone
+//!                    |`---Refused---> Failed
+//!                    |                  `---freed---> Left --all members have left: Freed--> Gone
+//!                    `---freed---> Abandoned --Ready--> Left
+//!                                            `---Refused---> Gone
 //! ```
+//! A rank whose connection is gone waits for another one, which belongs to the next epoch. There it
+//! joins all its groups again, and sends again what some rank lacks. Only ranks remember anything
+//! from one epoch to the next (docs/protocol.md#10). Where the job does not go on in another epoch,
+//! all groups fail instead.
 
 mod at;
 mod config;
+mod delivered;
 mod group;
+mod kept;
 mod llt;
 mod operation;
 mod output;
@@ -27,9 +36,12 @@ mod streaming;
 pub use config::LeafConfig;
 pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use trib_wire::{Body, Fault, GroupIndex, GroupKey, GroupName, Header, Kind, RankList, Reason, Signature};
+use trib_wire::{
+    Body, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, RankList, Reason, Signature,
+    Standing,
+};
 
 use crate::liveness::{Liveness, Need, Peer};
 use crate::window;
@@ -91,10 +103,15 @@ pub struct Post {
 pub struct LeafCore {
     edge: Edge,
     groups: BTreeMap<GroupId, Group>,
-    /// The groups in the making, by key. A verdict of the node is about the oldest of its key.
-    joining: BTreeMap<GroupKey, VecDeque<GroupId>>,
+    /// The groups in the making, and after a change of the epoch those that are made again.
+    joining: BTreeMap<GroupKey, GroupId>,
+    /// How many creations with this tag and these members were begun.
+    begun: BTreeMap<(u64, RankList), u32>,
     /// The groups by the node's index for them.
     by_index: Vec<Option<GroupId>>,
+    /// The groups that the program has freed, by their names at the node, which may have given their
+    /// indices to others.
+    left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
     /// The groups that may have a probe timer running.
     armed: Vec<GroupId>,
     /// The groups that stream now.
@@ -121,7 +138,9 @@ impl LeafCore {
         LeafCore {
             groups: BTreeMap::new(),
             joining: BTreeMap::new(),
+            begun: BTreeMap::new(),
             by_index: Vec::new(),
+            left_behind: BTreeMap::new(),
             armed: Vec::new(),
             streaming: Streaming::new(config.limits.flight),
             edge: Edge { config, signs: 0 },
@@ -156,11 +175,15 @@ impl LeafCore {
         if self.lost {
             return Err(LeafError::Failed(self.edge.fault(Reason::NodeDead)));
         }
-        let key = GroupKey { tag, members };
-        let body = Body::Join { key: key.clone(), fault: None, nodes: RankList::EMPTY, name };
-        out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
-        self.groups.insert(id, Group::new(id, key.clone(), me, &self.edge));
-        self.joining.entry(key).or_default().push_back(id);
+        let begun = self.begun.entry((tag, members.clone())).or_default();
+        let key = GroupKey { tag, creation: *begun, members };
+        *begun += 1;
+        let group = Group::new(id, (key.clone(), name), me, &self.edge);
+        if !self.is_detached() {
+            group.join(&self.edge, out);
+        }
+        self.groups.insert(id, group);
+        self.joining.insert(key, id);
         Ok(())
     }
 
@@ -168,8 +191,15 @@ impl LeafCore {
     pub fn free_group(&mut self, _now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         state.fail_operations(self.edge.fault(Reason::MemberLeft), out);
-        if state.step(Event::Free) == Some(State::Gone) {
-            self.leave(group, out);
+        match state.step(Event::Free) {
+            Some(State::Left) => self.leave(group, out),
+            Some(State::Gone) => {
+                if state.name.is_some() && !self.lost {
+                    out.transmit(Path::Stream, &state.header(&self.edge, Kind::Leave), Payload::None);
+                }
+                self.remove(group);
+            }
+            _ => {}
         }
     }
 
@@ -190,7 +220,7 @@ impl LeafCore {
         out: &mut impl LeafOutput,
     ) -> Result<Path, LeafError> {
         let Post { id, number, signature } = *post;
-        let state = self.groups.get_mut(&group).filter(|g| !g.is_abandoned()).ok_or(LeafError::UnknownGroup)?;
+        let state = self.groups.get_mut(&group).filter(|g| !g.is_freed()).ok_or(LeafError::UnknownGroup)?;
         if let Some(fault) = state.failed {
             return Err(LeafError::Failed(fault));
         }
@@ -222,7 +252,7 @@ impl LeafCore {
         }
         let group = self.groups.get(&self.find(header)?)?;
         let operation =
-            if header.is_stream() { group.streams.expected(header.seq) } else { group.datagrams.expected(header.seq) }?;
+            if header.is_stream() { group.streams.lacking(header.seq) } else { group.datagrams.lacking(header.seq) }?;
         operation.result_slice(header)
     }
 
@@ -248,22 +278,48 @@ impl LeafCore {
         }
         match (header.kind, path, body) {
             (Kind::Heartbeat, Path::Stream, _) => self.answer_heartbeat(now, out),
-            (Kind::Ready, Path::Stream, Body::Ready(key)) => self.on_ready(now, header, &key, out),
+            (Kind::Ready, Path::Stream, Body::Ready(key, start)) => self.on_ready(now, header, (&key, start), out),
             (Kind::Refused, Path::Stream, Body::Refused(key, fault)) => self.on_refused(&key, fault, out),
+            (Kind::Ask, Path::Stream, Body::Ask(key)) => self.on_ask(key, out),
+            (Kind::Move, Path::Stream, Body::Move(placement)) if self.edge.config.recovers => out.move_to(&placement),
+            (Kind::Freed, Path::Stream, _) => self.on_freed(header, out),
             (_, _, body) => self.on_group_frame(now, path, header, body, out),
         }
     }
 
-    /// The stream connection is open and authenticated. The first frame tells the node that this
-    /// rank knows.
-    pub fn on_link_up(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+    /// A stream connection of this epoch is open and authenticated. The first frame tells the node
+    /// that this rank knows. In a new epoch all groups are joined again, in the order in which they
+    /// were made.
+    pub fn on_link_up(&mut self, now: Nanos, epoch: Epoch, out: &mut impl LeafOutput) {
+        self.edge.config.epoch = epoch;
         self.link = Some(Liveness::new(now, Peer::Node));
         self.next_tick = now + self.edge.config.limits.heartbeat;
         self.beat(now, out);
+        for (id, group) in self.groups.iter().filter(|(_, group)| group.name.is_none()) {
+            group.join(&self.edge, out);
+            self.joining.insert(group.key.clone(), *id);
+        }
     }
 
-    /// The stream connection is gone, so every group fails.
-    pub fn on_link_down(&mut self, _now: Nanos, out: &mut impl LeafOutput) {
+    /// The stream connection is gone. If the job goes on in another epoch, all groups wait for it,
+    /// else they fail.
+    pub fn on_link_down(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+        if !self.edge.config.recovers {
+            return self.give_up(now, out);
+        }
+        self.link = None;
+        self.next_tick = Nanos::NEVER;
+        self.armed.clear();
+        self.joining.clear();
+        self.by_index.clear();
+        self.left_behind.clear();
+        for group in self.groups.values_mut() {
+            group.suspend();
+        }
+    }
+
+    /// No node will be above this rank any more, so every group fails.
+    pub fn give_up(&mut self, _now: Nanos, out: &mut impl LeafOutput) {
         self.link = None;
         self.lost = true;
         self.next_tick = Nanos::NEVER;
@@ -274,7 +330,7 @@ impl LeafCore {
             if let Some(group) = self.groups.get_mut(&id) {
                 group.fail(fault, out);
                 if group.is_gone() {
-                    self.groups.remove(&id);
+                    self.remove(id);
                 }
             }
         }
@@ -354,10 +410,21 @@ impl LeafCore {
         self.groups.values().map(Group::outstanding).sum()
     }
 
-    /// Whether the node above is gone, because its connection is lost or it was silent for too
-    /// long. Nothing works any more then.
+    /// Whether the node above is gone for good. Nothing works any more then.
     pub fn is_lost(&self) -> bool {
         self.lost
+    }
+
+    /// Whether there is no connection now, and one of the next epoch is to come. The node above is
+    /// gone, because its connection is lost or it was silent for too long.
+    pub fn is_detached(&self) -> bool {
+        self.link.is_none() && self.edge.config.recovers && !self.lost
+    }
+
+    /// The number of groups that the program has freed, and for which this rank has to stay all the
+    /// same: other members have not freed them, and may lack a result.
+    pub fn groups_left_behind(&self) -> usize {
+        self.groups.values().filter(|group| group.is_freed()).count()
     }
 
     fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
@@ -379,56 +446,82 @@ impl LeafCore {
         (name == (header.group, header.generation)).then_some(id)
     }
 
-    fn on_ready(&mut self, now: Nanos, header: &Header, key: &GroupKey, out: &mut impl LeafOutput) {
+    fn on_ready(&mut self, now: Nanos, header: &Header, (key, start): (&GroupKey, Marks), out: &mut impl LeafOutput) {
         let at = header.group.0 as usize;
         if at >= 2 * self.edge.config.limits.groups as usize {
             return out.note(Note::Violation);
         }
-        let Some(id) = self.take_joining(key) else { return out.note(Note::Violation) };
+        let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
         if self.by_index.len() <= at {
             self.by_index.resize(at + 1, None);
         }
         self.by_index[at] = Some(id);
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.name = Some((header.group, header.generation));
-        if group.step(Event::Ready) == Some(State::Gone) {
-            return self.leave(id, out);
+        if !group.resume(start, out) {
+            out.note(Note::Violation);
+            group.give_up(&self.edge, Reason::Protocol, out);
         }
-        out.group_ready(id);
+        if group.step(Event::Ready) == Some(State::Ready) {
+            out.group_ready(id);
+        }
+        if group.is_freed() {
+            self.leave(id, out);
+        }
         self.pump(now, id, out);
     }
 
+    /// All members have freed a group.
+    fn on_freed(&mut self, header: &Header, out: &mut impl LeafOutput) {
+        let Some(id) = self.left_behind.remove(&(header.group, header.generation)) else { return };
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.forget(out);
+            group.step(Event::Freed);
+            self.remove(id);
+        }
+    }
+
+    /// Somebody resumes a group. If this rank has done with it, nobody need wait for it.
+    fn on_ask(&mut self, key: GroupKey, out: &mut impl LeafOutput) {
+        let begun = self.begun.get(&(key.tag, key.members.clone())).copied().unwrap_or(0);
+        let is_over = key.creation < begun && !self.groups.values().any(|group| group.key == key);
+        if is_over {
+            let standing = Standing { resumed: true, some_left: true, all_left: true, ..Standing::NEW };
+            let (nodes, name) = (RankList::EMPTY, GroupName::default());
+            let body = Body::Join { key, fault: None, standing, nodes, name };
+            out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
+        }
+    }
+
     fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl LeafOutput) {
-        let Some(id) = self.take_joining(key) else { return out.note(Note::Violation) };
+        let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.fail(fault, out);
         if group.is_gone() {
-            self.groups.remove(&id);
+            self.remove(id);
         }
     }
 
-    fn take_joining(&mut self, key: &GroupKey) -> Option<GroupId> {
-        let line = self.joining.get_mut(key)?;
-        let id = line.pop_front();
-        if line.is_empty() {
-            self.joining.remove(key);
-        }
-        id
-    }
-
+    /// The program has freed the group. What others may still need is kept until they have freed it,
+    /// too.
     fn leave(&mut self, id: GroupId, out: &mut impl LeafOutput) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.say_left(&self.edge, out);
+        if !self.edge.config.recovers {
+            return self.remove(id);
+        }
+        if let Some(name) = group.name {
+            self.left_behind.insert(name, id);
+        }
+        self.count(id);
+    }
+
+    fn remove(&mut self, id: GroupId) {
         let Some(group) = self.groups.remove(&id) else { return };
         self.recount(id, group.activity, Activity::None);
-        if let Some((index, _)) = group.name {
-            self.forget_index(index, id);
-            if !self.lost {
-                out.transmit(Path::Stream, &group.header(&self.edge, Kind::Leave), Payload::None);
-            }
-        }
-    }
-
-    fn forget_index(&mut self, index: GroupIndex, id: GroupId) {
-        if let Some(entry) = self.by_index.get_mut(index.0 as usize)
+        let Some(name) = group.name else { return };
+        self.left_behind.remove(&name);
+        if let Some(entry) = self.by_index.get_mut(name.0.0 as usize)
             && *entry == Some(id)
         {
             *entry = None;
@@ -445,7 +538,8 @@ impl LeafCore {
             return;
         };
         let Some(group) = self.groups.get_mut(&id) else { return };
-        if group.failed.is_some() {
+        // What crosses this rank's Leave needs no answer.
+        if group.failed.is_some() || group.said_left {
             return;
         }
         let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
@@ -470,6 +564,9 @@ impl LeafCore {
             (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => group.fail(fault, out),
             _ => out.note(Note::Violation),
         }
+        if group.is_gone() {
+            return self.remove(id);
+        }
         self.pump(now, id, out);
     }
 
@@ -480,13 +577,14 @@ impl LeafCore {
             return self.count(id);
         }
         let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
-        let mut at = At { edge, name, group: id, now, round_trip, out };
+        let mut at = At { edge, name, group: id, now, round_trip, out: &mut *out };
         let idle = group.datagrams.deadline() == Nanos::NEVER;
         group.datagrams.pump(&mut at);
         group.streams.pump(&mut at, self.streaming.sharers(id));
         if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
             self.armed.push(id);
         }
+        group.say_left(&self.edge, out);
         self.count(id);
     }
 

@@ -1,10 +1,11 @@
 //! How one operation's vector is cut into numbered pieces (fragments or segments).
 
 use core::ops::Range;
+use std::collections::VecDeque;
 
 use trib_wire::{Header, Layout, Signature, Way};
 
-use super::output::{OpId, Slice};
+use super::output::{LeafOutput, OpId, Slice};
 use crate::limits::Limits;
 use crate::{Path, window};
 
@@ -56,8 +57,11 @@ pub(super) struct Operation {
     pub(super) base: u64,
     /// The number of pieces. It is at least one, because a vector of no bytes still synchronises.
     pub(super) pieces: u64,
-    /// The number of pieces whose results are here.
+    /// The number of pieces whose results are here; after a change of the epoch, of those that have
+    /// come in this epoch or need not come any more.
     pub(super) done: u64,
+    /// Whether it is over for the program.
+    pub(super) over: bool,
     cut: Cut,
     /// The elements of the vector that this rank gives.
     given: Range<u64>,
@@ -75,6 +79,7 @@ impl Operation {
             base: 0,
             pieces: cut.total.div_ceil(cut.piece).max(1),
             done: 0,
+            over: false,
             cut,
             given: window::given(&signature, seat.size, seat.me),
             gotten: window::gotten(&signature, seat.size, seat.me),
@@ -132,9 +137,10 @@ impl Operation {
         self.cut.layout.bytes(&overlap(&(from..to.max(from)), &self.gotten), Way::Down)
     }
 
-    /// The elements of the vector from piece `seq` to the end.
-    pub(super) fn tail(&self, seq: u64) -> Range<u64> {
-        self.cut.piece(seq.saturating_sub(self.base)).start..self.cut.total
+    /// The elements that this rank gives of the pieces from number `seq` to the end.
+    pub(super) fn given_from(&self, seq: u64) -> Range<u64> {
+        let from = self.cut.piece(seq.saturating_sub(self.base)).start;
+        overlap(&(from..self.cut.total), &self.given)
     }
 
     /// The elements of piece `seq`.
@@ -147,6 +153,23 @@ impl Operation {
         let bytes = self.cut.layout.bytes(elements, way) as u32;
         Slice { op: self.id, first: elements.start, elements: (elements.end - elements.start) as u32, bytes }
     }
+}
+
+/// What is left of a group's operations, in order, when an epoch begins with piece `start`: every
+/// rank has the results of the pieces before it.
+pub(super) fn resumed(operations: VecDeque<Operation>, start: u64, out: &mut impl LeafOutput) -> VecDeque<Operation> {
+    let (ended, rest): (VecDeque<Operation>, VecDeque<Operation>) =
+        operations.into_iter().partition(|operation| operation.end() <= start);
+    for operation in ended {
+        if operation.over {
+            out.forget(operation.id);
+        } else {
+            out.complete(operation.id, Ok(0..0));
+        }
+    }
+    rest.into_iter()
+        .map(|operation| Operation { done: start.saturating_sub(operation.base).min(operation.pieces), ..operation })
+        .collect()
 }
 
 fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {

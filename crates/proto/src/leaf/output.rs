@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use trib_wire::body::Fault;
-use trib_wire::{Body, Header};
+use trib_wire::{Body, Header, Placement};
 
 use crate::Path;
 
@@ -72,13 +72,21 @@ pub trait LeafOutput {
     /// The payload of the frame that is being handled is this part of the operation's result.
     fn deliver(&mut self, slice: Slice);
 
-    /// The operation is over. On success it names the elements of the vector whose result some
-    /// member may still lack, until `stable` says otherwise.
+    /// The operation is over. On success it names the elements of the vector of which this rank's
+    /// contribution may be needed again, until `forget`. If there are any, the driver keeps a copy of
+    /// them from which it sends, because the program may change its input now.
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>);
 
+    /// The contribution to an operation that is over is not needed any more.
+    fn forget(&mut self, op: OpId);
+
     /// Every member holds the result of every fragment (datagram) or segment (stream) below `seq`
-    /// of the group. A driver that keeps results for members that lack them can drop these.
+    /// of the group. This is for those who watch.
     fn stable(&mut self, _group: GroupId, _path: Path, _seq: u64) {}
+
+    /// The job's tree has this placement now. The driver gives up the connection that it has, and
+    /// calls the node where it is in that placement.
+    fn move_to(&mut self, placement: &Placement);
 
     /// The group exists everywhere.
     fn group_ready(&mut self, group: GroupId);

@@ -14,7 +14,8 @@ use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 use trib_wire::{Header, Kind};
 
 use super::at::At;
-use super::operation::Operation;
+use super::kept::Kept;
+use super::operation::{Operation, resumed};
 use super::output::{LeafOutput, Note, OpId, Payload};
 use super::phase::{Event, Phase, transition};
 use crate::Path;
@@ -42,12 +43,19 @@ pub(super) struct Streams {
     waiting: VecDeque<Operation>,
     /// Operations under way.
     active: VecDeque<Operation>,
+    /// The number of the next segment to be posted.
+    posted: u64,
     /// The number of the next segment to be started.
     next: u64,
     /// The number of the next segment to be sent.
     sent: u64,
-    /// The number of the next result.
+    /// The number of the next result in this epoch.
     got: u64,
+    /// The results below this number are here. Those from `got` on come again, because other ranks
+    /// lack them.
+    had: u64,
+    /// Operations that are over; `None` if the job does not go on in another epoch.
+    kept: Option<Kept>,
     /// Segments below this number may be sent.
     credit: u64,
     /// Every member holds all results below this number.
@@ -61,15 +69,18 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(limits: &Limits) -> Streams {
+    pub(super) fn new(limits: &Limits, recovers: bool) -> Streams {
         Streams {
             flight: u64::from(limits.flight),
             staging: u64::from(limits.staging),
             waiting: VecDeque::new(),
             active: VecDeque::new(),
+            posted: 0,
             next: 0,
             sent: 0,
             got: 0,
+            had: 0,
+            kept: recovers.then(Kept::default),
             credit: u64::from(limits.staging),
             stable: 0,
             phase: Phase::Idle,
@@ -80,27 +91,44 @@ impl Streams {
     }
 
     pub(super) fn post(&mut self, operation: Operation) {
+        let operation = operation.starting_at(self.posted);
+        self.posted = operation.end();
         self.waiting.push_back(operation);
     }
 
     pub(super) fn outstanding(&self) -> usize {
-        self.waiting.len() + self.active.len()
+        self.active.iter().chain(&self.waiting).filter(|operation| !operation.over).count()
     }
 
-    /// Gives all operations up. Returns their names.
+    /// Whether nothing is to be sent, and no result is to come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.active.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Gives up all operations that are not over. Returns their names.
     pub(super) fn abandon(&mut self) -> Vec<OpId> {
-        self.active.drain(..).chain(self.waiting.drain(..)).map(|o| o.id).collect()
+        let mut given_up = Vec::new();
+        for operations in [&mut self.active, &mut self.waiting] {
+            given_up.extend(operations.iter().filter(|operation| !operation.over).map(|operation| operation.id));
+            operations.retain(|operation| operation.over);
+        }
+        given_up
     }
 
     /// The operation whose result `seq` comes next.
-    pub(super) fn expected(&self, seq: u64) -> Option<&Operation> {
+    fn expected(&self, seq: u64) -> Option<&Operation> {
         if seq != self.got || seq >= self.sent { None } else { self.active.front() }
     }
 
+    /// The same, if the result is not here from an earlier epoch.
+    pub(super) fn lacking(&self, seq: u64) -> Option<&Operation> {
+        self.expected(seq).filter(|_| seq >= self.had)
+    }
+
     /// The operation to which the result `seq` belongs, if that result will come, though perhaps
-    /// not as the next.
+    /// not as the next, and is not here from an earlier epoch.
     pub(super) fn awaited(&self, seq: u64) -> Option<&Operation> {
-        let is_due = (self.got..self.sent).contains(&seq);
+        let is_due = (self.got.max(self.had)..self.sent).contains(&seq);
         self.active.iter().rev().find(|operation| is_due && operation.base <= seq)
     }
 
@@ -152,25 +180,79 @@ impl Streams {
         if header.mark > self.stable {
             self.stable = header.mark;
             at.out.stable(at.group, Path::Stream, header.mark);
+            if let Some(kept) = &mut self.kept {
+                kept.release(header.mark, at.out);
+            }
         }
         if !self.expected(header.seq).is_some_and(|o| o.accepts(header)) {
             at.out.note(Note::Violation);
             return false;
         }
         let Some(operation) = self.active.front_mut() else { return false };
-        if let Some(slice) = operation.result_slice(header) {
+        if let Some(slice) = operation.result_slice(header).filter(|_| header.seq >= self.had) {
             at.out.deliver(slice);
         }
         operation.done += 1;
         self.got += 1;
+        self.had = self.had.max(self.got);
         // What the node has folded has left its staging room.
         self.credit = self.credit.max(self.got + self.staging);
         if operation.done == operation.pieces
             && let Some(operation) = self.active.pop_front()
         {
-            at.out.complete(operation.id, Ok(operation.tail(self.stable)));
+            self.complete(operation, at.out);
         }
         true
+    }
+
+    /// All results of an operation are here. What other ranks may still need of it is kept.
+    fn complete(&mut self, operation: Operation, out: &mut impl LeafOutput) {
+        let (id, over) = (operation.id, operation.over);
+        // Whoever has sent segment n has the result of n - F, and the result of n took all.
+        let stable = self.stable.max(self.got.saturating_sub(self.flight));
+        let needed = match &mut self.kept {
+            Some(kept) => kept.keep(operation, stable),
+            None => 0..0,
+        };
+        if !over {
+            out.complete(id, Ok(needed));
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.release(stable, out);
+        }
+    }
+
+    /// The number of the oldest segment whose result is not here.
+    pub(super) fn low(&self) -> u64 {
+        self.had
+    }
+
+    /// A new epoch begins with this segment, because every rank has the results of all before it.
+    /// The lease is gone: whatever is not complete everywhere waits for the next one. Returns false
+    /// if that cannot be.
+    pub(super) fn resume(&mut self, start: u64, out: &mut impl LeafOutput) -> bool {
+        if start > self.had {
+            return false;
+        }
+        let mut operations = self.kept.as_mut().map(Kept::take).unwrap_or_default();
+        operations.append(&mut self.active);
+        operations.append(&mut self.waiting);
+        self.waiting = resumed(operations, start, out);
+        self.next = self.waiting.front().map_or(start, |first| first.base);
+        (self.got, self.sent, self.stable) = (start, start, start);
+        self.credit = start + self.staging;
+        (self.phase, self.lease, self.used) = (Phase::Idle, 0, 0);
+        true
+    }
+
+    /// Drops all that was kept for other ranks.
+    pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
+        if let Some(kept) = &mut self.kept {
+            kept.release(u64::MAX, out);
+        }
+        for operation in self.active.drain(..).chain(self.waiting.drain(..)) {
+            out.forget(operation.id);
+        }
     }
 
     pub(super) fn on_credit(&mut self, limit: u64) {
@@ -226,7 +308,6 @@ impl Streams {
 
     fn begin(&mut self) {
         if let Some(operation) = self.waiting.pop_front() {
-            let operation = operation.starting_at(self.next);
             self.next = operation.end();
             self.active.push_back(operation);
         }

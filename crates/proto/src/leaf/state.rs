@@ -9,6 +9,8 @@ pub(super) enum State {
     Abandoned,
     /// Everything can be done.
     Ready,
+    /// The program has freed it. What other ranks may still need of this one is kept.
+    Left,
     /// It can only be freed.
     Failed,
     /// Nothing can be done: the rank forgets it.
@@ -24,6 +26,8 @@ pub(super) enum Event {
     Fault,
     /// The program frees it.
     Free,
+    /// All members have left it.
+    Freed,
 }
 
 /// The state after an event, or `None` if the event changes nothing.
@@ -32,8 +36,9 @@ pub(super) const fn transition(state: State, event: Event) -> Option<State> {
         (State::Joining, Event::Ready) => Some(State::Ready),
         (State::Joining, Event::Free) => Some(State::Abandoned),
         (State::Joining | State::Ready, Event::Fault) => Some(State::Failed),
-        (State::Abandoned, Event::Ready | Event::Fault) => Some(State::Gone),
-        (State::Ready | State::Failed, Event::Free) => Some(State::Gone),
+        (State::Abandoned, Event::Ready) | (State::Ready, Event::Free) => Some(State::Left),
+        (State::Abandoned, Event::Fault) | (State::Left, Event::Fault | Event::Freed) => Some(State::Gone),
+        (State::Failed, Event::Free) => Some(State::Gone),
         _ => None,
     }
 }
@@ -45,14 +50,15 @@ mod tests {
 
     #[test]
     fn the_table_is_the_diagram() {
-        let states = [State::Joining, State::Abandoned, State::Ready, State::Failed, State::Gone];
+        let states = [State::Joining, State::Abandoned, State::Ready, State::Left, State::Failed, State::Gone];
         let table = [
             "Joining: Ready -> Ready, Fault -> Failed, Free -> Abandoned",
-            "Abandoned: Ready -> Gone, Fault -> Gone",
-            "Ready: Fault -> Failed, Free -> Gone",
+            "Abandoned: Ready -> Left, Fault -> Gone",
+            "Ready: Fault -> Failed, Free -> Left",
+            "Left: Fault -> Gone, Freed -> Gone",
             "Failed: Free -> Gone",
             "Gone:",
         ];
-        assert_eq!(rows(&states, &[Event::Ready, Event::Fault, Event::Free], transition), table);
+        assert_eq!(rows(&states, &[Event::Ready, Event::Fault, Event::Free, Event::Freed], transition), table);
     }
 }

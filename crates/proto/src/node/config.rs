@@ -22,6 +22,8 @@ pub struct NodeConfig {
     pub world_size: u32,
     /// The quota of the job.
     pub limits: Limits,
+    /// Whether the job goes on when a node dies: groups then wait for the next epoch.
+    pub recovers: bool,
 }
 
 /// One child of a node.
@@ -43,6 +45,7 @@ impl From<&NodeGrant> for NodeConfig {
             children: grant.children.iter().map(|c| NodeChild { kind: c.kind, ranks: c.ranks.clone() }).collect(),
             world_size: grant.world_size,
             limits: Limits::from(&grant.limits),
+            recovers: false,
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The state machine of one logical node of one job, with the calls of its driver.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use trib_wire::{ChildIndex, Fault, GroupKey, Header, Kind, Rank, Reason};
+use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupKey, Header, Kind, NodeId, Placement, Rank, Reason};
 
 use super::at::At;
 use super::config::NodeConfig;
 use super::frame::Frame;
 use super::info::Duty;
 use super::link::Link;
-use super::membership::Pending;
+use super::membership::{Departed, Pending};
 use super::output::{NodeOutput, Payload, Target};
 use super::place::Place;
 use super::report::GroupReport;
@@ -22,14 +22,17 @@ use crate::{Nanos, Path};
 pub struct NodeCore<B> {
     pub(super) place: Place,
     pub(super) table: Table<B>,
-    pub(super) pending: BTreeMap<GroupKey, VecDeque<Pending>>,
-    pub(super) pending_count: usize,
+    pub(super) pending: BTreeMap<GroupKey, Pending>,
     /// The number of pending groups that hold a place in the quota while the verdict is on its way.
     pub(super) reserved: usize,
     /// The arbiter of stream contexts. Only the root of the tree has one.
     pub(super) arbiter: Option<Arbiter>,
     pub(super) parent: Option<Liveness>,
     pub(super) children: Vec<Option<Liveness>>,
+    /// A bit for each child that has gone to another placement of the tree.
+    pub(super) moved: u64,
+    /// Groups that all children have left, and of which some member of the job may not know it.
+    pub(super) departed: Departed,
     pub(super) next_tick: Nanos,
     /// When the event that is being handled happened. Nothing below reads another clock.
     pub(super) now: Nanos,
@@ -56,11 +59,12 @@ impl<B> NodeCore<B> {
             place: Place::new(config),
             table: Table::new(),
             pending: BTreeMap::new(),
-            pending_count: 0,
             reserved: 0,
             arbiter,
             parent: None,
             children,
+            moved: 0,
+            departed: Departed::default(),
             next_tick: Nanos::NEVER,
             now: Nanos(0),
             dead: Vec::new(),
@@ -88,16 +92,61 @@ impl<B> NodeCore<B> {
         }
     }
 
-    /// The stream connection of a link is closed, and will not come back in this epoch. Groups that
-    /// still need it fail.
+    /// The stream connection of a link is closed, and will not come back in this epoch. If the job
+    /// goes on in another epoch, a lost node leads there. Without a rank, groups that still need it
+    /// fail.
     pub fn on_link_down(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
         self.now = now;
         if let Some(slot) = self.liveness(link) {
             *slot = None;
         }
+        let has_moved = matches!(link, Link::Child(child) if self.moved & (1 << child.0) != 0);
+        match (self.node_at(link), link) {
+            (Some(node), _) if self.place.config.recovers => {
+                if !has_moved {
+                    out.suspect(node);
+                }
+            }
+            (None, _) if has_moved => {}
+            (_, Link::Parent) => self.lose_parent(out),
+            (_, Link::Child(child)) => self.lose_child(child, out),
+        }
+    }
+
+    /// The job's tree has another placement, to which this node's neighbours are to go. The core is
+    /// of no use after that.
+    pub fn move_to(&self, placement: &Placement, out: &mut impl NodeOutput) {
+        let body = Body::Move(placement.clone());
+        let children = (0..self.children.len()).filter(|c| self.children[*c].is_some());
+        let targets = children.fold(0u64, |bits, child| bits | 1 << child);
+        if targets != 0 {
+            let header = self.place.down(Kind::Move, ChildIndex::ALL);
+            out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
+        }
+        if self.parent.is_some()
+            && let Some(header) = self.place.up(Kind::Move)
+        {
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
+        }
+    }
+
+    /// The far end of a link has gone to another placement.
+    pub(super) fn on_move(&mut self, link: Link, placement: &Placement, out: &mut impl NodeOutput) {
+        if let Link::Child(child) = link {
+            self.moved |= 1 << child.0;
+        }
+        out.move_to(placement);
+    }
+
+    /// The node at the far end of a link, if it is one.
+    fn node_at(&self, link: Link) -> Option<NodeId> {
+        let config = &self.place.config;
         match link {
-            Link::Parent => self.lose_parent(out),
-            Link::Child(child) => self.lose_child(child, out),
+            Link::Parent => config.parent.map(|(node, _)| node),
+            Link::Child(child) => match config.children.get(usize::from(child.0))?.kind {
+                ChildKind::Node(node) => Some(node),
+                ChildKind::Rank(_) => None,
+            },
         }
     }
 
@@ -175,7 +224,7 @@ impl<B> NodeCore<B> {
 
     /// The number of groups alive, pending ones included.
     pub fn groups(&self) -> usize {
-        self.table.len() + self.pending_count
+        self.table.len() + self.pending.len()
     }
 
     /// The links that the core has given up since the last call, because they were silent or sent

@@ -22,11 +22,14 @@ impl<B> NodeCore<B> {
         }
         match (link, header.kind, frame.body) {
             (_, Kind::Heartbeat, _) => self.answer_heartbeat(link, out),
-            (Link::Child(child), Kind::Join, Body::Join { key, fault, nodes, name }) => {
-                self.on_join(child, key, Join { fault: *fault, nodes, name }, out);
+            (Link::Child(child), Kind::Join, Body::Join { key, fault, standing, nodes, name }) => {
+                self.on_join(child, key, Join { fault: *fault, standing: *standing, nodes, name }, out);
             }
             (Link::Child(child), Kind::Lost, Body::Lost(ranks)) => self.on_lost(child, ranks, out),
-            (Link::Parent, Kind::Ready, Body::Ready(key)) => self.on_ready(header, key, out),
+            (Link::Parent, Kind::Ready, Body::Ready(key, start)) => self.on_ready(header, (key, *start), out),
+            (Link::Parent, Kind::Ask, Body::Ask(key)) => self.on_ask(key, out),
+            (Link::Parent, Kind::Freed, _) => self.on_freed(header, out),
+            (_, Kind::Move, Body::Move(placement)) if self.place.config.recovers => self.on_move(link, placement, out),
             (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => self.on_refused(key, *fault, out),
             (Link::Parent, Kind::Nack, _) => out.note(Note::UnknownGroup),
             (_, _, _) => self.on_group_frame(link, frame, out),
@@ -80,7 +83,9 @@ impl<B> NodeCore<B> {
         }
         let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
         if group.left & (1 << child.0) != 0 {
-            return at.out.note(Note::Violation);
+            // A datagram may have been overtaken by the word that its sender left.
+            let is_late = frame.path == Path::Datagram;
+            return at.out.note(if is_late { Note::Stale } else { Note::Violation });
         }
         let outcome = match (header.kind, frame.path, header.is_stream(), frame.body) {
             (Kind::Contribution, Path::Datagram, false, _) => return self.on_datagram(index, position, frame, out),

@@ -3,7 +3,7 @@
 
 use trib_wire::{
     Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header,
-    JobId, Kind, NodeId, Rank, RankList, ReduceOp, Signature, WireFormat,
+    JobId, Kind, Marks, NodeId, Placement, Rank, RankList, ReduceOp, Signature, WireFormat,
 };
 
 use super::at::At;
@@ -49,6 +49,8 @@ pub(super) struct Sent {
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,
     pub(super) notes: Vec<Note>,
+    pub(super) suspected: Vec<NodeId>,
+    pub(super) moves: Vec<Placement>,
 }
 
 impl Log {
@@ -76,6 +78,14 @@ impl NodeOutput for Log {
 
     fn note(&mut self, note: Note) {
         self.notes.push(note);
+    }
+
+    fn suspect(&mut self, node: NodeId) {
+        self.suspected.push(node);
+    }
+
+    fn move_to(&mut self, placement: &Placement) {
+        self.moves.push(placement.clone());
     }
 }
 
@@ -115,6 +125,7 @@ impl Bench {
             members: members.into(),
             all: BOTH,
             inner: 0,
+            start: Marks::default(),
             nodes: RankList::default(),
         };
         Bench { place, info, out: Log::default() }
@@ -166,12 +177,13 @@ pub(super) fn config(parent: Option<(NodeId, ChildIndex)>) -> NodeConfig {
         children: vec![child(0), child(1)],
         world_size: 2,
         limits: LIMITS,
+        recovers: false,
     }
 }
 
 /// The key of a group of both ranks.
 pub(super) fn key() -> GroupKey {
-    GroupKey { tag: 7, members: RankList::from_ranks([0, 1]) }
+    GroupKey { tag: 7, creation: 0, members: RankList::from_ranks([0, 1]) }
 }
 
 static NO_BODY: Body = Body::None;

@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use trib_wire::{
-    ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Rank, RankList, Signature, Way,
+    ChildIndex, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, Rank, RankList, Signature, Way,
 };
 
 use super::place::Place;
@@ -47,6 +47,8 @@ pub(super) struct GroupInfo {
     pub(super) all: u64,
     /// A bit for each of these that is a node and folds.
     pub(super) inner: u64,
+    /// The pieces with which the group begins in this epoch.
+    pub(super) start: Marks,
     /// All nodes that fold for the group. They are known at the root of the tree.
     pub(super) nodes: RankList,
 }

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use trib_wire::{Body, ChildIndex, Fault, Header, Signature};
+use trib_wire::{Body, ChildIndex, Fault, Header, NodeId, Placement, Signature};
 
 use crate::{Nanos, Path};
 
@@ -125,6 +125,12 @@ pub trait NodeOutput {
 
     /// Something worth counting happened.
     fn note(&mut self, note: Note);
+
+    /// The node at the other end of a link is gone, so the job's tree needs another placement.
+    fn suspect(&mut self, node: NodeId);
+
+    /// The job's tree has this placement now.
+    fn move_to(&mut self, placement: &Placement);
 
     /// A group cannot go on. This is for people who watch the node; the group's members are told by
     /// frames.

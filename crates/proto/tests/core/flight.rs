@@ -10,7 +10,7 @@ use trib_wire::body::Fault;
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Generation, GroupIndex, GroupKey, GroupName, Header, JobId, Kind,
-    NodeId, Rank, RankList, ReduceOp, Signature, WireFormat,
+    Marks, NodeId, Placement, Rank, RankList, ReduceOp, Signature, WireFormat,
 };
 
 const NOW: Nanos = Nanos(1);
@@ -32,7 +32,16 @@ fn core() -> LeafCore {
         dead_after: Nanos::from_millis(60_000),
     };
     let (job, epoch, node) = (JobId(1), Epoch(1), NodeId(2));
-    LeafCore::new(LeafConfig { job, epoch, rank: Rank(0), world_size: 2, node, child: ChildIndex(0), limits })
+    LeafCore::new(LeafConfig {
+        job,
+        epoch,
+        rank: Rank(0),
+        world_size: 2,
+        node,
+        child: ChildIndex(0),
+        limits,
+        recovers: false,
+    })
 }
 
 /// The frames that the core sends.
@@ -51,6 +60,8 @@ impl LeafOutput for Wire {
     }
     fn deliver(&mut self, _: Slice) {}
     fn complete(&mut self, _: OpId, _: Result<Range<u64>, Fault>) {}
+    fn forget(&mut self, _: OpId) {}
+    fn move_to(&mut self, _: &Placement) {}
     fn group_ready(&mut self, _: GroupId) {}
     fn group_failed(&mut self, _: GroupId, _: Fault) {}
     fn note(&mut self, _: Note) {}
@@ -76,7 +87,13 @@ fn ask(core: &mut LeafCore, wire: &mut Wire, group: u32) {
     let new = NewGroup { members: members.clone(), tag, name: GroupName::default() };
     core.create_group(id, new, wire).unwrap();
     let ready = from_node(group, Kind::Ready);
-    core.on_frame(NOW, Path::Stream, &ready, Body::Ready(GroupKey { tag, members }), wire);
+    core.on_frame(
+        NOW,
+        Path::Stream,
+        &ready,
+        Body::Ready(GroupKey { tag, creation: 0, members }, Marks::default()),
+        wire,
+    );
     let signature = Signature {
         collective: Collective::Allreduce,
         dtype: DataType::F64,
@@ -206,7 +223,7 @@ fn who_waits_for_a_word_of_the_nodes_sleeps_for_no_results() {
     let group = NewGroup { members: RankList::world(2), tag: 9, name: GroupName::default() };
     core.create_group(id, group, &mut wire).unwrap();
     assert_eq!(core.results_due(), (0, 0));
-    let ready = Body::Ready(GroupKey { tag: 9, members: RankList::world(2) });
+    let ready = Body::Ready(GroupKey { tag: 9, creation: 0, members: RankList::world(2) }, Marks::default());
     core.on_frame(NOW, Path::Stream, &from_node(2, Kind::Ready), ready, &mut wire);
     assert_ne!(core.results_due(), (0, 0));
     // One group gives the lock back.

@@ -9,13 +9,13 @@ use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, NewGroup
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
 use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{
-    Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Rank,
-    RankList, ReduceOp, Signature, WireFormat,
+    Body, ChildIndex, ChildKind, Collective, DataType, Epoch, Fault, GroupName, Header, JobId, Kind, NodeId, Placement,
+    Rank, RankList, ReduceOp, Signature, WireFormat,
 };
 
-const RANKS: u32 = 6;
+pub(crate) const RANKS: u32 = 6;
 const JOB: JobId = JobId(7);
-const EPOCH: Epoch = Epoch(1);
+pub(crate) const EPOCH: Epoch = Epoch(1);
 
 /// A tree of six ranks: root 0 has nodes 1 (ranks 0..3) and 2 (ranks 3..6).
 struct World {
@@ -28,35 +28,35 @@ struct World {
     deaf: Option<u32>,
 }
 
-struct Frame {
-    to: End,
-    path: Path,
-    header: Header,
-    body: Body,
-    data: Vec<u8>,
+pub(crate) struct Frame {
+    pub(crate) to: End,
+    pub(crate) path: Path,
+    pub(crate) header: Header,
+    pub(crate) body: Body,
+    pub(crate) data: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
-enum End {
+pub(crate) enum End {
     Leaf(u32),
     Node(u16, Link),
 }
 
-struct Leaf {
-    core: LeafCore,
-    memory: LeafMemory,
+pub(crate) struct Leaf {
+    pub(crate) core: LeafCore,
+    pub(crate) memory: LeafMemory,
 }
 
 #[derive(Default)]
-struct LeafMemory {
-    rank: u32,
-    sent: Vec<Frame>,
-    inputs: HashMap<OpId, Vec<u8>>,
-    results: HashMap<OpId, BTreeMap<u64, Vec<u8>>>,
-    done: HashMap<OpId, Result<Range<u64>, Fault>>,
-    ready: Vec<GroupId>,
-    failed: Vec<(GroupId, Fault)>,
-    incoming: Vec<u8>,
+pub(crate) struct LeafMemory {
+    pub(crate) rank: u32,
+    pub(crate) sent: Vec<Frame>,
+    pub(crate) inputs: HashMap<OpId, Vec<u8>>,
+    pub(crate) results: HashMap<OpId, BTreeMap<u64, Vec<u8>>>,
+    pub(crate) done: HashMap<OpId, Result<Range<u64>, Fault>>,
+    pub(crate) ready: Vec<GroupId>,
+    pub(crate) failed: Vec<(GroupId, Fault)>,
+    pub(crate) incoming: Vec<u8>,
 }
 
 impl LeafOutput for LeafMemory {
@@ -79,7 +79,27 @@ impl LeafOutput for LeafMemory {
     }
 
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
+        // The program uses its input for other things now. Only a copy of what may be needed is left.
+        if let (Ok(kept), Some(input)) = (&result, self.inputs.get_mut(&op)) {
+            let kept = kept.start as usize..kept.end as usize;
+            for (at, byte) in input.iter_mut().enumerate().filter(|(at, _)| !kept.contains(at)) {
+                *byte = at as u8 ^ 0xA5;
+            }
+            if kept.is_empty() {
+                self.inputs.remove(&op);
+            }
+        }
         assert!(self.done.insert(op, result).is_none(), "{op:?} of rank {} completed twice", self.rank);
+    }
+
+    /// From now on only the copy that the core asks for may be read.
+    fn forget(&mut self, op: OpId) {
+        assert!(self.done.contains_key(&op), "{op:?} of rank {} is forgotten before it is over", self.rank);
+        self.inputs.remove(&op);
+    }
+
+    fn move_to(&mut self, _: &Placement) {
+        panic!("nobody has moved the tree");
     }
 
     fn group_ready(&mut self, group: GroupId) {
@@ -95,19 +115,19 @@ impl LeafOutput for LeafMemory {
     }
 }
 
-struct Node {
-    core: NodeCore<Vec<u8>>,
-    memory: NodeMemory,
+pub(crate) struct Node {
+    pub(crate) core: NodeCore<Vec<u8>>,
+    pub(crate) memory: NodeMemory,
 }
 
 #[derive(Default)]
-struct NodeMemory {
-    node: u16,
-    kinds: Vec<ChildKind>,
-    parent: Option<(u16, ChildIndex)>,
-    sent: Vec<Frame>,
-    written: Vec<(ChildIndex, Header)>,
-    took: Vec<(Path, Stage, Nanos)>,
+pub(crate) struct NodeMemory {
+    pub(crate) node: u16,
+    pub(crate) kinds: Vec<ChildKind>,
+    pub(crate) parent: Option<(u16, ChildIndex)>,
+    pub(crate) sent: Vec<Frame>,
+    pub(crate) written: Vec<(ChildIndex, Header)>,
+    pub(crate) took: Vec<(Path, Stage, Nanos)>,
 }
 
 impl NodeOutput for NodeMemory {
@@ -165,12 +185,20 @@ impl NodeOutput for NodeMemory {
         assert_ne!(note, node::Note::Violation, "node {}", self.node);
     }
 
+    fn suspect(&mut self, node: NodeId) {
+        panic!("node {node:?} is alive");
+    }
+
+    fn move_to(&mut self, _: &Placement) {
+        panic!("nobody has moved the tree");
+    }
+
     fn took(&mut self, path: Path, stage: Stage, span: Nanos) {
         self.took.push((path, stage, span));
     }
 }
 
-fn limits(streams: u32, lease_operations: u32) -> Limits {
+pub(crate) fn limits(streams: u32, lease_operations: u32) -> Limits {
     Limits {
         groups: 8,
         window: 3,
@@ -187,6 +215,48 @@ fn limits(streams: u32, lease_operations: u32) -> Limits {
     }
 }
 
+/// The nodes of one epoch.
+pub(crate) fn nodes(limits: Limits, epoch: Epoch, recovers: bool) -> Vec<Node> {
+    let rank = |r: u32| NodeChild { kind: ChildKind::Rank(Rank(r)), ranks: RankList::from_ranks([r]) };
+    let inner =
+        |n: u16, ranks: Range<u32>| NodeChild { kind: ChildKind::Node(NodeId(n)), ranks: RankList::from_ranks(ranks) };
+    let node = |id: u16, parent: Option<(u16, u16)>, children: Vec<NodeChild>| {
+        let kinds = children.iter().map(|c| c.kind).collect();
+        let core = NodeCore::new(NodeConfig {
+            job: JOB,
+            epoch,
+            node: NodeId(id),
+            parent: parent.map(|(n, c)| (NodeId(n), ChildIndex(c))),
+            children,
+            world_size: RANKS,
+            limits,
+            recovers,
+        });
+        let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
+        Node { core, memory: NodeMemory { node: id, kinds, parent, ..NodeMemory::default() } }
+    };
+    vec![
+        node(0, None, vec![inner(1, 0..3), inner(2, 3..6)]),
+        node(1, Some((0, 0)), (0..3).map(rank).collect()),
+        node(2, Some((0, 1)), (3..6).map(rank).collect()),
+    ]
+}
+
+/// A rank in the first epoch.
+pub(crate) fn leaf(rank: u32, limits: Limits, recovers: bool) -> Leaf {
+    let core = LeafCore::new(LeafConfig {
+        job: JOB,
+        epoch: EPOCH,
+        rank: Rank(rank),
+        world_size: RANKS,
+        node: NodeId(1 + (rank / 3) as u16),
+        child: ChildIndex((rank % 3) as u16),
+        limits,
+        recovers,
+    });
+    Leaf { core, memory: LeafMemory { rank, ..LeafMemory::default() } }
+}
+
 impl World {
     fn new(streams: u32) -> World {
         World::with_leases(streams, 0)
@@ -197,45 +267,8 @@ impl World {
     }
 
     fn with_limits(limits: Limits) -> World {
-        let rank = |r: u32| NodeChild { kind: ChildKind::Rank(Rank(r)), ranks: RankList::from_ranks([r]) };
-        let inner = |n: u16, ranks: Range<u32>| NodeChild {
-            kind: ChildKind::Node(NodeId(n)),
-            ranks: RankList::from_ranks(ranks),
-        };
-        let node = |id: u16, parent: Option<(u16, u16)>, children: Vec<NodeChild>| {
-            let kinds = children.iter().map(|c| c.kind).collect();
-            let core = NodeCore::new(NodeConfig {
-                job: JOB,
-                epoch: EPOCH,
-                node: NodeId(id),
-                parent: parent.map(|(n, c)| (NodeId(n), ChildIndex(c))),
-                children,
-                world_size: RANKS,
-                limits,
-            });
-            let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
-            Node { core, memory: NodeMemory { node: id, kinds, parent, ..NodeMemory::default() } }
-        };
-        let nodes = vec![
-            node(0, None, vec![inner(1, 0..3), inner(2, 3..6)]),
-            node(1, Some((0, 0)), (0..3).map(rank).collect()),
-            node(2, Some((0, 1)), (3..6).map(rank).collect()),
-        ];
-        let leaves = (0..RANKS)
-            .map(|r| {
-                let core = LeafCore::new(LeafConfig {
-                    job: JOB,
-                    epoch: EPOCH,
-                    rank: Rank(r),
-                    world_size: RANKS,
-                    node: NodeId(1 + (r / 3) as u16),
-                    child: ChildIndex((r % 3) as u16),
-                    limits,
-                });
-                Leaf { core, memory: LeafMemory { rank: r, ..LeafMemory::default() } }
-            })
-            .collect();
-        World { leaves, nodes, wires: VecDeque::new(), now: Nanos(0), deaf: None }
+        let leaves = (0..RANKS).map(|rank| leaf(rank, limits, false)).collect();
+        World { leaves, nodes: nodes(limits, EPOCH, false), wires: VecDeque::new(), now: Nanos(0), deaf: None }
     }
 
     fn create(&mut self, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {
@@ -305,14 +338,14 @@ impl World {
 }
 
 /// Starts to make a group at one rank.
-fn create(core: &mut LeafCore, members: RankList, tag: u64, memory: &mut LeafMemory) -> GroupId {
+pub(crate) fn create(core: &mut LeafCore, members: RankList, tag: u64, memory: &mut LeafMemory) -> GroupId {
     let id = core.next_group();
     let group = NewGroup { members, tag, name: GroupName::default() };
     core.create_group(id, group, memory).expect("members are valid");
     id
 }
 
-fn vector(rank: u32, len: u64, op: u64) -> Vec<u8> {
+pub(crate) fn vector(rank: u32, len: u64, op: u64) -> Vec<u8> {
     (0..len).map(|i| (i as u32 * 31 + rank * 17 + op as u32 * 5 + 1) as u8).collect()
 }
 
@@ -348,7 +381,7 @@ fn check(world: &mut World, group: &[(u32, GroupId)], signature: Signature, salt
     }
 }
 
-fn signature(collective: Collective, count: u64, root: u32) -> Signature {
+pub(crate) fn signature(collective: Collective, count: u64, root: u32) -> Signature {
     let op = if matches!(collective, Collective::Allreduce | Collective::Reduce | Collective::ReduceScatter) {
         ReduceOp::Sum
     } else {

@@ -85,12 +85,12 @@ impl Checkers {
         self.operations[operation].endings.push(ending);
         match outcome {
             Err(fault) => self.check_fault(operation, rank, &fault),
-            Ok(tail) => {
+            Ok(kept) => {
                 self.check_success(operation, rank, missing, queued);
                 if signature.collective == Collective::Barrier {
                     self.check_barrier(operation, rank);
                 }
-                self.check_tail(operation, rank, &tail);
+                self.check_kept(operation, rank, &kept);
             }
         }
     }

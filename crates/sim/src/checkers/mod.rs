@@ -99,6 +99,7 @@ pub struct Checkers {
     groups: Vec<GroupState>,
     dead: Vec<bool>,
     node_dead: bool,
+    recovers: bool,
     /// The link that datagrams do not pass: the node at its upper end, and the first and the last
     /// rank at or below its lower end.
     narrow: Option<(usize, (u32, u32))>,
@@ -111,8 +112,8 @@ pub struct Checkers {
 }
 
 impl Checkers {
-    /// Checkers for a program on a tree.
-    pub fn new(tree: &Tree, work: &Workload) -> Checkers {
+    /// Checkers for a program on a tree, of a job that could go on in another epoch or not.
+    pub fn new(tree: &Tree, work: &Workload, recovers: bool) -> Checkers {
         let operations = work.operations.iter().map(|plan| {
             let members = work.groups[plan.group].members.iter();
             Operation {
@@ -128,6 +129,7 @@ impl Checkers {
             groups: vec![GroupState::default(); work.groups.len()],
             dead: vec![false; tree.leaves.len()],
             node_dead: false,
+            recovers,
             narrow: None,
             pieces: BTreeMap::new(),
             stable: BTreeMap::new(),
@@ -225,6 +227,12 @@ impl Checkers {
     fn position(&self, group: usize, rank: u32) -> u32 {
         let members = &self.work.groups[group].members;
         members.iter().position(|m| *m == rank).expect("only members take part") as u32
+    }
+
+    fn given(&self, operation: usize, rank: u32) -> Range<u64> {
+        let group = self.operations[operation].group;
+        let signature = self.work.operations[operation].signature;
+        window::given(&signature, self.size(group), self.position(group, rank))
     }
 
     fn gotten(&self, operation: usize, rank: u32) -> Range<u64> {

@@ -16,8 +16,12 @@ impl Checkers {
         }
     }
 
-    /// What a rank still has outstanding when its script is done.
-    pub fn check_leaf_empty(&mut self, rank: u32, outstanding: usize) {
+    /// What a rank still has outstanding when its script is done, and the number of groups that it
+    /// has freed and not forgotten.
+    pub fn check_leaf_empty(&mut self, rank: u32, outstanding: usize, behind: usize) {
+        if behind > 0 && !self.may_fail() {
+            self.fail(NAME, format!("rank {rank} still keeps {behind} groups that all have freed"));
+        }
         if outstanding > 0 {
             self.fail(NAME, format!("rank {rank} still counts {outstanding} operations as outstanding"));
         }

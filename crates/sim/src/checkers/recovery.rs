@@ -1,5 +1,5 @@
-//! A result that some live rank still lacks can be had from the ranks that are done: it lies in the
-//! tail that each of them was told to keep, until all members are known to have it.
+//! A result that some live rank still lacks can be folded again: the ranks that are done were told to
+//! keep their contributions to it, until all members are known to have it.
 
 use std::ops::Range;
 
@@ -10,22 +10,40 @@ use super::{Checkers, streams};
 const NAME: &str = "recovery";
 
 impl Checkers {
-    /// The rank is done and keeps `tail`.
-    pub(super) fn check_tail(&mut self, operation: usize, rank: u32, tail: &Range<u64>) {
+    /// The rank is done and keeps its contribution to `kept`.
+    pub(super) fn check_kept(&mut self, operation: usize, rank: u32, kept: &Range<u64>) {
         let group = self.operations[operation].group;
-        if self.is_disturbed(group) {
+        if self.is_disturbed(group) || !self.recovers {
             return;
         }
+        let given = self.given(operation, rank);
         let lacking = self.operations[operation].members.iter().filter(|m| m.outcome.is_none()).find_map(|m| {
             let missing = m.delivered.missing(&self.gotten(operation, m.rank))?;
-            let covered = tail.start <= missing.start && missing.end <= tail.end;
+            let needed = missing.start.max(given.start)..missing.end.min(given.end);
+            let covered = needed.is_empty() || (kept.start <= needed.start && needed.end <= kept.end);
             (!covered).then_some((m.rank, missing))
         });
         if let Some((other, missing)) = lacking {
             let what = format!(
-                "{} is complete at rank {rank}, which keeps {tail:?}, but rank {other} lacks {missing:?}",
+                "{} is complete at rank {rank}, which keeps {kept:?}, but rank {other} lacks {missing:?}",
                 self.name(operation)
             );
+            self.fail(NAME, what);
+        }
+    }
+
+    /// The rank was told that nobody needs its contribution any more.
+    pub fn forgotten(&mut self, operation: usize, rank: u32) {
+        let group = self.operations[operation].group;
+        if self.is_disturbed(group) {
+            return;
+        }
+        let members = &self.operations[operation].members;
+        let lacking =
+            members.iter().find_map(|m| Some((m.rank, m.delivered.missing(&self.gotten(operation, m.rank))?)));
+        if let Some((other, missing)) = lacking {
+            let what =
+                format!("{} is forgotten by rank {rank}, but rank {other} lacks {missing:?}", self.name(operation));
             self.fail(NAME, what);
         }
     }

@@ -22,7 +22,7 @@ fn checkers() -> Checkers {
         root: 0,
         count: 0,
     };
-    Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]))
+    Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]), true)
 }
 
 fn signature() -> Signature {
@@ -120,7 +120,7 @@ fn what_happens_twice_or_too_late_or_outside_is_found() {
 }
 
 #[test]
-fn a_tail_that_is_dropped_too_early_is_found() {
+fn a_contribution_that_is_dropped_too_early_is_found() {
     let mut checkers = posted();
     checkers.delivered(0, 0, 0, &result(0, 16));
     checkers.completed(0, 0, Ok(8..16), false);
@@ -129,6 +129,12 @@ fn a_tail_that_is_dropped_too_early_is_found() {
     let mut checkers = posted();
     checkers.delivered(0, 0, 0, &result(0, 16));
     checkers.stable(0, 0, Path::Datagram, 1);
+    assert_found(&checkers, "recovery");
+
+    let mut checkers = posted();
+    checkers.delivered(0, 0, 0, &result(0, 16));
+    checkers.completed(0, 0, Ok(0..16), false);
+    checkers.forgotten(0, 0);
     assert_found(&checkers, "recovery");
 }
 
@@ -180,7 +186,10 @@ fn what_is_left_at_the_end_is_found() {
     found.check_node_empty(0, 0, Holdings { segments: 1, ..Holdings::default() });
     assert_found(&found, "no_leak");
     let mut found = checkers();
-    found.check_leaf_empty(0, 1);
+    found.check_leaf_empty(0, 1, 0);
+    assert_found(&found, "no_leak");
+    let mut found = checkers();
+    found.check_leaf_empty(0, 0, 1);
     assert_found(&found, "no_leak");
 }
 

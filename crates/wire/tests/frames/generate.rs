@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use trib_wire::body::Held;
 use trib_wire::header::PAYLOAD_MAX;
+use trib_wire::standing::MARK_MAX;
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
-    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature, Way, WireFormat,
+    Kind, Marks, NodeId, Placement, Rank, RankList, Reason, ReduceOp, Signature, Standing, Way, WireFormat,
 };
 
 pub(crate) fn signature() -> impl Strategy<Value = Signature> {
@@ -74,7 +75,7 @@ pub(crate) fn ranks() -> impl Strategy<Value = RankList> {
 }
 
 fn key() -> impl Strategy<Value = GroupKey> {
-    (any::<u64>(), ranks()).prop_map(|(tag, members)| GroupKey { tag, members })
+    (any::<u64>(), any::<u32>(), ranks()).prop_map(|(tag, creation, members)| GroupKey { tag, creation, members })
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
@@ -90,15 +91,39 @@ fn fault() -> impl Strategy<Value = Fault> {
     )
 }
 
+fn marks() -> impl Strategy<Value = Marks> {
+    (0..=MARK_MAX, 0..=MARK_MAX).prop_map(|(fragments, segments)| Marks { fragments, segments })
+}
+
+fn standing() -> impl Strategy<Value = Standing> {
+    (any::<(bool, bool, bool, bool)>(), marks()).prop_map(|((resumed, exists, some_left, all), marks)| Standing {
+        resumed,
+        exists,
+        some_left,
+        all_left: some_left && all,
+        marks,
+    })
+}
+
+/// A placement in which some nodes have moved once or more.
+pub(crate) fn placement() -> impl Strategy<Value = Placement> {
+    prop::collection::vec(0u16..6, 0..12)
+        .prop_map(|moves| moves.into_iter().fold(Placement::FIRST, |placement, node| placement.without(NodeId(node))))
+}
+
 /// A kind with a body that it may have.
 pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
     let bare: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| !has_body(*kind)).collect();
     prop_oneof![
         select(bare).prop_map(|kind| (kind, Body::None)),
-        (key(), prop::option::of(fault()), ranks(), any::<String>()).prop_map(|(key, fault, nodes, name)| {
-            (Kind::Join, Body::Join { key, fault, nodes, name: GroupName::new(&name) })
-        }),
-        key().prop_map(|key| (Kind::Ready, Body::Ready(key))),
+        (key(), prop::option::of(fault()), standing(), ranks(), any::<String>()).prop_map(
+            |(key, fault, standing, nodes, name)| {
+                (Kind::Join, Body::Join { key, fault, standing, nodes, name: GroupName::new(&name) })
+            }
+        ),
+        (key(), marks()).prop_map(|(key, marks)| (Kind::Ready, Body::Ready(key, marks))),
+        key().prop_map(|key| (Kind::Ask, Body::Ask(key))),
+        placement().prop_map(|placement| (Kind::Move, Body::Move(placement))),
         (key(), fault()).prop_map(|(key, fault)| (Kind::Refused, Body::Refused(key, fault))),
         any::<(u16, u64, u64, u64)>().prop_map(|(node, missing, have, have_base)| {
             (Kind::Held, Body::Held(Held { node: NodeId(node), missing, have, have_base }))
@@ -111,5 +136,5 @@ pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
 
 pub(crate) fn has_body(kind: Kind) -> bool {
     use Kind::*;
-    matches!(kind, Join | Ready | Refused | Held | Nack | GroupError | Lost)
+    matches!(kind, Join | Ready | Refused | Ask | Held | Nack | GroupError | Lost | Move)
 }

@@ -12,11 +12,11 @@ use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
-    Kind, NodeId, Rank, RankList, Reason, ReduceOp, Signature, WireFormat,
+    Kind, Marks, NodeId, Placement, Rank, RankList, Reason, ReduceOp, Signature, Standing, WireFormat,
 };
 
 fn key() -> GroupKey {
-    GroupKey { tag: 77, members: RankList::from_ranks([0, 1, 2, 3, 9, 7, 5]) }
+    GroupKey { tag: 77, creation: 3, members: RankList::from_ranks([0, 1, 2, 3, 9, 7, 5]) }
 }
 
 fn signature() -> Signature {
@@ -62,7 +62,9 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         ..base
     };
     let (nodes, name) = (RankList::from_ranks([1, 2]), GroupName::new("MPI_COMM_WORLD"));
-    let fault_free = Body::Join { key: key(), fault: None, nodes, name };
+    let marks = Marks { fragments: 12, segments: 640 };
+    let standing = Standing { resumed: true, exists: true, some_left: false, all_left: false, marks };
+    let fault_free = Body::Join { key: key(), fault: None, standing, nodes, name };
     let held = Held { node: NodeId(0), missing: 0b100, have: 0b1, have_base: 10 };
     match kind {
         Kind::Contribution => (data, Body::None, &[1, 2, 3, 4, 5, 6, 7, 8]),
@@ -71,9 +73,11 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::Held => (Header { seq: 10, ..base }, Body::Held(held), &[]),
         Kind::Nack => (Header { seq: 10, ..base }, Body::Nack(Reason::Unknown), &[]),
         Kind::Join => (Header { group: GroupIndex(0), generation: Generation(0), witness: 3, ..base }, fault_free, &[]),
-        Kind::Ready => (down, Body::Ready(key()), &[]),
+        Kind::Ready => (down, Body::Ready(key(), marks), &[]),
         Kind::Refused => (down, Body::Refused(key(), Fault { signatures: None, ..fault() }), &[]),
+        Kind::Ask => (down, Body::Ask(key()), &[]),
         Kind::Leave | Kind::Heartbeat => (base, Body::None, &[]),
+        Kind::Freed => (down, Body::None, &[]),
         Kind::Intent => (
             Header { flags: FLAG_STREAM, seq: 2, signature: signature(), op_seq: 8, witness: 3, ..base },
             Body::None,
@@ -92,6 +96,11 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::Lost => {
             let plain = Header { group: GroupIndex(0), generation: Generation(0), ..base };
             (plain, Body::Lost(RankList::from_ranks([4, 5, 6, 7])), &[])
+        }
+        Kind::Move => {
+            let plain = Header { group: GroupIndex(0), generation: Generation(0), ..base };
+            let placement = Placement::FIRST.without(NodeId(5)).without(NodeId(2)).without(NodeId(5));
+            (plain, Body::Move(placement), &[])
         }
     }
 }

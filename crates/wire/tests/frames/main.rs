@@ -2,11 +2,13 @@
 //! change.
 //!
 //! Map: `generate` (any header, any body), `round_trip`, `total` (arbitrary bytes), `layout` (the
-//! offsets of the fields), `tag` (forgery), `golden` (one committed sample per message).
+//! offsets of the fields), `tag` (forgery), `golden` (one committed sample per message),
+//! `placement` (placements meet).
 
 mod generate;
 mod golden;
 mod layout;
+mod placement;
 mod round_trip;
 mod tag;
 mod total;

@@ -47,7 +47,7 @@ proptest! {
                 interrogate(&key.members);
                 interrogate(&nodes);
             }
-            Body::Ready(key) | Body::Refused(key, _) => interrogate(&key.members),
+            Body::Ready(key, _) | Body::Refused(key, _) | Body::Ask(key) => interrogate(&key.members),
             Body::Lost(ranks) => interrogate(&ranks),
             Body::GroupError(fault) => drop(fault.to_string()),
             _ => {}
@@ -100,26 +100,26 @@ proptest! {
 #[test]
 fn runs_that_are_no_runs_are_refused() {
     let wrong = Err(ParseError::BadField("rank runs"));
-    let ready = |runs: &[[u32; 3]]| {
+    let ask = |runs: &[[u32; 3]]| {
         let words = runs.iter().flatten().flat_map(|word| word.to_le_bytes());
         let count = (runs.len() as u32).to_le_bytes();
-        let bytes: Vec<u8> = [0; 8].into_iter().chain(count).chain(words).collect();
-        Body::parse(Kind::Ready, &bytes)
+        let bytes: Vec<u8> = [0; 12].into_iter().chain(count).chain(words).collect();
+        Body::parse(Kind::Ask, &bytes)
     };
-    assert!(ready(&[[0, 1, 1]]).is_ok());
-    assert_eq!(ready(&[[0, 0, 1], [0, 1, 1]]), wrong, "a run of nobody");
-    assert_eq!(ready(&[[0, 2, 0]]), wrong, "a run that stands still");
-    assert_eq!(ready(&[[0, u32::MAX, 1]]), wrong, "more ranks than any job has");
-    assert_eq!(ready(&[[0, 1 << 20, 1], [0, 1, 1]]), wrong, "more ranks than any job has, in pieces");
+    assert!(ask(&[[0, 1, 1]]).is_ok());
+    assert_eq!(ask(&[[0, 0, 1], [0, 1, 1]]), wrong, "a run of nobody");
+    assert_eq!(ask(&[[0, 2, 0]]), wrong, "a run that stands still");
+    assert_eq!(ask(&[[0, u32::MAX, 1]]), wrong, "more ranks than any job has");
+    assert_eq!(ask(&[[0, 1 << 20, 1], [0, 1, 1]]), wrong, "more ranks than any job has, in pieces");
 }
 
 #[test]
 fn the_number_of_runs_is_believed_only_as_far_as_the_bytes_go() {
-    let mut bytes = [0; 24];
-    bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(Body::parse(Kind::Ready, &bytes), Err(ParseError::BadField("rank runs")));
-    bytes[8..12].copy_from_slice(&2u32.to_le_bytes());
-    assert_eq!(Body::parse(Kind::Ready, &bytes), Err(ParseError::BadField("rank runs")));
+    let mut bytes = [0; 28];
+    bytes[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(Body::parse(Kind::Ask, &bytes), Err(ParseError::BadField("rank runs")));
+    bytes[12..16].copy_from_slice(&2u32.to_le_bytes());
+    assert_eq!(Body::parse(Kind::Ask, &bytes), Err(ParseError::BadField("rank runs")));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use trib_transport::tcp::{
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_transport::{EdgeKeys, edge_keys};
 use trib_wire::body::Fault;
-use trib_wire::{Body, Epoch, GroupName, Header, RankList, Signature};
+use trib_wire::{Body, Epoch, GroupName, Header, Placement, RankList, Signature};
 
 use super::Tree;
 
@@ -92,6 +92,10 @@ impl LeafOutput for Io {
         self.done.insert(op, result.map(|_| ()));
     }
 
+    fn forget(&mut self, _: OpId) {}
+
+    fn move_to(&mut self, _: &Placement) {}
+
     fn group_ready(&mut self, group: GroupId) {
         self.ready.push(group);
     }
@@ -147,6 +151,7 @@ impl Rank {
             node,
             child,
             limits: Limits::from(&tree.limits),
+            recovers: false,
         });
         let writer = StreamWriter::new(keys.up, 1000);
         let reader = StreamReader::new(keys.down);
@@ -162,7 +167,7 @@ impl Rank {
             failed: Vec::new(),
         };
         let start = Instant::now();
-        core.on_link_up(Nanos(0), &mut io);
+        core.on_link_up(Nanos(0), Epoch(1), &mut io);
         Rank { core, io, socket: open.socket, reader, batch: RecvBatch::new(32, 65_000), start, connected: true }
     }
 

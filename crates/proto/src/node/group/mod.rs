@@ -26,13 +26,25 @@ pub(super) struct Group<B> {
     posted: Vec<Option<Posted>>,
     /// A bit for each child that has left.
     pub(super) left: u64,
+    /// A bit for each of these that needs no further word, because it is dead or has forgotten the
+    /// group.
+    pub(super) silent: u64,
     state: State,
 }
 
 impl<B> Group<B> {
     pub(super) fn new(info: GroupInfo) -> Group<B> {
         let posted = vec![None; info.members.len()];
-        Group { info, datagrams: None, streams: None, lease: Lease::default(), posted, left: 0, state: State::Live }
+        Group {
+            info,
+            datagrams: None,
+            streams: None,
+            lease: Lease::default(),
+            posted,
+            left: 0,
+            silent: 0,
+            state: State::Live,
+        }
     }
 
     /// Whether it has failed, so that it can only be left.

@@ -81,7 +81,7 @@ impl<B> NodeCore<B> {
         let streams = group.streams.as_ref();
         let step = group.lease.try_release(&group.info, group.left, |end| match streams {
             Some(streams) => streams.drained(end),
-            None => end == 0 || group.info.duty == Duty::Relay,
+            None => end <= group.info.start.segments || group.info.duty == Duty::Relay,
         });
         if step == Step::Released {
             let about = self.place.down(Kind::Released, ChildIndex::ALL);

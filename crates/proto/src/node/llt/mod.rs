@@ -75,6 +75,8 @@ impl<B> Record<B> {
 pub(in crate::node) struct Datagrams<B> {
     /// The size of the window in fragments: W.
     window: u64,
+    /// The first fragment of this epoch.
+    start: u64,
     /// 2W records, which are two banks.
     records: Vec<Record<B>>,
     /// W x members: the contributions to the bank that is filling.
@@ -94,11 +96,12 @@ impl<B> Datagrams<B> {
         let head = place.down(Kind::Contribution, ChildIndex::ALL);
         Datagrams {
             window: window as u64,
+            start: info.start.fragments,
             records: (0..2 * window).map(|_| Record::new(State::Empty, head, Nanos(0))).collect(),
             parts: (0..window * info.members.len()).map(|_| None).collect(),
-            marks: vec![0; info.members.len()],
+            marks: vec![info.start.fragments; info.members.len()],
             answers: vec![Answers::default(); info.members.len()],
-            stable: 0,
+            stable: info.start.fragments,
             folded: Folded::default(),
         }
     }
@@ -263,7 +266,8 @@ impl<B> Datagrams<B> {
     fn age(&self, seq: u64) -> Age {
         let record = &self.records[self.record_at(seq)];
         let next = match record.state {
-            State::Empty => seq % (2 * self.window),
+            // The first fragment from `start` on that belongs into this record.
+            State::Empty => self.start + seq.wrapping_sub(self.start) % (2 * self.window),
             _ if record.head.seq == seq => return Age::Current,
             State::Done => record.head.seq + 2 * self.window,
             _ => return if seq < record.head.seq { Age::Old } else { Age::Beyond },
@@ -271,7 +275,7 @@ impl<B> Datagrams<B> {
         if seq < next {
             return Age::Old;
         }
-        let before_is_done = seq < self.window || {
+        let before_is_done = seq < self.start + self.window || {
             let before = &self.records[self.record_at(seq - self.window)];
             before.state == State::Done && before.head.seq == seq - self.window
         };

@@ -1,11 +1,10 @@
 //! How groups come into being: joins gather upward, the verdict travels down, and between the two
 //! the quota is asked.
 
-use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Rank, RankList, Reason};
+use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Marks, Rank, RankList, Reason};
 
 use crate::node::group::Group;
 use crate::node::info::{Duty, GroupInfo};
-use std::collections::VecDeque;
 
 use super::loss::lose_the_dead;
 use super::pending::{Join, Pending};
@@ -31,9 +30,12 @@ impl<B> NodeCore<B> {
         if let Some(fault) = self.orphaned {
             return self.refuse(key, bit, fault, out);
         }
-        let waiting = self.pending.get(key).is_some_and(|line| line.iter().any(|p| p.joined & bit == 0));
-        if !waiting {
-            if self.pending_count > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {
+        if !self.pending.contains_key(key) {
+            if join.standing.all_left {
+                // Whoever asked has had an answer.
+                return;
+            }
+            if self.pending.len() > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {
                 out.note(Note::Violation);
                 return self.dead.push(Link::Child(child));
             }
@@ -41,12 +43,20 @@ impl<B> NodeCore<B> {
                 return self.refuse(key, bit, fault, out);
             }
         }
-        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| p.joined & bit == 0))
-        else {
+        let Some(pending) = self.pending.get_mut(key) else { return };
+        if pending.joined & bit != 0 || pending.all & bit == 0 {
+            if !join.standing.all_left {
+                out.note(Note::Violation);
+            }
             return;
-        };
+        }
         let fault = join.fault.or((!credible).then(|| self.place.about(Reason::Protocol, Rank(0))));
         pending.join(child, Join { fault, nodes: if credible { nodes } else { &EMPTY }, ..join });
+        if join.standing.resumed && !pending.asked {
+            pending.asked = true;
+            let targets = pending.all & !pending.joined;
+            self.ask(key, targets, out);
+        }
         self.advance_pending(key, out);
     }
 
@@ -57,8 +67,7 @@ impl<B> NodeCore<B> {
             return Err(self.place.about(Reason::BadMembers, key.members.nth(0).unwrap_or(Rank(0))));
         }
         lose_the_dead(&self.place, &self.lost, &mut pending);
-        self.pending.entry(key.clone()).or_default().push_back(pending);
-        self.pending_count += 1;
+        self.pending.insert(key.clone(), pending);
         Ok(())
     }
 
@@ -78,13 +87,13 @@ impl<B> NodeCore<B> {
     }
 
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
-        let complete = |line: &VecDeque<Pending>| line.iter().find(|p| p.is_complete()).map(|p| p.duty);
-        let Some(duty) = self.pending.get(key).and_then(complete) else { return };
-        let quota = self.over_quota(duty).map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
+        let complete = self.pending.get(key).filter(|pending| pending.is_complete());
+        let Some((duty, exists)) = complete.map(|pending| (pending.duty, pending.standing().exists)) else { return };
+        // A group of an earlier epoch has had its place in the quota there.
+        let quota = self.over_quota(duty).filter(|_| !exists);
+        let quota = quota.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let place = &self.place;
-        let Some(pending) = self.pending.get_mut(key).and_then(|line| line.iter_mut().find(|p| p.is_complete())) else {
-            return;
-        };
+        let Some(pending) = self.pending.get_mut(key) else { return };
         pending.fault = pending.fault.or(quota);
         match place.up(Kind::Join) {
             Some(header) => {
@@ -93,48 +102,59 @@ impl<B> NodeCore<B> {
                 self.reserved += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(place);
                 let name = pending.name.clone();
-                let body = Body::Join { key: key.clone(), fault: pending.fault, nodes, name };
+                let standing = pending.standing();
+                let body = Body::Join { key: key.clone(), fault: pending.fault, standing, nodes, name };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
             }
-            None => match pending.fault {
+            None => match pending.fault.or_else(|| pending.never_made(place)) {
                 Some(fault) => self.end_pending(key, fault, out),
-                None => self.make_group(key, None, out),
+                None => {
+                    let start = pending.standing().marks;
+                    self.make_group(key, (None, start), out);
+                }
             },
         }
     }
 
-    pub(in crate::node) fn on_ready(&mut self, header: &Header, key: &GroupKey, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn on_ready(
+        &mut self,
+        header: &Header,
+        (key, start): (&GroupKey, Marks),
+        out: &mut impl NodeOutput,
+    ) {
         if header.group.0 >= 2 * self.place.config.limits.groups.max(1) {
             return out.note(Note::Violation);
         }
-        self.make_group(key, Some(header), out);
+        self.make_group(key, (Some(header), start), out);
     }
 
     pub(in crate::node) fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
         self.end_pending(key, fault, out);
     }
 
-    /// Takes the oldest creation of this key to which this verdict can apply, if there is one.
+    /// Takes the creation of this key, if this verdict can apply to it.
     fn take_pending(&mut self, key: &GroupKey, verdict: Event) -> Option<Pending> {
         let is_root = self.place.config.parent.is_none();
-        let line = self.pending.get_mut(key)?;
-        if !line.front_mut()?.step(verdict, is_root) {
+        if !self.pending.get_mut(key)?.step(verdict, is_root) {
             return None;
         }
-        let pending = line.pop_front()?;
-        if line.is_empty() {
-            self.pending.remove(key);
-        }
-        self.pending_count -= 1;
+        let pending = self.pending.remove(key)?;
         self.reserved -= usize::from(pending.reserves);
         Some(pending)
     }
 
-    pub(in crate::node) fn make_group(&mut self, key: &GroupKey, ready: Option<&Header>, out: &mut impl NodeOutput) {
+    pub(in crate::node) fn make_group(
+        &mut self,
+        key: &GroupKey,
+        (ready, start): (Option<&Header>, Marks),
+        out: &mut impl NodeOutput,
+    ) {
         let Some(pending) = self.take_pending(key, Event::Ready) else { return out.note(Note::Violation) };
         let (index, generation) = self.table.next_name();
         let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.place) } else { RankList::default() };
+        let (left, silent) = pending.absent();
         let info = GroupInfo {
+            start,
             index,
             generation,
             size: key.members.len(),
@@ -148,10 +168,10 @@ impl<B> NodeCore<B> {
             nodes,
         };
         let header = info.down(&self.place, Kind::Ready, ChildIndex::ALL);
-        let body = Body::Ready(info.key.clone());
-        let targets = pending.all & !pending.dead;
+        let body = Body::Ready(info.key.clone(), start);
+        let targets = pending.all & !silent;
         let mut group = Group::new(info);
-        group.left = pending.dead;
+        (group.left, group.silent) = (left, silent);
         self.table.insert(group);
         out.note(Note::GroupMade);
         if targets != 0 {
@@ -159,13 +179,13 @@ impl<B> NodeCore<B> {
         }
         if let Some(fault) = pending.fault {
             self.fail(index, fault, None, out);
-            self.try_free(index, out);
         }
+        self.try_free(index, out);
     }
 
     pub(in crate::node) fn end_pending(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
         let Some(pending) = self.take_pending(key, Event::Refused) else { return out.note(Note::Violation) };
-        self.refuse(key, pending.all & !pending.dead, fault, out);
+        self.refuse(key, pending.all & !pending.absent().1, fault, out);
     }
 
     pub(in crate::node) fn refuse(&self, key: &GroupKey, targets: u64, fault: Fault, out: &mut impl NodeOutput) {

@@ -45,10 +45,8 @@ impl<B> NodeCore<B> {
         for group in self.table.iter().filter(|group| !group.has_failed()) {
             group.broadcast_fault(&self.place, &fault, None, out);
         }
-        for (key, line) in core::mem::take(&mut self.pending) {
-            for pending in line {
-                self.refuse(&key, pending.joined & !pending.dead, fault, out);
-            }
+        for (key, pending) in core::mem::take(&mut self.pending) {
+            self.refuse(&key, pending.joined & !pending.dead, fault, out);
         }
     }
 
@@ -77,7 +75,11 @@ impl<B> NodeCore<B> {
         if let Some(header) = group.info.up(&self.place, Kind::Leave) {
             out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
         }
-        self.table.remove(index);
+        if let Some(group) = self.table.remove(index)
+            && self.place.config.recovers
+        {
+            self.depart(&group.info, group.silent, out);
+        }
         out.note(Note::GroupFreed);
         self.forget_lock(index, out);
     }

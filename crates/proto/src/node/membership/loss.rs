@@ -1,6 +1,6 @@
 //! What ends with a connection: groups that need it, and creations that would wait for it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupKey, Kind, Rank, RankList, Reason};
 
@@ -29,13 +29,13 @@ impl<B> NodeCore<B> {
             if group.info.all & bit == 0 || group.left & bit != 0 {
                 continue;
             }
-            group.left |= bit;
+            (group.left, group.silent) = (group.left | bit, group.silent | bit);
             self.fail(index, fault, Some(Link::Child(child)), out);
             self.try_free(index, out);
         }
         // A creation that it had joined fails. One that it has not joined no longer waits for it,
         // except for ranks below it that still live.
-        for pending in self.pending.values_mut().flatten().filter(|p| p.all & bit != 0) {
+        for pending in self.pending.values_mut().filter(|p| p.all & bit != 0) {
             pending.lose(child, fault);
         }
         let ranks = self.place.config.children[usize::from(child.0)].ranks.clone();
@@ -55,15 +55,12 @@ impl<B> NodeCore<B> {
     /// Creations wait no longer for any of these ranks, neither here nor further up.
     pub(in crate::node) fn lose_ranks(&mut self, ranks: &RankList, out: &mut impl NodeOutput) {
         self.lost.extend(ranks.iter());
-        for pending in self.pending.values_mut().flatten() {
+        for pending in self.pending.values_mut() {
             lose_the_dead(&self.place, &self.lost, pending);
         }
         let keys: Vec<GroupKey> = self.pending.keys().cloned().collect();
         for key in keys {
-            let complete = |line: &VecDeque<Pending>| line.iter().filter(|p| p.is_complete()).count();
-            for _ in 0..self.pending.get(&key).map_or(0, complete) {
-                self.advance_pending(&key, out);
-            }
+            self.advance_pending(&key, out);
         }
         // This frame goes behind the joins that the loss has completed. After it, no node above
         // expects a join from these ranks.
@@ -87,12 +84,10 @@ impl<B> NodeCore<B> {
         }
         // Children that have joined are told now. The others are told when they join.
         self.orphaned = Some(fault);
-        (self.pending_count, self.reserved) = (0, 0);
-        for (key, line) in core::mem::take(&mut self.pending) {
-            for mut pending in line {
-                if pending.step(Event::ParentLost, false) {
-                    self.refuse(&key, pending.joined & !pending.dead, fault, out);
-                }
+        self.reserved = 0;
+        for (key, mut pending) in core::mem::take(&mut self.pending) {
+            if pending.step(Event::ParentLost, false) {
+                self.refuse(&key, pending.joined & !pending.dead, fault, out);
             }
         }
     }

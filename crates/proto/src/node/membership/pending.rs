@@ -1,6 +1,6 @@
 //! A group in the making: joins gather upward as at a barrier, and one verdict travels down.
 
-use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason};
+use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason, Standing};
 
 use super::stage::{Event, Stage, transition};
 use crate::node::info::{Duty, Member};
@@ -11,6 +11,8 @@ use crate::node::place::Place;
 pub(in crate::node) struct Join<'a> {
     /// Why the group cannot be made, if a node or rank below knows a reason.
     pub(in crate::node) fault: Option<Fault>,
+    /// What the ranks below have of the group.
+    pub(in crate::node) standing: Standing,
     /// The nodes below that fold for the group.
     pub(in crate::node) nodes: &'a RankList,
     /// The name that the program gave the group; empty if it gave none.
@@ -30,6 +32,14 @@ pub(in crate::node) struct Pending {
     pub(in crate::node) joined: u64,
     /// A bit for each child that has died meanwhile. Nothing is sent to these.
     pub(in crate::node) dead: u64,
+    /// A bit for each child below which every member has done with the group.
+    left: u64,
+    /// A bit for each child below which some member has.
+    some_left: u64,
+    /// What the ranks below have of the group.
+    standing: Option<Standing>,
+    /// Whether the children have been asked if they have done with it.
+    pub(super) asked: bool,
     pub(in crate::node) fault: Option<Fault>,
     /// The nodes below that fold for the group.
     pub(in crate::node) nodes: Vec<u32>,
@@ -81,6 +91,10 @@ impl Pending {
             duty,
             joined: 0,
             dead: 0,
+            left: 0,
+            some_left: 0,
+            standing: None,
+            asked: false,
             fault: None,
             nodes: Vec::new(),
             stage: Stage::Gathering,
@@ -93,7 +107,11 @@ impl Pending {
         if self.name.as_str().is_empty() {
             self.name = join.name.clone();
         }
-        self.joined |= 1 << child.0;
+        let bit = 1 << child.0;
+        self.joined |= bit;
+        self.left |= if join.standing.all_left { bit } else { 0 };
+        self.some_left |= if join.standing.some_left { bit } else { 0 };
+        self.standing = Some(self.standing.map_or(join.standing, |standing| standing.with(join.standing)));
         self.fault = self.fault.or(join.fault);
         self.nodes.extend(join.nodes.iter().map(|n| n.0));
     }
@@ -103,6 +121,26 @@ impl Pending {
         self.joined |= 1 << child.0;
         self.dead |= 1 << child.0;
         self.fault = self.fault.or(Some(fault));
+    }
+
+    /// What the ranks below have of the group.
+    pub(super) fn standing(&self) -> Standing {
+        self.standing.unwrap_or(Standing::NEW)
+    }
+
+    /// A bit for each child that has left before the group is made, and for each of these that needs
+    /// no word of it.
+    pub(super) fn absent(&self) -> (u64, u64) {
+        (self.dead | self.left, self.dead | (self.left & !self.inner))
+    }
+
+    /// The fault of a creation that a member has done with, though it never became a group.
+    pub(super) fn never_made(&self, place: &Place) -> Option<Fault> {
+        let standing = self.standing();
+        let left = self.members.iter().find(|member| self.some_left & (1 << member.child.0) != 0)?;
+        let waits = self.members.iter().find(|member| self.left & (1 << member.child.0) == 0).unwrap_or(left);
+        let fault = Fault { rank_b: waits.first, ..place.about(Reason::MemberLeft, left.first) };
+        (!standing.exists).then_some(fault)
     }
 
     /// Whether all children have joined or died, and no step has followed from that yet.

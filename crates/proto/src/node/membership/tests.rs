@@ -1,6 +1,6 @@
 //! One test for each arrow of a creation's table, and what the node does there.
 
-use trib_wire::{Body, ChildIndex, Fault, GroupName, Kind, NodeId, Rank, RankList, Reason};
+use trib_wire::{Body, ChildIndex, Fault, GroupName, Kind, Marks, NodeId, Rank, RankList, Reason, Standing};
 
 use crate::node::harness::{BOTH, Log, config, key};
 use crate::node::{Frame, Link, NodeCore, Note, Target};
@@ -30,7 +30,13 @@ impl World {
     }
 
     fn join(&mut self, child: u16, fault: Option<Fault>) {
-        let body = Body::Join { key: key(), fault, nodes: RankList::EMPTY, name: GroupName::default() };
+        let body = Body::Join {
+            key: key(),
+            fault,
+            standing: Standing::NEW,
+            nodes: RankList::EMPTY,
+            name: GroupName::default(),
+        };
         self.frame(Link::Child(ChildIndex(child)), Kind::Join, &body);
     }
 
@@ -60,7 +66,7 @@ fn the_parents_yes_makes_the_group() {
     world.join(0, None);
     world.join(1, None);
     world.sent();
-    world.frame(Link::Parent, Kind::Ready, &Body::Ready(key()));
+    world.frame(Link::Parent, Kind::Ready, &Body::Ready(key(), Marks::default()));
     assert_eq!(world.sent(), [(Target::Children(BOTH), Kind::Ready)]);
     assert_eq!(world.out.notes, [Note::GroupMade]);
 }
@@ -69,7 +75,7 @@ fn the_parents_yes_makes_the_group() {
 fn a_yes_before_all_have_joined_is_a_violation() {
     let mut world = World::below_a_parent();
     world.join(0, None);
-    world.frame(Link::Parent, Kind::Ready, &Body::Ready(key()));
+    world.frame(Link::Parent, Kind::Ready, &Body::Ready(key(), Marks::default()));
     assert_eq!((world.sent(), world.out.notes), (vec![], vec![Note::Violation]));
 }
 

@@ -74,18 +74,18 @@ pub(in crate::node) struct Streams<B> {
 impl<B> Streams<B> {
     pub(in crate::node) fn new(place: &Place, info: &GroupInfo) -> Streams<B> {
         let limits = &place.config.limits;
-        let (members, staging) = (info.members.len(), u64::from(limits.staging));
+        let (members, staging, start) = (info.members.len(), u64::from(limits.staging), info.start.segments);
         Streams {
             staged: (0..members).map(|_| VecDeque::with_capacity(limits.staging as usize)).collect(),
-            next: vec![0; members],
-            credit: vec![staging; members],
-            marks: vec![0; members],
+            next: vec![start; members],
+            credit: vec![start + staging; members],
+            marks: vec![start; members],
             accumulators: (0..limits.flight).map(|_| None).collect(),
-            next_fold: 0,
-            next_up: 0,
-            parent_credit: staging,
+            next_fold: start,
+            next_up: start,
+            parent_credit: start + staging,
             silent: false,
-            stable: 0,
+            stable: start,
             folded: Folded::default(),
         }
     }

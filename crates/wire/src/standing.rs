@@ -1,0 +1,105 @@
+//! How far the ranks below have come in a group: what a join says of a group that was begun in an
+//! earlier epoch.
+//!
+//! ```text
+//! marks     fragments u64 | segments u64
+//! standing  flags u32 | marks
+//! ```
+
+use crate::bytes::{Reader, Writer};
+use crate::error::ParseError;
+
+/// The largest number of a piece with which a group may begin in an epoch. No group gets so far; with
+/// it, all numbers of pieces can be added up without a thought.
+pub const MARK_MAX: u64 = 1 << 62;
+
+/// Numbers of a group's pieces, one for each path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Marks {
+    /// The number of a fragment.
+    pub fragments: u64,
+    /// The number of a segment.
+    pub segments: u64,
+}
+
+impl Marks {
+    pub(crate) const LEN: usize = 16;
+
+    /// The lower number on each path.
+    pub fn lower(self, other: Marks) -> Marks {
+        Marks { fragments: self.fragments.min(other.fragments), segments: self.segments.min(other.segments) }
+    }
+
+    pub(crate) fn emit(self, w: &mut Writer<'_>) {
+        w.u64(self.fragments);
+        w.u64(self.segments);
+    }
+
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Marks, ParseError> {
+        let marks = Marks { fragments: r.u64()?, segments: r.u64()? };
+        if marks.fragments.max(marks.segments) > MARK_MAX {
+            return Err(ParseError::BadField("marks"));
+        }
+        Ok(marks)
+    }
+}
+
+/// What the ranks at or below the sender of a join have of the group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// Some have begun its creation in an earlier epoch.
+    pub resumed: bool,
+    /// Some know that it exists.
+    pub exists: bool,
+    /// Some have done with it, and will not say another word about it.
+    pub some_left: bool,
+    /// All have.
+    pub all_left: bool,
+    /// All that have not done with it hold every result below these numbers.
+    pub marks: Marks,
+}
+
+impl Standing {
+    /// Nothing has happened in the group yet.
+    pub const NEW: Standing = Standing {
+        resumed: false,
+        exists: false,
+        some_left: false,
+        all_left: false,
+        marks: Marks { fragments: 0, segments: 0 },
+    };
+
+    pub(crate) const LEN: usize = 4 + Marks::LEN;
+
+    /// The standing of two sets of ranks together.
+    pub fn with(self, other: Standing) -> Standing {
+        let marks = match (self.all_left, other.all_left) {
+            (true, _) => other.marks,
+            (_, true) => self.marks,
+            _ => self.marks.lower(other.marks),
+        };
+        Standing {
+            resumed: self.resumed || other.resumed,
+            exists: self.exists || other.exists,
+            some_left: self.some_left || other.some_left,
+            all_left: self.all_left && other.all_left,
+            marks,
+        }
+    }
+
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) {
+        let flags = [self.resumed, self.exists, self.some_left, self.all_left];
+        w.u32(flags.iter().enumerate().fold(0, |bits, (i, flag)| bits | u32::from(*flag) << i));
+        self.marks.emit(w);
+    }
+
+    pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Standing, ParseError> {
+        let flags = r.u32()?;
+        let flag = |i: u32| flags >> i & 1 != 0;
+        let [resumed, exists, some_left, all_left] = [flag(0), flag(1), flag(2), flag(3)];
+        if flags >> 4 != 0 || (all_left && !some_left) {
+            return Err(ParseError::BadField("standing"));
+        }
+        Ok(Standing { resumed, exists, some_left, all_left, marks: Marks::parse(r)? })
+    }
+}
