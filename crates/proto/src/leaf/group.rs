@@ -45,6 +45,8 @@ pub(super) struct Group {
     pub(super) key: GroupKey,
     /// What the program calls it.
     pub(super) title: GroupName,
+    /// Whether the node has been asked for it in this epoch.
+    pub(super) joined: bool,
     /// Whether its creation was begun in an earlier epoch.
     pub(super) resumed: bool,
     /// Whether the node knows in this epoch that the program has freed it.
@@ -66,6 +68,7 @@ impl Group {
         let limits = &edge.config.limits;
         Group {
             id,
+            joined: false,
             resumed: false,
             said_left: false,
             name: None,
@@ -99,7 +102,8 @@ impl Group {
     }
 
     /// Asks the node to make the group, or to go on with it in a new epoch.
-    pub(super) fn join(&self, edge: &Edge, out: &mut impl LeafOutput) {
+    pub(super) fn join(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
+        self.joined = true;
         let marks = Marks { fragments: self.datagrams.low(), segments: self.streams.low() };
         let exists = matches!(self.state, State::Ready | State::Left);
         let standing = Standing { resumed: self.resumed, exists, marks, ..Standing::NEW };
@@ -115,7 +119,8 @@ impl Group {
 
     /// The connection is gone, and the next one is of a new epoch.
     pub(super) fn suspend(&mut self) {
-        (self.name, self.resumed, self.said_left) = (None, true, false);
+        self.resumed |= self.joined;
+        (self.name, self.joined, self.said_left) = (None, false, false);
         self.datagrams.suspend();
     }
 

@@ -178,7 +178,7 @@ impl LeafCore {
         let begun = self.begun.entry((tag, members.clone())).or_default();
         let key = GroupKey { tag, creation: *begun, members };
         *begun += 1;
-        let group = Group::new(id, (key.clone(), name), me, &self.edge);
+        let mut group = Group::new(id, (key.clone(), name), me, &self.edge);
         if !self.is_detached() {
             group.join(&self.edge, out);
         }
@@ -295,7 +295,7 @@ impl LeafCore {
         self.link = Some(Liveness::new(now, Peer::Node));
         self.next_tick = now + self.edge.config.limits.heartbeat;
         self.beat(now, out);
-        for (id, group) in self.groups.iter().filter(|(_, group)| group.name.is_none()) {
+        for (id, group) in self.groups.iter_mut().filter(|(_, group)| !group.joined) {
             group.join(&self.edge, out);
             self.joining.insert(group.key.clone(), *id);
         }

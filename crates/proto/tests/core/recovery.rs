@@ -111,9 +111,8 @@ impl Fabric {
 
     /// Runs the program with so many changes of the epoch.
     fn run(mut self, changes: usize) {
-        for leaf in &mut self.leaves {
-            leaf.core.on_link_up(Nanos(0), EPOCH, &mut leaf.memory);
-        }
+        // The programs may begin before their connections are open.
+        let mut closed: Vec<usize> = (0..self.leaves.len()).collect();
         let mut changes: Vec<usize> = (0..changes).map(|_| self.random.below(2500)).collect();
         changes.sort_unstable();
         for turn in 0.. {
@@ -124,11 +123,17 @@ impl Fabric {
             }
             self.collect();
             let last = self.epochs.len() - 1;
-            let behind: Vec<usize> = (0..self.at.len()).filter(|rank| self.at[*rank] < last).collect();
+            let is_behind = |rank: &usize| self.at[*rank] < last && !closed.contains(rank);
+            let behind: Vec<usize> = (0..self.at.len()).filter(is_behind).collect();
             let called = |way: &Way| way.2 < 100 || self.at[way.2 as usize - 100] == way.0;
             let ways: Vec<Way> =
                 self.ways.iter().filter(|(way, queue)| !queue.is_empty() && called(way)).map(|(way, _)| *way).collect();
             match self.random.below(10) {
+                0 if !closed.is_empty() => {
+                    let rank = closed.swap_remove(self.random.below(closed.len()));
+                    let Leaf { core, memory } = &mut self.leaves[rank];
+                    core.on_link_up(self.now, EPOCH, memory);
+                }
                 0 if !behind.is_empty() => {
                     let rank = behind[self.random.below(behind.len())];
                     self.move_rank(rank);
@@ -143,7 +148,7 @@ impl Fabric {
                 }
                 _ => self.wait(),
             }
-            let idle = ways.is_empty() && behind.is_empty() && changes.is_empty();
+            let idle = closed.is_empty() && ways.is_empty() && behind.is_empty() && changes.is_empty();
             if idle && self.scripts.iter().all(VecDeque::is_empty) && self.is_quiet() {
                 break;
             }
