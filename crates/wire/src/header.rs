@@ -81,8 +81,8 @@ pub enum Kind {
     Leave = 19,
     /// down: all members are done with the group.
     Freed = 20,
-    /// down: somebody resumes this group. Whoever has begun its creation and is done with it says so
-    /// with a Join.
+    /// down: somebody resumes this group. A rank that has begun its creation and is done with it
+    /// says so with a Join.
     Ask = 21,
     /// up: every rank below wants to stream.
     Intent = 24,

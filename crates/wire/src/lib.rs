@@ -4,8 +4,9 @@
 //! `combination` (which operators are defined on which types), `format` (how many bytes elements
 //! take on the wire), `ranks` (lists of ranks), `header` (the fixed header of every frame), `short`
 //! (its short form on a stream), `body` (typed payloads of control frames), `standing` (how far
-//! ranks have come in a group), `placement` (where the nodes of a tree are), `auth` (the keyed tag),
-//! `hello` (opening of a stream connection), `directory` (how people call nodes, ranks and groups).
+//! ranks have come in a group), `placement` (where the nodes of a tree are), `auth` (the keyed
+//! tag), `hello` (opening of a stream connection), `directory` (how people call nodes, ranks and
+//! groups).
 //!
 //! Without features this is all that a packet filter, or a node that is not ours, has to know. With
 //! the feature `serde`, what control messages say of frames (`trib_messages`) can stand in them.

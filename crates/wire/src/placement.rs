@@ -1,11 +1,11 @@
 //! Where the logical nodes of a job's tree are: which of its candidates each of them has come to.
 //!
 //! Every logical node has a list of candidates, processes that may host it, which is the same for
-//! all. A placement says how often each node has moved on in its list. Whoever finds a node dead
-//! counts one move for it; whoever hears of another placement takes the larger count of each node.
-//! So all that speak with each other come to the same placement in whatever order the news travel,
-//! and no one has to decide. The epoch is the first one plus all moves: a placement that follows
-//! another has a higher epoch.
+//! all. A placement says how often each node has moved on in its list. A rank or node that finds a
+//! node dead counts one move for it, and one that hears of another placement takes the larger count
+//! of each node. So all that speak with each other come to the same placement in whatever order the
+//! news travel, and nothing has to decide. The epoch is the first one plus all moves: a placement
+//! that follows another has a higher epoch.
 //!
 //! ```text
 //! placement  entries u16 | entries x ( node u16 | moves u16 )

@@ -9,8 +9,8 @@
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
 
-/// The largest number of a piece with which a group may begin in an epoch. No group gets so far; with
-/// it, all numbers of pieces can be added up without a thought.
+/// The largest number of a piece with which a group may begin in an epoch. No group gets so far;
+/// with it, all numbers of pieces can be added up without a thought.
 pub const MARK_MAX: u64 = 1 << 62;
 
 /// Numbers of a group's pieces, one for each path.

@@ -190,7 +190,8 @@ impl Datagrams {
     /// All results of an operation are here. What other ranks may still need of it is kept.
     fn complete(&mut self, operation: Operation, out: &mut impl LeafOutput) {
         let (id, over) = (operation.id, operation.over);
-        // Whoever has sent fragment n has the result of n - W, and the result of n took all.
+        // A rank that has sent fragment n has the result of n - W, and the result of n took all
+        // ranks.
         let stable = self.stable.max(self.got.low().saturating_sub(self.window));
         let needed = match &mut self.kept {
             Some(kept) => kept.keep(operation, stable),

@@ -3,9 +3,9 @@
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
 //! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
-//! that are over here and perhaps not elsewhere), `delivered` (which results are here), `config` and
-//! `output` (what the driver says and is asked for). Tables of transitions: `phase` of the lease,
-//! `state` of a group.
+//! that are over here and perhaps not elsewhere), `delivered` (which results are here), `config`
+//! and `output` (what the driver says and is asked for). Tables of transitions: `phase` of the
+//! lease, `state` of a group.
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError--> Failed --freed--> Gone
@@ -109,8 +109,8 @@ pub struct LeafCore {
     begun: BTreeMap<(u64, RankList), u32>,
     /// The groups by the node's index for them.
     by_index: Vec<Option<GroupId>>,
-    /// The groups that the program has freed, by their names at the node, which may have given their
-    /// indices to others.
+    /// The groups that the program has freed, by their names at the node, which may have given
+    /// their indices to others.
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
     /// The groups that may have a probe timer running.
     armed: Vec<GroupId>,
@@ -502,8 +502,8 @@ impl LeafCore {
         }
     }
 
-    /// The program has freed the group. What others may still need is kept until they have freed it,
-    /// too.
+    /// The program has freed the group. What others may still need is kept until they have freed
+    /// it, too.
     fn leave(&mut self, id: GroupId, out: &mut impl LeafOutput) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.say_left(&self.edge, out);

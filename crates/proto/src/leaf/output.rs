@@ -73,8 +73,8 @@ pub trait LeafOutput {
     fn deliver(&mut self, slice: Slice);
 
     /// The operation is over. On success it names the elements of the vector of which this rank's
-    /// contribution may be needed again, until `forget`. If there are any, the driver keeps a copy of
-    /// them from which it sends, because the program may change its input now.
+    /// contribution may be needed again, until `forget`. If there are any, the driver keeps a copy
+    /// of them from which it sends, because the program may change its input now.
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>);
 
     /// The contribution to an operation that is over is not needed any more.

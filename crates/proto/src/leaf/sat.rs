@@ -208,7 +208,8 @@ impl Streams {
     /// All results of an operation are here. What other ranks may still need of it is kept.
     fn complete(&mut self, operation: Operation, out: &mut impl LeafOutput) {
         let (id, over) = (operation.id, operation.over);
-        // Whoever has sent segment n has the result of n - F, and the result of n took all.
+        // A rank that has sent segment n has the result of n - F, and the result of n took all
+        // ranks.
         let stable = self.stable.max(self.got.saturating_sub(self.flight));
         let needed = match &mut self.kept {
             Some(kept) => kept.keep(operation, stable),

@@ -43,7 +43,7 @@ struct Plan {
     operations: Vec<Signature>,
 }
 
-/// A direction of a link in one epoch, over one path: from whom, to whom.
+/// A direction of a link in one epoch, over one path: from one actor to another.
 type Way = (usize, u32, u32, bool);
 
 struct Fabric {

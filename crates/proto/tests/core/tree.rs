@@ -79,7 +79,8 @@ impl LeafOutput for LeafMemory {
     }
 
     fn complete(&mut self, op: OpId, result: Result<Range<u64>, Fault>) {
-        // The program uses its input for other things now. Only a copy of what may be needed is left.
+        // The program uses its input for other things now. Only a copy of what may be needed is
+        // left.
         if let (Ok(kept), Some(input)) = (&result, self.inputs.get_mut(&op)) {
             let kept = kept.start as usize..kept.end as usize;
             for (at, byte) in input.iter_mut().enumerate().filter(|(at, _)| !kept.contains(at)) {

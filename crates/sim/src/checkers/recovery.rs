@@ -1,5 +1,5 @@
-//! A result that some live rank still lacks can be folded again: the ranks that are done were told to
-//! keep their contributions to it, until all members are known to have it.
+//! A result that some live rank still lacks can be folded again: the ranks that are done were told
+//! to keep their contributions to it, until all members are known to have it.
 
 use std::ops::Range;
 

@@ -32,7 +32,7 @@ impl<B> NodeCore<B> {
         }
         if !self.pending.contains_key(key) {
             if join.standing.all_left {
-                // Whoever asked has had an answer.
+                // The question has been answered.
                 return;
             }
             if self.pending.len() > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {

@@ -11,8 +11,8 @@ use crate::node::{NodeCore, NodeOutput, Payload, Target};
 
 type Name = (GroupIndex, Generation);
 
-/// The groups that have been left, by their names at the parent: their own names, and a bit for each
-/// child that waits for the word.
+/// The groups that have been left, by their names at the parent: their own names, and a bit for
+/// each child that waits for the word.
 #[derive(Default)]
 pub(in crate::node) struct Departed {
     groups: BTreeMap<Name, (Name, u64)>,

@@ -128,8 +128,8 @@ impl Pending {
         self.standing.unwrap_or(Standing::NEW)
     }
 
-    /// A bit for each child that has left before the group is made, and for each of these that needs
-    /// no word of it.
+    /// A bit for each child that has left before the group is made, and for each of these that
+    /// needs no word of it.
     pub(super) fn absent(&self) -> (u64, u64) {
         (self.dead | self.left, self.dead | (self.left & !self.inner))
     }
