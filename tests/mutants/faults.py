@@ -49,7 +49,11 @@ FAULTS = [
         [
             Edit(DATAGRAM, "records: (0..2 * window)", "records: (0..window)"),
             Edit(DATAGRAM, "(seq % (2 * self.window)) as usize", "(seq % self.window) as usize"),
-            Edit(DATAGRAM, "State::Empty => seq % (2 * self.window),", "State::Empty => seq % self.window,"),
+            Edit(
+                DATAGRAM,
+                "seq.wrapping_sub(self.start) % (2 * self.window),",
+                "seq.wrapping_sub(self.start) % self.window,",
+            ),
             Edit(
                 DATAGRAM,
                 "State::Done => record.head.seq + 2 * self.window,",

@@ -26,8 +26,9 @@ impl Kept {
 
     /// Every rank has the results of all pieces below this number.
     pub(super) fn release(&mut self, below: u64, out: &mut impl LeafOutput) {
-        while let Some(first) = self.operations.pop_front_if(|first| first.end() <= below) {
+        while let Some(first) = self.operations.front().filter(|first| first.end() <= below) {
             out.forget(first.id);
+            self.operations.pop_front();
         }
     }
 
