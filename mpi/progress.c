@@ -16,14 +16,8 @@
 /* This is short beside a network round trip, and long beside the step itself. */
 #define REST_NS 100000
 
-/* The library calls us about every millisecond. If there is nothing to do, one step is enough. If a
- * step moved a piece of a message, the next pieces should not wait a millisecond each. A step that
- * did something is known by its cost: more than BUSY_FACTOR times that of the cheapest one lately.
- * A wrong guess costs a little speed and nothing else. */
-#define BUSY_FACTOR 3
-#define IDLE_STEPS 4
-#define VISIT_NS 500000
-#define LATELY 256
+/* A wait for another rank looks all the time at first. */
+#define EAGER_NS 500000
 
 /* The helper thread's rest. An answer about a failed tree may wait this long; at 100 looks a second
  * the helper's cost cannot be measured. */
@@ -108,46 +102,10 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Knows the cheapest of the last LATELY steps, or of a few more. */
-struct meter {
-    uint64_t cheapest_ns, candidate_ns;
-    unsigned steps;
-};
-
-static bool is_expensive(struct meter *meter, uint64_t cost_ns)
-{
-    if (meter->steps == 0 || cost_ns < meter->candidate_ns)
-        meter->candidate_ns = cost_ns;
-    if (++meter->steps == LATELY || cost_ns < meter->cheapest_ns || meter->cheapest_ns == 0) {
-        meter->cheapest_ns = meter->candidate_ns;
-        meter->steps = 0;
-    }
-    return cost_ns > BUSY_FACTOR * meter->cheapest_ns;
-}
-
-/* The cost is measured in this thread's own time, so that the time of other processes does not
- * count. */
-static bool step_was_busy(struct meter *meter)
-{
-    uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-
-    progress();
-    return is_expensive(meter, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
-}
-
 void progress_while_waiting(void *ctx)
 {
-    /* The first step after a rest finds cold caches and costs several times as much as the next
-     * one, so it has a meter of its own. */
-    static _Thread_local struct meter first, next;
-    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + VISIT_NS;
-    int steps_left = step_was_busy(&first) ? IDLE_STEPS : 0;
-
     (void)ctx;
-    while (steps_left > 0 && clock_ns(CLOCK_MONOTONIC) < end_ns) {
-        sched_yield(); /* to the rank that sends, should it share this core */
-        steps_left = step_was_busy(&next) ? IDLE_STEPS : steps_left - 1;
-    }
+    progress();
 }
 
 void progress_and_rest(void)
@@ -160,7 +118,7 @@ void progress_and_rest(void)
 
 int progress_until_done(MPI_Request *request)
 {
-    uint64_t rest_from_ns = clock_ns(CLOCK_MONOTONIC) + VISIT_NS;
+    uint64_t rest_from_ns = clock_ns(CLOCK_MONOTONIC) + EAGER_NS;
     int done = 0;
 
     for (;;) {

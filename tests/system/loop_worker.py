@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 import native
-from rank import note
+from rank import await_note, note
 from system_calls import waits
 
 
@@ -118,6 +118,38 @@ def late(argument):
     context.finalize()
     packets = sum(after[k] - before[k] for k in ("datagrams_sent", "datagrams_received"))
     return {"late": is_late, "elapsed": elapsed, "packets": packets, "cpu": cpu_now() - cpu}
+
+
+class Work:
+    """What an application's own runtime has to do after a while without any: pieces that take a tenth
+    of a millisecond each."""
+
+    def __init__(self, after, pieces):
+        self.begins, self.left, self.ended = time.monotonic() + after, pieces, None
+
+    def progress(self):
+        if time.monotonic() < self.begins or self.left == 0:
+            return
+        self.left -= 1
+        end = time.thread_time_ns() + 100_000
+        while time.thread_time_ns() < end:
+            pass
+        if self.left == 0:
+            self.ended = time.monotonic()
+            note(1)
+
+
+def late_with_work(argument):
+    """The last rank comes when rank 0, which waits for it, has done its other work. Returns how long
+    that took."""
+    work = Work(argument["after"], argument["pieces"] if int(os.environ["TRIB_RANK"]) == 0 else 0)
+    context = native.Context(progress=work.progress)
+    group = context.group()
+    if context.rank == context.size - 1:
+        await_note(0)
+    group.barrier().wait()
+    context.finalize()
+    return {"seconds": work.ended and work.ended - work.begins}
 
 
 def outstanding(argument):

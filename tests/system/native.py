@@ -96,14 +96,17 @@ def _at(array):
 
 
 class Context:
-    """One rank of a job whose ranks meet at the manager."""
+    """One rank of a job whose ranks meet at the manager. While a call blocks, the library calls
+    `progress`."""
 
-    def __init__(self, rank=None, size=None, timeout_ms=0, manager=None, host=None):
+    def __init__(self, rank=None, size=None, timeout_ms=0, manager=None, host=None, progress=None):
         self.rank = int(os.environ["TRIB_RANK"]) if rank is None else rank
         self.size = int(os.environ["TRIB_SIZE"]) if size is None else size
+        self.callback = progress and c.CFUNCTYPE(None, c.c_void_p)(lambda _: progress())
         params = Params(
             struct_size=c.sizeof(Params), rank=self.rank, size=self.size, timeout_ms=timeout_ms,
             manager=manager and manager.encode(), host=host and host.encode(),
+            progress=c.cast(self.callback, c.c_void_p) if progress else None,
         )
         self.handle = c.c_void_p()
         check(lib.trib_init(c.byref(params), c.byref(self.handle)))

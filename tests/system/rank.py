@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 import traceback
 
 
@@ -27,6 +28,12 @@ def note(number):
     temporary = folder / f"{rank}.note.new"
     temporary.write_text(str(number))
     temporary.rename(folder / f"{rank}.note")
+
+
+def await_note(rank):
+    """Waits until another rank has told how far it has come."""
+    while not (pathlib.Path(sys.argv[3]) / f"{rank}.note").exists():
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

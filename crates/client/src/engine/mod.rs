@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use trib_messages::job::LANES_MAX;
 use trib_proto::{Limits, Nanos};
-use trib_waiting::Patience;
 use trib_waiting::clock::Clock;
+use trib_waiting::{Meter, Patience};
 use trib_wire::RankList;
 
 use crate::completion::Completion;
@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     lanes: Box<[Lane]>,
     clock: Clock,
     patience: Patience,
+    /// What a visit to the caller's progress function costs that finds nothing.
+    visit_meter: Meter,
     /// Application threads inside a wait.
     waiters: u32,
     /// How many of them sleep beside the poller.
@@ -232,6 +234,7 @@ impl Engine {
             lanes: sources.into_iter().map(|sources| Lane::new(sources, alone)).collect(),
             clock: Clock::start(),
             patience: Patience::new(wait::YIELDS),
+            visit_meter: Meter::default(),
             waiters: 0,
             followers: 0,
             poller: None,

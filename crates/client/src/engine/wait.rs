@@ -10,7 +10,8 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use trib_proto::Nanos;
-use trib_waiting::{Pause, Yields};
+
+use trib_waiting::{Pause, Rounds, Visits, Yields};
 
 use super::poll::sleep;
 use super::{Engine, Shared};
@@ -108,20 +109,20 @@ impl Shared {
             return Ok(engine);
         }
         let began = engine.now();
-        let mut called = began;
+        let mut visits = Visits::begin(VISITS, engine.visit_meter, engine.clock.last_reading());
         while !completion.is_done() {
             let now = engine.now();
             if now >= limit {
                 break;
             }
-            let tick = if self.progress.is_some() { called + pause(now.since(began)) } else { Nanos::NEVER };
+            let tick = if self.progress.is_some() { began + nanos(visits.due()) } else { Nanos::NEVER };
             if let Some(progress) = &self.progress
                 && now >= tick
             {
                 drop(engine);
-                progress();
+                visits.visit(|| progress());
                 engine = self.lock()?;
-                called = engine.now();
+                engine.visit_meter = visits.meter();
                 continue;
             }
             engine = if engine.poller.is_some() {
@@ -206,9 +207,8 @@ impl Shared {
     }
 }
 
-/// How long to pause between two calls of the caller's progress function after a wait of `waited`.
-fn pause(waited: Nanos) -> Nanos {
-    Nanos(VISITS.after(Duration::from_nanos(waited.0)).as_nanos() as u64)
+fn nanos(span: Duration) -> Nanos {
+    Nanos(span.as_nanos() as u64)
 }
 
 /// The error after a thread panicked while it held the engine.
@@ -221,8 +221,14 @@ pub(crate) fn poisoned() -> Error {
 pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: u32::MAX };
 /// Between two calls of the caller's progress function while a call blocks. A thousand wake-ups a
 /// second cost 2 to 3 % of a core, which is too much over minutes; and a long wait is a wait for a
-/// late rank and not for the network, so longer pauses cost nothing then.
-const VISITS: Pause = Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 200);
+/// late rank and not for the network, so longer pauses cost nothing then. But other ranks may send
+/// to this one through the caller's runtime meanwhile, in pieces each of which waits for a visit.
+/// While visits find some, the next piece is delayed by no more than half of the time that it took
+/// to come.
+const VISITS: Rounds = Rounds {
+    idle: Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 100),
+    busy: Pause::growing(Duration::from_micros(100), Duration::from_millis(20), 2),
+};
 /// A follower wakes this often even if it is never woken.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
 /// When the application has made no call for this long, the helper thread takes over.
