@@ -105,11 +105,11 @@ typedef struct trib_params {
     int timeout_ms;          /* time limit of trib_init itself; 0: TRIB_TIMEOUT_MS, else 30000.
                               * TRIB_WAIT_MS, how long the job may wait for quota that others
                               * have, comes on top */
-    /* The blocked thread calls this, several times in a row, while it is inside one of our calls, so
-     * that the caller's runtime (an MPI) makes progress: about every millisecond, ever more rarely
-     * the longer it finds nothing to do, down to every 20 ms, and every 0.1 ms while it finds some,
-     * which the processor time of the calls tells. No lock of ours is held meanwhile. May be
-     * NULL. */
+    /* The blocked thread calls this, several times in a row, while it is inside one of our calls,
+     * so that the caller's runtime (an MPI) makes progress: about every millisecond, ever more
+     * rarely the longer it finds nothing to do, down to every 20 ms, and every 0.1 ms while it
+     * finds some, which the processor time of the calls tells. No lock of ours is held meanwhile.
+     * May be NULL. */
     void (*progress)(void *ctx);
     void *progress_ctx;
     /* What the job would like to use: "NAME=NUMBER,...", in the form of TRIB_QUOTA, which fills in

@@ -88,8 +88,8 @@ static double supply(struct traffic *traffic, unsigned char value)
             MPI_Send(traffic->memory + at, (int)traffic->piece, MPI_BYTE, 0, 7, MPI_COMM_WORLD);
         }
     }
-    /* A short message counts as sent when the MPI has copied it, a synchronous one when the receiver
-     * has come to it. */
+    /* A short message counts as sent when the MPI has copied it, a synchronous one when the
+     * receiver has come to it. */
     if (!is_put(traffic))
         MPI_Ssend(traffic->memory, 1, MPI_BYTE, 0, 8, MPI_COMM_WORLD);
     return (double)(PASSES * traffic->bytes) / (MPI_Wtime() - start);

@@ -10,8 +10,8 @@ use trib_wire::{Collective, GroupName};
 
 use crate::error::Error;
 
-/// A function that a blocked call of ours calls without any lock of ours held: every 1 to 20 ms, and
-/// every 0.1 ms while it finds work.
+/// A function that a blocked call of ours calls without any lock of ours held: every 1 to 20 ms,
+/// and every 0.1 ms while it finds work.
 pub type Progress = Arc<dyn Fn() + Send + Sync>;
 
 /// The caller's own way to exchange a few bytes between all ranks. It is used only while joining.

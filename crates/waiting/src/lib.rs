@@ -15,16 +15,15 @@
 //! | waiter | gives way | sleeps |
 //! | --- | --- | --- |
 //! | a rank in a call of ours | for 300 us, which is learnt | until woken, or to a deadline |
-//! | the same, for the caller's runtime | not at all | a 200th of its wait, 1 to 20 ms; 0.1 ms after work |
+//! | the same, for the caller's runtime | not at all | 1 to 20 ms, after work 0.1 ms |
 //! | a worker of a node | 30 times, which is learnt | until woken, or to a deadline |
 //! | a program's loop of tests | at every fourth test | 20 us, once its core is shared |
 //! | an end that connects again | not at all | 5 to 200 ms, or 0.1 to 2 s, doubling |
 //!
 //! Map: `patience` (waits in a loop of ours: how many yields, learnt from wait to wait), `courtesy`
-//! (waits in a loop of the caller's), `pause` (how long a sleep lasts if nothing wakes it), `visits`
-//! (when a waiting thread looks after other work),
-//! `processor` (what all of this asks of the machine, which tests simulate), `clock` (the time,
-//! read seldom).
+//! (waits in a loop of the caller's), `pause` (how long a sleep lasts if nothing wakes it),
+//! `visits` (when a waiting thread looks after other work), `processor` (what all of this asks of
+//! the machine, which tests simulate), `clock` (the time, read seldom).
 //!
 //! Invariants: nothing here knows for what a thread waits; no wait is without an end that its user
 //! gives; nothing is allocated.

@@ -43,8 +43,8 @@ pub struct Visits {
     meter: Meter,
 }
 
-/// What a call costs that finds nothing, which every machine and every caller tells anew. It is kept
-/// from wait to wait.
+/// What a call costs that finds nothing, which every machine and every caller tells anew. It is
+/// kept from wait to wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     /// The least that one of the last `LATELY` calls used, or of a few more.
@@ -94,8 +94,8 @@ impl Visits {
 }
 
 impl Meter {
-    /// Calls the function until it has found nothing for `look`; returns how many calls seem to have
-    /// found something.
+    /// Calls the function until it has found nothing for `look`; returns how many calls seem to
+    /// have found something.
     fn finds(&mut self, core: &impl Processor, mut look: Duration, mut call: impl FnMut()) -> u32 {
         let mut cost = || {
             let before = core.time_used();
@@ -297,7 +297,7 @@ mod tests {
         let answered = [0, 60_000].map(|waited| {
             let mut wait = Wait::begins();
             wait.go_on(ms(10 + waited), nothing);
-            // Whoever gets an answer asks the next question 20 us later.
+            // The next question comes 20 us after an answer.
             let (mut asks, mut count) = (wait.now(), 0);
             let mut answer = |now| {
                 if now < asks {
