@@ -72,8 +72,10 @@ class Fabric:
     def status(self):
         done = subprocess.run(
             [TRIB, "status", "--json"], env={**self.env, "TRIB_MANAGER": self.manager},
-            capture_output=True, text=True, timeout=30, check=True,
+            capture_output=True, text=True, timeout=30,
         )
+        if done.returncode != 0:
+            raise AssertionError(f"trib status ended with {done.returncode}: {done.stderr}")
         return json.loads(done.stdout)
 
     def node_counters(self):

@@ -53,6 +53,8 @@ class UpAgain(unittest.TestCase):
             self.go_on(ranks)
             processes = fabric.processes()
             send(processes.pop("manager"), signal.SIGKILL)
+            # On a busy machine it lives on for a moment, in which "up" finds everything running.
+            wait_until(lambda: "manager" not in fabric.processes(), 30, "the manager is gone")
             again = up_again(fabric)
             self.assertEqual(again.returncode, 0, again.stderr)
             self.assertIn(fabric.manager, again.stdout)
