@@ -10,7 +10,8 @@
 //! Map: `node` (aggregation node: one logical node of one job), `leaf` (one rank of one job),
 //! `lock` (the arbiter of stream contexts, at the root of a tree), `window` (which bytes of a
 //! vector a rank gives and gets), `liveness` (heartbeats of one stream connection), `passage`
-//! (whether datagrams get through an edge), `limits` (a job's quota), `time`, `transitions` (a
+//! (whether datagrams get through an edge), `placing` (where nodes are, and which
+//! process is called when), `limits` (a job's quota), `time`, `transitions` (a
 //! machine's table as text, for tests).
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod liveness;
 pub mod lock;
 pub mod node;
 mod passage;
+pub mod placing;
 pub mod time;
 #[cfg(test)]
 mod transitions;

@@ -39,8 +39,8 @@ pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 use std::collections::BTreeMap;
 
 use trib_wire::{
-    Body, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, RankList, Reason, Signature,
-    Standing,
+    Body, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, Placement, RankList, Reason,
+    Signature, Standing,
 };
 
 use crate::liveness::{Liveness, Need, Peer};
@@ -316,6 +316,14 @@ impl LeafCore {
         for group in self.groups.values_mut() {
             group.suspend();
         }
+    }
+
+    /// The rank goes to another placement for a reason that the node above does not know. The
+    /// driver writes this to the old connection, and closes that behind it: else the node would
+    /// take the rank for dead.
+    pub fn move_to(&self, placement: &Placement, out: &mut impl LeafOutput) {
+        let body = Body::Move(placement.clone());
+        out.transmit(Path::Stream, &self.edge.header(Kind::Move), Payload::Body(&body));
     }
 
     /// No node will be above this rank any more, so every group fails.

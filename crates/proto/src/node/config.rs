@@ -24,6 +24,9 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Whether the job goes on when a node dies: groups then wait for the next epoch.
     pub recovers: bool,
+    /// Whether the epoch follows another one. Ranks that were there then, and do not come for as
+    /// long as a rank may be silent, are dead.
+    pub resumes: bool,
 }
 
 /// One child of a node.
@@ -46,6 +49,7 @@ impl From<&NodeGrant> for NodeConfig {
             world_size: grant.world_size,
             limits: Limits::from(&grant.limits),
             recovers: false,
+            resumes: false,
         }
     }
 }

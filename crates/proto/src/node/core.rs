@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupKey, Header, Kind, NodeId, Placement, Rank, Reason};
 
+use super::absent::Absent;
 use super::at::At;
 use super::config::NodeConfig;
 use super::frame::Frame;
@@ -29,6 +30,8 @@ pub struct NodeCore<B> {
     pub(super) arbiter: Option<Arbiter>,
     pub(super) parent: Option<Liveness>,
     pub(super) children: Vec<Option<Liveness>>,
+    /// In an epoch that follows another one, the children that have not called yet.
+    pub(super) absent: Absent,
     /// A bit for each child that has gone to another placement of the tree.
     pub(super) moved: u64,
     /// Groups that all children have left, and of which some member of the job may not know it.
@@ -55,7 +58,9 @@ impl<B> NodeCore<B> {
         assert!(config.limits.are_valid(), "limits out of range");
         let arbiter = config.parent.is_none().then(|| Arbiter::new(config.limits.streams));
         let children = vec![None; config.children.len()];
+        let absent = (0..config.children.len()).filter(|_| config.resumes).fold(0u64, |bits, at| bits | 1 << at);
         NodeCore {
+            absent: Absent::new(absent),
             place: Place::new(config),
             table: Table::new(),
             pending: BTreeMap::new(),
@@ -82,6 +87,9 @@ impl<B> NodeCore<B> {
         self.now = now;
         if let Some(slot) = self.liveness(link) {
             *slot = Some(Liveness::new(now, peer));
+        }
+        if let Link::Child(child) = link {
+            self.absent.called(child);
         }
         if self.next_tick == Nanos::NEVER {
             self.next_tick = now + self.place.config.limits.heartbeat;
@@ -201,6 +209,10 @@ impl<B> NodeCore<B> {
             return;
         }
         self.next_tick = now + self.place.config.limits.heartbeat;
+        let absent = self.absent.tick(now, &self.place.config.limits);
+        for child in (0..64).filter(|child| absent & (1 << child) != 0).map(ChildIndex) {
+            self.lose_child(child, out);
+        }
         let links = (0..self.children.len()).map(|c| Link::Child(ChildIndex(c as u16))).chain([Link::Parent]);
         for link in links {
             let limits = self.place.config.limits;

@@ -9,6 +9,7 @@
 //!   parts, results, report       folding, handing down, counting
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
 //!   group/, table                one group with its machines; all groups, by name
+//!   absent                       children that have not called in a later epoch
 //!   membership/                  groups come into being and go
 //!   core, dispatch, explain      the node, the way of a frame to its machine, what is late
 //! ```
@@ -22,6 +23,7 @@
 //! has one owner, which a piece is on its way from machine to machine, and is the driver's again
 //! when it is dropped, so none can be used twice and none can be forgotten.
 
+mod absent;
 mod at;
 mod config;
 mod core;

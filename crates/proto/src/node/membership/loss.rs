@@ -16,6 +16,10 @@ impl<B> NodeCore<B> {
             ChildKind::Rank(rank) => self.place.about(Reason::MemberDead, rank),
             ChildKind::Node(node) => {
                 let first = self.place.config.children[usize::from(child.0)].ranks.nth(0).unwrap_or(Rank(0));
+                if self.place.config.recovers {
+                    // Any rank below would have called some candidate of the node, so all are dead.
+                    return self.place.about(Reason::MemberDead, first);
+                }
                 Fault { node, ..self.place.about(Reason::NodeDead, first) }
             }
         }

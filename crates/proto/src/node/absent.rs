@@ -1,0 +1,65 @@
+//! Children that have not called yet in an epoch that follows another one.
+//!
+//! A rank may have died meanwhile, when nobody was there to see it. It has as long to call as it
+//! may be silent. So has a node, which calls when any rank below it does: where none is left, it
+//! never will. Time counts only if this node came to its ticks on time, as in `liveness`.
+
+use trib_wire::ChildIndex;
+
+use crate::limits::Limits;
+use crate::time::Nanos;
+
+/// The children of a node that have not called.
+pub(super) struct Absent {
+    /// A bit for each of them.
+    children: u64,
+    /// The last tick, and how many heartbeats' time this node has watched for.
+    checked: Option<Nanos>,
+    watched: u64,
+}
+
+impl Absent {
+    pub(super) fn new(children: u64) -> Absent {
+        Absent { children, checked: None, watched: 0 }
+    }
+
+    /// A child has called.
+    pub(super) fn called(&mut self, child: ChildIndex) {
+        self.children &= !(1 << child.0);
+    }
+
+    /// A tick, which comes once per heartbeat. Returns a bit for each child that is dead.
+    pub(super) fn tick(&mut self, now: Nanos, limits: &Limits) -> u64 {
+        if let Some(before) = self.checked.replace(now) {
+            let is_observed = now.since(before).0 <= limits.heartbeat.0 + limits.heartbeat.0 / 2;
+            self.watched += u64::from(is_observed);
+        }
+        let is_over = self.watched.saturating_mul(limits.heartbeat.0) >= limits.dead_after.0;
+        if is_over { core::mem::take(&mut self.children) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::harness::LIMITS;
+
+    #[test]
+    fn a_child_may_take_as_long_to_call_as_a_rank_may_be_silent() {
+        let mut absent = Absent::new(0b101);
+        absent.called(ChildIndex(2));
+        for tick in 0..60 {
+            assert_eq!(absent.tick(Nanos(tick * LIMITS.heartbeat.0), &LIMITS), 0);
+        }
+        assert_eq!(absent.tick(Nanos(60 * LIMITS.heartbeat.0), &LIMITS), 1);
+        assert_eq!(absent.tick(Nanos(61 * LIMITS.heartbeat.0), &LIMITS), 0, "it dies once");
+    }
+
+    #[test]
+    fn a_node_that_sleeps_sees_nobody_call() {
+        let mut absent = Absent::new(1);
+        for tick in 0..100 {
+            assert_eq!(absent.tick(Nanos(tick * LIMITS.dead_after.0), &LIMITS), 0);
+        }
+    }
+}
