@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Note, OpId, Payload, Post, Slice};
+use trib_proto::placing::{Caller, View};
 use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
-use trib_wire::{Body, ChildIndex, Fault, GroupName, Header, Kind, NodeId, Placement, Rank, RankList};
+use trib_wire::{Body, ChildIndex, Epoch, Fault, GroupName, Header, Kind, NodeId, Placement, Rank, RankList};
 
-use crate::environment::{Edge, Environment, Event};
+use crate::environment::{Close, Edge, Environment, Event};
 use crate::network::Frame;
 use crate::node::JOB;
 use crate::symbol::{Value, contribution};
@@ -23,6 +24,15 @@ pub struct Leaf {
     asleep_until: Nanos,
     groups: BTreeMap<usize, GroupId>,
     unmade: BTreeMap<usize, Fault>,
+    way: Way,
+}
+
+/// What the rank knows of the placement, and how it comes to the node above.
+pub struct Way {
+    /// The placement.
+    pub view: View,
+    /// When it calls which candidate.
+    pub caller: Caller,
 }
 
 /// What the core's names stand for in the program.
@@ -33,15 +43,17 @@ struct Names {
     groups: BTreeMap<GroupId, usize>,
     /// Whether stream frames that read an operation's input may still be queued.
     may_queue: bool,
+    /// The placements of which the core was told.
+    told: Vec<Placement>,
 }
 
 impl Leaf {
     /// The core of a rank, with its script.
-    pub fn new(rank: u32, script: Vec<Step>, environment: &Environment) -> Leaf {
+    pub fn new(rank: u32, script: Vec<Step>, calls_at: Nanos, environment: &Environment) -> Leaf {
         let (node, child) = environment.tree.leaves[rank as usize];
         let config = LeafConfig {
             job: JOB,
-            epoch: environment.epoch,
+            epoch: environment.first,
             rank: Rank(rank),
             world_size: environment.options.ranks,
             node: NodeId(node as u16),
@@ -57,6 +69,11 @@ impl Leaf {
                 operations: BTreeMap::new(),
                 groups: BTreeMap::new(),
                 may_queue: false,
+                told: Vec::new(),
+            },
+            way: Way {
+                view: View::new(environment.first),
+                caller: Caller::new(NodeId(node as u16), environment.sites.candidates(), calls_at),
             },
             script,
             next: 0,
@@ -71,6 +88,31 @@ impl Leaf {
         self.core.next_deadline()
     }
 
+    /// How the rank comes to the node above.
+    pub fn way(&mut self) -> &mut Way {
+        &mut self.way
+    }
+
+    /// When it calls again, or gives up a call.
+    pub fn calls_at(&self) -> Nanos {
+        self.way.caller.deadline()
+    }
+
+    /// The placements of which the core was told since the last call.
+    pub fn take_told(&mut self) -> Vec<Placement> {
+        std::mem::take(&mut self.names.told)
+    }
+
+    /// Whether the core waits for a connection of the next epoch.
+    pub fn is_detached(&self) -> bool {
+        self.core.is_detached()
+    }
+
+    /// Groups that the program has freed and others have not.
+    pub fn left_behind(&self) -> usize {
+        self.core.groups_left_behind()
+    }
+
     /// Whether the program has come to its end.
     pub fn is_done(&self) -> bool {
         self.next == self.script.len()
@@ -82,10 +124,10 @@ impl Leaf {
     }
 
     /// The link's stream is open.
-    pub fn link_up(&mut self, environment: &mut Environment) {
+    pub fn link_up(&mut self, epoch: Epoch, environment: &mut Environment) {
         let now = environment.now();
+        environment.checkers.linked(self.names.rank);
         let mut driver = self.names.driver(environment, None);
-        let epoch = driver.environment.epoch;
         self.core.on_link_up(now, epoch, &mut driver);
     }
 
@@ -121,12 +163,18 @@ impl Leaf {
     /// The timer is due; the link to a silent node is closed.
     pub fn timer(&mut self, environment: &mut Environment) {
         let now = environment.now();
-        let was_lost = self.core.is_lost();
+        let had_link = !self.core.is_lost() && !self.core.is_detached();
         let mut driver = self.names.driver(environment, None);
         self.core.on_timer(now, &mut driver);
-        if self.core.is_lost() && !was_lost {
-            let actor = environment.actor_of(self.names.rank);
-            environment.close(actor, false);
+        let Some(link) = environment.above(self.names.actor).filter(|_| had_link) else { return };
+        if self.core.is_lost() {
+            environment.close(link, Close::Reset);
+        } else if self.core.is_detached() {
+            self.way.caller.on_lost(now, &mut self.way.view);
+            let mut driver = self.names.driver(environment, None);
+            self.core.move_to(self.way.view.placement(), &mut driver);
+            environment.close(link, Close::Orderly);
+            environment.forget(Edge { link, up: false });
         }
     }
 
@@ -161,6 +209,7 @@ impl Leaf {
     pub fn check_empty(&self, environment: &mut Environment) {
         let (outstanding, behind) = (self.core.outstanding(), self.core.groups_left_behind());
         environment.checkers.check_leaf_empty(self.names.rank, outstanding, behind);
+        environment.checkers.check_nothing_kept(self.names.rank);
     }
 
     fn create(&mut self, group: usize, work: &Workload, environment: &mut Environment) {
@@ -256,10 +305,6 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    fn edge(&self) -> Edge {
-        Edge { below: self.names.actor, up: true }
-    }
-
     fn fail(&mut self, what: &str) {
         let what = format!("rank {} {what}", self.names.rank);
         self.environment.checkers.fail("calls", what);
@@ -278,7 +323,8 @@ impl Driver<'_> {
         if !self.names.may_queue {
             return false;
         }
-        let (edge, expr) = (self.edge(), contribution(self.names.rank, operation as u32));
+        let Some(link) = self.environment.above(self.names.actor) else { return false };
+        let (edge, expr) = (Edge { link, up: true }, contribution(self.names.rank, operation as u32));
         let mut queued = self.environment.channel(edge).queued();
         queued.any(|frame| {
             let runs = frame.data.iter().flat_map(|value| value.runs());
@@ -303,7 +349,6 @@ impl Driver<'_> {
 
 impl LeafOutput for Driver<'_> {
     fn transmit(&mut self, path: Path, header: &Header, payload: Payload<'_>) {
-        let edge = self.edge();
         let rank = self.names.rank;
         if path == Path::Datagram {
             self.environment.checkers.datagram_sent(rank);
@@ -323,7 +368,7 @@ impl LeafOutput for Driver<'_> {
             }
         };
         if let Some(frame) = self.environment.frame(header, body, data) {
-            self.environment.send(edge, path, Rc::new(frame));
+            self.environment.send_up(self.names.actor, path, Rc::new(frame));
         }
     }
 
@@ -366,7 +411,7 @@ impl LeafOutput for Driver<'_> {
     }
 
     fn move_to(&mut self, placement: &Placement) {
-        self.fail(&format!("is sent to {placement:?}, and there is one placement only"));
+        self.names.told.push(placement.clone());
     }
 
     fn stable(&mut self, group: GroupId, path: Path, seq: u64) {

@@ -8,6 +8,10 @@
 //!                          |
 //!                environment: links (network), checkers, trace
 //! ```
+//! Each node of the tree may be in some processes (`sites`). Actors call each other anew in each
+//! epoch (`world/placing`), and processes are killed, begin anew, stop and are cut off
+//! (`world/faults`), while every operation is to end with the oracle's value.
+//!
 //! Vectors are symbolic (`symbol`): what a buffer holds is an expression over contributions. So the
 //! checkers see a fold in the wrong order, a piece too many or too few, or a piece from elsewhere,
 //! and long vectors cost nothing.
@@ -28,6 +32,7 @@ pub mod network;
 pub mod node;
 pub mod options;
 pub mod random;
+pub mod sites;
 pub mod symbol;
 pub mod trace;
 pub mod verdict;

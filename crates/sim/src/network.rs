@@ -23,7 +23,7 @@ pub struct Frame {
     pub data: Option<Rc<Value>>,
     /// Bytes on the wire.
     pub wire_len: u64,
-    /// Node and number of the buffer that the data is in until it is written.
+    /// Core and number of the buffer that the data is in until it is written.
     pub source: Option<(usize, u32)>,
 }
 
@@ -115,6 +115,24 @@ impl Gate {
     }
 }
 
+/// One direction of the way above an actor, over which connections come and go.
+#[derive(Clone, Debug)]
+pub struct Cable {
+    /// How it behaves.
+    pub quality: Quality,
+    /// Which datagrams it carries.
+    pub gate: Gate,
+    /// Spans in which nothing gets through.
+    pub outages: Vec<(Nanos, Nanos)>,
+}
+
+impl Cable {
+    /// A way on which nothing is wrong.
+    pub fn new(quality: Quality) -> Cable {
+        Cable { quality, gate: Gate::Open, outages: Vec::new() }
+    }
+}
+
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Channel {
@@ -160,9 +178,9 @@ impl Channel {
         }
     }
 
-    /// Nothing gets through from `start` to `end`.
-    pub fn add_outage(&mut self, start: Nanos, end: Nanos) {
-        self.outages.push((start, end));
+    /// The same over a cable.
+    pub fn over(cable: &Cable) -> Channel {
+        Channel { gate: cable.gate, outages: cable.outages.clone(), ..Channel::new(cable.quality.clone()) }
     }
 
     /// When each copy of a datagram arrives; none if it is lost.
@@ -201,6 +219,31 @@ impl Channel {
     /// Whether the stream is gone.
     pub fn is_cut(&self) -> bool {
         self.cut
+    }
+
+    /// Writes all control frames at once, whether there is room or not, for a process takes its
+    /// time to end a connection that it closes. Returns when each of them arrives.
+    pub fn flush_control(&mut self, now: Nanos) -> Vec<Nanos> {
+        if !self.open || self.cut {
+            return Vec::new();
+        }
+        self.data.clear();
+        let mut arrivals = Vec::new();
+        while let Some(frame) = self.control.pop_front() {
+            self.used += frame.wire_len;
+            let arrival = now + self.quality.delay;
+            self.last_arrival = self.last_arrival.max(self.outage_end(arrival).unwrap_or(arrival));
+            self.in_socket.push_back((self.last_arrival, frame));
+            arrivals.push(self.last_arrival);
+        }
+        arrivals
+    }
+
+    /// When a word that is said now is at the other end, in the order of what was said before.
+    pub fn word_arrival(&mut self, now: Nanos) -> Nanos {
+        let arrival = now + self.quality.delay;
+        self.last_arrival = self.last_arrival.max(self.outage_end(arrival).unwrap_or(arrival));
+        self.last_arrival
     }
 
     /// The stream is gone; what the socket does not hold yet is lost, and the rest too unless the
@@ -318,7 +361,7 @@ mod tests {
     fn an_outage_stalls_streams_and_swallows_datagrams() {
         let mut rng = Rng::new(1);
         let mut channel = Channel::new(quality());
-        channel.add_outage(Nanos(0), Nanos(1000));
+        channel.outages.push((Nanos(0), Nanos(1000)));
         channel.open();
         channel.queue(frame(Kind::Heartbeat, 0));
         let written = channel.write(Nanos(0), &mut rng).unwrap();

@@ -4,37 +4,85 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use trib_proto::node::{self, Fold, Link, NodeOutput, Note, Part, Payload, Target};
+use trib_proto::placing::View;
 use trib_proto::{NodeConfig, NodeCore, Path};
-use trib_wire::{Body, ChildIndex, Header, JobId, Kind, NodeId, Placement, Way};
+use trib_wire::{Body, ChildIndex, Epoch, Header, JobId, Kind, NodeId, Placement, Way};
 
 use crate::buffer::{Buffer, Ledger};
 use crate::checkers::{Account, Holdings};
-use crate::environment::{Edge, Environment};
+use crate::environment::{Close, Environment};
 use crate::network::Frame;
 use crate::symbol::Value;
 
-/// A node core and the ledger of its buffers.
+/// What a core has asked of the process that hosts it.
+pub enum Asked {
+    /// The neighbour is gone.
+    Suspect(NodeId),
+    /// There is this placement.
+    MoveTo(Placement),
+}
+
+/// A node core in one epoch, and the ledger of its buffers.
 pub struct Node {
     core: NodeCore<Buffer>,
-    number: usize,
+    place: Here,
+    placement: Placement,
     ledger: Ledger,
+    asked: Vec<Asked>,
+}
+
+/// Which core it is.
+#[derive(Clone, Copy)]
+struct Here {
+    /// The node of the tree, and where it is.
+    node: usize,
+    site: usize,
+    /// Its number among all cores that ever were.
+    core: usize,
+    epoch: Epoch,
 }
 
 impl Node {
-    /// The core of a node of the tree.
-    pub fn new(number: usize, environment: &Environment) -> Node {
+    /// The core of a site's node, in an epoch.
+    pub fn new(site: usize, view: &View, environment: &mut Environment) -> Node {
+        let epoch = view.epoch();
+        let number = environment.sites.node(site);
+        let core = environment.new_core();
         let node = &environment.tree.nodes[number];
         let config = NodeConfig {
             job: JOB,
-            epoch: environment.epoch,
+            epoch,
             node: NodeId(number as u16),
             parent: node.parent.map(|(parent, child)| (NodeId(parent as u16), ChildIndex(child))),
             children: environment.tree.children_of(number),
             world_size: environment.options.ranks,
             limits: environment.options.limits,
             recovers: environment.options.recovers,
+            resumes: epoch != environment.first,
         };
-        Node { core: NodeCore::new(config), number, ledger: Ledger::default() }
+        let place = Here { node: number, site, core, epoch };
+        let placement = view.placement().clone();
+        Node { core: NodeCore::new(config), place, placement, ledger: Ledger::default(), asked: Vec::new() }
+    }
+
+    /// The placement in which the process hosts the node.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The epoch of the core.
+    pub fn epoch(&self) -> Epoch {
+        self.place.epoch
+    }
+
+    /// What the core has asked of its process since the last call.
+    pub fn take_asked(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// The tree has another placement, and the core says so to its neighbours.
+    pub fn move_to(&mut self, placement: &Placement, environment: &mut Environment) {
+        self.drive(environment, |core, out| core.move_to(placement, out));
     }
 
     /// When the core wants its timer.
@@ -84,12 +132,12 @@ impl Node {
         let now = environment.now();
         self.drive(environment, |core, out| core.on_timer(now, out));
         for link in self.core.take_dead_links() {
-            let below = match link {
-                Link::Parent => Some(self.number),
-                Link::Child(child) => environment.child_actor(self.number, child),
+            let link = match link {
+                Link::Parent => environment.above(self.place.site),
+                Link::Child(child) => environment.below(self.place.site, child),
             };
-            if let Some(below) = below {
-                environment.close(below, false);
+            if let Some(link) = link {
+                environment.close(link, Close::Reset);
             }
         }
     }
@@ -97,21 +145,21 @@ impl Node {
     /// Checks that nothing is left.
     pub fn check_empty(&self, environment: &mut Environment) {
         let checkers = &mut environment.checkers;
-        checkers.check_node_empty(self.number, self.core.groups(), self.ledger.held());
+        checkers.check_node_empty(self.place.node, self.core.groups(), self.ledger.held());
     }
 
     fn drive(&mut self, environment: &mut Environment, call: impl FnOnce(&mut NodeCore<Buffer>, &mut Driver<'_>)) {
-        let mut driver = Driver { environment, number: self.number, ledger: &self.ledger };
+        let mut driver = Driver { environment, place: self.place, ledger: &self.ledger, asked: &mut self.asked };
         call(&mut self.core, &mut driver);
         let account = Account {
             buffers: self.core.buffers_held(),
             datagram_groups: self.core.datagram_groups(),
             streams: self.core.streams_held(),
         };
-        let kept = environment.unwritten(self.number).filter(|buffer| !self.ledger.has(**buffer)).count();
+        let kept = environment.unwritten(self.place.core).filter(|buffer| !self.ledger.has(**buffer)).count();
         let held = Holdings { kept, ..self.ledger.held() };
         let limits = environment.options.limits;
-        environment.checkers.check_memory(self.number, &limits, held, account);
+        environment.checkers.check_memory(self.place.node, &limits, held, account);
     }
 }
 
@@ -124,13 +172,14 @@ pub const JOB: JobId = JobId(7);
 
 struct Driver<'a> {
     environment: &'a mut Environment,
-    number: usize,
+    place: Here,
     ledger: &'a Ledger,
+    asked: &'a mut Vec<Asked>,
 }
 
 impl Driver<'_> {
     fn fail(&mut self, what: &str) {
-        let what = format!("node {} {what}", self.number);
+        let what = format!("node {} {what}", self.place.node);
         self.environment.checkers.fail("buffers", what);
     }
 
@@ -181,7 +230,7 @@ impl NodeOutput for Driver<'_> {
 
     fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_, Buffer>) {
         let source = match payload {
-            Payload::Data { buffer, .. } if path == Path::Stream => Some((self.number, buffer.number)),
+            Payload::Data { buffer, .. } if path == Path::Stream => Some((self.place.core, buffer.number)),
             _ => None,
         };
         let (body, data) = match payload {
@@ -195,17 +244,15 @@ impl NodeOutput for Driver<'_> {
         let Some(frame) = self.environment.frame(header, body, data) else { return };
         let frame = Rc::new(Frame { source, ..frame });
         let children = match target {
-            Target::Parent => {
-                let edge = Edge { below: self.number, up: true };
-                return self.environment.send(edge, path, frame);
-            }
+            Target::Parent => return self.environment.send_up(self.place.site, path, frame),
             Target::Child(child) => 1u64 << child.0,
             Target::Children(bits) => bits,
         };
         for child in (0..64).filter(|c| children & (1 << c) != 0).map(ChildIndex) {
-            match self.environment.child_actor(self.number, child) {
-                Some(below) => self.environment.send(Edge { below, up: false }, path, Rc::clone(&frame)),
-                None => self.fail(&format!("sends to {child}, which it does not have")),
+            if usize::from(child.0) < self.environment.tree.nodes[self.place.node].children.len() {
+                self.environment.send_down(self.place.site, child, path, Rc::clone(&frame));
+            } else {
+                self.fail(&format!("sends to {child}, which it does not have"));
             }
         }
     }
@@ -227,7 +274,7 @@ impl NodeOutput for Driver<'_> {
         } else {
             let laid: Vec<(u32, &Value)> = pieces.iter().map(|(at, value)| (*at, value)).collect();
             Value::merge(len(&fold.elements) as u32, &laid).unwrap_or_else(|at| {
-                let what = format!("node {}: two parts meet at element {at} of {fold:?}", self.number);
+                let what = format!("node {}: two parts meet at element {at} of {fold:?}", self.place.node);
                 self.environment.checkers.fail("exactly_once", what);
                 Value::uniform(0, 0, len(&fold.elements) as u32)
             })
@@ -236,17 +283,17 @@ impl NodeOutput for Driver<'_> {
     }
 
     fn suspect(&mut self, node: NodeId) {
-        self.fail(&format!("takes {node} for dead, and it lives"));
+        self.asked.push(Asked::Suspect(node));
     }
 
     fn move_to(&mut self, placement: &Placement) {
-        self.fail(&format!("is sent to {placement:?}, and there is one placement only"));
+        self.asked.push(Asked::MoveTo(placement.clone()));
     }
 
     fn note(&mut self, note: Note) {
         let now = self.environment.now();
         if self.environment.trace.is_printing() {
-            let number = self.number;
+            let number = self.place.node;
             let line = format_args!("  n{number:<2}    {:<6} notes  {note:?}", "");
             self.environment.trace.event(now, [note as u64; 3], line);
         } else {

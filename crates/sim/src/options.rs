@@ -48,6 +48,11 @@ pub struct Options {
     pub limits: Limits,
     /// Whether the job could go on in another epoch, so that ranks keep what others may need.
     pub recovers: bool,
+    /// How many processes may host each node, if the job recovers.
+    pub candidates: u64,
+    /// How many times a process that hosts nodes is killed or stopped, or a way is cut, for longer
+    /// than others wait. Only jobs that recover are hurt so.
+    pub hurts: u64,
     /// How links behave.
     pub quality: Quality,
     /// How many links in a thousand lose half of their datagrams.
@@ -107,6 +112,8 @@ impl Options {
         };
         let mut options = Options {
             recovers: trouble != Trouble::KillNode && rng.chance(600),
+            candidates: rng.between(2, 3),
+            hurts: if rng.chance(500) { rng.between(1, 3) } else { 0 },
             ranks: rng.scaled(1, 24) as u32,
             levels: rng.between(1, 4),
             limits: Limits {
@@ -154,6 +161,13 @@ impl Options {
             options.bad_links = 0;
             options.quality.loss = options.quality.loss.min(100);
         }
+        if !options.recovers || options.trouble.is_of_the_way() {
+            options.hurts = 0;
+        }
+        if options.hurts > 0 {
+            // A rank that nobody can hear for some seconds lives.
+            options.limits.dead_after = Nanos::from_millis(40_000);
+        }
         options
     }
 
@@ -161,6 +175,8 @@ impl Options {
     pub fn calm(ranks: u32) -> Options {
         Options {
             recovers: false,
+            candidates: 1,
+            hurts: 0,
             ranks,
             levels: 2,
             limits: Limits {
@@ -238,7 +254,10 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} phases {} operations {} crossing {} streamed {} late {:?} trouble {:?}",
+            "recovers {} candidates {} hurts {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} phases {} operations {} crossing {} streamed {} late {:?} trouble {:?}",
+            self.recovers,
+            self.candidates,
+            self.hurts,
             self.outages,
             self.pauses,
             self.fault_max.0 / 1_000_000,

@@ -1,21 +1,28 @@
 //! One run: actors (nodes and ranks) that take events, and the loop that ends with a verdict.
+//!
+//! Map: `placing` (how actors come to each other, epoch by epoch), `faults` (what is done to them).
+
+mod faults;
+mod placing;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use trib_proto::liveness::NODE_PATIENCE;
 use trib_proto::node::Link;
+use trib_proto::placing::{Host, Hosting};
 use trib_proto::{Nanos, Path};
-use trib_wire::{ChildIndex, Epoch};
+use trib_wire::{Epoch, NodeId, Placement};
 
 use crate::checkers::Checkers;
-use crate::environment::{Edge, Environment, Event};
+use crate::environment::{Close, Edge, Environment, Event, Word};
 use crate::fabric::Tree;
 use crate::leaf::Leaf;
-use crate::network::{Channel, Frame, Gate, Quality};
+use crate::network::{Cable, Frame, Gate, Quality};
 use crate::node::Node;
 use crate::options::{Options, Trouble};
 use crate::random::Rng;
+use crate::sites::Sites;
 use crate::trace::Trace;
 use crate::verdict::Verdict;
 use crate::workload::Workload;
@@ -24,9 +31,10 @@ use crate::workload::Workload;
 enum Input {
     Datagram(Edge, Rc<Frame>),
     Readable(Edge),
-    Written(ChildIndex, Rc<Frame>),
-    LinkUp(Link),
-    LinkDown(Link),
+    Written(Edge, Rc<Frame>),
+    Word(Edge, Word),
+    FirstCall,
+    Tell { other: usize, placement: Placement, answers: bool },
     Program,
 }
 
@@ -51,7 +59,11 @@ struct Pause {
 pub struct World {
     environment: Environment,
     actors: Vec<Actor>,
-    nodes: Vec<Node>,
+    /// The core of each site, while its process hosts the node.
+    cores: Vec<Option<Node>>,
+    /// What each process knows that may host nodes, and whether calls to it are refused when it is
+    /// dead.
+    hosts: Vec<(Host, bool)>,
     leaves: Vec<Leaf>,
     pauses: Vec<Vec<Pause>>,
     work: Workload,
@@ -78,21 +90,24 @@ impl World {
     /// drawn from `rng`.
     pub fn new(seed: u64, options: Options, tree: Tree, work: Workload, mut rng: Rng, printing: bool) -> World {
         let mut draws = rng.split();
-        let channels = make_channels(&tree, &options, &mut draws);
-        let checkers = Checkers::new(&tree, &work, options.recovers);
+        let candidates = if options.recovers { options.candidates.max(1) as usize } else { 1 };
+        let sites = Sites::new(&tree, candidates, &mut rng.split());
+        let cables = make_cables(&tree, &sites, &options, &mut draws);
+        let checkers = Checkers::new(&tree, &work, &options);
         let epoch = Epoch(1 + draws.below(3) as u32);
-        let actors = make_actors(&tree, &options, &mut draws);
+        let actors = make_actors(&tree, &sites, &options, &mut draws);
         let mut world = World {
-            pauses: actors.iter().map(|_| Vec::new()).collect(),
+            pauses: (0..sites.processes() + tree.leaves.len()).map(|_| Vec::new()).collect(),
+            cores: (0..sites.len()).map(|_| None).collect(),
+            hosts: (0..sites.processes()).map(|process| (make_host(&tree, &sites, process, epoch), true)).collect(),
             environment: Environment::new(
-                tree,
+                (tree, sites),
                 (options, epoch),
-                channels,
+                cables,
                 (checkers, Trace::new(printing)),
                 rng.split(),
             ),
             actors,
-            nodes: Vec::new(),
             leaves: Vec::new(),
             work,
             calm_at: Nanos(0),
@@ -125,14 +140,26 @@ impl World {
 
     /// Stops the process of a node for longer than others wait for it.
     pub fn stop_node(&mut self, node: usize, start: Nanos, end: Nanos) {
-        self.environment.checkers.node_killed();
+        if !self.environment.options.recovers {
+            self.environment.checkers.node_killed();
+        }
         self.pause(node, start, end);
     }
 
-    /// Lets nothing through the link above an actor from one time to another, in one direction.
+    /// Kills the process of a candidate of a node. It begins anew at another time, perhaps.
+    pub fn crash(&mut self, (node, candidate): (usize, usize), at: Nanos, again: Option<Nanos>, refuses: bool) {
+        let process = self.environment.sites.process(self.environment.sites.site(node, candidate));
+        self.calm_at = self.calm_at.max(again.unwrap_or(at));
+        self.environment.clock.at(at, Event::KillProcess { process, refuses });
+        if let Some(again) = again {
+            self.environment.clock.at(again, Event::Restart(process));
+        }
+    }
+
+    /// Lets nothing through the way above an actor from one time to another, in one direction.
     pub fn outage(&mut self, below: usize, up: bool, start: Nanos, end: Nanos) {
         self.calm_at = self.calm_at.max(end);
-        self.environment.channel(Edge { below, up }).add_outage(start, end);
+        self.environment.cables[below][usize::from(up)].outages.push((start, end));
     }
 
     /// Lets only some datagrams through the link above an actor, in one direction.
@@ -143,7 +170,7 @@ impl World {
         if let (Some(first), Some(last)) = ends {
             self.environment.checkers.narrowed(node, (first.0, last.0));
         }
-        self.environment.channel(Edge { below, up }).gate = gate;
+        self.environment.cables[below][usize::from(up)].gate = gate;
     }
 
     /// Runs to the end.
@@ -177,75 +204,24 @@ impl World {
     }
 
     fn start(&mut self, rng: &mut Rng) {
-        let environment = &mut self.environment;
-        let nodes = environment.tree.nodes.len();
-        self.nodes = (0..nodes).map(|n| Node::new(n, environment)).collect();
-        self.leaves = (0..environment.options.ranks)
-            .map(|rank| Leaf::new(rank, self.work.scripts[rank as usize].clone(), environment))
-            .collect();
-        for below in 1..self.actors.len() {
-            let opened = Nanos::from_micros(rng.below(300));
-            for up in [false, true] {
-                let at = opened + Nanos::from_micros(rng.below(50));
-                environment.clock.at(at, Event::LinkUp(Edge { below, up }));
-            }
+        let nodes = self.environment.tree.nodes.len();
+        let opened: Vec<Nanos> = self.actors.iter().map(|_| Nanos::from_micros(rng.below(300))).collect();
+        for (node, at) in opened.iter().enumerate().take(nodes) {
+            let process = self.environment.sites.process(node);
+            self.hosts[process].0.begin(*at, NodeId(node as u16));
+            self.begin(node);
+            self.environment.clock.at(*at, Event::FirstCall(node));
         }
+        let environment = &mut self.environment;
         for rank in 0..environment.options.ranks {
             let actor = environment.actor_of(rank);
+            let script = self.work.scripts[rank as usize].clone();
+            self.leaves.push(Leaf::new(rank, script, opened[actor], environment));
+            environment.clock.at(opened[actor], Event::FirstCall(actor));
             let at = Nanos::from_micros(rng.below(400));
             environment.clock.at(at, Event::Program(actor));
         }
-        self.plan_faults(rng);
-    }
-
-    fn plan_faults(&mut self, rng: &mut Rng) {
-        let options = self.environment.options.clone();
-        let span = |rng: &mut Rng| {
-            let start = Nanos::from_micros(rng.scaled(1, 200_000));
-            (start, start + Nanos(rng.scaled(1000, options.fault_max.0.max(1000))))
-        };
-        for _ in 0..options.outages {
-            let (start, end) = span(rng);
-            let below = rng.between(1, self.actors.len() as u64 - 1) as usize;
-            let both = rng.chance(600);
-            let first = rng.chance(500);
-            self.outage(below, first, start, end);
-            if both {
-                self.outage(below, !first, start, end);
-            }
-        }
-        for _ in 0..options.pauses {
-            let (start, end) = span(rng);
-            let actor = rng.below(self.actors.len() as u64) as usize;
-            self.pause(actor, start, end);
-        }
-        let at = Nanos::from_micros(rng.scaled(100, 100_000));
-        match options.trouble {
-            Trouble::KillRank(orderly) => {
-                let rank = rng.below(u64::from(options.ranks)) as u32;
-                self.kill_rank(at, rank, orderly);
-            }
-            Trouble::KillNode => {
-                let node = rng.below(self.nodes.len() as u64) as usize;
-                self.calm_at = self.calm_at.max(at);
-                self.environment.clock.at(at, Event::KillNode(node));
-            }
-            trouble if trouble.is_of_the_way() => {
-                let below = rng.between(1, self.actors.len() as u64 - 1) as usize;
-                let most = rng.below(u64::from(options.limits.payload));
-                let gate = match trouble {
-                    Trouble::ShortPath(false) => Gate::UpTo(most),
-                    Trouble::ShortPath(true) => Gate::Known(most),
-                    _ => Gate::Shut,
-                };
-                let first = rng.chance(500);
-                self.narrow(below, first, gate);
-                if rng.chance(500) {
-                    self.narrow(below, !first, gate);
-                }
-            }
-            _ => {}
-        }
+        faults::plan(self, rng);
     }
 
     fn handle(&mut self, event: Event) {
@@ -253,23 +229,15 @@ impl World {
             Event::Datagram { edge, frame } => self.arrive(edge, Input::Datagram(edge, frame)),
             Event::Readable(edge) => self.arrive(edge, Input::Readable(edge)),
             Event::Written { edge, frame } => {
-                if let Some((node, child)) = self.environment.parent_of(edge.below) {
-                    self.give(node, Input::Written(child, frame));
-                }
+                let upward = Edge { up: true, ..edge };
+                let (site, _) = self.environment.far_end(upward);
+                self.give(site, Input::Written(upward, frame));
             }
-            Event::LinkUp(edge) => {
-                let near = Edge { up: !edge.up, ..edge };
-                if self.environment.channel(near).is_cut() {
-                    return;
-                }
-                self.environment.channel(near).open();
-                let (actor, link) = self.environment.far_end(edge);
-                self.give(actor, Input::LinkUp(link));
-                self.environment.write(near);
-            }
-            Event::LinkDown(edge) => {
-                let (actor, link) = self.environment.far_end(edge);
-                self.give(actor, Input::LinkDown(link));
+            Event::Word(edge, word) => self.bring(edge, word),
+            Event::FirstCall(actor) => self.give(actor, Input::FirstCall),
+            Event::Tell { from, to, placement, answers } => {
+                let (told, other) = if answers { (from, to) } else { (to, from) };
+                self.give(told, Input::Tell { other, placement, answers });
             }
             Event::Wake(actor) => {
                 if self.environment.now() >= self.actors[actor].wake_at {
@@ -278,37 +246,80 @@ impl World {
                 }
             }
             Event::Program(actor) => self.give(actor, Input::Program),
-            Event::KillRank { rank, orderly } => {
-                let actor = self.environment.actor_of(rank);
-                self.actors[actor].dead = true;
-                self.environment.checkers.rank_killed(rank);
-                if orderly {
-                    self.environment.close(actor, true);
-                } else {
-                    let edge = Edge { below: actor, up: true };
-                    self.environment.channel(edge).cut(false);
+            Event::KillRank { rank, orderly } => self.kill_now(rank, orderly),
+            Event::KillProcess { process, refuses } => self.kill_process(process, refuses),
+            Event::Restart(process) => {
+                let first = self.environment.first;
+                self.hosts[process] =
+                    (make_host(&self.environment.tree, &self.environment.sites, process, first), true);
+                for site in self.environment.sites.of_process(process) {
+                    self.actors[site].dead = false;
+                    self.environment.begin_life(site);
                 }
             }
-            Event::KillNode(node) => self.kill_node(node),
         }
     }
 
-    fn kill_node(&mut self, node: usize) {
-        self.actors[node].dead = true;
-        self.environment.checkers.node_killed();
-        if node > 0 {
-            self.environment.close(node, true);
+    fn kill_now(&mut self, rank: u32, orderly: bool) {
+        let actor = self.environment.actor_of(rank);
+        let link = self.environment.above(actor);
+        let is_confirmed = link.is_some_and(|link| self.environment.is_current(Edge { link, up: true }));
+        if !is_confirmed && !self.leaves[rank as usize].way().view.has_moved() {
+            // A rank that dies before it has joined is not the protocol's matter.
+            let later = self.environment.now() + Nanos::from_millis(1);
+            return self.environment.clock.at(later, Event::KillRank { rank, orderly });
         }
-        let children = self.environment.tree.nodes[node].children.len() as u16;
-        for child in (0..children).map(ChildIndex) {
-            if let Some(below) = self.environment.child_actor(node, child) {
-                self.environment.close(below, true);
+        self.actors[actor].dead = true;
+        self.environment.checkers.rank_killed(rank);
+        if let Some(link) = link {
+            if orderly {
+                self.environment.close(link, Close::Killed);
+            } else {
+                self.environment.channel(Edge { link, up: true }).cut(false);
             }
         }
+    }
+
+    fn kill_process(&mut self, process: usize, refuses: bool) {
+        if !self.environment.options.recovers {
+            let is_whole = |site: usize| self.environment.is_connected(site);
+            if !self.environment.sites.of_process(process).into_iter().all(is_whole) {
+                // A job that has not come together is not the protocol's matter.
+                let later = self.environment.now() + Nanos::from_millis(1);
+                return self.environment.clock.at(later, Event::KillProcess { process, refuses });
+            }
+            self.environment.checkers.node_killed();
+        }
+        self.hosts[process].1 = refuses;
+        for site in self.environment.sites.of_process(process) {
+            self.actors[site].dead = true;
+            self.actors[site].inbox.clear();
+            self.actors[site].datagrams = 0;
+            self.drop_core(site, Close::Killed);
+        }
+    }
+
+    /// A word about a link arrives. Where nobody lives, the kernel answers a call.
+    fn bring(&mut self, edge: Edge, word: Word) {
+        let (actor, _) = self.environment.far_end(edge);
+        if self.actors[actor].dead && matches!(word, Word::Call(_)) {
+            let refuses = self.hosts[self.actors[actor].host].1 || !self.environment.options.recovers;
+            if refuses {
+                self.environment.say(Edge { up: false, ..edge }, Word::Refuse);
+            }
+            return;
+        }
+        self.give(actor, Input::Word(edge, word));
     }
 
     fn arrive(&mut self, edge: Edge, input: Input) {
         let (actor, _) = self.environment.far_end(edge);
+        if self.actors[actor].dead {
+            return;
+        }
+        if matches!(input, Input::Datagram(..)) && !self.environment.is_of_this_life(edge) {
+            return;
+        }
         let room = self.environment.options.datagram_room;
         let actor_state = &mut self.actors[actor];
         if matches!(input, Input::Datagram(..)) {
@@ -339,7 +350,7 @@ impl World {
         }
         if let Some(input) = self.actors[actor].inbox.pop_front() {
             self.take(actor, input);
-            self.tell_refused();
+            self.tell_refused(actor);
             self.actors[actor].busy_until = now + self.actors[actor].service;
             if !self.actors[actor].inbox.is_empty() {
                 return self.wake_at(actor, self.actors[actor].busy_until);
@@ -347,7 +358,7 @@ impl World {
         }
         if self.deadline(actor) <= now {
             self.fire_timer(actor);
-            self.tell_refused();
+            self.tell_refused(actor);
             if self.deadline(actor) <= now {
                 let name = self.environment.name(actor);
                 let what = format!("the timer of {name} is due again at once");
@@ -378,89 +389,117 @@ impl World {
     }
 
     fn deadline(&self, actor: usize) -> Nanos {
-        match actor.checked_sub(self.nodes.len()) {
-            None => self.nodes[actor].deadline(),
-            Some(rank) => self.leaves[rank].deadline(),
+        let recovers = self.environment.options.recovers;
+        match self.rank_of(actor) {
+            None => {
+                let core = self.cores[actor].as_ref().map_or(Nanos::NEVER, Node::deadline);
+                let host = self.hosts[self.actors[actor].host].0.deadline();
+                if recovers { core.min(host) } else { core }
+            }
+            Some(rank) => {
+                let leaf = &self.leaves[rank];
+                if recovers { leaf.deadline().min(leaf.calls_at()) } else { leaf.deadline() }
+            }
         }
     }
 
     fn fire_timer(&mut self, actor: usize) {
-        match actor.checked_sub(self.nodes.len()) {
-            None => self.nodes[actor].timer(&mut self.environment),
-            Some(rank) => self.leaves[rank].timer(&mut self.environment),
+        match self.rank_of(actor) {
+            None => {
+                if let Some(core) = &mut self.cores[actor] {
+                    core.timer(&mut self.environment);
+                }
+                self.serve(self.actors[actor].host);
+            }
+            Some(rank) => {
+                self.leaves[rank].timer(&mut self.environment);
+                self.call(rank);
+            }
         }
     }
 
-    /// Tells the cores what their kernels have refused to send.
-    fn tell_refused(&mut self) {
+    fn rank_of(&self, actor: usize) -> Option<usize> {
+        actor.checked_sub(self.cores.len())
+    }
+
+    /// Tells the cores what their kernels have refused to send, and the processes what their cores
+    /// have heard of the placement.
+    fn tell_refused(&mut self, actor: usize) {
         while let Some((edge, header)) = self.environment.take_refused() {
             // The sender of a frame is the actor that gets what is sent the other way.
             let (sender, link) = self.environment.far_end(Edge { up: !edge.up, ..edge });
-            match sender.checked_sub(self.nodes.len()) {
-                None => self.nodes[sender].too_long(link, &header, &mut self.environment),
+            match self.rank_of(sender) {
+                None => {
+                    if let Some(core) = &mut self.cores[sender] {
+                        core.too_long(link, &header, &mut self.environment);
+                    }
+                }
                 Some(rank) => self.leaves[rank].too_long(&header, &mut self.environment),
+            }
+        }
+        match self.rank_of(actor) {
+            None => self.hear_core(actor),
+            Some(rank) => {
+                for placement in self.leaves[rank].take_told() {
+                    self.move_rank(rank, &placement);
+                }
             }
         }
     }
 
     fn take(&mut self, actor: usize, input: Input) {
-        let environment = &mut self.environment;
-        let rank = actor.checked_sub(self.nodes.len());
         match input {
             Input::Datagram(edge, frame) => {
                 self.actors[actor].datagrams -= 1;
                 self.take_frame(actor, edge, Path::Datagram, &frame);
             }
             Input::Readable(edge) => {
-                if let Some(frame) = environment.read(edge) {
+                if let Some(frame) = self.environment.read(edge).filter(|_| self.environment.is_current(edge)) {
                     self.take_frame(actor, edge, Path::Stream, &frame);
                 }
             }
-            Input::Written(child, frame) => {
-                if rank.is_none() {
-                    self.nodes[actor].written(child, &frame.header, environment);
+            Input::Written(edge, frame) => {
+                let (_, link) = self.environment.far_end(edge);
+                let core = self.cores.get_mut(actor).and_then(Option::as_mut);
+                if let (Some(core), Link::Child(child)) = (core, link)
+                    && self.environment.is_current(edge)
+                {
+                    core.written(child, &frame.header, &mut self.environment);
                 }
             }
-            Input::LinkUp(link) => match rank {
-                None => self.nodes[actor].link_up(link, environment),
-                Some(rank) => self.leaves[rank].link_up(environment),
+            Input::Word(edge, word) => self.take_word(actor, edge, word),
+            Input::FirstCall => match self.rank_of(actor) {
+                None => self.serve(self.actors[actor].host),
+                Some(rank) => self.call(rank),
             },
-            Input::LinkDown(link) => {
-                let below = match link {
-                    Link::Parent => Some(actor),
-                    Link::Child(child) => environment.child_actor(actor, child),
-                };
-                if let Some(below) = below {
-                    // The end that hears of it closes its own side too, and the far end hears of
-                    // that.
-                    self.close_once(below);
-                }
-                match rank {
-                    None => self.nodes[actor].link_down(link, &mut self.environment),
-                    Some(rank) => self.leaves[rank].link_down(&mut self.environment),
-                }
-            }
+            Input::Tell { other, placement, answers } => self.take_tell(actor, other, &placement, answers),
             Input::Program => {
-                if let Some(rank) = rank {
-                    self.leaves[rank].run(&self.work, environment);
+                if let Some(rank) = self.rank_of(actor) {
+                    self.leaves[rank].run(&self.work, &mut self.environment);
                 }
             }
-        }
-    }
-
-    fn close_once(&mut self, below: usize) {
-        for up in [false, true] {
-            self.environment.channel(Edge { below, up }).cut(true);
         }
     }
 
     fn take_frame(&mut self, actor: usize, edge: Edge, path: Path, frame: &Frame) {
-        let environment = &mut self.environment;
-        environment.record(edge, path, &frame.header, "brings");
-        let (_, link) = environment.far_end(edge);
-        match actor.checked_sub(self.nodes.len()) {
-            None => self.nodes[actor].frame(link, path, frame, environment),
-            Some(rank) => self.leaves[rank].frame(path, frame, environment),
+        self.environment.record(edge, path, &frame.header, "brings");
+        let (_, link) = self.environment.far_end(edge);
+        match self.rank_of(actor) {
+            None => {
+                let node = NodeId(self.environment.sites.node(actor) as u16);
+                if link == Link::Parent && path == Path::Stream {
+                    self.hosts[self.actors[actor].host].0.on_fruit(node);
+                }
+                if let Some(core) = &mut self.cores[actor] {
+                    core.frame(link, path, frame, &mut self.environment);
+                }
+            }
+            Some(rank) => {
+                if path == Path::Stream {
+                    self.leaves[rank].way().caller.on_fruit();
+                }
+                self.leaves[rank].frame(path, frame, &mut self.environment);
+            }
         }
     }
 
@@ -473,8 +512,7 @@ impl World {
             return true;
         }
         if self.done_at.is_none() {
-            let nodes = self.nodes.len();
-            let mut ranks = self.leaves.iter().zip(&self.actors[nodes..]);
+            let mut ranks = self.leaves.iter().zip(&self.actors[self.cores.len()..]);
             if ranks.all(|(leaf, actor)| leaf.is_done() || actor.dead) {
                 self.done_at = Some(now);
             }
@@ -494,11 +532,17 @@ impl World {
     }
 
     fn is_silent(&mut self, now: Nanos, done_at: Nanos) -> bool {
-        let live = |node: &usize| !self.actors[*node].dead;
-        let empty = (0..self.nodes.len()).filter(live).all(|n| self.nodes[n].groups() == 0);
-        if !empty {
-            if now.since(done_at.max(self.calm_at)) > LEAK_AFTER {
+        let empty = self.cores.iter().flatten().all(|core| core.groups() == 0);
+        let may_wait = self.environment.checkers.may_fail();
+        let gone = may_wait || self.leaves.iter().all(|leaf| leaf.left_behind() == 0);
+        if !empty || !gone {
+            // A rank may have died unseen.
+            let patience = LEAK_AFTER + self.environment.options.limits.dead_after;
+            if now.since(done_at.max(self.calm_at)) > patience {
                 self.check_nodes_empty();
+                for leaf in &self.leaves {
+                    leaf.check_empty(&mut self.environment);
+                }
             }
             return false;
         }
@@ -519,8 +563,8 @@ impl World {
     }
 
     fn check_nodes_empty(&mut self) {
-        for node in (0..self.nodes.len()).filter(|n| !self.actors[*n].dead) {
-            self.nodes[node].check_empty(&mut self.environment);
+        for core in self.cores.iter().flatten() {
+            core.check_empty(&mut self.environment);
         }
     }
 
@@ -532,7 +576,15 @@ impl World {
             .filter(|(_, leaf)| !leaf.is_done())
             .map(|(rank, _)| format!("r{rank}"))
             .collect();
-        let groups: Vec<usize> = self.nodes.iter().map(Node::groups).collect();
+        let name = |site: usize| self.environment.name(site);
+        let groups: Vec<String> = self
+            .cores
+            .iter()
+            .enumerate()
+            .filter_map(|(site, core)| {
+                core.as_ref().map(|c| format!("{}: {} in epoch {}", name(site), c.groups(), c.epoch().0))
+            })
+            .collect();
         let details = format!("programs that wait: {}; groups at the nodes: {groups:?}", waiting.join(" "));
         self.environment.checkers.stuck(why, &details);
     }
@@ -554,27 +606,37 @@ fn fit(options: &mut Options, work: &Workload, rng: &mut Rng) {
     options.fault_max = Nanos(options.fault_max.0.min(room));
 }
 
-fn make_channels(tree: &Tree, options: &Options, rng: &mut Rng) -> Vec<[Channel; 2]> {
-    let actors = tree.nodes.len() + tree.leaves.len();
-    let mut channel = || {
+fn make_cables(tree: &Tree, sites: &Sites, options: &Options, rng: &mut Rng) -> Vec<[Cable; 2]> {
+    let actors = sites.len() + tree.leaves.len();
+    let mut cable = || {
         let mut quality: Quality = options.quality.clone();
         if rng.chance(options.bad_links) {
             quality.loss = 500;
         }
-        Channel::new(quality)
+        Cable::new(quality)
     };
-    (0..actors).map(|_| [channel(), channel()]).collect()
+    (0..actors).map(|_| [cable(), cable()]).collect()
 }
 
-fn make_actors(tree: &Tree, options: &Options, rng: &mut Rng) -> Vec<Actor> {
-    let nodes = tree.nodes.len();
-    let actors = nodes + tree.leaves.len();
+/// A process as it begins.
+fn make_host(tree: &Tree, sites: &Sites, process: usize, first: Epoch) -> Host {
+    let candidates = sites.candidates();
+    let hosting = |site: usize| {
+        let node = sites.node(site);
+        let parent = tree.nodes[node].parent.map(|(parent, _)| (NodeId(parent as u16), candidates));
+        Hosting { node: NodeId(node as u16), candidates, me: sites.candidate(site), parent }
+    };
+    Host::new(first, sites.of_process(process).into_iter().map(hosting))
+}
+
+fn make_actors(tree: &Tree, sites: &Sites, options: &Options, rng: &mut Rng) -> Vec<Actor> {
+    let actors = sites.len() + tree.leaves.len();
     let slow = options.slow.map(|times| (rng.below(actors as u64) as usize, times));
     (0..actors)
         .map(|actor| Actor {
-            host: match actor.checked_sub(nodes) {
-                None => tree.nodes[actor].host,
-                Some(rank) => tree.node_hosts + rank,
+            host: match actor.checked_sub(sites.len()) {
+                None => sites.process(actor),
+                Some(rank) => sites.processes() + rank,
             },
             inbox: VecDeque::new(),
             datagrams: 0,

@@ -17,11 +17,15 @@ impl Checkers {
     pub fn reads(&mut self, operation: usize, rank: u32, range: Range<u64>, header: &Header) {
         let group = self.operations[operation].group;
         let (size, position) = (self.size(group), self.position(group, rank));
+        let is_kept = self.keeps(operation, rank, &range);
+        let recovers = self.recovers;
         let member = self.member(operation, rank);
-        let over = member.outcome.is_some();
+        let over = member.outcome.is_some() && !is_kept;
         let given = member.signature.map_or(0..0, |s| window::given(&s, size, position));
         let computes = member.signature.is_some_and(|s| s.collective.computes());
-        let overwritten = computes && member.delivered.meets(&range);
+        // A job that recovers may need the input again until the operation is over: its driver has
+        // results put aside.
+        let overwritten = computes && !recovers && member.delivered.meets(&range);
         let wrong = if over {
             "after the operation is complete"
         } else if range.start < given.start || range.end > given.end {
@@ -30,8 +34,7 @@ impl Checkers {
             "after the result was delivered there (it may be in place)"
         } else {
             let piece = Piece { operation, range: header.piece() };
-            self.pieces.insert((group, header.is_stream(), header.seq), piece);
-            return;
+            return self.check_piece((group, header.is_stream(), header.seq), piece);
         };
         let what = format!("{}: rank {rank} reads elements {range:?} of its input {wrong}", self.name(operation));
         self.fail(NAME, what);
@@ -92,6 +95,15 @@ impl Checkers {
                 }
                 self.check_kept(operation, rank, &kept);
             }
+        }
+    }
+
+    /// A number means the same piece to all ranks, in all epochs.
+    fn check_piece(&mut self, (group, stream, seq): (usize, bool, u64), piece: Piece) {
+        let is_new = *self.pieces.entry((group, stream, seq)).or_insert_with(|| piece.clone()) == piece;
+        if !is_new && self.work.groups[group].disturbed.is_none() {
+            let what = format!("number {seq} of group {group} is {piece:?}, and was another piece");
+            self.fail(NAME, what);
         }
     }
 

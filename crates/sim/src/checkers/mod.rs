@@ -4,9 +4,10 @@
 //! Map: `same_bits` (every element has the expected value), `exactly_once` (nothing is read,
 //! delivered or completed twice or outside its range), `recovery` (what a rank still lacks is kept
 //! by those ranks that have it), `faults` (no fault has no cause, and no cause has no fault),
-//! `memory` (buffers stay within the grant), `no_leak` (nothing is left at the end), `traffic`
-//! (waiting is cheap), `liveness` (everything ends).
+//! `epochs` (no node is in two places at once), `memory` (buffers stay within the grant), `no_leak`
+//! (nothing is left at the end), `traffic` (waiting is cheap), `liveness` (everything ends).
 
+mod epochs;
 mod exactly_once;
 mod faults;
 mod liveness;
@@ -20,14 +21,15 @@ mod traffic;
 pub use memory::{Account, Holdings};
 pub use ranges::Ranges;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-use trib_proto::{Nanos, Path, window};
-use trib_wire::{Fault, Signature};
+use trib_proto::{Limits, Nanos, Path, window};
+use trib_wire::{Fault, Placement, Signature};
 
 use crate::fabric::Tree;
+use crate::options::Options;
 use crate::symbol::Expr;
 use crate::workload::Workload;
 use traffic::Traffic;
@@ -57,6 +59,8 @@ struct Member {
     posted: bool,
     delivered: Ranges,
     outcome: Option<Result<Range<u64>, Fault>>,
+    /// The elements of which the rank keeps its contribution, though the operation is over.
+    kept: Option<Range<u64>>,
 }
 
 struct Operation {
@@ -86,6 +90,7 @@ struct GroupState {
 }
 
 /// Where in its vector a numbered fragment or segment of a group lies.
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Piece {
     operation: usize,
     range: Range<u64>,
@@ -100,6 +105,9 @@ pub struct Checkers {
     dead: Vec<bool>,
     node_dead: bool,
     recovers: bool,
+    /// Nodes and placements for which some process hosts the node.
+    hosted: BTreeSet<(usize, Placement)>,
+    limits: Limits,
     /// The link that datagrams do not pass: the node at its upper end, and the first and the last
     /// rank at or below its lower end.
     narrow: Option<(usize, (u32, u32))>,
@@ -112,8 +120,8 @@ pub struct Checkers {
 }
 
 impl Checkers {
-    /// Checkers for a program on a tree, of a job that could go on in another epoch or not.
-    pub fn new(tree: &Tree, work: &Workload, recovers: bool) -> Checkers {
+    /// Checkers for a program on a tree, under these options.
+    pub fn new(tree: &Tree, work: &Workload, options: &Options) -> Checkers {
         let operations = work.operations.iter().map(|plan| {
             let members = work.groups[plan.group].members.iter();
             Operation {
@@ -129,7 +137,9 @@ impl Checkers {
             groups: vec![GroupState::default(); work.groups.len()],
             dead: vec![false; tree.leaves.len()],
             node_dead: false,
-            recovers,
+            recovers: options.recovers,
+            hosted: BTreeSet::new(),
+            limits: options.limits,
             narrow: None,
             pieces: BTreeMap::new(),
             stable: BTreeMap::new(),
@@ -247,7 +257,7 @@ impl Checkers {
     }
 
     /// Whether any group may fail in this run.
-    fn may_fail(&self) -> bool {
+    pub fn may_fail(&self) -> bool {
         (0..self.groups.len()).any(|group| self.is_disturbed(group))
     }
 

@@ -3,16 +3,37 @@
 
 use std::ops::Range;
 
-use trib_proto::Path;
+use trib_proto::{Path, window};
 
 use super::{Checkers, streams};
 
 const NAME: &str = "recovery";
 
 impl Checkers {
+    /// Whether the rank keeps its contribution to these elements of an operation that is over.
+    pub(super) fn keeps(&self, operation: usize, rank: u32, range: &Range<u64>) -> bool {
+        let members = &self.operations[operation].members;
+        members.iter().find(|m| m.rank == rank).is_some_and(|m| {
+            let kept = m.kept.as_ref();
+            kept.is_some_and(|kept| kept.start <= range.start && range.end <= kept.end)
+        })
+    }
+
+    /// What a rank keeps at the end.
+    pub fn check_nothing_kept(&mut self, rank: u32) {
+        let of_rank = |o: &super::Operation| o.members.iter().any(|m| m.rank == rank && m.kept.is_some());
+        let kept = (0..self.operations.len()).find(|op| of_rank(&self.operations[*op]));
+        if let Some(operation) = kept.filter(|_| !self.may_fail()) {
+            let what = format!("{} is kept by rank {rank} after all have freed its group", self.name(operation));
+            self.fail(NAME, what);
+        }
+    }
+
     /// The rank is done and keeps its contribution to `kept`.
     pub(super) fn check_kept(&mut self, operation: usize, rank: u32, kept: &Range<u64>) {
         let group = self.operations[operation].group;
+        self.member(operation, rank).kept = (!kept.is_empty()).then(|| kept.clone());
+        self.check_bound(group, rank);
         if self.is_disturbed(group) || !self.recovers {
             return;
         }
@@ -32,9 +53,34 @@ impl Checkers {
         }
     }
 
+    /// What a rank keeps of a group is bounded. What an operation is kept for when it ends lies
+    /// within the last window or flight, and ends there or later. Results of fragments come in any
+    /// order within a window. An operation is kept as a whole until nothing of it is needed.
+    fn check_bound(&mut self, group: usize, rank: u32) {
+        let limits = self.limits;
+        let (mut fragments, mut segments) = (0, 0);
+        for (number, operation) in self.operations.iter().enumerate().filter(|(_, o)| o.group == group) {
+            let kept = operation.members.iter().find(|m| m.rank == rank).and_then(|m| m.kept.clone());
+            let Some(kept) = kept.filter(|kept| !kept.is_empty()) else { continue };
+            let signature = self.work.operations[number].signature;
+            let Some(total) = window::vector_elements(&signature, self.size(group)) else { continue };
+            let layout = signature.layout();
+            if layout.most(&(0..total)) > limits.stream_threshold {
+                segments += (kept.end - kept.start).div_ceil(u64::from(limits.segment_for(total, layout)));
+            } else {
+                fragments += (kept.end - kept.start).div_ceil(u64::from(limits.fragment_for(layout)));
+            }
+        }
+        if fragments > 3 * u64::from(limits.window) || segments > 2 * u64::from(limits.flight) {
+            let what = format!("rank {rank} keeps {fragments} fragments and {segments} segments of group {group}");
+            self.fail(NAME, what);
+        }
+    }
+
     /// The rank was told that nobody needs its contribution any more.
     pub fn forgotten(&mut self, operation: usize, rank: u32) {
         let group = self.operations[operation].group;
+        self.member(operation, rank).kept = None;
         if self.is_disturbed(group) {
             return;
         }

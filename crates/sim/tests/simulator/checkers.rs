@@ -8,12 +8,16 @@ use trib_sim::options::Options;
 use trib_sim::symbol::{Value, contribution, fold};
 use trib_sim::workload::Workload;
 use trib_wire::{
-    ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Rank, Reason, ReduceOp, Signature,
-    WireFormat,
+    ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Placement, Rank, Reason, ReduceOp,
+    Signature, WireFormat,
 };
 
 /// Two ranks at one node, an allreduce of 16 elements as operation 0 and a barrier as operation 1.
 fn checkers() -> Checkers {
+    checkers_of(true)
+}
+
+fn checkers_of(recovers: bool) -> Checkers {
     let barrier = Signature {
         collective: Collective::Barrier,
         dtype: DataType::U8,
@@ -22,7 +26,8 @@ fn checkers() -> Checkers {
         root: 0,
         count: 0,
     };
-    Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]), true)
+    let options = Options { recovers, ..Options::calm(2) };
+    Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]), &options)
 }
 
 fn signature() -> Signature {
@@ -46,7 +51,11 @@ fn whole() -> Header {
 }
 
 fn posted() -> Checkers {
-    let mut checkers = checkers();
+    posted_of(true)
+}
+
+fn posted_of(recovers: bool) -> Checkers {
+    let mut checkers = checkers_of(recovers);
     for rank in [0, 1] {
         checkers.posted(0, rank);
         checkers.reads(0, rank, 0..16, &whole());
@@ -91,15 +100,15 @@ fn what_happens_twice_or_too_late_or_outside_is_found() {
     let outside = |c: &mut Checkers| c.delivered(0, 0, 8, &result(8, 16));
     let incomplete = |c: &mut Checkers| {
         c.delivered(0, 0, 0, &result(0, 12));
-        c.completed(0, 0, Ok(0..16), false);
+        c.completed(0, 0, Ok(0..0), false);
     };
     let queued = |c: &mut Checkers| {
         c.delivered(0, 0, 0, &result(0, 16));
-        c.completed(0, 0, Ok(0..16), true);
+        c.completed(0, 0, Ok(0..0), true);
     };
     let read_late = |c: &mut Checkers| {
         c.delivered(0, 0, 0, &result(0, 16));
-        c.completed(0, 0, Ok(0..16), false);
+        c.completed(0, 0, Ok(0..0), false);
         c.reads(0, 0, 0..16, &whole());
     };
     let read_over = |c: &mut Checkers| {
@@ -113,7 +122,7 @@ fn what_happens_twice_or_too_late_or_outside_is_found() {
     let histories: [&dyn Fn(&mut Checkers); 7] =
         [&twice, &outside, &incomplete, &queued, &read_late, &read_over, &early_barrier];
     for history in histories {
-        let mut checkers = posted();
+        let mut checkers = posted_of(false);
         history(&mut checkers);
         assert_found(&checkers, "exactly_once");
     }
@@ -136,6 +145,56 @@ fn a_contribution_that_is_dropped_too_early_is_found() {
     checkers.completed(0, 0, Ok(0..16), false);
     checkers.forgotten(0, 0);
     assert_found(&checkers, "recovery");
+}
+
+#[test]
+fn what_a_rank_keeps_may_be_read_until_it_is_forgotten_and_is_bounded() {
+    let ended = || {
+        let mut checkers = posted();
+        for rank in [0, 1] {
+            checkers.delivered(0, rank, 0, &result(0, 16));
+            checkers.completed(0, rank, Ok(0..16), false);
+        }
+        checkers
+    };
+    let mut checkers = ended();
+    checkers.reads(0, 0, 0..16, &whole());
+    checkers.forgotten(0, 0);
+    assert_eq!(checkers.failure(), None);
+    checkers.reads(0, 0, 0..16, &whole());
+    assert_found(&checkers, "exactly_once");
+
+    let mut checkers = ended();
+    checkers.reads(0, 0, 0..16, &Header { seq: 0, first: 4, elements: 12, ..whole() });
+    assert_found(&checkers, "exactly_once");
+
+    let mut checkers = ended();
+    checkers.check_nothing_kept(0);
+    assert_found(&checkers, "recovery");
+
+    let long = Signature { count: 10_000, ..signature() };
+    let options = Options { recovers: true, ..Options::calm(2) };
+    let mut checkers = Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[long]), &options);
+    checkers.completed(0, 0, Ok(0..10_000), false);
+    assert_found(&checkers, "exactly_once");
+    let mut checkers = Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[long]), &options);
+    let value = Value::uniform(fold(&long, [contribution(0, 0), contribution(1, 0)]), 0, 10_000);
+    checkers.delivered(0, 0, 0, &value);
+    checkers.completed(0, 0, Ok(0..10_000), false);
+    assert_found(&checkers, "recovery");
+}
+
+#[test]
+fn a_node_in_two_places_at_once_is_found() {
+    let moved = Placement::FIRST.without(NodeId(1));
+    let mut checkers = checkers();
+    checkers.node_begins(0, &Placement::FIRST);
+    checkers.node_begins(0, &moved);
+    checkers.node_ends(0, &moved);
+    checkers.node_begins(0, &moved);
+    assert_eq!(checkers.failure(), None);
+    checkers.node_begins(0, &moved);
+    assert_found(&checkers, "epochs");
 }
 
 #[test]

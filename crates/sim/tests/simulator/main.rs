@@ -2,5 +2,6 @@
 
 mod checkers;
 mod datagrams;
+mod recovery;
 mod scenarios;
 mod seeds;

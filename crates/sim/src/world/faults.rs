@@ -1,0 +1,107 @@
+//! What is done to the actors of a run, as its options say.
+
+use trib_proto::Nanos;
+
+use super::World;
+use crate::network::Gate;
+use crate::options::Trouble;
+use crate::random::Rng;
+
+/// Plans the faults that the options ask for.
+pub(super) fn plan(world: &mut World, rng: &mut Rng) {
+    let options = world.environment.options.clone();
+    let nodes = world.environment.tree.nodes.len() as u64;
+    let ranks = u64::from(options.ranks);
+    // The actors below whose first connections lie, and those that have a process of their own.
+    let sites = world.cores.len() as u64;
+    let lower = |rng: &mut Rng| {
+        let at = rng.between(1, nodes + ranks - 1);
+        if at < nodes { at as usize } else { (at - nodes + sites) as usize }
+    };
+    let span = |rng: &mut Rng| {
+        let start = Nanos::from_micros(rng.scaled(1, 200_000));
+        (start, start + Nanos(rng.scaled(1000, options.fault_max.0.max(1000))))
+    };
+    for _ in 0..options.outages {
+        let (start, end) = span(rng);
+        let below = lower(rng);
+        let both = rng.chance(600);
+        let first = rng.chance(500);
+        world.outage(below, first, start, end);
+        if both {
+            world.outage(below, !first, start, end);
+        }
+    }
+    for _ in 0..options.pauses {
+        let (start, end) = span(rng);
+        let at = rng.below(nodes + ranks);
+        let actor = if at < nodes { at } else { at - nodes + sites };
+        world.pause(actor as usize, start, end);
+    }
+    hurt_nodes(world, rng);
+    let at = Nanos::from_micros(rng.scaled(100, 100_000));
+    match options.trouble {
+        Trouble::KillRank(orderly) => {
+            let rank = rng.below(ranks) as u32;
+            world.kill_rank(at, rank, orderly);
+        }
+        Trouble::KillNode => {
+            let node = rng.below(nodes) as usize;
+            world.crash((node, 0), at, None, true);
+        }
+        trouble if trouble.is_of_the_way() => {
+            let below = lower(rng);
+            let most = rng.below(u64::from(options.limits.payload));
+            let gate = match trouble {
+                Trouble::ShortPath(false) => Gate::UpTo(most),
+                Trouble::ShortPath(true) => Gate::Known(most),
+                _ => Gate::Shut,
+            };
+            let first = rng.chance(500);
+            world.narrow(below, first, gate);
+            if rng.chance(500) {
+                world.narrow(below, !first, gate);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Kills processes that host nodes, stops them, and cuts ways, for longer than others wait. Those
+/// that come later often hit the recovery from those before.
+fn hurt_nodes(world: &mut World, rng: &mut Rng) {
+    let options = world.environment.options.clone();
+    let sites = world.environment.sites.clone();
+    let mut at = Nanos::from_micros(rng.scaled(1, 200_000));
+    let mut dead: Vec<usize> = Vec::new();
+    for _ in 0..options.hurts {
+        let site = if rng.chance(600) {
+            rng.below(world.environment.tree.nodes.len() as u64)
+        } else {
+            rng.below(sites.len() as u64)
+        };
+        let site = site as usize;
+        let process = sites.process(site);
+        let for_a_while = at + Nanos::from_micros(rng.scaled(100, 8_000_000));
+        match rng.below(10) {
+            0..5 => {
+                dead.push(process);
+                let stays = sites.survive_without(&dead) && rng.chance(600);
+                if !stays {
+                    dead.pop();
+                }
+                let again = (!stays).then_some(for_a_while);
+                world.crash((sites.node(site), sites.candidate(site)), at, again, rng.chance(700));
+            }
+            5..8 => world.pause(site, at, at + Nanos::from_millis(rng.between(1_000, 12_000))),
+            _ => {
+                let actors = world.actors.len() as u64;
+                let below = rng.between(1, actors - 1) as usize;
+                let end = at + Nanos::from_millis(rng.between(1_000, 8_000));
+                world.outage(below, true, at, end);
+                world.outage(below, false, at, end);
+            }
+        }
+        at = at + Nanos::from_micros(rng.scaled(1, 4_000_000));
+    }
+}

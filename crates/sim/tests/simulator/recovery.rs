@@ -1,0 +1,205 @@
+//! Nodes that die, stop or are cut off in the middle of something: every operation ends all the
+//! same, with the right value, and soon. The tree has two lower nodes with two ranks each, and each
+//! node has three candidates.
+
+use trib_proto::Nanos;
+use trib_sim::Verdict;
+use trib_sim::options::Options;
+use trib_sim::workload::{GroupPlan, OperationPlan, Step, Workload};
+use trib_sim::world::World;
+use trib_wire::Reason;
+
+use super::scenarios::{last, ms, passed, succeeded, sum, world};
+
+/// The root, and the node of ranks 0 and 1.
+const ROOT: usize = 0;
+const LOWER: usize = 1;
+/// Elements of a vector that goes by datagram, and of one that is streamed.
+const SIZES: [u64; 2] = [8, 20_000];
+
+fn us(us: u64) -> Nanos {
+    Nanos::from_micros(us)
+}
+
+fn options() -> Options {
+    let mut options = Options { recovers: true, candidates: 3, ..Options::calm(4) };
+    options.limits.dead_after = ms(40_000);
+    options
+}
+
+fn recovering(work: &Workload) -> World {
+    world(options(), &[2, 2], work.clone())
+}
+
+/// The verdict, when every operation has succeeded before this time.
+fn all_well(world: World, operations: usize, before: Nanos) -> Verdict {
+    let verdict = passed(world.run());
+    for operation in 0..operations {
+        assert!(succeeded(&verdict, operation), "operation {operation}: {:?}", verdict.endings[operation]);
+        let ends = last(&verdict.endings[operation]);
+        assert!(ends < before, "operation {operation} ends at {ends}");
+    }
+    verdict
+}
+
+/// How long a program takes that nothing disturbs.
+fn undisturbed(work: &Workload, operations: usize) -> Nanos {
+    let verdict = all_well(recovering(work), operations, ms(1_000));
+    (0..operations).map(|operation| last(&verdict.endings[operation])).max().expect("there are operations")
+}
+
+#[test]
+fn a_node_may_die_at_any_moment_of_a_program() {
+    for elements in SIZES {
+        let work = Workload::plain(4, &[sum(elements); 6]);
+        let span = undisturbed(&work, 6);
+        for node in [ROOT, LOWER] {
+            for step in 0..40 {
+                for refuses in [true, false] {
+                    let mut world = recovering(&work);
+                    // The last moments are those in which the group is freed.
+                    world.crash((node, 0), Nanos(span.0 * step / 32), None, refuses);
+                    all_well(world, 6, ms(if refuses { 300 } else { 2_500 }));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_node_may_die_while_the_first_is_replaced() {
+    for elements in SIZES {
+        let work = Workload::plain(4, &[sum(elements); 6]);
+        let half = Nanos(undisturbed(&work, 6).0 / 2);
+        for step in 0..30 {
+            let second = half + us(step * 25);
+            for (node, candidate) in [(ROOT, 0), (LOWER, 1), (2, 0)] {
+                let mut world = recovering(&work);
+                world.crash((LOWER, 0), half, None, true);
+                world.crash((node, candidate), second, None, true);
+                // And a third, that the first two may have made the only way.
+                world.crash((node, candidate), second + us(step * 40), Some(second + us(9_000)), true);
+                all_well(world, 6, ms(500));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_that_was_stopped_wakes_in_an_epoch_that_is_over_and_harms_nobody() {
+    for elements in SIZES {
+        for node in [ROOT, LOWER] {
+            for wakes in [5_500, 6_000, 7_000, 9_000, 20_000] {
+                let mut work = Workload::plain(4, &[sum(elements); 60]);
+                for script in &mut work.scripts {
+                    script.insert(31, Step::Wait((0..30).collect()));
+                    script.insert(32, Step::Sleep(ms(8_000)));
+                }
+                let mut world = recovering(&work);
+                world.stop_node(node, us(800), ms(wakes));
+                all_well(world, 60, ms(20_000));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_process_that_begins_anew_and_has_forgotten_everything_is_told() {
+    for elements in SIZES {
+        let work = Workload::plain(4, &[sum(elements); 6]);
+        let half = Nanos(undisturbed(&work, 6).0 / 2);
+        for node in [ROOT, LOWER] {
+            for gap in [1, 100, 300, 1_000] {
+                let mut world = recovering(&work);
+                for turn in 0..4 {
+                    let at = half + us(turn * 2 * gap);
+                    world.crash((node, 0), at, Some(at + us(gap)), true);
+                }
+                all_well(world, 6, ms(500));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_is_cut_off_for_seconds_takes_all_others_along_to_another_epoch() {
+    for elements in SIZES {
+        for (up, down) in [(true, true), (true, false), (false, true)] {
+            let mut work = Workload::plain(4, &[sum(elements); 6]);
+            for script in &mut work.scripts {
+                script.insert(1, Step::Sleep(ms(100)));
+            }
+            let mut options = options();
+            options.levels = 2;
+            let sites = 3 * 3;
+            let mut world = world(options, &[2, 2], work);
+            for (way, is_cut) in [(true, up), (false, down)] {
+                if is_cut {
+                    world.outage(sites + 3, way, ms(90), ms(if up && down { 8_000 } else { 4_500 }));
+                }
+            }
+            all_well(world, 6, ms(20_000));
+        }
+    }
+}
+
+#[test]
+fn a_node_may_die_while_two_groups_want_the_only_stream_context() {
+    let group = |tag| GroupPlan { members: vec![0, 1, 2, 3], tag, disturbed: None };
+    let operation = |n: usize| OperationPlan { group: n % 2, signature: sum(3_000), odd: None };
+    let mut work =
+        Workload { groups: vec![group(0), group(1)], operations: (0..8).map(operation).collect(), scripts: Vec::new() };
+    for rank in 0..4 {
+        let posts = |parity: usize| (0..8).filter(move |n| n % 2 == parity).map(Step::Post);
+        let mut script = vec![Step::Create(0), Step::Create(1)];
+        script.extend(posts(rank % 2).chain(posts(1 - rank % 2)));
+        script.extend([Step::Wait((0..8).collect()), Step::Free(0), Step::Free(1)]);
+        work.scripts.push(script);
+    }
+    for lease_operations in [0, 1] {
+        for step in 0..60 {
+            let mut options = options();
+            options.limits.streams = 1;
+            options.limits.lease_operations = lease_operations;
+            let mut world = world(options, &[2, 2], work.clone());
+            world.crash((if step % 2 == 0 { ROOT } else { LOWER }, 0), us(400 + 40 * step), None, true);
+            all_well(world, 8, ms(500));
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_dies_with_its_node_is_named_and_groups_without_it_go_on() {
+    for elements in SIZES {
+        let group = |members: &[u32]| GroupPlan { members: members.to_vec(), tag: 0, disturbed: None };
+        let operation = |group| OperationPlan { group, signature: sum(elements), odd: None };
+        let mut work = Workload {
+            groups: vec![group(&[0, 1, 2, 3]), group(&[0, 2, 3])],
+            operations: vec![operation(0), operation(1)],
+            scripts: Vec::new(),
+        };
+        for rank in 0..4 {
+            let own = vec![Step::Create(0), Step::Sleep(ms(50)), Step::Post(0)];
+            let mut script = if rank == 1 { Vec::new() } else { vec![Step::Create(1)] };
+            script.extend(own);
+            if rank != 1 {
+                script.extend([Step::Post(1), Step::Wait(vec![1]), Step::Free(1)]);
+            }
+            script.extend([Step::Wait(vec![0]), Step::Free(0)]);
+            work.scripts.push(script);
+        }
+        for orderly in [true, false] {
+            let mut world = recovering(&work);
+            world.crash((LOWER, 0), ms(20), None, true);
+            world.kill_rank(ms(20), 1, orderly);
+            let verdict = passed(world.run());
+            assert!(succeeded(&verdict, 1) && last(&verdict.endings[1]) < ms(500));
+            assert_eq!(verdict.endings[0].len(), 3);
+            for ending in &verdict.endings[0] {
+                let fault = ending.fault.expect("rank 1 has given nothing");
+                assert_eq!((fault.reason, fault.rank_a.0), (Reason::MemberDead, 1));
+                assert!(ending.at < ms(43_000), "{}", ending.at);
+            }
+        }
+    }
+}
