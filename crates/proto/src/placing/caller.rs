@@ -1,5 +1,5 @@
-//! The lower end of an edge: a rank, or an inner node for which its process calls. Whom does it
-//! call, when, and how long does it wait for an answer?
+//! The lower end of an edge: a rank, or an inner node for which its process calls. Which process
+//! does it call, when, and how long does it wait for an answer?
 //!
 //! ```text
 //!   Due --it is time: call--> Calling --accepted--> Connected

@@ -10,7 +10,7 @@
 //!   a rank, or a node for its process                 a process that may host the node above
 //!   call: the node, the own placement  ------------>  joins both placements
 //!                                      <-- Moved ---  the joined one, if the caller's is behind it
-//!                                      <-- Accept --  if they are equal; a first call makes the node
+//!                                      <-- Accept --  if they are equal; the first makes the node
 //!   confirms: only now does either end miss the other
 //! ```
 //! A call that is refused or gets no answer counts a move for the called node: its next candidate
