@@ -42,7 +42,7 @@ conformance-sanitizers: build ## checklist and misuse with sanitizers, in the pr
 misuse: build ## the libsharp_coll API misused at random, over a fabric of its own
 	@scripts/on-fabric sharp-coll/misuse/run
 
-mutants: ## break the protocol core in six ways and show that the simulator notices each
+mutants: ## break the protocol core in known ways and show that the simulator notices each
 	@tests/mutants/run
 
 test-aarch64: ## build for aarch64 and run there, emulated, what can depend on the processor

@@ -1,4 +1,4 @@
-"""Nine faults of the protocol core, each a mistake that a simpler design would make.
+"""Faults of the protocol core, each a mistake that a simpler design would make.
 
 A fault is a list of exact replacements. Each text to replace must be in its file exactly once. When
 the core has changed and it no longer is, the run stops and says so, instead of testing nothing.
@@ -30,6 +30,15 @@ STREAM = "node/sat/mod.rs"
 TABLE = "node/table.rs"
 LEAF = "leaf/mod.rs"
 PASSAGE = "passage.rs"
+LEAF_LLT = "leaf/llt.rs"
+LEAF_SAT = "leaf/sat.rs"
+OPERATION = "leaf/operation.rs"
+CREATION = "node/membership/creation.rs"
+DEPARTED = "node/membership/departed.rs"
+PENDING = "node/membership/pending.rs"
+HOST = "placing/host.rs"
+VIEW = "placing/view.rs"
+MARKS = "../../wire/src/standing.rs"
 
 FAULTS = [
     Fault(
@@ -189,5 +198,154 @@ FAULTS = [
                 "        self.leave_hop(index, out);\n",
             ),
         ],
+    ),
+    Fault(
+        "replay starts at the highest mark instead of the lowest",
+        [
+            Edit(
+                MARKS,
+                "fragments: self.fragments.min(other.fragments), segments: self.segments.min(other.segments)",
+                "fragments: self.fragments.max(other.fragments), segments: self.segments.max(other.segments)",
+            ),
+        ],
+    ),
+    Fault(
+        "replay starts one fragment late",
+        [Edit("leaf/group.rs", "fragments: self.datagrams.low(),", "fragments: self.datagrams.low() + 1,")],
+    ),
+    Fault(
+        "a fragment's result that is here is delivered again",
+        [
+            Edit(
+                LEAF_LLT,
+                "operation.result_slice(header).filter(|_| !self.had.contains(header.seq)) {",
+                "operation.result_slice(header) {",
+            ),
+        ],
+    ),
+    Fault(
+        "a segment's result that is here is delivered again",
+        [
+            Edit(
+                LEAF_SAT,
+                "operation.result_slice(header).filter(|_| header.seq >= self.had) {",
+                "operation.result_slice(header) {",
+            ),
+        ],
+    ),
+    Fault(
+        "contributions released one fragment early",
+        [Edit(LEAF_LLT, "self.got.low().saturating_sub(self.window)", "self.got.low().saturating_sub(self.window - 1)")],
+    ),
+    Fault(
+        "contributions released one segment early",
+        [Edit(LEAF_SAT, "self.got.saturating_sub(self.flight)", "self.got.saturating_sub(self.flight - 1)")],
+    ),
+    Fault(
+        "a lease outlives its epoch at the rank",
+        [Edit(LEAF_SAT, "        (self.phase, self.lease, self.used) = (Phase::Idle, 0, 0);\n", "")],
+    ),
+    Fault(
+        "credit outlives its epoch at the rank",
+        [Edit(LEAF_SAT, "        self.credit = start + self.staging;\n", "")],
+    ),
+    Fault(
+        "the window outlives its epoch at the rank",
+        [
+            Edit(
+                LEAF_LLT,
+                "        (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);\n",
+                "        (self.got, self.stable) = (Delivered::below(start), start);\n",
+            ),
+        ],
+    ),
+    Fault(
+        "results that are here are counted a second time",
+        [
+            Edit(
+                OPERATION,
+                "done: start.saturating_sub(operation.base).min(operation.pieces), ..operation",
+                "done: operation.done, ..operation",
+            ),
+        ],
+    ),
+    Fault(
+        "what an epoch has completed for all is not completed",
+        [Edit(OPERATION, "            out.complete(operation.id, Ok(0..0));\n", "")],
+    ),
+    Fault(
+        "completed contributions are not sent again",
+        [Edit(LEAF_LLT, "            let mut operations = kept.take();\n", "            let mut operations = VecDeque::new();\n")],
+    ),
+    Fault(
+        "Freed is sent before all members have left",
+        [
+            Edit(
+                DEPARTED,
+                "                self.departed.groups.insert(above, (name, targets));\n",
+                "                self.departed.groups.insert(above, (name, targets));\n"
+                "                self.say_freed(name, targets, out);\n",
+            ),
+        ],
+    ),
+    Fault(
+        "nobody waits for Freed",
+        [Edit(LEAF, "if !self.edge.config.recovers {\n            return self.remove(id);", "if true {\n            return self.remove(id);")],
+    ),
+    Fault(
+        "a rank leaves Ask without an answer",
+        [Edit(LEAF, "        if is_over {\n", "        if is_over && key.creation == u32::MAX {\n")],
+    ),
+    Fault(
+        "a node does not ask for members that have left",
+        [Edit(CREATION, "if join.standing.resumed && !pending.asked {", "if join.standing.resumed && pending.asked {")],
+    ),
+    Fault(
+        "members that have left are not counted",
+        [Edit(PENDING, "(self.dead | self.left, self.dead | (self.left & !self.inner))", "(self.dead, self.dead | (self.left & !self.inner))")],
+    ),
+    Fault(
+        "a node begins each epoch at piece 0",
+        [Edit(CREATION, "        let info = GroupInfo {\n            start,\n", "        let info = GroupInfo {\n            start: Marks::default(),\n")],
+    ),
+    Fault(
+        "a process keeps its nodes over an epoch",
+        [Edit(HOST, "            seat.hosted = None;\n", "            let _ = seat;\n")],
+    ),
+    Fault(
+        "a process answers whoever is behind",
+        [Edit(HOST, "            _ if is_behind => Answer::Moved,\n", "")],
+    ),
+    Fault(
+        "a child may call twice in an epoch",
+        [Edit(HOST, "if hosted.called.insert(child.0) {", "if hosted.called.insert(child.0) || true {")],
+    ),
+    Fault(
+        "the root's other candidates are not told of a move",
+        [Edit(HOST, "let tells = parent.is_none() && view.has_moved();", "let tells = parent.is_none() && !view.has_moved();")],
+    ),
+    Fault(
+        "a placement is taken over instead of joined",
+        [Edit(VIEW, "self.placement = self.placement.with(placement);", "self.placement = placement.clone();")],
+    ),
+    Fault(
+        "a rank goes to another epoch without a word",
+        [Edit(LEAF, "        out.transmit(Path::Stream, &self.edge.header(Kind::Move), Payload::Body(&body));\n", "        let _ = (body, out);\n")],
+    ),
+    Fault(
+        "a node goes to another epoch without a word",
+        [Edit(NODE, "        if targets != 0 {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);", "        if targets == u64::MAX {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);")],
+    ),
+    Fault(
+        "a rank that says that it moves is taken for dead",
+        [Edit(NODE, "            self.moved |= 1 << child.0;\n", "            let _ = child;\n")],
+    ),
+    Fault(
+        "who died between two epochs is waited for without end",
+        [Edit("node/absent.rs", "if is_over { core::mem::take(&mut self.children) } else { 0 }", "if is_over { 0 } else { 0 }")],
+    ),
+    Fault(
+        "a lost node fails the groups of a job that could go on",
+        [Edit(NODE, "(Some(node), _) if self.place.config.recovers => {", "(Some(node), Link::Parent) if self.place.config.recovers => {")],
     ),
 ]

@@ -344,7 +344,25 @@ impl Environment {
             }
         }
         for up in [false, true] {
+            self.drop_queued(Edge { up, ..edge });
             self.channel(Edge { up, ..edge }).cut(true);
+        }
+    }
+
+    /// What is queued will not be written: its buffers need not wait for it.
+    fn drop_queued(&mut self, edge: Edge) {
+        let queued: Vec<(usize, u32)> = self.channel(edge).queued().filter_map(|frame| frame.source).collect();
+        for source in queued {
+            self.count_written(source);
+        }
+    }
+
+    /// The bytes of a buffer need not wait for one of the sockets any more.
+    fn count_written(&mut self, (core, buffer): (usize, u32)) {
+        let Some(count) = self.unwritten[core].get_mut(&buffer) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.unwritten[core].remove(&buffer);
         }
     }
 
@@ -356,6 +374,7 @@ impl Environment {
         let now = self.now();
         for up in [false, true] {
             let edge = Edge { link, up };
+            self.drop_queued(edge);
             if how == Close::Orderly {
                 for arrival in self.channel(edge).flush_control(now) {
                     self.clock.at(arrival, Event::Readable(edge));
@@ -458,13 +477,8 @@ impl Environment {
                 return;
             };
             self.clock.at(written.arrival, Event::Readable(edge));
-            if let Some((core, buffer)) = written.frame.source
-                && let Some(count) = self.unwritten[core].get_mut(&buffer)
-            {
-                *count -= 1;
-                if *count == 0 {
-                    self.unwritten[core].remove(&buffer);
-                }
+            if let Some(source) = written.frame.source {
+                self.count_written(source);
             }
             if !edge.up && written.frame.header.kind == Kind::Result {
                 let frame = written.frame;

@@ -98,8 +98,12 @@ fn hurt_nodes(world: &mut World, rng: &mut Rng) {
                 let actors = world.actors.len() as u64;
                 let below = rng.between(1, actors - 1) as usize;
                 let end = at + Nanos::from_millis(rng.between(1_000, 8_000));
-                world.outage(below, true, at, end);
-                world.outage(below, false, at, end);
+                let one_way = rng.chance(400);
+                let up = rng.chance(500);
+                world.outage(below, up, at, end);
+                if !one_way {
+                    world.outage(below, !up, at, end);
+                }
             }
         }
         at = at + Nanos::from_micros(rng.scaled(1, 4_000_000));

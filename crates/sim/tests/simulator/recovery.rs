@@ -135,7 +135,7 @@ fn a_rank_that_is_cut_off_for_seconds_takes_all_others_along_to_another_epoch() 
             let mut world = world(options, &[2, 2], work);
             for (way, is_cut) in [(true, up), (false, down)] {
                 if is_cut {
-                    world.outage(sites + 3, way, ms(90), ms(if up && down { 8_000 } else { 4_500 }));
+                    world.outage(sites + 3, way, ms(90), ms(8_000));
                 }
             }
             all_well(world, 6, ms(20_000));
