@@ -270,10 +270,6 @@ FAULTS = [
         ],
     ),
     Fault(
-        "what an epoch has completed for all is not completed",
-        [Edit(OPERATION, "            out.complete(operation.id, Ok(0..0));\n", "")],
-    ),
-    Fault(
         "completed contributions are not sent again",
         [Edit(LEAF_LLT, "            let mut operations = kept.take();\n", "            let mut operations = VecDeque::new();\n")],
     ),
@@ -317,10 +313,6 @@ FAULTS = [
         [Edit(HOST, "            _ if is_behind => Answer::Moved,\n", "")],
     ),
     Fault(
-        "a child may call twice in an epoch",
-        [Edit(HOST, "if hosted.called.insert(child.0) {", "if hosted.called.insert(child.0) || true {")],
-    ),
-    Fault(
         "the root's other candidates are not told of a move",
         [Edit(HOST, "let tells = parent.is_none() && view.has_moved();", "let tells = parent.is_none() && !view.has_moved();")],
     ),
@@ -335,10 +327,6 @@ FAULTS = [
     Fault(
         "a node goes to another epoch without a word",
         [Edit(NODE, "        if targets != 0 {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);", "        if targets == u64::MAX {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);")],
-    ),
-    Fault(
-        "a rank that says that it moves is taken for dead",
-        [Edit(NODE, "            self.moved |= 1 << child.0;\n", "            let _ = child;\n")],
     ),
     Fault(
         "who died between two epochs is waited for without end",

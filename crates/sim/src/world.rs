@@ -248,15 +248,21 @@ impl World {
             Event::Program(actor) => self.give(actor, Input::Program),
             Event::KillRank { rank, orderly } => self.kill_now(rank, orderly),
             Event::KillProcess { process, refuses } => self.kill_process(process, refuses),
-            Event::Restart(process) => {
-                let first = self.environment.first;
-                self.hosts[process] =
-                    (make_host(&self.environment.tree, &self.environment.sites, process, first), true);
-                for site in self.environment.sites.of_process(process) {
-                    self.actors[site].dead = false;
-                    self.environment.begin_life(site);
-                }
-            }
+            Event::Restart(process) => self.restart(process),
+        }
+    }
+
+    /// A dead process begins anew. It may have been killed twice, and have begun anew already.
+    fn restart(&mut self, process: usize) {
+        let sites = self.environment.sites.of_process(process);
+        if !sites.iter().all(|site| self.actors[*site].dead) {
+            return;
+        }
+        let (tree, first) = (&self.environment.tree, self.environment.first);
+        self.hosts[process] = (make_host(tree, &self.environment.sites, process, first), true);
+        for site in sites {
+            self.actors[site].dead = false;
+            self.environment.begin_life(site);
         }
     }
 

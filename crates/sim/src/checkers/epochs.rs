@@ -9,6 +9,7 @@ const NAME: &str = "epochs";
 impl Checkers {
     /// A process hosts a node from now on, in the epoch of this placement.
     pub fn node_begins(&mut self, node: usize, placement: &Placement) {
+        self.moved |= *placement != Placement::FIRST;
         if !self.hosted.insert((node, placement.clone())) {
             self.fail(NAME, format!("two processes host node {node} in {placement:?}"));
         }

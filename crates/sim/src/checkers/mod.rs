@@ -105,6 +105,8 @@ pub struct Checkers {
     dead: Vec<bool>,
     node_dead: bool,
     recovers: bool,
+    /// Whether the job has gone to another epoch.
+    moved: bool,
     /// Nodes and placements for which some process hosts the node.
     hosted: BTreeSet<(usize, Placement)>,
     limits: Limits,
@@ -138,6 +140,7 @@ impl Checkers {
             dead: vec![false; tree.leaves.len()],
             node_dead: false,
             recovers: options.recovers,
+            moved: false,
             hosted: BTreeSet::new(),
             limits: options.limits,
             narrow: None,

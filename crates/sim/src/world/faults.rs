@@ -72,7 +72,8 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
 fn hurt_nodes(world: &mut World, rng: &mut Rng) {
     let options = world.environment.options.clone();
     let sites = world.environment.sites.clone();
-    let mut at = Nanos::from_micros(rng.scaled(1, 200_000));
+    // Most programs are over within some tens of milliseconds.
+    let mut at = Nanos::from_micros(rng.scaled(200, 60_000));
     let mut dead: Vec<usize> = Vec::new();
     for _ in 0..options.hurts {
         let site = if rng.chance(600) {
