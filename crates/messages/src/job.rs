@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use trib_wire::auth::JobKey;
-use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, RankList};
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, RankList};
 
+use crate::candidates::{self, Candidate};
 use crate::prediction::Prediction;
 use crate::processes::Processes;
 
@@ -43,7 +44,7 @@ pub struct Limits {
 
 /// Where a rank is attached to a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Placement {
+pub struct Attachment {
     /// The node to which it is attached.
     pub node: NodeId,
     /// Which child of that node it is.
@@ -60,7 +61,7 @@ pub struct LaneTicket {
     /// Its share of a vector that is cut, relative to the other lanes'; not 0.
     pub weight: u32,
     /// Where each rank is attached, by rank.
-    pub leaves: Vec<Placement>,
+    pub leaves: Vec<Attachment>,
 }
 
 /// A node of the job's tree as the ranks see it.
@@ -68,10 +69,33 @@ pub struct LaneTicket {
 pub struct TicketNode {
     /// The logical node.
     pub node: NodeId,
-    /// What people call it; see [`NodeGrant::name`].
-    pub name: String,
-    /// The address to which its children open their streams.
-    pub stream: SocketAddr,
+    /// The processes that may host it, in the order in which it moves on: the primary, then its
+    /// backups. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
+    #[serde(deserialize_with = "candidates::read")]
+    pub candidates: Vec<Candidate>,
+}
+
+impl TicketNode {
+    /// What people call the logical node, wherever it is: see [`NodeGrant::name`].
+    pub fn name(&self) -> &str {
+        &self.primary().name
+    }
+
+    /// The candidate that hosts it first.
+    ///
+    /// # Panics
+    /// If the ticket was not read but made, without candidates.
+    pub fn primary(&self) -> &Candidate {
+        &self.candidates[0]
+    }
+
+    /// The candidate that hosts it in this placement.
+    ///
+    /// # Panics
+    /// As [`Self::primary`].
+    pub fn hosted(&self, placement: &Placement) -> &Candidate {
+        &self.candidates[placement.candidate(self.node, self.candidates.len())]
+    }
 }
 
 /// All that the ranks of a job need. Rank 0 gets it from the manager and passes it on.
@@ -98,6 +122,10 @@ pub struct JobTicket {
     /// Where its ranks run.
     #[serde(default)]
     pub processes: Processes,
+    /// Whether the job goes on when a node dies: each of its logical nodes has two candidates at
+    /// least, and recovery was not declined.
+    #[serde(default)]
+    pub recovers: bool,
 }
 
 /// The largest number of lanes of a job.
@@ -110,9 +138,10 @@ pub struct GrantChild {
     pub kind: ChildKind,
     /// All ranks at or below it.
     pub ranks: RankList,
-    /// The address from which it may connect; `None` when the fabric does not know it (a host has
-    /// several).
-    pub address: Option<IpAddr>,
+    /// The addresses from which it may connect: those of a child node are its candidates'. Empty
+    /// when the fabric does not know them (a host has several), so that any will do.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
 }
 
 /// The upper end of a node's own edge.
@@ -122,11 +151,23 @@ pub struct GrantParent {
     pub node: NodeId,
     /// Which child of it this node is.
     pub child: ChildIndex,
-    /// The address at which the parent takes streams.
-    pub stream: SocketAddr,
+    /// The addresses at which the parent's candidates take streams, in the order of
+    /// [`TicketNode::candidates`]. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
+    #[serde(deserialize_with = "candidates::read")]
+    pub candidates: Vec<SocketAddr>,
 }
 
-/// One logical node of one job, as the manager gives it to an aggregation node.
+impl GrantParent {
+    /// The address of the candidate that hosts the parent in this placement.
+    ///
+    /// # Panics
+    /// If the grant was not read but made, without candidates.
+    pub fn hosted(&self, placement: &Placement) -> SocketAddr {
+        self.candidates[placement.candidate(self.node, self.candidates.len())]
+    }
+}
+
+/// One logical node of one job, as the manager gives it to each aggregation node that may host it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct NodeGrant {
     /// The job.
@@ -141,8 +182,8 @@ pub struct NodeGrant {
     pub world_size: u32,
     /// The logical node.
     pub node: NodeId,
-    /// What people call it: the name of the aggregation node that hosts it, with `#2`, `#3` and so
-    /// on for the further ones that this hosts in the same lane.
+    /// What people call it, wherever it is: the name of the aggregation node that is its primary,
+    /// with `#2`, `#3` and so on for the further ones that this hosts in the same lane.
     #[serde(default)]
     pub name: String,
     /// The lane that it belongs to, counted from 0.
@@ -152,6 +193,15 @@ pub struct NodeGrant {
     /// `None`: the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
+    /// Which of its candidates the process that gets this grant is, counted from 0, the primary.
+    #[serde(default)]
+    pub candidate: u16,
+    /// How many candidates it has.
+    #[serde(default = "candidates::one")]
+    pub candidates: u16,
+    /// Whether the job goes on when a node dies; see [`JobTicket::recovers`].
+    #[serde(default)]
+    pub recovers: bool,
     /// Its parent; `None` at the root of the tree.
     pub parent: Option<GrantParent>,
     /// Its children in fold order, at most 64.

@@ -69,7 +69,7 @@ pub struct JobRequest {
 
 /// One rank of a program without an out-of-band exchange; the manager brings the ranks together.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Attachment {
+pub struct AttachRequest {
     /// A unique text, the same on all ranks of the program. It should be hard to guess, because any
     /// user may name it.
     pub rendezvous: String,
@@ -115,7 +115,7 @@ pub enum Request {
     RequestJob(JobRequest),
     /// Admit a job once all its ranks have asked. The answer is `Granted` or `Refused`, the same to
     /// all ranks.
-    Attach(Attachment),
+    Attach(AttachRequest),
     /// End a job that this connection holds. The answer is `Ended` or `Refused`.
     EndJob {
         /// The job.

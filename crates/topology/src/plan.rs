@@ -16,7 +16,7 @@
 
 use std::net::IpAddr;
 
-use trib_messages::job::Placement;
+use trib_messages::job::Attachment;
 use trib_wire::ids::{CHILDREN_MAX, ChildIndex, ChildKind, NodeId, Rank};
 use trib_wire::ranks::{RankList, WORLD_MAX};
 
@@ -31,7 +31,7 @@ pub struct Plan {
     /// children.
     pub nodes: Vec<PlanNode>,
     /// The node to which each rank is attached, by rank.
-    pub leaves: Vec<Placement>,
+    pub leaves: Vec<Attachment>,
     /// The index of each rank's host in [`Topology::hosts`], by rank.
     pub hosts: Vec<usize>,
     /// In a graph, the tree over its links.
@@ -297,13 +297,13 @@ fn node_of(place: usize, mut children: Vec<Branch>) -> Branch {
     Branch::Node { place, children }
 }
 
-fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Placement> {
-    let mut leaves = vec![Placement { node: NodeId(0), child: ChildIndex(0), address: None }; size];
+fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Attachment> {
+    let mut leaves = vec![Attachment { node: NodeId(0), child: ChildIndex(0), address: None }; size];
     for node in nodes {
         for (position, child) in node.children.iter().enumerate() {
             if let ChildKind::Rank(rank) = child.kind {
                 let (node, child) = (node.id, ChildIndex(position as u16));
-                leaves[rank.0 as usize] = Placement { node, child, address: None };
+                leaves[rank.0 as usize] = Attachment { node, child, address: None };
             }
         }
     }

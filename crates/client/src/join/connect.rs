@@ -29,7 +29,7 @@ pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) 
     if prediction.as_ref().is_some_and(|prediction| !prediction.is_valid(params.size as usize)) {
         return Err(wrong(ticket, "its prediction is none of a job of so many ranks"));
     }
-    let names = ticket.nodes.iter().map(|node| (node.node, node.name.clone()));
+    let names = ticket.nodes.iter().map(|node| (node.node, node.name().to_owned()));
     let directory = JobDirectory::new(names, ticket.processes.clone()).with_calls(params.calls.clone());
     let directory = Arc::new(directory);
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
@@ -46,38 +46,38 @@ fn connect_lane(
     deadline: Deadline,
     directory: Arc<JobDirectory>,
 ) -> Result<Sources, Error> {
-    let placement = lane.leaves.get(params.rank as usize);
-    let placement = placement.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
-    let above = ticket.nodes.iter().find(|node| node.node == placement.node);
-    let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?;
+    let attachment = lane.leaves.get(params.rank as usize);
+    let attachment = attachment.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
+    let above = ticket.nodes.iter().find(|node| node.node == attachment.node);
+    let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?.primary();
     let limits = Limits::from(&ticket.limits);
     if !limits.are_valid() {
         return Err(wrong(ticket, "its quota is outside what the protocol allows"));
     }
-    let keys = edge_keys(&ticket.key, ticket.job, ticket.epoch, placement.node, placement.child);
+    let keys = edge_keys(&ticket.key, ticket.job, ticket.epoch, attachment.node, attachment.child);
     let any: IpAddr = match above.stream {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let datagrams = DatagramSocket::bind(SocketAddr::new(placement.address.unwrap_or(any), 0), RECV_BUFFER)
-        .map_err(|cause| no_socket(&cause, placement.address))?;
+    let datagrams = DatagramSocket::bind(SocketAddr::new(attachment.address.unwrap_or(any), 0), RECV_BUFFER)
+        .map_err(|cause| no_socket(&cause, attachment.address))?;
     let identity = Identity {
         job: ticket.job,
         epoch: ticket.epoch,
-        node: placement.node,
-        child: placement.child,
+        node: attachment.node,
+        child: attachment.child,
         channel: 0,
         udp_port: datagrams.local_addr().port(),
     };
-    let connected = connect_from(placement.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
+    let connected = connect_from(attachment.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
         .map_err(|cause| unreachable_node(&cause, &above.name, above.stream))?;
     let config = LeafConfig {
         job: ticket.job,
         epoch: ticket.epoch,
         rank: Rank(params.rank),
         world_size: params.size,
-        node: placement.node,
-        child: placement.child,
+        node: attachment.node,
+        child: attachment.child,
         limits,
         recovers: false,
     };

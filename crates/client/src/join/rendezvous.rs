@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trib_messages::request::{Attachment, Request};
+use trib_messages::request::{AttachRequest, Request};
 use trib_wire::{GroupName, RankList};
 
 use super::{Deadline, Joined, connect, manager};
@@ -21,7 +21,7 @@ pub(super) fn join(params: &Params) -> Result<Joined, Error> {
              exchange"
         ))
     })?;
-    let request = Request::Attach(Attachment {
+    let request = Request::Attach(AttachRequest {
         rendezvous,
         rank: params.rank,
         size: params.size,

@@ -67,14 +67,21 @@ pub(super) fn grants(
         name: names.get(&node.id).unwrap_or(&node.name).clone(),
         lane: job.lane_of(node.id).unwrap_or(0) as u32,
         address: node.address,
+        candidate: 0,
+        candidates: 1,
+        recovers: false,
         parent: node.parent.map(|(parent, child)| {
             let stream = stream_of(&plan.nodes[usize::from(parent.0)], sessions);
-            GrantParent { node: parent, child, stream }
+            GrantParent { node: parent, child, candidates: vec![stream] }
         }),
         children: node
             .children
             .iter()
-            .map(|child| GrantChild { kind: child.kind, ranks: child.ranks.clone(), address: child.address })
+            .map(|child| GrantChild {
+                kind: child.kind,
+                ranks: child.ranks.clone(),
+                addresses: child.address.into_iter().collect(),
+            })
             .collect(),
     };
     plan.nodes.iter().map(grant).collect()

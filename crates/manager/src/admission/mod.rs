@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use trib_control::clock::unix_ms;
+use trib_messages::candidates::Candidate;
 use trib_messages::job::{JobTicket, Limits, NodeGrant, TicketNode};
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
@@ -150,11 +151,22 @@ fn attempt(
     }
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
     let node = |(node, grant): (&PlanNode, NodeGrant)| {
-        let stream = stream_of(node, &sessions);
-        TicketNode { node: node.id, name: grant.name, stream }
+        let primary = Candidate { name: grant.name, stream: stream_of(node, &sessions) };
+        TicketNode { node: node.id, candidates: vec![primary] }
     };
     let nodes = plan.nodes.iter().zip(grants).map(node).collect();
-    Ok(Some(JobTicket { job, epoch: FIRST_EPOCH, key, limits, nodes, lanes, stripe_threshold, prediction, processes }))
+    Ok(Some(JobTicket {
+        job,
+        epoch: FIRST_EPOCH,
+        key,
+        limits,
+        nodes,
+        lanes,
+        stripe_threshold,
+        prediction,
+        processes,
+        recovers: false,
+    }))
 }
 
 /// The lanes of a job, and what they take of the fabric.

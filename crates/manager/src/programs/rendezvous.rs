@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use trib_control::clock::unix_ms;
 use trib_messages::job::JobTicket;
 use trib_messages::reply::{Refusal, Resource};
-use trib_messages::request::{Attachment, JobRequest, QuotaAsk};
+use trib_messages::request::{AttachRequest, JobRequest, QuotaAsk};
 use trib_wire::ids::JobId;
 use trib_wire::ranks::RankList;
 
@@ -68,7 +68,7 @@ impl Rendezvous {
     /// ranks that it is about.
     pub(crate) fn attach(
         &self,
-        (rank, tenant): (&Attachment, Option<String>),
+        (rank, tenant): (&AttachRequest, Option<String>),
         admit: impl FnOnce(&JobRequest, Option<&str>) -> Result<JobTicket, Refusal>,
         abandon: impl FnOnce(JobId),
         refused: impl Fn(&Refusal, &[String]),
@@ -104,7 +104,7 @@ impl Rendezvous {
         drop(lock(&self.programs));
     }
 
-    fn join(&self, rank: &Attachment, tenant: Option<String>) -> Result<Arc<Program>, Refusal> {
+    fn join(&self, rank: &AttachRequest, tenant: Option<String>) -> Result<Arc<Program>, Refusal> {
         let mut programs = lock(&self.programs);
         let patience =
             Duration::from_millis(rank.patience_ms.map_or(PATIENCE_MS, |ms| u64::from(ms.min(PATIENCE_MAX_MS))));
@@ -126,7 +126,7 @@ impl Rendezvous {
             }
             return Err(refusal);
         }
-        let Attachment { rank: number, host, pid, ask, name, user, wait_ms, .. } = rank.clone();
+        let AttachRequest { rank: number, host, pid, ask, name, user, wait_ms, .. } = rank.clone();
         state.present.insert(number, Rank { host, pid, ask, name, user, tenant, wait_ms });
         state.end = state.end.max(end);
         drop(state);
@@ -206,8 +206,8 @@ impl Program {
 }
 
 impl State {
-    fn contradiction(&self, rank: &Attachment) -> Option<Refusal> {
-        let Attachment { rendezvous, rank: number, size, .. } = rank;
+    fn contradiction(&self, rank: &AttachRequest) -> Option<Refusal> {
+        let AttachRequest { rendezvous, rank: number, size, .. } = rank;
         let text = if self.admitting {
             format!(
                 "rank {number} came to rendezvous `{rendezvous}` when it was over: use a new rendezvous for every program"
@@ -242,7 +242,7 @@ impl State {
     }
 }
 
-fn check(rank: &Attachment) -> Result<(), Refusal> {
+fn check(rank: &AttachRequest) -> Result<(), Refusal> {
     let (number, size) = (u64::from(rank.rank), u64::from(rank.size));
     check_ranks(size)?;
     if number >= size {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trib_control::clock::unix_ms;
 use trib_messages::jobs::{JobEnd, Names, PastJob};
 use trib_messages::reply::{JobStatus, Refusal};
-use trib_messages::request::{Account, Attachment, JobRequest};
+use trib_messages::request::{Account, AttachRequest, JobRequest};
 use trib_wire::ids::JobId;
 
 use self::keeper::Keeper;
@@ -111,8 +111,8 @@ impl Past {
 
     /// Ranks on these hosts were refused before their program's request was known. One of them is
     /// `rank`.
-    pub(crate) fn refused_ranks(&self, id: JobId, rank: &Attachment, hosts: &[String], refusal: &Refusal) -> JobId {
-        let Attachment { size, name, user, .. } = rank;
+    pub(crate) fn refused_ranks(&self, id: JobId, rank: &AttachRequest, hosts: &[String], refusal: &Refusal) -> JobId {
+        let AttachRequest { size, name, user, .. } = rank;
         self.refuse(request_of(id, (name, user), *size, names(hosts), refusal))
     }
 

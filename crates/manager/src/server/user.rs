@@ -6,7 +6,7 @@ use trib_control::{Channel, Error};
 use trib_messages::job::JobTicket;
 use trib_messages::jobs::JobEnd;
 use trib_messages::reply::{Refusal, Reply, Resource};
-use trib_messages::request::{Account, Attachment, JobRequest, Request};
+use trib_messages::request::{Account, AttachRequest, JobRequest, Request};
 use trib_wire::ids::JobId;
 
 use crate::admission::admit;
@@ -64,7 +64,7 @@ fn timed(fabric: &Fabric, request: &JobRequest, tenant: Option<&str>, channel: &
     fabric.ledger.time(|| admit(fabric, request, tenant, &|| channel.is_closed()))
 }
 
-fn attach(fabric: &Fabric, channel: &Channel, rank: Attachment, held: &mut Vec<JobId>) -> Option<Reply> {
+fn attach(fabric: &Fabric, channel: &Channel, rank: AttachRequest, held: &mut Vec<JobId>) -> Option<Reply> {
     if let Err(refusal) = check_text(&rank.name, &rank.user).and_then(|()| room(fabric, held)) {
         fabric.past.refused_ranks(fabric.jobs.number(), &rank, std::slice::from_ref(&rank.host), &refusal);
         return Some(Reply::Refused(refusal));

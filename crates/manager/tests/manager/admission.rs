@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Fabric, Manner, eventually, full};
 use trib_control::clock::unix_ms;
-use trib_messages::job::Placement;
+use trib_messages::job::Attachment;
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::{Reply, Resource};
 use trib_messages::request::{QuotaAsk, Request};
@@ -17,12 +17,12 @@ fn ticket_and_grants_describe_one_tree() {
     let ticket = user.job(&["x", "x", "x", "h0"], QuotaAsk { groups: Some(12), ..QuotaAsk::default() }).unwrap();
     assert_eq!((ticket.limits.groups, ticket.limits.payload, ticket.limits.window), (12, 1368, 16));
     assert_ne!(ticket.key.0, [0; 32]);
-    let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name.as_str()).collect();
+    let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name()).collect();
     assert_eq!(names, ["root", "leaf0", "leaf1"]);
     // Nodes have registered with 0.0.0.0. The manager replaces that by the addresses from which
     // they connect.
-    assert!(ticket.nodes.iter().all(|node| node.stream == "127.0.0.1:4000".parse().unwrap()));
-    let place = |node, child| Placement { node: NodeId(node), child: ChildIndex(child), address: None };
+    assert!(ticket.nodes.iter().all(|node| node.primary().stream == "127.0.0.1:4000".parse().unwrap()));
+    let place = |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
     assert_eq!(ticket.lanes[0].leaves, [place(1, 0), place(1, 1), place(2, 0), place(1, 2)]);
 
     let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());
@@ -35,7 +35,10 @@ fn ticket_and_grants_describe_one_tree() {
     }
     assert_eq!((root.node, root.parent), (NodeId(0), None));
     let parent = leaf.parent.unwrap();
-    assert_eq!((parent.node, parent.child, parent.stream), (NodeId(0), ChildIndex(0), ticket.nodes[0].stream));
+    assert_eq!(
+        (parent.node, parent.child, parent.candidates),
+        (NodeId(0), ChildIndex(0), vec![ticket.nodes[0].primary().stream])
+    );
     let kinds: Vec<ChildKind> = leaf.children.iter().map(|child| child.kind).collect();
     assert_eq!(kinds, [0, 1, 3].map(|rank| ChildKind::Rank(Rank(rank))));
     assert_eq!(root.children[0].ranks.to_string(), "0-1,3");

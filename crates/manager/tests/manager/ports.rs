@@ -25,7 +25,7 @@ fn every_lane_is_told_the_port_by_which_it_goes() {
     let leaf = node(&fabric, "leaf", &["10.1.1.1:4001", "10.0.1.1:4000"]);
     let user = fabric.user();
     let ticket = user.job(&["a", "b"], QuotaAsk { lanes: Some(2), ..QuotaAsk::default() }).unwrap();
-    let streams: Vec<String> = ticket.nodes.iter().map(|node| node.stream.to_string()).collect();
+    let streams: Vec<String> = ticket.nodes.iter().map(|node| node.primary().stream.to_string()).collect();
     assert_eq!(streams, ["10.0.2.1:4000", "10.0.1.1:4000", "10.1.2.1:4001", "10.1.1.1:4001"]);
     let ip = |text: &str| Some(text.parse::<IpAddr>().unwrap());
     let from: Vec<_> =
@@ -36,8 +36,9 @@ fn every_lane_is_told_the_port_by_which_it_goes() {
     {
         let (above, below) = (root.grant(), leaf.grant());
         assert_eq!((above.address, below.address), (ip(upper), ip(lower)));
-        assert_eq!(below.parent.unwrap().stream.to_string(), port);
-        assert_eq!((above.children[0].address, below.children[0].address), (ip(lower), ip(host)));
+        assert_eq!(below.parent.unwrap().candidates[0].to_string(), port);
+        let only = |address| Vec::from_iter(ip(address));
+        assert_eq!((&above.children[0].addresses, &below.children[0].addresses), (&only(lower), &only(host)));
     }
     let status = user.status();
     assert_eq!(status.nodes[1].further, ["10.0.1.1:4000".parse().unwrap()]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Fabric, LIMIT, Manner, Node, TWO_LEAVES, User, attachment, eventually, full, verdict};
 use trib_messages::job::JobTicket;
 use trib_messages::reply::{Refusal, Resource};
-use trib_messages::request::{Attachment, JobRequest, QuotaAsk, Request};
+use trib_messages::request::{AttachRequest, JobRequest, QuotaAsk, Request};
 use trib_messages::tenant::TenantStatus;
 
 const TENANTS: &str = r#"
@@ -147,7 +147,7 @@ fn ranks_that_meet_at_the_manager_wait_together_and_count_for_rank_0() {
     let (fabric, _nodes) = start();
     let holder = fabric.tenant("bio");
     let job = holder.job(&["x"], streams(4)).unwrap().job;
-    let rank = |number| Attachment {
+    let rank = |number| AttachRequest {
         wait_ms: Some(20_000),
         host: "y".into(),
         ask: streams(1),

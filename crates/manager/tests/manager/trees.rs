@@ -22,7 +22,7 @@ fn concurrent_jobs_take_different_spines_and_leave_them_when_they_end() {
     let (user, other) = (fabric.user(), fabric.user());
     let job = |hosts: &[&str]| {
         let ticket = user.job(hosts, QuotaAsk::default()).unwrap();
-        let names: Vec<String> = ticket.nodes.iter().map(|node| node.name.clone()).collect();
+        let names: Vec<String> = ticket.nodes.iter().map(|node| node.name().to_owned()).collect();
         (ticket.job, names)
     };
     let (first, names) = job(&["a0", "b0"]);
@@ -63,7 +63,7 @@ fn a_job_goes_around_nodes_that_are_away_and_that_is_told() {
     };
     let job = |hosts: &[&str]| {
         let ticket = user.job(hosts, QuotaAsk::default()).unwrap();
-        let names: Vec<String> = ticket.nodes.iter().map(|node| node.name.clone()).collect();
+        let names: Vec<String> = ticket.nodes.iter().map(|node| node.name().to_owned()).collect();
         (names, other.status().jobs.pop().unwrap().around)
     };
     assert_eq!(job(&["a0", "b0"]), (["spine0", "leaf0", "leaf1"].map(String::from).to_vec(), vec![]));
@@ -98,7 +98,7 @@ fn a_job_goes_around_a_node_that_is_connected_and_does_not_answer() {
         let took = began.elapsed();
         let around = other.status().jobs.pop().unwrap().around;
         user.ask(&Request::EndJob { job: ticket.job, why: None });
-        (ticket.nodes[0].name.clone(), around, took)
+        (ticket.nodes[0].name().to_owned(), around, took)
     };
     // The first job finds it out while it waits for the node, and the others know it then.
     let (root, around, took) = job(&["a0", "b0"]);
@@ -149,7 +149,7 @@ fn the_lanes_of_a_job_take_both_spines_and_give_them_back() {
     let user = fabric.user();
     let lanes = |lanes, trees| QuotaAsk { lanes: Some(lanes), trees, ..QuotaAsk::default() };
     let ticket = user.job(&["a0", "b0"], lanes(3, None)).unwrap();
-    let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name.as_str()).collect();
+    let names: Vec<&str> = ticket.nodes.iter().map(|node| node.name()).collect();
     let tree = |spine| [spine, "leaf0", "leaf1"];
     assert_eq!(names, [tree("spine0"), tree("spine1"), tree("spine0")].concat());
     assert_eq!(ticket.lanes.iter().map(|lane| lane.leaves[1].node.0).collect::<Vec<_>>(), [2, 5, 8]);
@@ -161,7 +161,7 @@ fn the_lanes_of_a_job_take_both_spines_and_give_them_back() {
     assert_eq!(user.status().jobs.len(), 1);
     // A wish for one tree gives one tree, and a wish for more than there are is refused.
     let one = user.job(&["a0", "b0"], lanes(2, Some(1))).unwrap();
-    assert_eq!(one.nodes[0].name, one.nodes[3].name);
+    assert_eq!(one.nodes[0].name(), one.nodes[3].name());
     let refusal = user.job(&["a0", "b0"], lanes(3, Some(3))).unwrap_err();
     assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Trees, 3, 2), "{refusal}");
     let refusal = user.job(&["a0", "b0"], lanes(9, None)).unwrap_err();
@@ -171,5 +171,5 @@ fn the_lanes_of_a_job_take_both_spines_and_give_them_back() {
     }
     // What was refused and what has ended takes nothing, so the first spine in the file is taken
     // again.
-    assert_eq!(user.job(&["a1", "b1"], QuotaAsk::default()).unwrap().nodes[0].name, "spine0");
+    assert_eq!(user.job(&["a1", "b1"], QuotaAsk::default()).unwrap().nodes[0].name(), "spine0");
 }

@@ -113,7 +113,8 @@ mod tests {
     use super::*;
 
     fn grant(job: u32) -> NodeGrant {
-        let child = GrantChild { kind: ChildKind::Rank(Rank(0)), ranks: RankList::from_ranks([0]), address: None };
+        let child =
+            GrantChild { kind: ChildKind::Rank(Rank(0)), ranks: RankList::from_ranks([0]), addresses: Vec::new() };
         let limits = Quota {
             groups: 1,
             window: 1,
@@ -139,6 +140,9 @@ mod tests {
             name: "leaf0".into(),
             lane: 0,
             address: None,
+            candidate: 0,
+            candidates: 1,
+            recovers: false,
             parent: None,
             children,
         }

@@ -26,9 +26,10 @@ pub(super) fn call(grant: &NodeGrant, local: Option<IpAddr>, worker: WorkerHandl
         channel: 0,
         udp_port: worker.udp_port,
     };
+    let stream = parent.candidates[0];
     let reply = worker.mailbox.clone();
     let calling = move || {
-        worker.mailbox.post(match connect_from(local, parent.stream, &identity, &keys.hello, PATIENCE) {
+        worker.mailbox.post(match connect_from(local, stream, &identity, &keys.hello, PATIENCE) {
             Ok(open) => Command::LinkUp { key, link: PARENT, socket: open.socket, datagrams: open.datagrams },
             Err(error) => Command::ParentFailed { key, error },
         });

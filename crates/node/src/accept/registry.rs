@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use trib_control::clock::unix_ms;
-use trib_messages::job::NodeGrant;
+use trib_messages::job::{GrantChild, NodeGrant};
 use trib_transport::edge_keys;
 use trib_transport::tcp::{Admission, Admitted};
 use trib_wire::auth::JobKey;
@@ -33,13 +33,19 @@ struct Entry {
 }
 
 /// A child's seat.
-#[derive(Clone, Copy)]
 struct Seat {
-    /// The address from which it may connect, if only one is allowed.
-    address: Option<IpAddr>,
+    /// The addresses from which it may connect; any if there are none.
+    addresses: Vec<IpAddr>,
     /// Its child has spoken over a connection: a link opens once per epoch. Before that the child
     /// may not have heard that its connection is open, and tries again.
     taken: bool,
+}
+
+impl Seat {
+    fn may_be_at(&self, peer: IpAddr) -> bool {
+        let is_there = |address: &IpAddr| address.to_canonical() == peer.to_canonical();
+        self.addresses.is_empty() || self.addresses.iter().any(is_there)
+    }
 }
 
 /// What the registry knows of a grant.
@@ -73,8 +79,8 @@ impl Registry {
 
     /// Adds a grant. From now on children may connect.
     pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16) {
-        let seat = |address: Option<IpAddr>| Seat { address, taken: false };
-        let children = grant.children.iter().map(|c| seat(c.address)).collect();
+        let seat = |child: &GrantChild| Seat { addresses: child.addresses.clone(), taken: false };
+        let children = grant.children.iter().map(seat).collect();
         let key = (grant.job, grant.node);
         let since_ms = unix_ms();
         self.nodes.insert(key, Entry { grant, children, worker, udp_port, since_ms, ended: false });
@@ -146,7 +152,7 @@ impl Registry {
         let Some(seat) = children.get(usize::from(hello.child.0)).filter(|_| hello.channel == 0) else {
             return refuse(Status::UnknownChild);
         };
-        if seat.address.is_some_and(|wanted| wanted.to_canonical() != peer.ip().to_canonical()) {
+        if !seat.may_be_at(peer.ip()) {
             return refuse(Status::WrongAddress);
         }
         if seat.taken {
@@ -173,16 +179,16 @@ fn hello_key(key: &JobKey, hello: &Hello) -> trib_transport::HelloKey {
 
 #[cfg(test)]
 mod tests {
-    use trib_messages::job::{GrantChild, Limits};
+    use trib_messages::job::Limits;
     use trib_wire::{ChildKind, NodeId, Rank, RankList};
 
     use super::*;
 
     fn grant() -> NodeGrant {
-        let child = |rank: u32, address: Option<&str>| GrantChild {
+        let child = |rank: u32, addresses: &[&str]| GrantChild {
             kind: ChildKind::Rank(Rank(rank)),
             ranks: RankList::from_ranks([rank]),
-            address: address.map(|a| a.parse().unwrap()),
+            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
         };
         NodeGrant {
             job: JobId(1),
@@ -207,8 +213,11 @@ mod tests {
             name: "leaf0".into(),
             lane: 0,
             address: None,
+            candidate: 0,
+            candidates: 1,
+            recovers: false,
             parent: None,
-            children: vec![child(0, None), child(1, Some("10.0.0.1"))],
+            children: vec![child(0, &[]), child(1, &["10.0.0.1", "10.0.0.3"])],
         }
     }
 
@@ -235,6 +244,7 @@ mod tests {
         let second = Hello { child: ChildIndex(1), ..hello };
         assert_eq!(status(&second, peer), Some(Status::WrongAddress));
         assert_eq!(status(&second, "[::ffff:10.0.0.1]:5".parse().unwrap()), None);
+        assert_eq!(status(&second, "10.0.0.3:5".parse().unwrap()), None);
         assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
         assert_eq!(registry.confirm(&hello, peer), Ok(()));
         assert_eq!(registry.confirm(&hello, peer), Ok(()), "nor before the child has spoken");

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_pulse_knows_ranks_from_nodes_and_when_the_counts_last_moved() {
-        let child = |kind| GrantChild { kind, ranks: RankList::from_ranks([0]), address: None };
+        let child = |kind| GrantChild { kind, ranks: RankList::from_ranks([0]), addresses: Vec::new() };
         let limits = Limits {
             groups: 1,
             window: 1,
@@ -89,6 +89,9 @@ mod tests {
             name: "leaf0".into(),
             lane: 0,
             address: None,
+            candidate: 0,
+            candidates: 1,
+            recovers: false,
             parent: None,
             children: vec![
                 child(ChildKind::Node(NodeId(1))),

@@ -20,7 +20,7 @@ fn the_lanes_of_a_job_go_by_ports_of_their_own() {
         lower.install(at_port(tree.leaf(0, upper.addresses()[port]))).unwrap();
         let mut root = at_port(tree.root());
         // A child that connected from its other address would not be let in.
-        root.children[0].address = Some(address);
+        root.children[0].addresses = vec![address];
         upper.install(root).unwrap();
         let mut ranks: Vec<_> = (0..2).map(|rank| Rank::connect(&tree, rank, lower.addresses()[port])).collect();
         let groups: Vec<_> = ranks.iter_mut().map(|rank| rank.create_group(RankList::world(2))).collect();

@@ -47,7 +47,7 @@ const PAIR: &str =
 fn ranks_of_a_host_with_two_leaves_are_spread_in_blocks() {
     let plan = plan(&two_leaves(STAR), &named(&["x"; 5])).unwrap();
     assert_eq!(picture(&plan), ["n0 root: n1(0-2) n2(3-4)", "n1 leaf0: r0 r1 r2", "n2 leaf1: r3 r4"]);
-    assert_eq!(plan.leaves[3], Placement { node: NodeId(2), child: ChildIndex(0), address: None });
+    assert_eq!(plan.leaves[3], Attachment { node: NodeId(2), child: ChildIndex(0), address: None });
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
             let index = ChildIndex(position as u16);
             match child.kind {
                 ChildKind::Rank(rank) => {
-                    assert_eq!(plan.leaves[rank.0 as usize], Placement { node: node.id, child: index, address: None });
+                    assert_eq!(plan.leaves[rank.0 as usize], Attachment { node: node.id, child: index, address: None });
                     assert_eq!(child.ranks, RankList::from_ranks([rank.0]));
                     let entry = &fabric.hosts()[fabric.host_index(&hosts[rank.0 as usize]).unwrap()];
                     assert!(fabric.graph().is_some() || entry.leaves.contains(&node.place));

@@ -16,7 +16,7 @@ use trib_messages::job::{JobTicket, NodeGrant};
 use trib_messages::jobs::{Activity, JobActivity, JobsReport};
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::{Refusal, Reply, Resource, StatusReport};
-use trib_messages::request::{Attachment, JobRequest, QuotaAsk, Request};
+use trib_messages::request::{AttachRequest, JobRequest, QuotaAsk, Request};
 use trib_wire::ids::JobId;
 
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -294,7 +294,7 @@ impl User {
         }
     }
 
-    pub fn attach(&self, rank: Attachment) -> Result<JobTicket, Refusal> {
+    pub fn attach(&self, rank: AttachRequest) -> Result<JobTicket, Refusal> {
         verdict(self.ask(&Request::Attach(rank)))
     }
 
@@ -306,8 +306,8 @@ impl User {
     }
 }
 
-pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> Attachment {
-    Attachment {
+pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> AttachRequest {
+    AttachRequest {
         rendezvous: rendezvous.into(),
         rank,
         size,

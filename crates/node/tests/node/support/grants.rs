@@ -55,7 +55,7 @@ impl Tree {
                     GrantChild {
                         kind: ChildKind::Node(NodeId(leaf + 1)),
                         ranks: RankList::from_ranks(first..first + u32::from(self.ranks)),
-                        address: None,
+                        addresses: Vec::new(),
                     }
                 })
                 .collect()
@@ -65,7 +65,7 @@ impl Tree {
 
     /// The grant of leaf node `leaf`, whose parent takes streams at `parent`.
     pub fn leaf(&self, leaf: u16, parent: SocketAddr) -> NodeGrant {
-        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), stream: parent };
+        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates: vec![parent] };
         self.grant(NodeId(leaf + 1), Some(parent), self.rank_children(leaf))
     }
 
@@ -82,7 +82,7 @@ impl Tree {
             .map(|rank| GrantChild {
                 kind: ChildKind::Rank(Rank(rank)),
                 ranks: RankList::from_ranks([rank]),
-                address: Some([127, 0, 0, 1].into()),
+                addresses: vec![[127, 0, 0, 1].into()],
             })
             .collect()
     }
@@ -98,6 +98,9 @@ impl Tree {
             name: format!("node{}", node.0),
             lane: 0,
             address: None,
+            candidate: 0,
+            candidates: 1,
+            recovers: false,
             parent,
             children,
         }
