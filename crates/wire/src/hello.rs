@@ -12,21 +12,23 @@
 //!    |<-------------------------------------|
 //!
 //!            0       4      5     6         8
-//! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20) | 0
-//!            | nonce (24..40)
+//! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20)
+//!            | entries (22) | nonce (24..40) | entries of a placement
 //! Challenge  magic | vers | 2   | status  | epoch (8) | udp (12) | 0 | nonce (16..32)
 //! Proof      magic | vers | 3   | 0       | mac (8..40)
-//! Welcome    magic | vers | 4   | status  | mac (8..40)
+//! Welcome    magic | vers | 4   | status  | mac (8..40) | a placement, if the status is `Moved`
 //! ```
 //! Magic and version have the same offsets in every version, so that both ends can say which
 //! versions met.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::VERSION;
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
 use crate::ids::{ChildIndex, Epoch, JobId, NodeId};
+use crate::placement::Placement;
 
 /// First four bytes of each handshake message.
 pub const HELLO_MAGIC: u32 = 0x6f4c_7254;
@@ -70,6 +72,8 @@ pub enum Status {
     BadKey = 8,
     /// The node has too many handshakes at once.
     Busy = 9,
+    /// The job's tree has another placement, which follows.
+    Moved = 10,
 }
 
 impl Status {
@@ -85,6 +89,7 @@ impl Status {
         Status::WrongAddress,
         Status::BadKey,
         Status::Busy,
+        Status::Moved,
     ];
 
     /// The status with this code.
@@ -106,12 +111,13 @@ impl fmt::Display for Status {
             Status::WrongAddress => "the node expects this child from another address",
             Status::BadKey => "the job key is wrong",
             Status::Busy => "the node has too many handshakes at once: try again",
+            Status::Moved => "the node of the job's tree is in another process now",
         })
     }
 }
 
 /// The child's opening message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// The job.
     pub job: JobId,
@@ -127,38 +133,45 @@ pub struct Hello {
     pub udp_port: u16,
     /// The child's nonce.
     pub nonce: Nonce,
+    /// Where the nodes of the tree are, as the child knows it.
+    pub placement: Placement,
 }
 
 impl Hello {
-    /// Bytes of the message.
+    /// Bytes of the message without the placement's entries.
     pub const LEN: usize = 40;
 
     /// The message as bytes.
-    pub fn to_bytes(&self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = alloc::vec![0; Self::LEN + 4 * usize::from(self.placement.entries())];
         let mut w = prefix(&mut bytes, 1, self.channel);
         w.u32(self.job.0);
         w.u32(self.epoch.0);
         w.u16(self.node.0);
         w.u16(self.child.0);
         w.u16(self.udp_port);
-        w.u16(0);
-        bytes[24..].copy_from_slice(&self.nonce);
+        w.u16(self.placement.entries());
+        bytes[24..Self::LEN].copy_from_slice(&self.nonce);
+        self.placement.emit_entries(&mut Writer::new(&mut bytes[Self::LEN..]));
         bytes
     }
 
+    /// The bytes of the whole message that begins with these.
+    pub fn len_of(head: &[u8; Self::LEN]) -> Result<usize, ParseError> {
+        open(head, 1)?;
+        let entries = Reader::new(&head[22..]).u16()?;
+        Ok(Self::LEN + Placement::entries_len(entries)?)
+    }
+
     /// Reads the message.
-    pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Hello, ParseError> {
+    pub fn parse(bytes: &[u8]) -> Result<Hello, ParseError> {
         let (mut r, channel) = open(bytes, 1)?;
-        let hello = Hello {
-            job: JobId(r.u32()?),
-            epoch: Epoch(r.u32()?),
-            node: NodeId(r.u16()?),
-            child: ChildIndex(r.u16()?),
-            channel,
-            udp_port: r.u16()?,
-            nonce: nonce_at(bytes, 24)?,
-        };
+        let (job, epoch, node) = (JobId(r.u32()?), Epoch(r.u32()?), NodeId(r.u16()?));
+        let (child, udp_port, entries) = (ChildIndex(r.u16()?), r.u16()?, r.u16()?);
+        let mut tail = Reader::new(bytes.get(Self::LEN..).ok_or(ParseError::Truncated)?);
+        let placement = Placement::parse_entries(&mut tail, entries)?;
+        tail.end()?;
+        let hello = Hello { job, epoch, node, child, channel, udp_port, nonce: nonce_at(bytes, 24)?, placement };
         if hello.job.0 == 0 {
             return Err(ParseError::BadField("job"));
         }
@@ -241,10 +254,31 @@ impl Proof {
 /// The node's proof that it holds the job's key, or its refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
-    /// Whether the connection is open now.
+    /// Whether the connection is open now. After `Moved` a placement follows the message.
     pub status: Status,
-    /// The MAC over Hello and Challenge, or zeros in a refusal.
+    /// The MAC over Hello and Challenge, and over the placement that follows; zeros in any other
+    /// refusal.
     pub mac: Mac,
+}
+
+/// The placement behind a Welcome that says `Moved`, as bytes.
+pub fn placement_to_bytes(placement: &Placement) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; placement.wire_len()];
+    placement.emit(&mut Writer::new(&mut bytes));
+    bytes
+}
+
+/// The bytes of the entries of a placement that begins with these two.
+pub fn placement_entries_len(head: [u8; 2]) -> Result<usize, ParseError> {
+    Placement::entries_len(u16::from_le_bytes(head))
+}
+
+/// Reads the placement behind a Welcome that says `Moved`.
+pub fn parse_placement(bytes: &[u8]) -> Result<Placement, ParseError> {
+    let mut r = Reader::new(bytes);
+    let placement = Placement::parse(&mut r)?;
+    r.end()?;
+    Ok(placement)
 }
 
 impl Welcome {
@@ -316,12 +350,22 @@ mod tests {
             channel: 1,
             udp_port: 4711,
             nonce: [9; 16],
+            placement: Placement::FIRST,
         }
     }
 
     #[test]
     fn every_message_survives_the_wire() {
         assert_eq!(Hello::parse(&hello().to_bytes()), Ok(hello()));
+        let moved = Placement::FIRST.without(NodeId(4)).without(NodeId(2)).without(NodeId(4));
+        let later = Hello { placement: moved.clone(), ..hello() };
+        let bytes = later.to_bytes();
+        assert_eq!(Hello::len_of(bytes.first_chunk().unwrap()), Ok(bytes.len()));
+        assert_eq!(Hello::parse(&bytes), Ok(later));
+        assert_eq!(Hello::parse(&bytes[..bytes.len() - 1]), Err(ParseError::Truncated));
+        let bytes = placement_to_bytes(&moved);
+        assert_eq!(placement_entries_len([bytes[0], bytes[1]]), Ok(bytes.len() - 2));
+        assert_eq!(parse_placement(&bytes), Ok(moved));
         for status in Status::ALL {
             let challenge = Challenge { status: *status, epoch: Epoch(2), udp_port: 4712, nonce: [8; 16] };
             assert_eq!(Challenge::parse(&challenge.to_bytes()), Ok(challenge));
@@ -339,7 +383,7 @@ mod tests {
             bytes[..24],
             [0x54, 0x72, 0x4c, 0x6f, 1, 1, 1, 0, 7, 0, 0, 0, 2, 0, 0, 0, 3, 0, 5, 0, 0x67, 0x12, 0, 0]
         );
-        assert_eq!(bytes[24..], [9; 16]);
+        assert_eq!(bytes[24..], [9; 16], "a tree that has not moved adds nothing");
     }
 
     #[test]
@@ -363,5 +407,9 @@ mod tests {
         ] {
             assert!(matches!(Hello::parse(&broken.to_bytes()), Err(ParseError::BadField(_))));
         }
+        let mut bytes = hello().to_bytes();
+        bytes[22..24].copy_from_slice(&u16::MAX.to_le_bytes());
+        assert_eq!(Hello::len_of(bytes.first_chunk().unwrap()), Err(ParseError::BadField("placement")));
+        assert_eq!(Hello::parse(&bytes), Err(ParseError::BadField("placement")));
     }
 }

@@ -18,7 +18,7 @@ use crate::error::ParseError;
 use crate::ids::{Epoch, NodeId};
 
 /// The largest number of nodes of one tree that may have moved.
-pub const MOVED_MAX: usize = 4096;
+pub const MOVED_MAX: usize = 1024;
 
 /// How often each logical node of one tree has moved to its next candidate.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -86,8 +86,17 @@ impl Placement {
         2 + 4 * self.moves.len()
     }
 
+    /// The number of entries, which stands before them.
+    pub(crate) fn entries(&self) -> u16 {
+        self.moves.len() as u16
+    }
+
     pub(crate) fn emit(&self, w: &mut Writer<'_>) {
-        w.u16(self.moves.len() as u16);
+        w.u16(self.entries());
+        self.emit_entries(w);
+    }
+
+    pub(crate) fn emit_entries(&self, w: &mut Writer<'_>) {
         for (node, moves) in self.moves() {
             w.u16(node.0);
             w.u16(moves);
@@ -95,11 +104,19 @@ impl Placement {
     }
 
     pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Placement, ParseError> {
-        let entries = usize::from(r.u16()?);
-        if entries > MOVED_MAX {
-            return Err(ParseError::BadField("placement"));
-        }
-        if r.left() < 4 * entries {
+        let entries = r.u16()?;
+        Placement::parse_entries(r, entries)
+    }
+
+    /// The bytes of so many entries, if a placement may have so many.
+    pub(crate) fn entries_len(entries: u16) -> Result<usize, ParseError> {
+        let entries = usize::from(entries);
+        if entries > MOVED_MAX { Err(ParseError::BadField("placement")) } else { Ok(4 * entries) }
+    }
+
+    pub(crate) fn parse_entries(r: &mut Reader<'_>, entries: u16) -> Result<Placement, ParseError> {
+        let (len, entries) = (Placement::entries_len(entries)?, usize::from(entries));
+        if r.left() < len {
             return Err(ParseError::Truncated);
         }
         let mut moves: Vec<(NodeId, u16)> = Vec::with_capacity(entries);

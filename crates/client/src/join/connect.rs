@@ -10,7 +10,7 @@ use trib_transport::edge_keys;
 use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{HandshakeError, connect_from};
 use trib_transport::udp::DatagramSocket;
-use trib_wire::Rank;
+use trib_wire::{Placement, Rank};
 use trib_wire::hello::Status;
 
 use super::{Deadline, Joined, Ties};
@@ -68,6 +68,7 @@ fn connect_lane(
         child: attachment.child,
         channel: 0,
         udp_port: datagrams.local_addr().port(),
+        placement: Placement::FIRST,
     };
     let connected = connect_from(attachment.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
         .map_err(|cause| unreachable_node(&cause, &above.name, above.stream))?;

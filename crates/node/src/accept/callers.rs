@@ -136,7 +136,7 @@ impl Outcomes {
             HandshakeError::BadKey => self.bad_key += 1,
             HandshakeError::Version { .. } => self.version += 1,
             HandshakeError::Refused(Status::UnknownJob | Status::UnknownNode) => self.unknown_job += 1,
-            HandshakeError::Refused(_) => self.refused += 1,
+            HandshakeError::Refused(_) | HandshakeError::Moved(_) => self.refused += 1,
             HandshakeError::Malformed(_) => self.malformed += 1,
             HandshakeError::TimedOut => self.timed_out += 1,
             HandshakeError::Io(_) | HandshakeError::Closed => self.lost += 1,

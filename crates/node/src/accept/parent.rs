@@ -7,6 +7,7 @@ use std::time::Duration;
 use trib_messages::job::NodeGrant;
 use trib_transport::edge_keys;
 use trib_transport::tcp::{Identity, connect_from};
+use trib_wire::Placement;
 
 use crate::job::PARENT;
 use crate::worker::{Command, WorkerHandle};
@@ -25,6 +26,7 @@ pub(super) fn call(grant: &NodeGrant, local: Option<IpAddr>, worker: WorkerHandl
         child: parent.child,
         channel: 0,
         udp_port: worker.udp_port,
+        placement: Placement::FIRST,
     };
     let stream = parent.candidates[0];
     let reply = worker.mailbox.clone();

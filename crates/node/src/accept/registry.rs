@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use trib_control::clock::unix_ms;
 use trib_messages::job::{GrantChild, NodeGrant};
 use trib_transport::edge_keys;
-use trib_transport::tcp::{Admission, Admitted};
+use trib_transport::tcp::{Admission, Admitted, Denied};
 use trib_wire::auth::JobKey;
 use trib_wire::hello::{Hello, Status};
 use trib_wire::{ChildIndex, Epoch, JobId};
@@ -168,8 +168,8 @@ impl Admission for Registry {
         self.seat(hello, peer)
     }
 
-    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status> {
-        self.seat(hello, peer).map(drop).map_err(|(status, _)| status)
+    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Denied> {
+        self.seat(hello, peer).map(drop).map_err(|(status, _)| Denied::Status(status))
     }
 }
 

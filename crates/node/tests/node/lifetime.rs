@@ -8,12 +8,20 @@ use trib_transport::edge_keys;
 use trib_transport::tcp::{HandshakeError, Identity, connect};
 use trib_wire::body::Reason;
 use trib_wire::hello::Status;
-use trib_wire::{Epoch, RankList};
+use trib_wire::{Epoch, Placement, RankList};
 
 fn call(tree: &Tree, rank: u32, epoch: u32, node: &trib_node::Node) -> Result<(), HandshakeError> {
     let (logical, child) = tree.place(rank);
     let keys = edge_keys(&tree.key, tree.job, Epoch(epoch), logical, child);
-    let identity = Identity { job: tree.job, epoch: Epoch(epoch), node: logical, child, channel: 0, udp_port: 9 };
+    let identity = Identity {
+        job: tree.job,
+        epoch: Epoch(epoch),
+        node: logical,
+        child,
+        channel: 0,
+        udp_port: 9,
+        placement: Placement::FIRST,
+    };
     connect(node.address(), &identity, &keys.hello, Duration::from_millis(200)).map(drop)
 }
 

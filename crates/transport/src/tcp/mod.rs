@@ -8,7 +8,7 @@ mod socket;
 mod writer;
 
 pub use handshake::{
-    Admission, Admitted, Caller, Connected, HandshakeError, Identity, Progress, connect, connect_from,
+    Admission, Admitted, Caller, Connected, Denied, HandshakeError, Identity, Progress, connect, connect_from,
 };
 pub use low_water::{Due, LowWater};
 pub use reader::{Arrived, Destination, FORESEEN_MAX, FrameSink, ReadEnd, StreamError, StreamReader};

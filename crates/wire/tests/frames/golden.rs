@@ -145,6 +145,7 @@ fn every_message_of_the_handshake_is_what_its_sample_says() {
         channel: 1,
         udp_port: 4711,
         nonce: [9; 16],
+        placement: Placement::FIRST.without(NodeId(3)),
     };
     let challenge = Challenge { status: Status::Accepted, epoch: Epoch(2), udp_port: 4712, nonce: [8; 16] };
     let proof = Proof { mac: [7; 32] };

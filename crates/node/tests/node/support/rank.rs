@@ -140,8 +140,15 @@ impl Rank {
         let (node, child) = tree.place(rank);
         let keys = edge_keys(&tree.key, tree.job, Epoch(1), node, child);
         let udp = DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
-        let identity =
-            Identity { job: tree.job, epoch: Epoch(1), node, child, channel: 0, udp_port: udp.local_addr().port() };
+        let identity = Identity {
+            job: tree.job,
+            epoch: Epoch(1),
+            node,
+            child,
+            channel: 0,
+            udp_port: udp.local_addr().port(),
+            placement: Placement::FIRST,
+        };
         let open = connect(stream, &identity, &keys.hello, Duration::from_secs(5)).unwrap();
         let mut core = LeafCore::new(LeafConfig {
             job: tree.job,

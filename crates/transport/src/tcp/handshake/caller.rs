@@ -10,10 +10,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, version_of};
-use trib_wire::{Epoch, ParseError, VERSION};
+use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, placement_to_bytes, version_of};
+use trib_wire::{Epoch, ParseError, Placement, VERSION};
 
-use super::{End, HANDSHAKE_TIMEOUT, HandshakeError, is_proven, nonce, parse_error, prove};
+use super::{End, HANDSHAKE_TIMEOUT, HandshakeError, Said, is_proven, nonce, parse_error, prove};
 use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
 
@@ -35,9 +35,18 @@ pub trait Admission {
     /// 0 if the node does not know the job.
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)>;
 
-    /// The child has proven that it holds the key. Whether it may still connect; it is told that it
-    /// may, and may not hear it.
-    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Status>;
+    /// The child has proven that it holds the key, so its placement can be believed. Whether it may
+    /// still connect; it is told that it may, and may not hear it.
+    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Denied>;
+}
+
+/// Why a child that has proven itself is not let in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Denied {
+    /// For this reason.
+    Status(Status),
+    /// The job's tree has another placement.
+    Moved(Placement),
 }
 
 /// What a caller needs next.
@@ -60,11 +69,9 @@ pub struct Caller {
     peer: SocketAddr,
     deadline: Instant,
     state: State,
-    heard: [u8; HEARD_MAX],
-    heard_len: usize,
-    said: [u8; SAID_MAX],
+    heard: Vec<u8>,
+    said: Vec<u8>,
     said_from: usize,
-    said_to: usize,
 }
 
 #[derive(Debug)]
@@ -87,11 +94,9 @@ impl Caller {
             peer,
             deadline: now + HANDSHAKE_TIMEOUT,
             state: State::Hello,
-            heard: [0; HEARD_MAX],
-            heard_len: 0,
-            said: [0; SAID_MAX],
+            heard: Vec::new(),
+            said: Vec::new(),
             said_from: 0,
-            said_to: 0,
         }
     }
 
@@ -130,7 +135,7 @@ impl Caller {
             }
             match &mut self.state {
                 State::Hello => {
-                    if !self.hear(Hello::LEN)? {
+                    if !self.hear(Hello::LEN)? || !self.hear_rest_of_hello()? {
                         return Ok(Progress::Reading);
                     }
                     self.on_hello(admission)?;
@@ -141,7 +146,7 @@ impl Caller {
                     }
                     self.on_proof(admission)?;
                 }
-                State::Last(Ok(hello)) => return Ok(Progress::Open(*hello)),
+                State::Last(Ok(hello)) => return Ok(Progress::Open(hello.clone())),
                 State::Last(Err(error)) => {
                     return Err(error.take().unwrap_or(HandshakeError::Closed));
                 }
@@ -156,9 +161,7 @@ impl Caller {
             self.refuse_hello(Status::Version, Epoch(0), error);
             return Ok(());
         }
-        let bytes: [u8; Hello::LEN] =
-            self.heard[..Hello::LEN].try_into().map_err(|_| HandshakeError::Malformed(ParseError::Truncated))?;
-        let hello = Hello::parse(&bytes).map_err(parse_error)?;
+        let hello = Hello::parse(&self.heard).map_err(parse_error)?;
         match admission.admit(&hello, self.peer) {
             Err((status, epoch)) => {
                 self.refuse_hello(status, epoch, HandshakeError::Refused(status));
@@ -174,29 +177,37 @@ impl Caller {
                 self.state = State::Proof { hello, challenge, key: admitted.key };
             }
         }
-        self.heard_len = 0;
+        self.heard.clear();
         Ok(())
     }
 
     fn on_proof(&mut self, admission: &mut impl Admission) -> Result<(), HandshakeError> {
-        let State::Proof { hello, challenge, key } = self.state else {
+        let State::Proof { hello, challenge, key } = &self.state else {
             unreachable!("called in state Proof");
         };
-        let bytes: [u8; Proof::LEN] =
-            self.heard[..Proof::LEN].try_into().map_err(|_| HandshakeError::Malformed(ParseError::Truncated))?;
-        let proof = Proof::parse(&bytes).map_err(parse_error)?;
-        let verdict = if is_proven(&key, End::Child, &hello, &challenge, &proof.mac) {
+        let (hello, challenge, key) = (hello.clone(), *challenge, *key);
+        let bytes = self.heard.first_chunk().ok_or(HandshakeError::Malformed(ParseError::Truncated))?;
+        let proof = Proof::parse(bytes).map_err(parse_error)?;
+        let said = Said { hello: &hello, challenge: &challenge, placement: &[] };
+        let verdict = if is_proven(&key, End::Child, said, &proof.mac) {
             admission.confirm(&hello, self.peer)
         } else {
-            Err(Status::BadKey)
+            Err(Denied::Status(Status::BadKey))
         };
-        let status = verdict.err().unwrap_or(Status::Accepted);
-        let (mac, outcome) = match status {
-            Status::Accepted => (prove(&key, End::Node, &hello, &challenge), Ok(hello)),
-            Status::BadKey => ([0; 32], Err(Some(HandshakeError::BadKey))),
-            refusal => ([0; 32], Err(Some(HandshakeError::Refused(refusal)))),
+        let (status, mac, tail, outcome) = match verdict {
+            Ok(()) => (Status::Accepted, prove(&key, End::Node, said), Vec::new(), Ok(hello)),
+            Err(Denied::Moved(placement)) => {
+                let tail = placement_to_bytes(&placement);
+                let mac = prove(&key, End::Node, Said { placement: &tail, ..said });
+                (Status::Moved, mac, tail, Err(Some(HandshakeError::Moved(placement))))
+            }
+            Err(Denied::Status(Status::BadKey)) => {
+                (Status::BadKey, [0; 32], Vec::new(), Err(Some(HandshakeError::BadKey)))
+            }
+            Err(Denied::Status(refusal)) => (refusal, [0; 32], Vec::new(), Err(Some(HandshakeError::Refused(refusal)))),
         };
         self.say(&Welcome { status, mac }.to_bytes());
+        self.said.extend(tail);
         self.state = State::Last(outcome);
         Ok(())
     }
@@ -208,15 +219,15 @@ impl Caller {
     }
 
     fn say(&mut self, bytes: &[u8]) {
-        self.said[..bytes.len()].copy_from_slice(bytes);
+        self.said.clear();
+        self.said.extend(bytes);
         self.said_from = 0;
-        self.said_to = bytes.len();
     }
 
     /// Sends what waits; true when all of it is in the socket.
     fn send(&mut self) -> Result<bool, HandshakeError> {
-        while self.said_from < self.said_to {
-            match self.socket.write(&self.said[self.said_from..self.said_to]) {
+        while self.said_from < self.said.len() {
+            match self.socket.write(&self.said[self.said_from..]) {
                 Ok(0) => return Err(HandshakeError::Closed),
                 Ok(sent) => self.said_from += sent,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -230,23 +241,37 @@ impl Caller {
     /// Reads; true when `len` bytes have come, or enough to know that they are of another version.
     /// It never reads beyond those: what follows the handshake belongs to the frames.
     fn hear(&mut self, len: usize) -> Result<bool, HandshakeError> {
-        while self.heard_len < len {
-            match self.socket.read(&mut self.heard[self.heard_len..len]) {
+        while self.heard.len() < len {
+            let before = self.heard.len();
+            self.heard.resize(len, 0);
+            let got = self.socket.read(&mut self.heard[before..]);
+            self.heard.truncate(before + got.as_ref().copied().unwrap_or(0));
+            match got {
                 Ok(0) => return Err(HandshakeError::Closed),
-                Ok(got) => self.heard_len += got,
+                Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.into()),
             }
-            if self.heard_len >= PREFIX_LEN && version_of(&self.heard).map_err(parse_error)? != VERSION {
+            if self.is_of_another_version()? {
                 return Ok(true);
             }
         }
         Ok(true)
     }
-}
 
-const HEARD_MAX: usize = 40;
-const SAID_MAX: usize = 40;
-const _: () = assert!(Hello::LEN <= HEARD_MAX && Proof::LEN <= HEARD_MAX);
-const _: () = assert!(Challenge::LEN <= SAID_MAX && Welcome::LEN <= SAID_MAX);
+    /// Reads what belongs to the Hello behind its first part.
+    fn hear_rest_of_hello(&mut self) -> Result<bool, HandshakeError> {
+        match self.heard.first_chunk() {
+            Some(head) if !self.is_of_another_version()? => {
+                let len = Hello::len_of(head).map_err(parse_error)?;
+                self.hear(len)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn is_of_another_version(&self) -> Result<bool, HandshakeError> {
+        Ok(self.heard.len() >= PREFIX_LEN && version_of(&self.heard).map_err(parse_error)? != VERSION)
+    }
+}

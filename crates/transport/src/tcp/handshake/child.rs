@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use trib_waiting::Pause;
-use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, version_of};
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
+use trib_wire::hello::{
+    Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, parse_placement, placement_entries_len, version_of,
+};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
-use super::{End, HandshakeError, is_proven, nonce, parse_error, prove};
+use super::{End, HandshakeError, Said, is_proven, nonce, parse_error, prove};
 use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
 
 /// The child that calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The job.
     pub job: JobId,
@@ -29,6 +31,8 @@ pub struct Identity {
     pub channel: u16,
     /// The port at which the caller takes datagrams.
     pub udp_port: u16,
+    /// Where the nodes of the tree are, as the caller knows it.
+    pub placement: Placement,
 }
 
 /// An open, authenticated connection.
@@ -94,6 +98,7 @@ fn connect_once(
         channel: identity.channel,
         udp_port: identity.udp_port,
         nonce: nonce()?,
+        placement: identity.placement.clone(),
     };
     line.say(&hello.to_bytes())?;
     let challenge = Challenge::parse(&line.hear::<{ Challenge::LEN }>()?).map_err(parse_error)?;
@@ -101,12 +106,19 @@ fn connect_once(
     if challenge.udp_port == 0 {
         return Err(HandshakeError::Malformed(trib_wire::ParseError::BadField("udp port")));
     }
-    let mac = prove(key, End::Child, &hello, &challenge);
+    let said = Said { hello: &hello, challenge: &challenge, placement: &[] };
+    let mac = prove(key, End::Child, said);
     line.say(&Proof { mac }.to_bytes())?;
     let welcome = Welcome::parse(&line.hear::<{ Welcome::LEN }>()?).map_err(parse_error)?;
-    accepted(welcome.status)?;
-    if !is_proven(key, End::Node, &hello, &challenge, &welcome.mac) {
+    let tail = match welcome.status {
+        Status::Moved => line.hear_placement()?,
+        status => accepted(status).map(|()| Vec::new())?,
+    };
+    if !is_proven(key, End::Node, Said { placement: &tail, ..said }, &welcome.mac) {
         return Err(HandshakeError::BadKey);
+    }
+    if welcome.status == Status::Moved {
+        return Err(HandshakeError::Moved(parse_placement(&tail).map_err(parse_error)?));
     }
     line.stream.set_read_timeout(None)?;
     line.stream.set_write_timeout(None)?;
@@ -160,6 +172,16 @@ impl Line {
             return Err(HandshakeError::Version { ours: trib_wire::VERSION, theirs });
         }
         self.fill(&mut bytes[PREFIX_LEN..])?;
+        Ok(bytes)
+    }
+
+    /// Reads the placement behind a Welcome, as bytes.
+    fn hear_placement(&mut self) -> Result<Vec<u8>, HandshakeError> {
+        let mut head = [0; 2];
+        self.fill(&mut head)?;
+        let mut bytes = vec![0; head.len() + placement_entries_len(head).map_err(parse_error)?];
+        bytes[..head.len()].copy_from_slice(&head);
+        self.fill(&mut bytes[head.len()..])?;
         Ok(bytes)
     }
 

@@ -7,7 +7,7 @@
 mod caller;
 mod child;
 
-pub use caller::{Admission, Admitted, Caller, Progress};
+pub use caller::{Admission, Admitted, Caller, Denied, Progress};
 pub use child::{Connected, Identity, connect, connect_from};
 
 use std::io;
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use hkdf::hmac::{Hmac, Mac as _};
 use sha2::Sha256;
-use trib_wire::ParseError;
 use trib_wire::hello::{Challenge, Hello, Mac, Nonce, Status};
+use trib_wire::{ParseError, Placement};
 
 use crate::keys::HelloKey;
 
@@ -51,6 +51,9 @@ pub enum HandshakeError {
     /// The node said no.
     #[error("the node refused the connection: {0}")]
     Refused(Status),
+    /// The node is in another process, as the far end has proven.
+    #[error("the node of the job's tree is in another process now")]
+    Moved(Placement),
     /// The far end could not prove that it holds the job's key.
     #[error("the far end does not hold the job's key")]
     BadKey,
@@ -75,24 +78,34 @@ enum End {
     Node,
 }
 
-fn proof(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge) -> Hmac<Sha256> {
+/// What a proof covers: all that was said, and what follows it.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    hello: &'a Hello,
+    challenge: &'a Challenge,
+    /// The placement that the node sends instead of opening the connection; else empty.
+    placement: &'a [u8],
+}
+
+fn proof(key: &HelloKey, end: End, said: Said<'_>) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).expect("any key length will do");
     mac.update(match end {
         End::Child => b"child",
         End::Node => b"node ",
     });
-    mac.update(&hello.to_bytes());
-    mac.update(&challenge.to_bytes());
+    mac.update(&said.hello.to_bytes());
+    mac.update(&said.challenge.to_bytes());
+    mac.update(said.placement);
     mac
 }
 
-fn prove(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge) -> Mac {
-    proof(key, end, hello, challenge).finalize().into_bytes().into()
+fn prove(key: &HelloKey, end: End, said: Said<'_>) -> Mac {
+    proof(key, end, said).finalize().into_bytes().into()
 }
 
 /// Compares the proof in constant time.
-fn is_proven(key: &HelloKey, end: End, hello: &Hello, challenge: &Challenge, mac: &Mac) -> bool {
-    proof(key, end, hello, challenge).verify_slice(mac).is_ok()
+fn is_proven(key: &HelloKey, end: End, said: Said<'_>, mac: &Mac) -> bool {
+    proof(key, end, said).verify_slice(mac).is_ok()
 }
 
 /// Fresh random bytes.

@@ -6,12 +6,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId};
+use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome, placement_to_bytes};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
-use crate::tcp::handshake::{Admission, Admitted, Caller, HandshakeError, Identity, Progress, connect};
+use crate::tcp::handshake::{Admission, Admitted, Caller, Denied, HandshakeError, Identity, Progress, connect};
 
 const KEY: HelloKey = HelloKey([3; 32]);
 
@@ -19,6 +19,8 @@ const KEY: HelloKey = HelloKey([3; 32]);
 #[derive(Default)]
 struct Door {
     taken: HashSet<ChildIndex>,
+    /// Where the nodes of the tree are, as this process knows it.
+    placement: Placement,
 }
 
 impl Admission for Door {
@@ -31,13 +33,24 @@ impl Admission for Door {
         }
     }
 
-    fn confirm(&mut self, hello: &Hello, _peer: SocketAddr) -> Result<(), Status> {
-        if self.taken.insert(hello.child) { Ok(()) } else { Err(Status::DuplicateChild) }
+    fn confirm(&mut self, hello: &Hello, _peer: SocketAddr) -> Result<(), Denied> {
+        if !hello.placement.covers(&self.placement) {
+            return Err(Denied::Moved(self.placement.clone()));
+        }
+        if self.taken.insert(hello.child) { Ok(()) } else { Err(Denied::Status(Status::DuplicateChild)) }
     }
 }
 
 fn identity() -> Identity {
-    Identity { job: JobId(1), epoch: Epoch(4), node: NodeId(0), child: ChildIndex(2), channel: 0, udp_port: 77 }
+    Identity {
+        job: JobId(1),
+        epoch: Epoch(4),
+        node: NodeId(0),
+        child: ChildIndex(2),
+        channel: 0,
+        udp_port: 77,
+        placement: Placement::FIRST,
+    }
 }
 
 /// Answers as many callers as asked for, one after the other.
@@ -91,6 +104,39 @@ fn a_wrong_key_is_told_apart_from_a_wrong_epoch() {
     let outcomes = server.join().unwrap();
     assert!(matches!(outcomes[0], Err(HandshakeError::BadKey)));
     assert!(matches!(outcomes[1], Err(HandshakeError::Refused(Status::WrongEpoch))));
+}
+
+#[test]
+fn a_child_learns_where_the_tree_is_and_the_node_what_the_child_knows() {
+    let moved = Placement::FIRST.without(NodeId(0)).without(NodeId(7)).without(NodeId(7));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut door = Door { placement: moved.clone(), ..Door::default() };
+    let server = thread::spawn(move || [answer(&listener, &mut door), answer(&listener, &mut door)]);
+    let told = connect(address, &identity(), &KEY, PATIENCE);
+    assert!(matches!(told, Err(HandshakeError::Moved(placement)) if placement == moved));
+    let further = moved.without(NodeId(3));
+    connect(address, &Identity { placement: further.clone(), ..identity() }, &KEY, PATIENCE).unwrap();
+    let [first, second] = server.join().unwrap();
+    assert!(matches!(first, Err(HandshakeError::Moved(_))));
+    assert_eq!(second.unwrap().placement, further);
+}
+
+#[test]
+fn a_placement_that_the_key_does_not_cover_is_not_believed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; Hello::LEN]).unwrap();
+        let challenge = Challenge { status: Status::Accepted, epoch: Epoch(4), udp_port: 9, nonce: [1; 16] };
+        stream.write_all(&challenge.to_bytes()).unwrap();
+        stream.read_exact(&mut [0; Proof::LEN]).unwrap();
+        stream.write_all(&Welcome { status: Status::Moved, mac: [5; 32] }.to_bytes()).unwrap();
+        stream.write_all(&placement_to_bytes(&Placement::FIRST.without(NodeId(0)))).unwrap();
+    });
+    assert!(matches!(connect(address, &identity(), &KEY, PATIENCE), Err(HandshakeError::BadKey)));
+    server.join().unwrap();
 }
 
 #[test]
