@@ -10,8 +10,8 @@ use trib_transport::edge_keys;
 use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{HandshakeError, connect_from};
 use trib_transport::udp::DatagramSocket;
-use trib_wire::{Placement, Rank};
 use trib_wire::hello::Status;
+use trib_wire::{Placement, Rank};
 
 use super::{Deadline, Joined, Ties};
 use crate::engine::{Shared, Sources};

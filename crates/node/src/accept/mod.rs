@@ -23,9 +23,7 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use trib_messages::job::NodeGrant;
 use trib_messages::reply::Refusal;
-use trib_wire::JobId;
-
-use trib_wire::ChildIndex;
+use trib_wire::{ChildIndex, Epoch, JobId, Placement};
 
 use crate::Error;
 use crate::counters::{self, Counters};
@@ -33,7 +31,7 @@ use crate::mailbox::Mailbox;
 use crate::news::News;
 use crate::worker::{Command, Key, WorkerHandle, guard};
 use callers::Callers;
-use registry::Registry;
+use registry::{Move, Registry};
 
 /// A message to the acceptor.
 pub(crate) enum Request {
@@ -43,8 +41,11 @@ pub(crate) enum Request {
     End(JobId),
     /// A worker has removed a logical node.
     Gone(Key),
-    /// A child has sent its first frame, so that it has heard that its connection is open.
-    Spoke(Key, ChildIndex),
+    /// A child has sent its first frame of an epoch, so that it has heard that its connection is
+    /// open.
+    Spoke(Key, Epoch, ChildIndex),
+    /// A logical node, or a neighbour of it, knows of this placement of its tree.
+    Learn(Key, Placement),
     /// Answer with the jobs that are here.
     Hosted(Sender<Vec<JobId>>),
     /// Answer with the acceptor's counters.
@@ -157,19 +158,19 @@ impl Acceptor {
                     let _ = reply.send(guard(|| self.install(*grant)).unwrap_or_else(|why| Err(install::broken(&why))));
                 }
                 Request::End(job) => {
-                    self.registry.end(job);
+                    for absent in self.registry.end(job) {
+                        self.forget(absent);
+                    }
                     for worker in &self.workers {
                         worker.mailbox.post(Command::End(job));
                     }
                 }
-                Request::Spoke(key, child) => self.registry.seat_is_taken(key, child),
-                Request::Gone(key) => {
-                    if self.registry.remove(key) {
-                        // Without a conversation with the manager nothing receives the news. The
-                        // next conversation begins with all that is here.
-                        let _ = self.news.send(News::Left(key.0));
-                    }
+                Request::Spoke(key, epoch, child) => self.registry.seat_is_taken(key, epoch, child),
+                Request::Learn(key, placement) => {
+                    self.registry.learn(key, &placement);
+                    self.follow();
                 }
+                Request::Gone(key) => self.forget(key),
                 Request::Hosted(reply) => {
                     let _ = reply.send(self.registry.jobs());
                 }
@@ -189,10 +190,43 @@ impl Acceptor {
         let there = (0..self.workers.len()).filter(|worker| self.workers[*worker].ip == local);
         let chosen = there.min_by_key(|worker| self.registry.load_of(*worker)).unwrap_or(0);
         let worker = self.workers[chosen].clone();
-        worker.mailbox.post(Command::Install(Box::new(grant.clone()), Box::new(buffers)));
-        parent::call(&grant, Some(local).filter(|ip| !ip.is_unspecified()), worker.clone());
+        // A backup keeps the memory free and waits.
+        if grant.candidate == 0 {
+            worker.mailbox.post(Command::Install(Box::new(grant.clone()), Box::new(buffers)));
+            parent::call(&grant, &Placement::FIRST, worker.clone());
+        }
         self.registry.insert(grant, chosen, worker.udp_port);
         Ok(())
+    }
+
+    /// A logical node is not here any more.
+    fn forget(&mut self, key: Key) {
+        if self.registry.remove(key) {
+            // Without a conversation with the manager nothing receives the news. The next
+            // conversation begins with all that is here.
+            let _ = self.news.send(News::Left(key.0));
+        }
+    }
+
+    /// Carries out what follows from the placements that the registry has learnt: cores of earlier
+    /// epochs end, and new ones begin where their logical nodes are here now.
+    fn follow(&mut self) {
+        for Move { key, grant, worker, placement, is_here } in self.registry.take_moves() {
+            let worker = self.workers[worker].clone();
+            tracing::warn!(
+                job = grant.job.0,
+                node = grant.name,
+                lane = grant.lane,
+                epoch = placement.epoch(grant.epoch).0,
+                is_here,
+                "the job's tree has another placement"
+            );
+            let host = is_here.then(|| Box::new(grant.clone()));
+            worker.mailbox.post(Command::Move { key, placement: placement.clone(), host });
+            if is_here {
+                parent::call(&grant, &placement, worker);
+            }
+        }
     }
 
     fn first_caller(&self) -> usize {
@@ -230,12 +264,14 @@ impl Acceptor {
             self.callers.drop_broken(number);
             None
         });
-        let Some((hello, peer, socket)) = opened else { return };
+        // A child that brings news of a placement finds its node in that placement.
+        self.follow();
+        let Some((hello, peer, socket)) = opened.filter(|(hello, ..)| self.registry.is_of_today(hello)) else { return };
         let key = (hello.job, hello.node);
         if let Some(worker) = self.registry.worker_of(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
-            self.workers[worker].mailbox.post(Command::LinkUp { key, link, socket, datagrams });
+            self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, socket, datagrams });
         }
     }
 }

@@ -1,4 +1,8 @@
 //! Which children may connect, and to which worker their logical node belongs.
+//!
+//! Of a job that goes on when a node dies, this process knows the placement of each tree of which it
+//! may host a node. It learns newer ones from children that call, from neighbours of its nodes, and
+//! from nodes of its own that find a neighbour dead.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -9,15 +13,32 @@ use trib_transport::edge_keys;
 use trib_transport::tcp::{Admission, Admitted, Denied};
 use trib_wire::auth::JobKey;
 use trib_wire::hello::{Hello, Status};
-use trib_wire::{ChildIndex, Epoch, JobId};
+use trib_wire::{ChildIndex, Epoch, JobId, Placement};
 
 use crate::job::memory_for;
 use crate::worker::Key;
 
-/// The logical nodes of this process.
+/// One tree of a job: its lane.
+pub(crate) type Tree = (JobId, u32);
+
+/// The logical nodes of this process, those included that it may host one day.
 #[derive(Default)]
 pub(crate) struct Registry {
     nodes: HashMap<Key, Entry>,
+    /// Where the nodes of each tree are; a tree that has not moved need not stand here.
+    placements: HashMap<Tree, Placement>,
+    /// The trees that have moved since this was last asked.
+    moved: BTreeSet<Tree>,
+}
+
+/// A logical node of a tree that has moved.
+pub(crate) struct Move {
+    pub(crate) key: Key,
+    pub(crate) grant: NodeGrant,
+    pub(crate) worker: usize,
+    pub(crate) placement: Placement,
+    /// Whether this process hosts it now.
+    pub(crate) is_here: bool,
 }
 
 struct Entry {
@@ -93,7 +114,51 @@ impl Registry {
 
     /// Forgets a logical node. Returns whether it was the last one of its job.
     pub(crate) fn remove(&mut self, key: Key) -> bool {
-        self.nodes.remove(&key).is_some() && !self.nodes.keys().any(|(job, _)| *job == key.0)
+        let was_last = self.nodes.remove(&key).is_some() && !self.nodes.keys().any(|(job, _)| *job == key.0);
+        if was_last {
+            self.placements.retain(|(job, _), _| *job != key.0);
+        }
+        was_last
+    }
+
+    /// Where the nodes of a tree are.
+    pub(crate) fn placement(&self, tree: Tree) -> Placement {
+        self.placements.get(&tree).cloned().unwrap_or_default()
+    }
+
+    /// A neighbour, or a logical node of this process, knows of this placement of its tree.
+    pub(crate) fn learn(&mut self, key: Key, placement: &Placement) {
+        let Some(grant) = self.nodes.get(&key).map(|entry| &entry.grant).filter(|grant| grant.recovers) else { return };
+        let tree = (grant.job, grant.lane);
+        let known = self.placements.entry(tree).or_default();
+        if known.covers(placement) {
+            return;
+        }
+        *known = known.with(placement);
+        self.moved.insert(tree);
+        for entry in self.nodes.values_mut().filter(|entry| (entry.grant.job, entry.grant.lane) == tree) {
+            entry.children.iter_mut().for_each(|seat| seat.taken = false);
+        }
+    }
+
+    /// The logical nodes, here or not, of all trees that have moved since this was last asked.
+    pub(crate) fn take_moves(&mut self) -> Vec<Move> {
+        let mut moves = Vec::new();
+        for tree in std::mem::take(&mut self.moved) {
+            let placement = self.placement(tree);
+            for (key, entry) in self.nodes.iter().filter(|(_, entry)| (entry.grant.job, entry.grant.lane) == tree) {
+                let is_here = is_here(&entry.grant, &placement);
+                let (grant, worker, placement) = (entry.grant.clone(), entry.worker, placement.clone());
+                moves.push(Move { key: *key, grant, worker, placement, is_here });
+            }
+        }
+        moves
+    }
+
+    /// Whether a Hello is of the placement that this process knows.
+    pub(crate) fn is_of_today(&self, hello: &Hello) -> bool {
+        let entry = self.nodes.get(&(hello.job, hello.node));
+        entry.is_some_and(|entry| self.placement((hello.job, entry.grant.lane)) == hello.placement)
     }
 
     /// The jobs that have logical nodes here, each once.
@@ -102,18 +167,34 @@ impl Registry {
         jobs.into_iter().collect()
     }
 
-    /// A child has spoken over its connection; nobody else may come in its place.
-    pub(crate) fn seat_is_taken(&mut self, key: Key, child: ChildIndex) {
+    /// A child has spoken over its connection in this epoch; nobody else may come in its place.
+    pub(crate) fn seat_is_taken(&mut self, key: Key, epoch: Epoch, child: ChildIndex) {
+        let today = self.nodes.get(&key).map(|entry| {
+            let placement = self.placement((key.0, entry.grant.lane));
+            placement.epoch(entry.grant.epoch)
+        });
+        if today != Some(epoch) {
+            return;
+        }
         let seat = self.nodes.get_mut(&key).and_then(|entry| entry.children.get_mut(usize::from(child.0)));
         if let Some(seat) = seat {
             seat.taken = true;
         }
     }
 
-    pub(crate) fn end(&mut self, job: JobId) {
-        for (_, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
+    /// The manager has ended a job. Returns its logical nodes that are not here, though they might
+    /// have come.
+    pub(crate) fn end(&mut self, job: JobId) -> Vec<Key> {
+        let placements = &self.placements;
+        let mut absent = Vec::new();
+        for (key, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
             entry.ended = true;
+            let placement = placements.get(&(job, entry.grant.lane)).cloned().unwrap_or_default();
+            if !is_here(&entry.grant, &placement) {
+                absent.push(*key);
+            }
         }
+        absent
     }
 
     /// The bytes of buffers that each job has here.
@@ -143,7 +224,8 @@ impl Registry {
         let entry = self.nodes.get(&(hello.job, hello.node)).ok_or((Status::UnknownNode, Epoch(0)))?;
         let Entry { grant, children, udp_port, ended, .. } = entry;
         let refuse = |status| Err((status, grant.epoch));
-        if hello.epoch != grant.epoch {
+        let may_move = grant.recovers || hello.placement == Placement::FIRST;
+        if !may_move || hello.epoch != hello.placement.epoch(grant.epoch) {
             return refuse(Status::WrongEpoch);
         }
         if *ended {
@@ -155,11 +237,12 @@ impl Registry {
         if !seat.may_be_at(peer.ip()) {
             return refuse(Status::WrongAddress);
         }
-        if seat.taken {
+        // A child of another placement either brings news, or gets some when it has proven itself.
+        if seat.taken && self.placement((hello.job, grant.lane)) == hello.placement {
             return refuse(Status::DuplicateChild);
         }
         let key = hello_key(&grant.key, hello);
-        Ok(Admitted { key, epoch: grant.epoch, udp_port: *udp_port })
+        Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port })
     }
 }
 
@@ -169,8 +252,24 @@ impl Admission for Registry {
     }
 
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Denied> {
-        self.seat(hello, peer).map(drop).map_err(|(status, _)| Denied::Status(status))
+        self.seat(hello, peer).map_err(|(status, _)| Denied::Status(status))?;
+        let key = (hello.job, hello.node);
+        self.learn(key, &hello.placement);
+        let Some(entry) = self.nodes.get(&key) else { return Err(Denied::Status(Status::UnknownNode)) };
+        let placement = self.placement((hello.job, entry.grant.lane));
+        if placement != hello.placement {
+            Err(Denied::Moved(placement))
+        } else if !is_here(&entry.grant, &placement) {
+            Err(Denied::Status(Status::UnknownNode))
+        } else {
+            Ok(())
+        }
     }
+}
+
+/// Whether the process that has this grant hosts the logical node in a placement.
+fn is_here(grant: &NodeGrant, placement: &Placement) -> bool {
+    placement.candidate(grant.node, usize::from(grant.candidates)) == usize::from(grant.candidate)
 }
 
 fn hello_key(key: &JobKey, hello: &Hello) -> trib_transport::HelloKey {
@@ -231,27 +330,73 @@ mod tests {
             channel: 0,
             udp_port: 9,
             nonce: [0; 16],
+            placement: Placement::FIRST,
         };
         let peer: SocketAddr = "10.0.0.2:77".parse().unwrap();
         let mut registry = Registry::default();
         registry.insert(grant(), 0, 4000);
         let mut status = |hello: &Hello, peer| registry.admit(hello, peer).err().map(|e| e.0);
-        assert_eq!(status(&Hello { job: JobId(2), ..hello }, peer), Some(Status::UnknownJob));
-        assert_eq!(status(&Hello { node: NodeId(5), ..hello }, peer), Some(Status::UnknownNode));
-        assert_eq!(status(&Hello { epoch: Epoch(2), ..hello }, peer), Some(Status::WrongEpoch));
-        assert_eq!(status(&Hello { child: ChildIndex(2), ..hello }, peer), Some(Status::UnknownChild));
-        assert_eq!(status(&Hello { channel: 1, ..hello }, peer), Some(Status::UnknownChild));
-        let second = Hello { child: ChildIndex(1), ..hello };
+        assert_eq!(status(&Hello { job: JobId(2), ..hello.clone() }, peer), Some(Status::UnknownJob));
+        assert_eq!(status(&Hello { node: NodeId(5), ..hello.clone() }, peer), Some(Status::UnknownNode));
+        assert_eq!(status(&Hello { epoch: Epoch(2), ..hello.clone() }, peer), Some(Status::WrongEpoch));
+        assert_eq!(status(&Hello { child: ChildIndex(2), ..hello.clone() }, peer), Some(Status::UnknownChild));
+        assert_eq!(status(&Hello { channel: 1, ..hello.clone() }, peer), Some(Status::UnknownChild));
+        let second = Hello { child: ChildIndex(1), ..hello.clone() };
         assert_eq!(status(&second, peer), Some(Status::WrongAddress));
         assert_eq!(status(&second, "[::ffff:10.0.0.1]:5".parse().unwrap()), None);
         assert_eq!(status(&second, "10.0.0.3:5".parse().unwrap()), None);
         assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
         assert_eq!(registry.confirm(&hello, peer), Ok(()));
         assert_eq!(registry.confirm(&hello, peer), Ok(()), "nor before the child has spoken");
-        registry.seat_is_taken((JobId(1), NodeId(0)), ChildIndex(0));
-        assert_eq!(registry.confirm(&hello, peer), Err(Status::DuplicateChild));
+        registry.seat_is_taken((JobId(1), NodeId(0)), Epoch(3), ChildIndex(0));
+        assert_eq!(registry.confirm(&hello, peer), Err(Denied::Status(Status::DuplicateChild)));
         registry.end(JobId(1));
-        assert_eq!(registry.confirm(&second, "10.0.0.1:1".parse().unwrap()), Err(Status::UnknownJob));
+        assert_eq!(registry.confirm(&second, "10.0.0.1:1".parse().unwrap()), Err(Denied::Status(Status::UnknownJob)));
+    }
+
+    #[test]
+    fn a_child_brings_news_of_a_placement_or_gets_some() {
+        let hello = |placement: Placement| Hello {
+            job: JobId(1),
+            epoch: placement.epoch(Epoch(3)),
+            node: NodeId(0),
+            child: ChildIndex(0),
+            channel: 0,
+            udp_port: 9,
+            nonce: [0; 16],
+            placement,
+        };
+        let peer: SocketAddr = "10.0.0.2:77".parse().unwrap();
+        let key = (JobId(1), NodeId(0));
+        let mut registry = Registry::default();
+        // This process is the backup of node 0.
+        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates: 2, ..grant() }, 0, 4000);
+        let first = hello(Placement::FIRST);
+        assert!(registry.admit(&first, peer).is_ok(), "the refusal has to be proven");
+        assert_eq!(registry.confirm(&first, peer), Err(Denied::Status(Status::UnknownNode)), "it is elsewhere");
+        assert!(registry.take_moves().is_empty());
+
+        let moved = Placement::FIRST.without(NodeId(0));
+        let second = hello(moved.clone());
+        assert_eq!(registry.admit(&second, peer).map(|admitted| admitted.epoch), Ok(Epoch(4)));
+        assert_eq!(registry.confirm(&second, peer), Ok(()));
+        assert!(registry.is_of_today(&second) && !registry.is_of_today(&first));
+        let [news] = &registry.take_moves()[..] else { panic!("one logical node has moved") };
+        assert_eq!((news.key, &news.placement, news.is_here), (key, &moved, true));
+        assert_eq!(registry.confirm(&first, peer), Err(Denied::Moved(moved.clone())));
+
+        registry.seat_is_taken(key, Epoch(3), ChildIndex(0));
+        assert_eq!(registry.confirm(&second, peer), Ok(()), "a frame of the epoch before takes no seat");
+        registry.seat_is_taken(key, Epoch(4), ChildIndex(0));
+        assert_eq!(registry.confirm(&second, peer), Err(Denied::Status(Status::DuplicateChild)));
+
+        registry.learn(key, &Placement::FIRST.without(NodeId(7)));
+        let [news] = &registry.take_moves()[..] else { panic!("the tree has moved") };
+        assert_eq!(news.placement, moved.without(NodeId(7)), "what both know");
+        assert!(registry.take_moves().is_empty());
+        let wrong = Hello { epoch: Epoch(9), ..hello(moved) };
+        assert_eq!(registry.admit(&wrong, peer).map_err(|(status, _)| status).err(), Some(Status::WrongEpoch));
+        assert_eq!(registry.end(JobId(1)), [], "it is here, so its worker ends it");
     }
 
     #[test]

@@ -30,7 +30,7 @@ use trib_messages::job::NodeGrant;
 use trib_proto::{Nanos, NodeConfig, NodeCore};
 use trib_transport::edge_keys;
 use trib_wire::auth::FrameKey;
-use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId};
+use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId, Placement};
 
 /// A logical node as its worker keeps it.
 pub(crate) struct Job {
@@ -62,6 +62,11 @@ pub(crate) struct JobIo {
     /// Datagrams that the kernel knows to be too long for the way over a link. The core is still to
     /// be told of them.
     pub too_long: Vec<(LinkNumber, Header)>,
+    /// Where the nodes of its tree are in the epoch of its core.
+    pub placement: Placement,
+    /// A placement that a neighbour has told of, or that follows from the death of one. The acceptor
+    /// is still to be told.
+    pub learnt: Option<Placement>,
     /// Why the job cannot go on here. Nothing is sent any more then, because no result is better
     /// than a wrong one.
     pub broken: Option<String>,
@@ -94,10 +99,11 @@ impl Job {
         (datagrams + segments) as u64
     }
 
-    pub(crate) fn new(grant: &NodeGrant, buffers: Buffers, now: Nanos) -> Job {
+    pub(crate) fn new(grant: &NodeGrant, placement: &Placement, buffers: Buffers, now: Nanos) -> Job {
         let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
-        let place = Place { job: grant.job, epoch: grant.epoch, node: grant.node, parent };
-        let keys = |node, child| edge_keys(&grant.key, grant.job, grant.epoch, node, child);
+        let epoch = placement.epoch(grant.epoch);
+        let place = Place { job: grant.job, epoch, node: grant.node, parent };
+        let keys = |node, child| edge_keys(&grant.key, grant.job, epoch, node, child);
         let own = keys(grant.node, ChildIndex::ALL);
         // A root never sends up, so this key is never used.
         let above = parent.map_or_else(|| own.clone(), |(node, child)| keys(node, child));
@@ -108,7 +114,7 @@ impl Job {
         let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
         let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
         Job {
-            core: NodeCore::new(NodeConfig::from(grant)),
+            core: NodeCore::new(NodeConfig { epoch, ..NodeConfig::from(grant) }),
             io: JobIo {
                 place,
                 name,
@@ -121,6 +127,8 @@ impl Job {
                 latencies,
                 faults: Faults::default(),
                 too_long: Vec::new(),
+                placement: placement.clone(),
+                learnt: None,
                 broken: None,
             },
             lifetime: Lifetime::new(now),

@@ -55,9 +55,14 @@ impl NodeOutput for Output<'_> {
         self.tally.note(note);
     }
 
-    fn suspect(&mut self, _: NodeId) {}
+    fn suspect(&mut self, node: NodeId) {
+        self.move_to(&self.io.placement.without(node));
+    }
 
-    fn move_to(&mut self, _: &Placement) {}
+    fn move_to(&mut self, placement: &Placement) {
+        let known = self.io.learnt.take().unwrap_or_default();
+        self.io.learnt = Some(known.with(placement));
+    }
 
     fn failed(&mut self, fault: &Fault) {
         self.io.faults.found(fault);

@@ -7,7 +7,7 @@ use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_transport::tcp::{HandshakeError, StreamSocket};
-use trib_wire::{JobId, NodeId};
+use trib_wire::{Epoch, JobId, NodeId, Placement};
 
 use crate::counters::Counters;
 use crate::job::{Buffers, LinkNumber};
@@ -23,13 +23,17 @@ pub(crate) enum Command {
     /// A connection of a hosted node is open and authenticated.
     LinkUp {
         key: Key,
+        epoch: Epoch,
         link: LinkNumber,
         socket: StreamSocket,
         /// The address at which the far end takes datagrams.
         datagrams: SocketAddr,
     },
     /// The parent of a hosted node cannot be reached.
-    ParentFailed { key: Key, error: HandshakeError },
+    ParentFailed { key: Key, epoch: Epoch, error: HandshakeError },
+    /// The tree of a logical node has another placement. Its core here ends, if there is one, and
+    /// another one begins if there is a grant.
+    Move { key: Key, placement: Placement, host: Option<Box<NodeGrant>> },
     /// The manager ended a job.
     End(JobId),
     /// Answer with the counters.

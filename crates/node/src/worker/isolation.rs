@@ -12,8 +12,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::Worker;
 use super::hosted::Slot;
-use super::{Worker, farewell};
 use crate::accept::Request;
 use crate::job::{Job, Output};
 use crate::news::News;
@@ -78,14 +78,7 @@ impl Worker {
                 "the job's ranks are told by the end of their links"
             );
         }
-        let mut partings = job.io.links.part();
-        self.tally.links_closed += partings.len() as u64;
-        for parting in &mut partings {
-            if let Err(error) = self.poll.registry().deregister(&mut parting.socket) {
-                tracing::debug!(%error, "a connection that closes was not polled");
-            }
-        }
-        farewell::say(partings);
+        self.part(&mut job);
         let why = format!("an error in the node's program ended it there, and no other job ({why}); please report it");
         // The thread that receives the news ends only with the process.
         let _ = self.news.send(News::Faulty { job: place.job, fault: None, why });

@@ -6,12 +6,12 @@ use mio::{Interest, Token};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError, StreamSocket};
-use trib_wire::{Header, Kind};
+use trib_wire::{Epoch, Header, Kind};
 
 use super::hosted::Slot;
 use super::{Key, LINKS, Worker, guard};
 use crate::accept::Request;
-use crate::job::{LinkNumber, Output, PARENT, Sink, core_link};
+use crate::job::{LinkNumber, Output, PARENT, Place, Sink, core_link};
 use crate::news::News;
 
 /// The driver's number for a link of the core.
@@ -23,8 +23,14 @@ pub(super) fn number_of(link: Link) -> LinkNumber {
 }
 
 impl Worker {
-    pub(super) fn on_link_up(&mut self, key: Key, link: LinkNumber, socket: StreamSocket, datagrams: SocketAddr) {
-        if let Some(slot) = self.hosted.find(key) {
+    pub(super) fn on_link_up(
+        &mut self,
+        node: (Key, Epoch),
+        link: LinkNumber,
+        socket: StreamSocket,
+        datagrams: SocketAddr,
+    ) {
+        if let Some(slot) = self.find_of(node) {
             self.handle(slot, |worker| worker.open(slot, link, socket, datagrams));
         }
     }
@@ -57,8 +63,18 @@ impl Worker {
         self.next_timer = self.next_timer.min(job.core.next_deadline());
     }
 
-    pub(super) fn on_parent_failed(&mut self, key: Key, error: &HandshakeError) {
-        let Some(slot) = self.hosted.find(key) else { return };
+    /// The logical node, if its core is of this epoch.
+    fn find_of(&mut self, (key, epoch): (Key, Epoch)) -> Option<Slot> {
+        let slot = self.hosted.find(key)?;
+        (self.hosted.get_mut(slot)?.io.place.epoch == epoch).then_some(slot)
+    }
+
+    pub(super) fn on_parent_failed(&mut self, node: (Key, Epoch), error: HandshakeError) {
+        let Some(slot) = self.find_of(node) else { return };
+        let (key, _) = node;
+        if let HandshakeError::Moved(placement) = error {
+            return (self.tell)(Request::Learn(key, placement));
+        }
         if let Some(job) = self.hosted.get_mut(slot) {
             let (name, lane) = (&job.io.name, job.io.lane);
             tracing::error!(job = key.0.0, node = name, lane, %error, "cannot open the stream to the parent");
@@ -91,7 +107,8 @@ impl Worker {
         let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
         if let (0, 1.., Link::Child(child)) = (before, connection.reader.bytes(), core_link(link)) {
-            (self.tell)(Request::Spoke((job.io.place.job, job.io.place.node), child));
+            let Place { job, node, epoch, .. } = job.io.place;
+            (self.tell)(Request::Spoke((job, node), epoch, child));
         }
         job.io.links.put(link, connection);
         // The connection was put back first, because the last frames of a job go over it.
@@ -128,6 +145,9 @@ impl Worker {
             let Some(job) = self.hosted.get_mut(slot) else { return };
             if let Some(why) = job.io.broken.take() {
                 return self.abandon(slot, &why);
+            }
+            if let Some(placement) = job.io.learnt.take() {
+                (self.tell)(Request::Learn((job.io.place.job, job.io.place.node), placement));
             }
             if let Some(fault) = job.io.faults.take_untold() {
                 let (job, why) = (job.io.place.job, fault.to_string());

@@ -18,6 +18,7 @@ mod farewell;
 mod hosted;
 mod isolation;
 mod links;
+mod moving;
 
 pub(crate) use command::{Command, Key};
 use datagrams::Datagrams;
@@ -42,7 +43,7 @@ use trib_proto::Nanos;
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_waiting::clock::Clock;
 use trib_waiting::{Patience, Turns, Yields};
-use trib_wire::JobId;
+use trib_wire::{JobId, Placement};
 
 use crate::accept::Request;
 use crate::counters::{self, Counters, Tally};
@@ -216,9 +217,12 @@ impl Worker {
     fn on_mail(&mut self) {
         while let Ok(command) = self.mailbox.try_recv() {
             match command {
-                Command::Install(grant, buffers) => self.install(&grant, *buffers),
-                Command::LinkUp { key, link, socket, datagrams } => self.on_link_up(key, link, socket, datagrams),
-                Command::ParentFailed { key, error } => self.on_parent_failed(key, &error),
+                Command::Install(grant, buffers) => self.install(&grant, &Placement::FIRST, *buffers),
+                Command::LinkUp { key, epoch, link, socket, datagrams } => {
+                    self.on_link_up((key, epoch), link, socket, datagrams);
+                }
+                Command::ParentFailed { key, epoch, error } => self.on_parent_failed((key, epoch), error),
+                Command::Move { key, placement, host } => self.on_move(key, &placement, host.as_deref()),
                 Command::End(job) => self.end(job),
                 // The thread that asked may have given up.
                 Command::Count(reply) => drop(reply.send(self.count())),
@@ -230,7 +234,7 @@ impl Worker {
         }
     }
 
-    fn install(&mut self, grant: &NodeGrant, buffers: Buffers) {
+    fn install(&mut self, grant: &NodeGrant, placement: &Placement, buffers: Buffers) {
         tracing::info!(
             job = grant.job.0,
             node = grant.name,
@@ -240,7 +244,7 @@ impl Worker {
         );
         self.tally.jobs_installed += 1;
         let now = self.now();
-        match guard(|| Job::new(grant, buffers, now)) {
+        match guard(|| Job::new(grant, placement, buffers, now)) {
             Ok(job) => drop(self.hosted.insert(job)),
             Err(why) => {
                 tracing::error!(

@@ -1,0 +1,59 @@
+//! A job goes on elsewhere, or comes here: its tree has another placement.
+
+use trib_wire::Placement;
+
+use trib_messages::job::NodeGrant;
+
+use super::hosted::Slot;
+use super::{Key, Worker, farewell, guard};
+use crate::accept::Request;
+use crate::job::{Buffers, Output};
+use crate::news::News;
+
+impl Worker {
+    /// The core of the epoch before tells its neighbours where the tree is, and ends. If the logical
+    /// node is here, another core begins.
+    pub(super) fn on_move(&mut self, key: Key, placement: &Placement, host: Option<&NodeGrant>) {
+        if let Some(slot) = self.hosted.find(key) {
+            self.send_away(slot, placement);
+        }
+        let Some(grant) = host else { return };
+        match Buffers::for_grant(grant) {
+            Some(buffers) => self.install(grant, placement, buffers),
+            None => {
+                let why = "there is no memory for it here, though the job was to have some".to_owned();
+                tracing::error!(job = key.0.0, node = grant.name, lane = grant.lane, why, "the job cannot be hosted");
+                // The thread that receives the news ends only with the process.
+                let _ = self.news.send(News::Faulty { job: key.0, fault: None, why });
+                (self.tell)(Request::Gone(key));
+            }
+        }
+    }
+
+    fn send_away(&mut self, slot: Slot, placement: &Placement) {
+        let Some(mut job) = self.hosted.remove(slot) else { return };
+        self.past += &job.io.latencies;
+        let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
+        if let Err(why) = guard(|| job.core.move_to(placement, &mut out)) {
+            tracing::error!(
+                job = job.io.place.job.0,
+                node = job.io.name,
+                why,
+                "neighbours learn it by the end of links"
+            );
+        }
+        self.part(&mut job);
+    }
+
+    /// Says the last frames over all links of a job that has left the table, and closes them.
+    pub(super) fn part(&mut self, job: &mut crate::job::Job) {
+        let mut partings = job.io.links.part();
+        self.tally.links_closed += partings.len() as u64;
+        for parting in &mut partings {
+            if let Err(error) = self.poll.registry().deregister(&mut parting.socket) {
+                tracing::debug!(%error, "a connection that closes was not polled");
+            }
+        }
+        farewell::say(partings);
+    }
+}
