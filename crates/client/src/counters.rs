@@ -27,6 +27,8 @@ pub struct Counters {
     pub groups_freed: u64,
     /// Datagrams whose content had come before, as happens when a question and its answer cross.
     pub datagrams_repeated: u64,
+    /// How often the job has gone on in another epoch.
+    pub epochs: u64,
 }
 
 impl Counters {
@@ -45,6 +47,7 @@ impl Counters {
             probes: self.probes + lane.probes,
             groups_created: self.groups_created,
             groups_freed: self.groups_freed,
+            epochs: self.epochs + lane.epochs,
         }
     }
 }

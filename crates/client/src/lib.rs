@@ -45,6 +45,7 @@ pub mod operation;
 pub mod params;
 mod posting;
 mod request;
+mod way;
 
 pub use context::Context;
 pub use counters::Counters;

@@ -92,8 +92,9 @@ impl Memory {
             }
             Input::InPlace => output,
         };
-        let shifts = memory.gotten.start > 0 && !memory.gotten.is_empty();
-        if input == Input::InPlace && signature.collective == Collective::ReduceScatter && shifts {
+        // Block 0 stays where it is. But if a node dies, the whole input may be needed again.
+        let comes = !memory.gotten.is_empty();
+        if input == Input::InPlace && signature.collective == Collective::ReduceScatter && comes {
             memory.collect(output, 1, 0)?;
         }
         Ok(memory)
@@ -174,6 +175,21 @@ impl Memory {
     /// The address of a slice's input; `None` outside what this rank gives.
     pub(crate) fn input(&self, slice: Slice) -> Option<*const u8> {
         self.offset(&self.given, slice).map(|at| self.input.wrapping_add(at))
+    }
+
+    /// The address of a slice's input, if the slice's result comes to the same place.
+    pub(crate) fn overwritten(&self, slice: Slice) -> Option<*const u8> {
+        self.input(slice).filter(|input| self.output(slice).is_some_and(|output| output.cast_const() == *input))
+    }
+
+    /// A copy of the input of these elements.
+    ///
+    /// # Safety
+    /// This rank gives all of them, and its input is still there.
+    pub(crate) unsafe fn copy_input(&self, elements: &Range<u64>) -> Vec<u8> {
+        let from = self.bytes(&(self.given.start..elements.start));
+        // SAFETY: the elements lie inside the input.
+        unsafe { core::slice::from_raw_parts(self.input.wrapping_add(from), self.bytes(elements)) }.to_vec()
     }
 
     /// The address for a slice's result; `None` outside what this rank gets.

@@ -10,12 +10,13 @@ use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
 use trib_proto::{LeafOutput, Path};
 use trib_transport::EdgeKeys;
-use trib_transport::landing::UserSource;
+use trib_transport::landing::{Source, UserSource};
 use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
 
+use super::kept::Given;
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -29,6 +30,13 @@ pub(crate) struct Driver {
     pub(super) directory: Arc<JobDirectory>,
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
+    /// What other ranks may still need of operations that are over.
+    kept: FxHashMap<OpId, Given>,
+    /// How many pieces of an operation's input are kept while its result overwrites it; 0 in a job
+    /// that does not go on when a node dies.
+    saves: usize,
+    /// A placement of the tree that the node has told of.
+    pub(super) moved_to: Option<Placement>,
     groups: FxHashMap<GroupId, Joined>,
     /// How many of the groups are neither ready nor refused.
     joining: usize,
@@ -72,12 +80,14 @@ pub(crate) enum Arriving {
 unsafe impl Send for Driver {}
 
 impl Driver {
-    /// `alone` says that there are no other lanes.
+    /// `alone` says that there are no other lanes, and `saves` how many pieces of input are kept while
+    /// a result overwrites them.
     pub(crate) fn new(
         datagrams: DatagramSocket,
         node: SocketAddr,
         keys: EdgeKeys,
         alone: bool,
+        saves: usize,
         directory: Arc<JobDirectory>,
     ) -> Driver {
         Driver {
@@ -87,6 +97,9 @@ impl Driver {
             writer: StreamWriter::new(keys.up, CONTROL_MAX),
             keys,
             operations: FxHashMap::default(),
+            kept: FxHashMap::default(),
+            saves,
+            moved_to: None,
             groups: FxHashMap::default(),
             joining: 0,
             arriving: Arriving::Nothing,
@@ -97,6 +110,31 @@ impl Driver {
             severed: false,
             stream_broken: false,
             too_long: None,
+        }
+    }
+
+    /// The connection is gone, and with it all that waited for it.
+    pub(super) fn cut_off(&mut self) {
+        self.writer = StreamWriter::new(self.keys.up, CONTROL_MAX);
+        self.severed = false;
+    }
+
+    /// The rank has a connection to its node in another epoch.
+    pub(super) fn go_on(&mut self, node: SocketAddr, keys: EdgeKeys) {
+        self.datagrams.settle_anew(node);
+        self.node = [node];
+        self.writer = StreamWriter::new(keys.up, CONTROL_MAX);
+        self.keys = keys;
+        (self.stream_broken, self.severed, self.moved_to) = (false, false, None);
+    }
+
+    /// A result is about to come to this place. If it overwrites the input, that is kept.
+    pub(super) fn save(&mut self, slice: Slice) {
+        let most = self.saves;
+        if most > 0
+            && let Some(operation) = self.operations.get_mut(&slice.op)
+        {
+            operation.save(slice, most);
         }
     }
 
@@ -189,11 +227,21 @@ impl Driver {
         }
     }
 
-    /// The input of a slice.
-    fn input(&mut self, slice: Slice, header: &Header) -> *const u8 {
-        let operation = self.operation(slice.op).expect("the core sends data of operations that run");
+    /// The input of a slice: in the program's memory, or a copy of ours.
+    fn input(&mut self, slice: Slice, header: &Header) -> Outgoing {
+        let Some(operation) = self.operations.get_mut(&slice.op) else {
+            let given = self.kept.get(&slice.op).and_then(|given| given.slice(slice));
+            return Outgoing::Copy(given.expect("the core sends data of operations that run, or are kept").to_vec());
+        };
         operation.saw(header);
-        operation.memory.input(slice).expect("the core sends what this rank gives")
+        if let Some(saved) = operation.saved(slice) {
+            return Outgoing::Copy(saved.to_vec());
+        }
+        let start = operation.memory.input(slice).expect("the core sends what this rank gives");
+        // SAFETY: `input` checked that the slice lies inside the input of a running operation. If
+        // the operation fails before a frame with it is written, `sever` removes the reference; it
+        // cannot succeed before that.
+        Outgoing::User(unsafe { UserSource::new(start, slice.bytes as usize) })
     }
 
     /// A fault in the terms of the program: with its communicator, and with its operation if the
@@ -233,7 +281,7 @@ impl LeafOutput for Driver {
             return;
         }
         let data = match payload {
-            Payload::Data(slice) => Some((self.input(slice, header), slice.bytes as usize)),
+            Payload::Data(slice) => Some(self.input(slice, header)),
             Payload::None | Payload::Body(_) => None,
         };
         let body = match payload {
@@ -242,23 +290,15 @@ impl LeafOutput for Driver {
         };
         match path {
             Path::Datagram => {
-                let bytes = match data {
-                    // SAFETY: `input` checked that the slice lies inside the input of a running
-                    // operation.
-                    Some((start, len)) if len > 0 => unsafe { core::slice::from_raw_parts(start, len) },
-                    _ => &body,
-                };
+                let bytes = data.as_ref().map_or(&body[..], Source::bytes);
                 if self.datagrams.send(header, &self.keys.up, bytes, &self.node) != 0 {
                     self.too_long = Some(*header);
                 }
             }
             Path::Stream if header.keeps_turn() => {
                 let mut header = *header;
-                header.payload_len = data.map_or(0, |(_, len)| len as u32);
-                // SAFETY: as above. If the operation fails before the frame is written, `sever`
-                // removes the reference; it cannot succeed before that.
-                let source = data.map(|(start, len)| Outgoing::User(unsafe { UserSource::new(start, len) }));
-                self.writer.push_data(&header, source);
+                header.payload_len = data.as_ref().map_or(0, |data| data.bytes().len() as u32);
+                self.writer.push_data(&header, data);
             }
             Path::Stream => {
                 if let Err(full) = self.writer.push_control(header, &body) {
@@ -271,6 +311,9 @@ impl LeafOutput for Driver {
 
     fn deliver(&mut self, slice: Slice) {
         let arriving = self.arriving;
+        if !matches!(arriving, Arriving::Placed(_)) {
+            self.save(slice);
+        }
         let operation = self.operation(slice.op).expect("the core delivers to operations that run");
         let place = operation.memory.output(slice).expect("the core delivers what this rank gets");
         match arriving {
@@ -289,7 +332,11 @@ impl LeafOutput for Driver {
         let mut operation = self.operations.remove(&op).expect("the core completes an operation once");
         self.finished = true;
         let outcome = match result {
-            Ok(_) => {
+            Ok(needed) => {
+                if !needed.is_empty() {
+                    // SAFETY: the operation's request is not finished yet, so its input is there.
+                    self.kept.insert(op, unsafe { operation.keep(needed) });
+                }
                 // SAFETY: the operation is complete, and its request is not finished yet.
                 unsafe { operation.memory.finish() };
                 Ok(())
@@ -306,9 +353,14 @@ impl LeafOutput for Driver {
         operation.completion.finish(outcome);
     }
 
-    fn forget(&mut self, _: OpId) {}
+    fn forget(&mut self, op: OpId) {
+        self.kept.remove(&op);
+    }
 
-    fn move_to(&mut self, _: &Placement) {}
+    fn move_to(&mut self, placement: &Placement) {
+        let known = self.moved_to.take().unwrap_or_default();
+        self.moved_to = Some(known.with(placement));
+    }
 
     fn group_ready(&mut self, group: GroupId) {
         if self.groups.contains_key(&group) {

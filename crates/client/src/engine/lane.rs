@@ -3,9 +3,8 @@
 //! A lane knows nothing of the others. The engine drives all of them under one lock and with one
 //! clock.
 
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice};
@@ -13,25 +12,28 @@ use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
 use trib_transport::tcp::{
-    Arrived, Destination, Due, FrameSink, LowWater, ReadEnd, StreamError, StreamReader, StreamSocket,
+    Arrived, Destination, Due, FrameSink, HandshakeError, LowWater, ReadEnd, StreamError, StreamReader, StreamSocket,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
-use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
+use trib_wire::{Body, ChildIndex, Header, Placement, RankList, Signature};
 
+use super::Shared;
 use super::driver::{Arriving, Driver};
 use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
+use super::roaming::Roaming;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::group_state::GroupState;
+use crate::way::{Connection, Way};
 
 /// The connected sockets that a lane starts with.
 pub(crate) struct Sources {
     pub(crate) config: LeafConfig,
-    pub(crate) stream: StreamSocket,
+    pub(crate) way: Way,
+    pub(crate) placement: Placement,
+    pub(crate) connection: Connection,
     pub(crate) datagrams: DatagramSocket,
-    pub(crate) node: SocketAddr,
-    pub(crate) keys: EdgeKeys,
     pub(crate) directory: Arc<JobDirectory>,
 }
 
@@ -40,6 +42,7 @@ pub(crate) struct Lane {
     core: LeafCore,
     pub(super) driver: Driver,
     link: Option<Link>,
+    roaming: Roaming,
     config: LeafConfig,
     batch: Option<Box<RecvBatch>>,
     /// Spare batches of threads that receive datagrams by themselves.
@@ -56,20 +59,33 @@ struct Link {
     blocked: bool,
 }
 
+impl Link {
+    fn new(socket: StreamSocket, keys: &EdgeKeys) -> Link {
+        let reader = StreamReader::new(keys.down);
+        Link { socket, reader, low_water: LowWater::new(), blocked: false }
+    }
+}
+
 impl Lane {
     /// What the manager granted.
     pub(super) fn limits(&self) -> Limits {
         self.config.limits
     }
 
-    /// `alone` says that there are no other lanes.
-    pub(super) fn new(sources: Sources, alone: bool) -> Lane {
-        let Sources { config, stream, datagrams, node, keys, directory } = sources;
-        let reader = StreamReader::new(keys.down);
+    /// `home` is the engine of which this is the lane with number `at`; `alone` says that there are
+    /// no other lanes.
+    pub(super) fn new(sources: Sources, (home, at): (Weak<Shared>, usize), alone: bool) -> Lane {
+        let Sources { config, way, placement, connection, datagrams, directory } = sources;
+        let Connection { keys, stream, datagrams: node, .. } = connection;
+        let limits = &config.limits;
+        let saves = if config.recovers { limits.flight.max(limits.window) as usize } else { 0 };
+        let link = Some(Link::new(stream, &keys));
+        let roaming = Roaming::new(way, placement, (home, at), datagrams.local_addr().port());
         let mut lane = Lane {
             core: LeafCore::new(config.clone()),
-            driver: Driver::new(datagrams, node, keys, alone, directory),
-            link: Some(Link { socket: stream, reader, low_water: LowWater::new(), blocked: false }),
+            driver: Driver::new(datagrams, node, keys, alone, saves, directory),
+            link,
+            roaming,
             batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
             singles: Vec::new(),
             config,
@@ -140,8 +156,9 @@ impl Lane {
             datagrams_sent: sent.sent,
             datagrams_received: sent.received.saturating_sub(rejected),
             datagrams_rejected: rejected,
-            stream_bytes_sent: self.driver.writer.bytes(),
-            stream_bytes_received: self.link.as_ref().map_or(0, |link| link.reader.bytes()),
+            stream_bytes_sent: self.driver.counters.stream_bytes_sent + self.driver.writer.bytes(),
+            stream_bytes_received: self.driver.counters.stream_bytes_received
+                + self.link.as_ref().map_or(0, |link| link.reader.bytes()),
             ..self.driver.counters
         }
     }
@@ -334,6 +351,9 @@ impl Lane {
         {
             link.reader.discard_pending();
         }
+        if self.config.recovers && self.link.is_some() {
+            return self.watch_node(now);
+        }
         if self.core.is_lost() {
             // The node has been silent for too long.
             self.driver.stream_broken = true;
@@ -341,6 +361,66 @@ impl Lane {
         } else if self.driver.stream_broken && self.link.take().is_some() {
             self.core.on_link_down(now, &mut self.driver);
         }
+    }
+
+    /// If the node is gone, or has told that the tree is elsewhere, the rank goes where the tree is.
+    fn watch_node(&mut self, now: Nanos) {
+        let told = self.driver.moved_to.take();
+        if told.is_none() && !self.driver.stream_broken && !self.core.is_detached() {
+            return;
+        }
+        let Some(mut link) = self.link.take() else { return };
+        match told {
+            Some(placement) => self.roaming.learn(&placement),
+            None => self.roaming.give_node_up(),
+        }
+        // The node must not take the end of the connection for this rank's death.
+        self.core.move_to(self.roaming.placement(), &mut self.driver);
+        let said = self.driver.writer.flush(&mut link.socket).is_ok() && link.socket.finish().is_ok();
+        let counters = &mut self.driver.counters;
+        counters.epochs += 1;
+        counters.stream_bytes_sent += self.driver.writer.bytes();
+        counters.stream_bytes_received += link.reader.bytes();
+        tracing::warn!(placement = ?self.roaming.placement(), said, "the job goes on in another epoch");
+        self.driver.cut_off();
+        if !self.core.is_detached() {
+            self.core.on_link_down(now, &mut self.driver);
+        }
+        self.roaming.set_out(now, Some(link.socket));
+    }
+
+    /// What became of a call of the node.
+    pub(super) fn called(&mut self, now: Nanos, outcome: Result<Connection, HandshakeError>) {
+        match outcome {
+            Ok(Connection { epoch, keys, stream, datagrams }) => {
+                self.config.epoch = epoch;
+                self.link = Some(Link::new(stream, &keys));
+                self.driver.go_on(datagrams, keys);
+                self.roaming.arrive();
+                self.core.on_link_up(now, epoch, &mut self.driver);
+                self.flush(now);
+            }
+            Err(cause) => {
+                tracing::info!(%cause, "the node is not there");
+                if let HandshakeError::Moved(placement) = &cause {
+                    self.roaming.learn(placement);
+                } else {
+                    self.roaming.give_node_up();
+                }
+                if self.roaming.is_weary(now) {
+                    tracing::error!("no candidate of the node can be reached");
+                    self.roaming.arrive();
+                    self.core.give_up(now, &mut self.driver);
+                } else {
+                    self.roaming.set_out(now, None);
+                }
+            }
+        }
+    }
+
+    /// The number of groups that the program has left and that this rank has still to serve.
+    pub(super) fn groups_left_behind(&self) -> usize {
+        self.core.groups_left_behind()
     }
 
     /// Closes the stream.
@@ -420,6 +500,7 @@ impl FrameSink for Sink<'_> {
 impl Sink<'_> {
     fn landing(&mut self, slice: Slice, header: &Header) -> Option<Incoming> {
         let len = header.payload_len as usize;
+        self.driver.save(slice);
         let place = self.driver.operation(slice.op)?.memory.output(slice).filter(|_| slice.bytes as usize == len)?;
         // SAFETY: `output` checked that the place lies inside the result of a running operation.
         // Only the reader writes there until the frame is complete, and `settle` takes the place

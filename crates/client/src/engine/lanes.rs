@@ -42,7 +42,7 @@ impl Engine {
             Posting::Whole(signature, memory) => {
                 let at = lanes.turn(number);
                 let completion = Arc::new(Completion::on_lane(at, signature));
-                let operation = Operation { group: ids[at], memory, completion: completion.clone(), trace: None };
+                let operation = Operation::new(ids[at], memory, completion.clone());
                 self.lanes[at].post(now, Some((number + 1, 0)), signature, operation)?;
                 completion
             }
@@ -64,7 +64,7 @@ impl Engine {
         for (at, Part { signature, memory }) in parts.into_iter().enumerate() {
             let number = Some((number, at as u16 + 1));
             let group_id = group.ids()[at];
-            let operation = Operation { group: group_id, memory, completion: completion.clone(), trace: None };
+            let operation = Operation::new(group_id, memory, completion.clone());
             if let Err(error) = self.lanes[at].post(now, number, signature, operation) {
                 if at > 0 {
                     // Without this the other members would wait for the missing parts.

@@ -15,19 +15,22 @@
 
 mod driver;
 mod helper;
+mod kept;
 mod lane;
 mod lanes;
 mod lease;
 mod operation;
 mod poll;
+mod roaming;
 mod wait;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use trib_messages::job::LANES_MAX;
 use trib_proto::{Limits, Nanos};
+use trib_transport::tcp::HandshakeError;
 use trib_waiting::clock::Clock;
 use trib_waiting::{Meter, Patience};
 use trib_wire::RankList;
@@ -40,6 +43,7 @@ use crate::group_state::GroupState;
 use crate::lanes::Lanes;
 use crate::params::Progress;
 use crate::posting::Posting;
+use crate::way::Connection;
 use lane::Lane;
 pub(crate) use lane::Sources;
 use lease::UnusedLease;
@@ -111,13 +115,14 @@ impl Shared {
     ) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
         let failed = |what: &str, cause: std::io::Error| Error::Memory(format!("cannot make {what}: {cause}"));
         let waker = || Waker::new().map_err(|cause| failed("a wake-up event", cause));
-        let shared = Arc::new(Shared {
+        let (waker, helper_waker) = (waker()?, waker()?);
+        let shared = Arc::new_cyclic(|home| Shared {
             fork: ForkGuard::new(),
             lanes,
-            engine: Mutex::new(Engine::new(sources)),
+            engine: Mutex::new(Engine::new(sources, home)),
             changed: Condvar::new(),
-            waker: waker()?,
-            helper_waker: waker()?,
+            waker,
+            helper_waker,
             progress,
         });
         let helper = helper::start(shared.clone()).map_err(|cause| failed("the helper thread", cause))?;
@@ -201,8 +206,25 @@ impl Shared {
         Ok(self.enter()?.lanes[0].limits())
     }
 
-    /// Leaves every group, waits at most `linger` for queued frames, and closes the sockets. The
-    /// helper thread ends.
+    /// A lane's call of its node has ended.
+    fn called(&self, at: usize, outcome: Result<Connection, HandshakeError>) {
+        // A poisoned engine has failed for good.
+        let Ok(mut engine) = self.lock() else { return };
+        if engine.stopping {
+            return;
+        }
+        let now = engine.now();
+        engine.lanes[at].called(now, outcome);
+        engine.spread_failures();
+        self.announce(&mut engine);
+        drop(engine);
+        // Those that sleep have yet to watch the new connection.
+        self.waker.wake();
+        self.helper_waker.wake();
+    }
+
+    /// Leaves every group, waits at most `linger` for queued frames and for what other ranks may
+    /// still need of this one, and closes the sockets. The helper thread ends.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
         let mut engine = self.enter()?;
         engine.leave_groups();
@@ -211,7 +233,8 @@ impl Shared {
             engine.progress(Ready::ALL);
             self.announce(&mut engine);
             let now = engine.now();
-            if engine.blocked() == 0 || now >= end {
+            let left_behind = engine.lanes.iter().any(|lane| lane.groups_left_behind() > 0);
+            if (engine.blocked() == 0 && !left_behind) || now >= end {
                 break;
             }
             let sockets = engine.sockets();
@@ -228,10 +251,11 @@ impl Shared {
 }
 
 impl Engine {
-    fn new(sources: Vec<Sources>) -> Engine {
+    fn new(sources: Vec<Sources>, home: &Weak<Shared>) -> Engine {
         let alone = sources.len() == 1;
+        let lanes = sources.into_iter().enumerate();
         Engine {
-            lanes: sources.into_iter().map(|sources| Lane::new(sources, alone)).collect(),
+            lanes: lanes.map(|(at, sources)| Lane::new(sources, (home.clone(), at), alone)).collect(),
             clock: Clock::start(),
             patience: Patience::new(wait::YIELDS),
             visit_meter: Meter::default(),
@@ -268,7 +292,7 @@ impl Engine {
             ([lane], Posting::Whole(signature, memory)) => {
                 let completion = Arc::new(Completion::on_lane(0, signature));
                 let [id] = group.ids() else { return Err(unnamed()) };
-                let operation = Operation { group: *id, memory, completion: completion.clone(), trace: None };
+                let operation = Operation::new(*id, memory, completion.clone());
                 let posted = lane.post(now, None, signature, operation);
                 // The core has forgotten a group that was left; the group says why it fails.
                 posted.map_err(|error| group.error().cloned().unwrap_or(error))?;

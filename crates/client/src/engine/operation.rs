@@ -1,5 +1,6 @@
 //! What the driver remembers of a posted operation, and the memory of its frames' payloads.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use trib_proto::leaf::{GroupId, Slice};
@@ -7,6 +8,7 @@ use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
 use trib_wire::directory::ordinal;
 use trib_wire::{Directory, Generation, GroupIndex, Header};
 
+use super::kept::{Given, Saved};
 use crate::completion::Completion;
 use crate::memory::Memory;
 
@@ -17,6 +19,8 @@ pub(crate) struct Operation {
     pub(crate) completion: Arc<Completion>,
     /// How to recognise its frames, once one was sent or received.
     pub(crate) trace: Option<Trace>,
+    /// The input over which the result comes, if it comes there.
+    saved: Saved,
 }
 
 /// Where an operation's frames stand in the sequence of its group.
@@ -28,6 +32,37 @@ pub(crate) struct Trace {
 }
 
 impl Operation {
+    /// An operation that is about to be posted.
+    pub(crate) fn new(group: GroupId, memory: Memory, completion: Arc<Completion>) -> Operation {
+        Operation { group, memory, completion, trace: None, saved: Saved::default() }
+    }
+
+    /// Keeps the input at this place, if a result that comes there overwrites it.
+    pub(super) fn save(&mut self, slice: Slice, most: usize) {
+        if let Some(start) = self.memory.overwritten(slice) {
+            // SAFETY: `overwritten` checked that the slice lies inside the input of this operation,
+            // which runs.
+            let bytes = unsafe { core::slice::from_raw_parts(start, slice.bytes as usize) };
+            self.saved.keep(slice, bytes, most);
+        }
+    }
+
+    /// The input at this place, if a result has come over it.
+    pub(super) fn saved(&self, slice: Slice) -> Option<&[u8]> {
+        self.saved.piece(slice)
+    }
+
+    /// A copy of the input of these elements, of which there is one or more.
+    ///
+    /// # Safety
+    /// The program's input is still there.
+    pub(super) unsafe fn keep(&self, elements: Range<u64>) -> Given {
+        // SAFETY: the caller's promise.
+        let mut bytes = unsafe { self.memory.copy_input(&elements) };
+        self.saved.restore(&elements, &mut bytes);
+        Given::new(elements, bytes)
+    }
+
     /// The operation and its number in the group: `allreduce of 1024 float64 (sum), the 3rd
     /// operation`.
     pub(crate) fn words(&self, by: &dyn Directory) -> Option<String> {

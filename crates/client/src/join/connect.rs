@@ -2,13 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use trib_messages::directory::JobDirectory;
 use trib_messages::job::{JobTicket, LANES_MAX, LaneTicket};
 use trib_proto::{LeafConfig, Limits};
-use trib_transport::edge_keys;
-use trib_transport::tcp::handshake::Identity;
-use trib_transport::tcp::{HandshakeError, connect_from};
+use trib_transport::tcp::HandshakeError;
 use trib_transport::udp::DatagramSocket;
 use trib_wire::hello::Status;
 use trib_wire::{Placement, Rank};
@@ -18,6 +17,7 @@ use crate::engine::{Shared, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::params::Params;
+use crate::way::{Connection, Way};
 
 /// Connects this rank to its node on every lane and starts the engine.
 pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Joined, Error> {
@@ -49,40 +49,64 @@ fn connect_lane(
     let attachment = lane.leaves.get(params.rank as usize);
     let attachment = attachment.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
     let above = ticket.nodes.iter().find(|node| node.node == attachment.node);
-    let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?.primary();
+    let above = above.ok_or_else(|| wrong(ticket, "this rank's node is not in it"))?;
     let limits = Limits::from(&ticket.limits);
     if !limits.are_valid() {
         return Err(wrong(ticket, "its quota is outside what the protocol allows"));
     }
-    let keys = edge_keys(&ticket.key, ticket.job, ticket.epoch, attachment.node, attachment.child);
-    let any: IpAddr = match above.stream {
+    let way = Way {
+        job: ticket.job,
+        first: ticket.epoch,
+        key: ticket.key.clone(),
+        node: attachment.node,
+        child: attachment.child,
+        local: attachment.address,
+        candidates: above.candidates.clone(),
+        patience: deadline.whole,
+    };
+    let primary = above.primary().stream;
+    let any: IpAddr = match primary {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let datagrams = DatagramSocket::bind(SocketAddr::new(attachment.address.unwrap_or(any), 0), RECV_BUFFER)
         .map_err(|cause| no_socket(&cause, attachment.address))?;
-    let identity = Identity {
-        job: ticket.job,
-        epoch: ticket.epoch,
-        node: attachment.node,
-        child: attachment.child,
-        channel: 0,
-        udp_port: datagrams.local_addr().port(),
-        placement: Placement::FIRST,
-    };
-    let connected = connect_from(attachment.address, above.stream, &identity, &keys.hello, deadline.left_for_a_try())
-        .map_err(|cause| unreachable_node(&cause, &above.name, above.stream))?;
+    let port = datagrams.local_addr().port();
+    let (placement, connection) = first_call(&way, ticket.recovers, port, deadline)?;
     let config = LeafConfig {
         job: ticket.job,
-        epoch: ticket.epoch,
+        epoch: connection.epoch,
         rank: Rank(params.rank),
         world_size: params.size,
         node: attachment.node,
         child: attachment.child,
         limits,
-        recovers: false,
+        recovers: ticket.recovers,
     };
-    Ok(Sources { config, stream: connected.socket, datagrams, node: connected.datagrams, keys, directory })
+    Ok(Sources { config, way, placement, connection, datagrams, directory })
+}
+
+/// Calls the node until it answers. Where the job goes on when a node dies, one that cannot be
+/// reached is looked for at its next candidate.
+fn first_call(way: &Way, recovers: bool, port: u16, deadline: Deadline) -> Result<(Placement, Connection), Error> {
+    let mut placement = Placement::FIRST;
+    loop {
+        let left = deadline.left_for_a_try();
+        let patience = if recovers { left.min(PATIENCE_WITH_BACKUPS) } else { left };
+        let cause = match way.call(&placement, port, patience) {
+            Ok(connection) => return Ok((placement, connection)),
+            Err(cause) => cause,
+        };
+        let next = match &cause {
+            HandshakeError::Moved(other) => placement.with(other),
+            _ => placement.without(way.node),
+        };
+        if !recovers || deadline.left().is_zero() {
+            let host = way.host(&placement);
+            return Err(unreachable_node(&cause, &host.name, host.stream));
+        }
+        placement = next;
+    }
 }
 
 fn wrong(ticket: &JobTicket, what: &str) -> Error {
@@ -111,3 +135,5 @@ fn unreachable_node(cause: &HandshakeError, name: &str, address: SocketAddr) -> 
 /// The receive buffer that the datagram socket asks for, in bytes: a window of results of several
 /// groups at once.
 const RECV_BUFFER: usize = 2 << 20;
+/// How long the first candidate of a node may take to know the job, if there are others.
+const PATIENCE_WITH_BACKUPS: Duration = Duration::from_secs(5);

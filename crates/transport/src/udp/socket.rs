@@ -90,6 +90,13 @@ impl DatagramSocket {
         }
     }
 
+    /// As [`Self::settle_on`], for a socket that has settled on another peer.
+    pub fn settle_anew(&mut self, peer: SocketAddr) {
+        if self.peer.take().is_some() {
+            self.settle_on(peer);
+        }
+    }
+
     /// Whether it has settled on a peer.
     pub fn is_settled(&self) -> bool {
         self.peer.is_some()
