@@ -263,6 +263,7 @@ typedef struct trib_counters {
     uint64_t groups_created, groups_freed;
     uint64_t datagrams_repeated; /* answers that had come before: no fault, as a question and its
                                   * answer may cross */
+    uint64_t epochs;             /* how often the job has gone on after the death of a node */
 } trib_counters;
 int trib_get_counters(trib_context *ctx, trib_counters *counters);
 

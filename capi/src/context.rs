@@ -162,6 +162,7 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
         c.groups_created,
         c.groups_freed,
         c.datagrams_repeated,
+        c.epochs,
     ]
 }
 
@@ -280,4 +281,4 @@ impl ProgressTarget {
     }
 }
 
-const COUNTS: usize = 12;
+const COUNTS: usize = 13;

@@ -107,6 +107,7 @@ const NAMES: [&str; COUNTERS] = [
     "probes",
     "groups_created",
     "groups_freed",
+    "epochs",
 ];
 
 fn values(counters: &Counters) -> [u64; COUNTERS] {
@@ -123,6 +124,7 @@ fn values(counters: &Counters) -> [u64; COUNTERS] {
         counters.probes,
         counters.groups_created,
         counters.groups_freed,
+        counters.epochs,
     ]
 }
 
@@ -145,7 +147,7 @@ fn page(whose: &str, counts: &[u64; COUNTERS]) -> String {
     text
 }
 
-const COUNTERS: usize = 12;
+const COUNTERS: usize = 13;
 
 #[cfg(test)]
 mod tests {

@@ -25,11 +25,13 @@ class Fabric:
 
     count = 0
 
-    def __init__(self, leaves=2, workers=1, env=None):
+    def __init__(self, leaves=2, workers=1, env=None, backups=0):
         Fabric.count += 1
         self.name = f"test{os.getpid()}-{Fabric.count}"
         self.env = {**os.environ, "TRIB_LOG": "warn", **(env or {})}
         command = [TRIB, "fabric", "up", "--local", "--name", self.name, "--leaves", str(leaves), "--workers", str(workers)]
+        if backups:
+            command += ["--backups", str(backups)]
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise RuntimeError(f"fabric up failed: {done.stderr}")

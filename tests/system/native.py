@@ -32,7 +32,8 @@ class Counters(c.Structure):
         (name, c.c_uint64)
         for name in (
             "operations_llt operations_sat datagrams_sent datagrams_received datagrams_rejected stream_bytes_sent "
-            "stream_bytes_received retransmissions probes groups_created groups_freed datagrams_repeated"
+            "stream_bytes_received retransmissions probes groups_created groups_freed datagrams_repeated "
+            "epochs"
         ).split()
     ]
 

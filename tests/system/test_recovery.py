@@ -1,0 +1,61 @@
+"""A node dies under a running job, and the job does not notice: another process hosts its logical node,
+and every operation ends with the bits that it would have had."""
+
+import pathlib
+import signal
+import tempfile
+import time
+import unittest
+
+from harness import Fabric, Ranks, send, wait_until
+
+
+class Recovery(unittest.TestCase):
+    def results(self, fabric, act, ranks=8, counts=(5, 9000, 300_000)):
+        """What the ranks of a job say that runs while `act` does something to the fabric."""
+        with tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            with Ranks(fabric, ranks, "loop_worker", "loop", {"counts": list(counts), "stop": str(stop)}) as running:
+                wait_until(lambda: running.progress(0) > 5, 30, "first operations")
+                act()
+                before = running.progress(0)
+                wait_until(lambda: running.progress(0) > before + 5, 60, "operations after it")
+                stop.touch()
+                results = running.results(60)
+        self.assertEqual(len({result["digest"] for result in results}), 1)
+        return results
+
+    def test_a_job_outlives_every_node_of_its_tree(self):
+        for name in ("leaf0", "leaf1", "root"):
+            with self.subTest(name), Fabric(backups=1) as fabric:
+                pid = fabric.processes()[name]
+                began = time.monotonic()
+                results = self.results(fabric, lambda: send(pid, signal.SIGKILL))
+                # Those that had the dead node above them, and those that were told.
+                self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results), name)
+                print(f"{name} killed: over after {time.monotonic() - began:.1f} s")
+
+    def test_a_stopped_node_is_left_behind_and_does_no_harm_when_it_wakes(self):
+        with Fabric(backups=1) as fabric:
+            pid = fabric.processes()["leaf0"]
+            try:
+                results = self.results(fabric, lambda: send(pid, signal.SIGSTOP))
+            finally:
+                send(pid, signal.SIGCONT)
+            self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results))
+
+    def test_without_backups_a_dead_node_ends_its_groups_as_before(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            killed = pathlib.Path(folder) / "killed"
+            argument = {"counts": [5, 9000], "signal": str(killed)}
+            with Ranks(fabric, 8, "loop_worker", "until_error", argument) as ranks:
+                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                send(fabric.processes()["leaf0"], signal.SIGKILL)
+                killed.touch()
+                results = ranks.results()
+            for rank, result in enumerate(results):
+                self.assertIn("node leaf0", result["text"], f"rank {rank}")
+
+
+if __name__ == "__main__":
+    unittest.main()
