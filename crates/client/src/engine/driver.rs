@@ -80,8 +80,8 @@ pub(crate) enum Arriving {
 unsafe impl Send for Driver {}
 
 impl Driver {
-    /// `alone` says that there are no other lanes, and `saves` how many pieces of input are kept while
-    /// a result overwrites them.
+    /// `alone` says that there are no other lanes, and `saves` how many pieces of input are kept
+    /// while a result overwrites them.
     pub(crate) fn new(
         datagrams: DatagramSocket,
         node: SocketAddr,

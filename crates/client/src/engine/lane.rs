@@ -363,7 +363,8 @@ impl Lane {
         }
     }
 
-    /// If the node is gone, or has told that the tree is elsewhere, the rank goes where the tree is.
+    /// If the node is gone, or has told that the tree is elsewhere, the rank goes where the tree
+    /// is.
     fn watch_node(&mut self, now: Nanos) {
         let told = self.driver.moved_to.take();
         if told.is_none() && !self.driver.stream_broken && !self.core.is_detached() {

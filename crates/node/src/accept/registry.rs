@@ -1,8 +1,8 @@
 //! Which children may connect, and to which worker their logical node belongs.
 //!
-//! Of a job that goes on when a node dies, this process knows the placement of each tree of which it
-//! may host a node. It learns newer ones from children that call, from neighbours of its nodes, and
-//! from nodes of its own that find a neighbour dead.
+//! Of a job that goes on when a node dies, this process knows the placement of each tree of which
+//! it may host a node. It learns newer ones from children that call, from neighbours of its nodes,
+//! and from nodes of its own that find a neighbour dead.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};

@@ -64,8 +64,8 @@ pub(crate) struct JobIo {
     pub too_long: Vec<(LinkNumber, Header)>,
     /// Where the nodes of its tree are in the epoch of its core.
     pub placement: Placement,
-    /// A placement that a neighbour has told of, or that follows from the death of one. The acceptor
-    /// is still to be told.
+    /// A placement that a neighbour has told of, or that follows from the death of one. The
+    /// acceptor is still to be told.
     pub learnt: Option<Placement>,
     /// Why the job cannot go on here. Nothing is sent any more then, because no result is better
     /// than a wrong one.

@@ -11,8 +11,8 @@ use crate::job::{Buffers, Output};
 use crate::news::News;
 
 impl Worker {
-    /// The core of the epoch before tells its neighbours where the tree is, and ends. If the logical
-    /// node is here, another core begins.
+    /// The core of the epoch before tells its neighbours where the tree is, and ends. If the
+    /// logical node is here, another core begins.
     pub(super) fn on_move(&mut self, key: Key, placement: &Placement, host: Option<&NodeGrant>) {
         if let Some(slot) = self.hosted.find(key) {
             self.send_away(slot, placement);
