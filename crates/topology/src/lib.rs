@@ -3,7 +3,7 @@
 //! Map. For the fabric that a manager serves: `file` (the TOML text), `error` (what is wrong with
 //! it, with line and remedy), `topology` (the checked fabric, a tree or a graph), `addresses` (of a
 //! node or a host), `limits` (the quota that a fabric gives), `plan` (from hosts by rank to a
-//! logical tree), `cascade` (more children than a node may have). For whole fabrics: `hostlist`
+//! logical tree), `backups` (which other nodes may host it), `cascade` (more children than a node may have). For whole fabrics: `hostlist`
 //! (many names in few characters), [`graph`] (readers of the formats that clusters have), [`trees`]
 //! (trees in a graph), [`predict`] (how long operations are expected to take on them), [`draw`]
 //! (text and SVG).
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod backups;
 mod cascade;
 pub mod draw;
 mod error;
@@ -28,6 +29,7 @@ mod topology;
 pub mod trees;
 
 pub use addresses::AddressFault;
+pub use backups::{BACKUPS_MAX, backups};
 pub use error::{Fault, TopologyError};
 pub use limits::{Bound, LimitTable};
 pub use plan::{Plan, PlanChild, PlanError, PlanNode, Way, plan};

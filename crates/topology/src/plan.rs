@@ -51,6 +51,8 @@ pub struct PlanNode {
     pub name: String,
     /// Which of that node's addresses it has, if the topology names several.
     pub address: Option<IpAddr>,
+    /// The port by which its lane goes.
+    pub port: usize,
     /// Its parent and its position there; `None` at the root.
     pub parent: Option<(NodeId, ChildIndex)>,
     /// Its children in fold order, 1 to 64.
@@ -273,6 +275,7 @@ impl Builder<'_> {
             place,
             name,
             address: None,
+            port: 0,
             parent,
             children: Vec::with_capacity(branches.len()),
         });

@@ -51,6 +51,24 @@ pub struct AggregationNode {
     pub rate: Option<LinkRate>,
 }
 
+impl AggregationNode {
+    /// The address from which it connects by this port, if the file says. If there are fewer ports,
+    /// they are counted round.
+    pub fn connects_from(&self, port: usize) -> Option<IpAddr> {
+        self.addresses.get(port % self.ports()).copied()
+    }
+
+    /// The address at which its children reach it by this port, if it has several.
+    pub fn reached_at(&self, port: usize) -> Option<IpAddr> {
+        self.connects_from(port).filter(|_| self.ports() > 1)
+    }
+
+    /// The number of addresses at which it is reached.
+    pub(crate) fn ports(&self) -> usize {
+        self.addresses.len().max(1)
+    }
+}
+
 /// One host, or all hosts that have no entry of their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {

@@ -29,7 +29,7 @@ use crate::trees::{Loads, Tree, parallel};
 /// Chooses a port and links for `plan`, besides `lanes`, which are over the same tree, and fills in
 /// all addresses.
 pub(super) fn choose(plan: &mut Plan, topology: &Topology, loads: &Loads, lanes: &[&Plan]) {
-    let ports = plan.nodes.iter().map(|node| ports_of(topology, node.place)).max().unwrap_or(1);
+    let ports = plan.nodes.iter().map(|node| topology.nodes()[node.place].ports()).max().unwrap_or(1);
     match (topology.graph(), &mut plan.tree) {
         // A single lane over nodes with one address each keeps what the search chose.
         (Some(_), Some(_)) if ports == 1 && lanes.is_empty() => {}
@@ -44,11 +44,6 @@ pub(super) fn choose(plan: &mut Plan, topology: &Topology, loads: &Loads, lanes:
         }
     }
     fill_in(plan, topology);
-}
-
-/// The number of addresses at which a node is reached.
-fn ports_of(topology: &Topology, place: usize) -> usize {
-    topology.nodes()[place].addresses.len().max(1)
 }
 
 /// The number of lanes that go by a port.
@@ -91,7 +86,7 @@ impl Lower {
 fn edges(topology: &Topology, graph: &Graph, tree: &Tree) -> Vec<Edge> {
     let edge = |lower, vertex: usize, above: usize| {
         let parallel: Vec<usize> = parallel(graph, vertex, tree.branches[above].switch).collect();
-        let has_ports = ports_of(topology, node_at(tree, above)) > 1;
+        let has_ports = topology.nodes()[node_at(tree, above)].ports() > 1;
         (parallel.len() > 1).then_some(Edge { lower, parallel, has_ports })
     };
     let leaves = tree.leaves.iter().enumerate();
@@ -139,16 +134,16 @@ fn take_links(tree: &mut Tree, graph: &Graph, edges: &[Edge], port: usize, loads
 /// Fills in from and to which addresses ranks and nodes connect.
 fn fill_in(plan: &mut Plan, topology: &Topology) {
     let addresses = host_addresses(plan, topology);
-    let of_node = |place: usize, port: usize| at_port(&topology.nodes()[place].addresses, port);
     let places: Vec<usize> = plan.nodes.iter().map(|node| node.place).collect();
     for node in &mut plan.nodes {
-        node.address = of_node(node.place, plan.port).filter(|_| ports_of(topology, node.place) > 1);
+        node.port = plan.port;
+        node.address = topology.nodes()[node.place].reached_at(plan.port);
         for child in &mut node.children {
             child.address = match child.kind {
                 ChildKind::Rank(rank) => addresses[rank.0 as usize],
                 // A cascade stays inside one process, which may connect to itself from any address.
                 ChildKind::Node(id) if places[usize::from(id.0)] == node.place => None,
-                ChildKind::Node(id) => of_node(places[usize::from(id.0)], plan.port),
+                ChildKind::Node(id) => topology.nodes()[places[usize::from(id.0)]].connects_from(plan.port),
             };
         }
     }
