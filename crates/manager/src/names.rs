@@ -24,9 +24,9 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
 }
 
 /// These names in their order, each counted once.
-pub(crate) fn names<'a>(all: impl IntoIterator<Item = &'a String>) -> Names {
+pub(crate) fn names<'a, S: AsRef<str> + ?Sized + 'a>(all: impl IntoIterator<Item = &'a S>) -> Names {
     let mut seen = HashSet::new();
-    let each: Vec<&str> = all.into_iter().map(String::as_str).filter(|name| seen.insert(*name)).collect();
+    let each: Vec<&str> = all.into_iter().map(S::as_ref).filter(|name| seen.insert(*name)).collect();
     let first = each.iter().take(COMPRESSED_MAX).copied();
     let mut list = compress(first);
     if each.len() > COMPRESSED_MAX {

@@ -55,6 +55,10 @@ pub struct LiveJob {
     pub root: String,
     /// All aggregation nodes of its tree.
     pub nodes: Names,
+    /// The aggregation nodes that are backups of these, so that it goes on when one dies; `None`:
+    /// it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backups: Option<Names>,
     /// When it was admitted, milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
     /// Whether an earlier manager admitted it.

@@ -9,6 +9,7 @@ use core::fmt;
 use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::{DATAGRAM_MAX, PAYLOAD_MAX, WINDOW_MAX};
 
+use crate::candidates::CANDIDATES_MAX;
 use crate::job::{LANES_MAX, Limits};
 use crate::request::QuotaAsk;
 
@@ -32,6 +33,7 @@ pub enum QuotaField {
     Lanes,
     Trees,
     StripeThreshold,
+    Backups,
 }
 
 /// Who may say something about a field.
@@ -209,7 +211,7 @@ macro_rules! numbers {
 
 numbers!(
     Groups: groups, Window: window, Osts: osts, Payload: payload, Streams: streams, Segment: segment, Staging: staging, Flight: flight,
-    LeaseOperations: lease_operations, HeartbeatMs: heartbeat_ms, DeadAfterMs: dead_after_ms, Lanes: lanes, Trees: trees
+    LeaseOperations: lease_operations, HeartbeatMs: heartbeat_ms, DeadAfterMs: dead_after_ms, Lanes: lanes, Trees: trees, Backups: backups
 );
 
 impl Limits {
@@ -228,9 +230,11 @@ impl Limits {
             QuotaField::LeaseOperations => self.lease_operations.into(),
             QuotaField::HeartbeatMs => self.heartbeat_ms.into(),
             QuotaField::DeadAfterMs => self.dead_after_ms.into(),
-            QuotaField::NodeMemory | QuotaField::Lanes | QuotaField::Trees | QuotaField::StripeThreshold => {
-                return None;
-            }
+            QuotaField::NodeMemory
+            | QuotaField::Lanes
+            | QuotaField::Trees
+            | QuotaField::StripeThreshold
+            | QuotaField::Backups => return None,
         })
     }
 
@@ -240,6 +244,7 @@ impl Limits {
     }
 }
 
+const BACKUPS_MAX: u64 = CANDIDATES_MAX as u64 - 1;
 const MANY: u64 = u32::MAX as u64;
 
 const fn row(field: QuotaField, name: &'static str, unit: &'static str, range: [u64; 3], fabric: [u64; 2]) -> QuotaRow {
@@ -271,7 +276,7 @@ impl QuotaRow {
 /// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
 /// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
 /// an operation begins, and other processes on its core wait for that: so it is not more.
-pub const QUOTA: [QuotaRow; 16] = [
+pub const QUOTA: [QuotaRow; 17] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups alive at once at one node"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
@@ -325,6 +330,9 @@ pub const QUOTA: [QuotaRow; 16] = [
         .means("different trees that the lanes must have, no more than `lanes`; without it as many as there are"),
     row(QuotaField::StripeThreshold, "stripe_threshold", "bytes", [0, u64::MAX, 1], [128 << 10, u64::MAX])
         .means("with several lanes, operations with at least so many bytes are cut over them"),
+    row(QuotaField::Backups, "backups", "nodes", [0, BACKUPS_MAX, 1], [0, BACKUPS_MAX])
+        .costs("the first: everything again, at another node")
+        .means("[further nodes](#backups) that may host each node of the job's trees, if there are as many; 0: the job does not go on when a node dies"),
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the manager answers to applications and tools.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -51,6 +51,8 @@ pub enum Resource {
     Trees,
     /// The vector size from which operations are cut over lanes.
     StripeThreshold,
+    /// Further nodes that may host each node of a job.
+    Backups,
     /// Ranks of one job.
     Ranks,
     /// Jobs at once.
@@ -94,6 +96,7 @@ impl From<QuotaField> for Resource {
             QuotaField::Lanes => Resource::Lanes,
             QuotaField::Trees => Resource::Trees,
             QuotaField::StripeThreshold => Resource::StripeThreshold,
+            QuotaField::Backups => Resource::Backups,
         }
     }
 }
@@ -160,11 +163,15 @@ pub struct JobStatus {
     pub user: String,
     /// Ranks.
     pub ranks: u32,
-    /// Names of the aggregation nodes that it uses, in topology order.
+    /// Names of the aggregation nodes that it uses or that are backups of these, in topology order.
     pub nodes: Vec<String>,
     /// By logical node, which of `nodes` hosts it, counted from 0.
     #[serde(default)]
     pub places: Vec<u32>,
+    /// By logical node, which of `nodes` are its backups, in their order. Empty where the job does
+    /// not go on when a node dies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backups: Vec<Vec<u32>>,
     /// When it was admitted, seconds since 1970-01-01 UTC.
     pub since: u64,
     /// Its quota.
@@ -227,6 +234,37 @@ impl JobStatus {
     pub fn lane_of(&self, node: NodeId) -> Option<usize> {
         let has = |lane: &LaneStatus| (0..lane.nodes).contains(&u32::from(node.0).wrapping_sub(lane.first.0.into()));
         self.lanes.iter().position(has)
+    }
+
+    /// The aggregation nodes that host its logical nodes as long as none of them dies, in topology
+    /// order. All of `nodes` where the job comes from a manager that did not say which.
+    pub fn primaries(&self) -> Vec<&str> {
+        let hosts: BTreeSet<usize> = self.places.iter().map(|place| *place as usize).collect();
+        let is_one = |(at, _): &(usize, &String)| hosts.is_empty() || hosts.contains(at);
+        self.nodes.iter().enumerate().filter(is_one).map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// The aggregation node that is the primary of a logical node.
+    pub fn primary_of(&self, node: NodeId) -> Option<&str> {
+        let at = *self.places.get(usize::from(node.0))? as usize;
+        self.nodes.get(at).map(String::as_str)
+    }
+
+    /// The aggregation nodes that are the backups of a logical node, in their order.
+    pub fn backups_of(&self, node: NodeId) -> Vec<&str> {
+        let backups = self.backups.get(usize::from(node.0)).into_iter().flatten();
+        backups.filter_map(|at| self.nodes.get(*at as usize)).map(String::as_str).collect()
+    }
+
+    /// Its logical nodes, each with its backups, in words: `root: leaf0, leaf1; leaf0: leaf1, root`.
+    /// Empty where the job does not go on when a node dies.
+    pub fn backups_told(&self) -> String {
+        let names = self.node_names();
+        let told = |(node, name): (&NodeId, &String)| {
+            let backups = self.backups_of(*node);
+            (!backups.is_empty()).then(|| format!("{name}: {}", backups.join(", ")))
+        };
+        names.iter().filter_map(told).collect::<Vec<_>>().join("; ")
     }
 
     /// What people call its logical nodes, as far as that is known; see
@@ -294,6 +332,8 @@ pub enum Reply {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use serde_json::json;
 
     use super::*;
@@ -310,6 +350,13 @@ mod tests {
         let known =
             [(0, "spine"), (1, "leaf0"), (2, "leaf0#2"), (3, "spine#2"), (4, "spine"), (5, "leaf0"), (6, "leaf0#2")];
         assert_eq!(names, known.map(|(node, name)| (node, name.into())));
-        assert!(JobStatus { places: Vec::new(), ..job }.node_names().is_empty());
+        let backed = JobStatus { backups: vec![vec![0], vec![1, 9]], ..job.clone() };
+        assert_eq!(backed.backups_told(), "spine: leaf0; leaf0: spine");
+        assert_eq!(backed.primaries(), ["leaf0", "spine"]);
+        let spine = JobStatus { places: vec![1], ..job.clone() };
+        assert_eq!((spine.primaries(), spine.backups_told()), (vec!["spine"], String::new()));
+        let old = JobStatus { places: Vec::new(), ..job };
+        assert!(old.node_names().is_empty());
+        assert_eq!(old.primaries(), ["leaf0", "spine"]);
     }
 }

@@ -45,6 +45,9 @@ pub struct QuotaAsk {
     pub trees: Option<u32>,
     /// Operations with at least this many bytes are cut over the lanes, the others take turns.
     pub stripe_threshold: Option<u64>,
+    /// How many further nodes may host each node of its trees; 0: it does not go on when a node
+    /// dies.
+    pub backups: Option<u32>,
 }
 
 /// The request of one program for a job; its rank 0 speaks for all.

@@ -28,7 +28,7 @@ impl Stage {
         Lab::up(&LabLaunch {
             base: &self.base,
             name: &self.name,
-            topology: &Topology::Local(Local { leaves, workers: 1 }),
+            topology: &Topology::Local(Local { leaves, workers: 1, backups: 0 }),
             program: &self.program,
             limit: Duration::from_secs(20),
             lifetime: Lifetime::Detached,

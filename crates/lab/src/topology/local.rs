@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
+use trib_topology::BACKUPS_MAX;
+
 use super::counted;
 use crate::lab::LabError;
 
@@ -21,6 +23,9 @@ pub struct Local {
     pub leaves: u16,
     /// Worker threads of each node: 1 to 64.
     pub workers: u16,
+    /// Backups of each logical node: 0 to 15.
+    #[serde(default)]
+    pub backups: u16,
 }
 
 impl Local {
@@ -33,6 +38,10 @@ impl Local {
             if !(1..=COUNT_MAX).contains(&given) {
                 return Err(LabError::Shape { what, given: given.into(), least: 1, most: COUNT_MAX.into() });
             }
+        }
+        if usize::from(self.backups) > BACKUPS_MAX {
+            let (given, most) = (self.backups.into(), BACKUPS_MAX as u64);
+            return Err(LabError::Shape { what: "backups", given, least: 0, most });
         }
         Ok(())
     }
@@ -55,14 +64,22 @@ impl Local {
         let leaves: Vec<String> = (0..self.leaves).map(|leaf| format!("\"{}\"", leaf_name(leaf))).collect();
         write!(text, "\n[[host]]\nname = \"*\"\nleaves = [{}]\n", leaves.join(", "))
             .expect("writing to memory cannot fail");
+        if self.backups > 0 {
+            write!(text, "\n[limits]\nbackups = {{ default = {} }}\n", self.backups)
+                .expect("writing to memory cannot fail");
+        }
         text
     }
 }
 
 impl fmt::Display for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { leaves, workers } = self;
-        write!(f, "{}, {} per node, on loopback", counted(*leaves, "leaf node"), counted(*workers, "worker"))
+        let Self { leaves, workers, backups } = self;
+        write!(f, "{}, {} per node, ", counted(*leaves, "leaf node"), counted(*workers, "worker"))?;
+        if *backups > 0 {
+            write!(f, "{} of each logical node, ", counted(*backups, "backup"))?;
+        }
+        f.write_str("on loopback")
     }
 }
 
@@ -86,22 +103,24 @@ mod tests {
     fn the_topology_names_every_node_once_and_lets_hosts_hang_below_every_leaf() {
         let expected = "[fabric]\nname = \"local\"\nmtu = 9000\n\n[[node]]\nname = \"root\"\n\n[[node]]\nname = \"leaf0\"\nparent = \"root\"\n\n\
              [[node]]\nname = \"leaf1\"\nparent = \"root\"\n\n[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
-        assert_eq!(Local { leaves: 2, workers: 1 }.file("local"), expected);
-        assert_eq!(Local { leaves: 2, workers: 1 }.nodes(), ["root", "leaf0", "leaf1"]);
+        let local = |backups| Local { leaves: 2, workers: 1, backups };
+        assert_eq!(local(0).file("local"), expected);
+        assert_eq!(local(3).file("local"), format!("{expected}\n[limits]\nbackups = {{ default = 3 }}\n"));
+        assert_eq!(local(0).nodes(), ["root", "leaf0", "leaf1"]);
     }
 
     #[test]
     fn one_thing_is_one_and_several_are_several() {
-        let said = |leaves, workers| Local { leaves, workers }.to_string();
-        assert_eq!(said(1, 2), "1 leaf node, 2 workers per node, on loopback");
-        assert_eq!(said(2, 1), "2 leaf nodes, 1 worker per node, on loopback");
+        let said = |leaves, workers, backups| Local { leaves, workers, backups }.to_string();
+        assert_eq!(said(1, 2, 0), "1 leaf node, 2 workers per node, on loopback");
+        assert_eq!(said(2, 1, 1), "2 leaf nodes, 1 worker per node, 1 backup of each logical node, on loopback");
     }
 
     #[test]
     fn shapes_that_cannot_be_built_are_refused() {
-        for (leaves, workers) in [(0, 1), (1, 0), (65, 1), (1, 65)] {
-            assert!(Local { leaves, workers }.check().is_err(), "{leaves} {workers}");
+        for (leaves, workers, backups) in [(0, 1, 0), (1, 0, 0), (65, 1, 0), (1, 65, 0), (1, 1, 16)] {
+            assert!(Local { leaves, workers, backups }.check().is_err(), "{leaves} {workers} {backups}");
         }
-        Local { leaves: 64, workers: 64 }.check().unwrap();
+        Local { leaves: 64, workers: 64, backups: 15 }.check().unwrap();
     }
 }

@@ -1,16 +1,19 @@
 //! Jobs that an earlier manager admitted, at nodes that do not come back to say whether they have
-//! them.
+//! them, and at backups that do not know whether they are over.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use trib_wire::ids::JobId;
+
 use super::ending::end_adopted;
 use crate::fabric::Fabric;
 
-/// Starts the thread that gives such nodes up after a while, if there are such jobs. The thread
-/// ends by itself.
+/// Starts the thread that gives such nodes up after a while, and ends jobs that are at idle backups
+/// alone, if there are such jobs. The thread ends by itself.
 pub(crate) fn watch(fabric: &Arc<Fabric>) -> io::Result<()> {
     if !fabric.jobs.has_adopted() {
         return Ok(());
@@ -20,21 +23,44 @@ pub(crate) fn watch(fabric: &Arc<Fabric>) -> io::Result<()> {
 }
 
 fn give_up(fabric: &Weak<Fabric>) {
-    let end = Instant::now() + GRACE;
-    while Instant::now() < end {
+    let begin = Instant::now();
+    let (mut last_look, mut quiet, mut given_up) = (begin, BTreeSet::new(), false);
+    loop {
         thread::sleep(GLANCE);
         // The manager has stopped, or nothing is left to wait for.
-        if fabric.upgrade().is_none_or(|fabric| !fabric.jobs.has_adopted()) {
-            return;
+        let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.jobs.has_adopted()) else { return };
+        if !given_up && begin.elapsed() >= GRACE {
+            given_up = true;
+            let here = fabric.registry.all_connected();
+            end_adopted(&fabric, fabric.jobs.give_up(&here));
+        }
+        if last_look.elapsed() >= LOOK {
+            last_look = Instant::now();
+            let now = without_ranks(&fabric);
+            // Ranks may be on their way from a dead node to its backup, but not for so long.
+            end_adopted(&fabric, now.intersection(&quiet).copied().collect());
+            quiet = now;
         }
     }
-    if let Some(fabric) = fabric.upgrade() {
-        let here = fabric.registry.all_connected();
-        end_adopted(&fabric, fabric.jobs.give_up(&here));
-    }
+}
+
+/// The jobs that are at backups alone, and without ranks. A backup to which no rank has come does
+/// not know that its job is over.
+fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
+    let ranks_at = |job: JobId, node: &String| {
+        let answer = fabric.registry.connected(node)?.query_activity()?;
+        let jobs = answer.recv_timeout(ANSWER).ok()?;
+        Some(jobs.iter().filter(|told| told.job == job).map(|told| told.activity.ranks).sum::<u32>())
+    };
+    let is_quiet = |(job, nodes): &(JobId, Vec<String>)| nodes.iter().all(|node| ranks_at(*job, node) == Some(0));
+    fabric.jobs.at_backups().into_iter().filter(is_quiet).map(|(job, _)| job).collect()
 }
 
 /// A node calls again at least every two seconds. One that is away for this long is down, and its
 /// jobs with it.
 const GRACE: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_millis(500);
+/// How often backups are asked whether ranks have come to them.
+const LOOK: Duration = Duration::from_secs(3);
+/// How long a backup may take to answer.
+const ANSWER: Duration = Duration::from_secs(1);

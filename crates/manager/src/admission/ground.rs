@@ -64,16 +64,6 @@ fn lacking(away: &[&str], silent: &[&str], there: u64, is_graph: bool) -> Refusa
     Refusal { asked, available: there, ..refuse(Resource::Node, Some(&names.join(", ")), sentences.join("; ")) }
 }
 
-/// What the job has at each of its aggregation nodes.
-pub(super) fn sites(plan: &Plan, sessions: &Sessions) -> Vec<Site> {
-    let site = |(place, session): (&usize, &Arc<Session>)| {
-        let here = plan.nodes.iter().filter(|node| node.place == *place);
-        let children = here.map(|node| node.children.len() as u64).collect();
-        Site { name: session.name.clone(), children, receive_bytes: session.datagram_buffer_bytes }
-    };
-    sessions.iter().map(site).collect()
-}
-
 pub(super) fn make_limits(
     fabric: &Fabric,
     sites: &[Site],

@@ -1,18 +1,18 @@
 //! The nodes' part of an admission: the grants of a job, and the wait until all of them are
 //! installed.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
 use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant};
 use trib_messages::reply::{JobStatus, Refusal, Resource};
-use trib_topology::{Plan, PlanNode};
+use trib_topology::{Plan, PlanChild, PlanNode};
 use trib_wire::auth::JobKey;
-use trib_wire::ids::{Epoch, NodeId};
+use trib_wire::ids::{ChildIndex, Epoch, NodeId};
 
+use super::candidates::Candidates;
 use super::ground::Sessions;
 use crate::nodes::session::{Answer, Outcome};
 use crate::refuse::{lasting, refuse};
@@ -42,21 +42,27 @@ impl Patience {
     }
 }
 
-/// The address at which children of a logical node connect.
-pub(super) fn stream_of(node: &PlanNode, sessions: &Sessions) -> SocketAddr {
-    let session = &sessions[&node.place];
-    // A node that does not listen at the topology's addresses is not let in.
-    session.stream_at(node.address).unwrap_or(session.stream)
-}
+/// A grant, and the place that it goes to.
+pub(super) type Placed = (usize, NodeGrant);
 
+/// The grants of a job: one for each candidate of each logical node.
 pub(super) fn grants(
     job: &JobStatus,
     key: &JobKey,
     limits: &Limits,
     plan: &Plan,
-    sessions: &Sessions,
-) -> Vec<NodeGrant> {
+    candidates: &Candidates<'_>,
+) -> Vec<Placed> {
     let names = job.node_names();
+    let parent = |(parent, child): (NodeId, ChildIndex)| {
+        let above = &plan.nodes[usize::from(parent.0)];
+        let streams = candidates.of(above).map(|place| candidates.stream(place, above.port));
+        GrantParent { node: parent, child, candidates: streams.collect() }
+    };
+    let child = |node: &PlanNode, at: usize| {
+        let PlanChild { kind, ranks, .. } = node.children[at].clone();
+        GrantChild { kind, ranks, addresses: candidates.addresses(node, at) }
+    };
     let grant = |node: &PlanNode| NodeGrant {
         job: job.id,
         epoch: FIRST_EPOCH,
@@ -66,34 +72,61 @@ pub(super) fn grants(
         node: node.id,
         name: names.get(&node.id).unwrap_or(&node.name).clone(),
         lane: job.lane_of(node.id).unwrap_or(0) as u32,
-        address: node.address,
+        address: None,
         candidate: 0,
-        candidates: 1,
-        recovers: false,
-        parent: node.parent.map(|(parent, child)| {
-            let stream = stream_of(&plan.nodes[usize::from(parent.0)], sessions);
-            GrantParent { node: parent, child, candidates: vec![stream] }
-        }),
-        children: node
-            .children
-            .iter()
-            .map(|child| GrantChild {
-                kind: child.kind,
-                ranks: child.ranks.clone(),
-                addresses: child.address.into_iter().collect(),
-            })
-            .collect(),
+        candidates: candidates.of(node).count() as u16,
+        recovers: candidates.recovers(),
+        parent: node.parent.map(parent),
+        children: (0..node.children.len()).map(|at| child(node, at)).collect(),
     };
-    plan.nodes.iter().map(grant).collect()
+    let mut grants = Vec::with_capacity(plan.nodes.len());
+    for node in &plan.nodes {
+        let common = grant(node);
+        for (candidate, place) in (0..).zip(candidates.of(node)) {
+            let address = candidates.reached_at(place, node.port);
+            grants.push((place, NodeGrant { candidate, address, ..common.clone() }));
+        }
+    }
+    grants
 }
 
-/// Installs the job at its nodes and waits for their answers. Returns `false` if some are late that
-/// the job may not need.
-pub(super) fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions, wait: &Wait) -> Result<bool, Refusal> {
+/// Installs the job at the backups of its nodes. Returns those that refused it or did not answer.
+pub(super) fn install_backups(grants: &[Placed], sessions: &Sessions) -> BTreeSet<usize> {
     let (sender, answers) = mpsc::channel();
-    for grant in grants {
-        let place = plan.nodes[usize::from(grant.node.0)].place;
-        sessions[&place].install(grant.clone(), sender.clone());
+    let mut waiting = BTreeMap::new();
+    for (place, grant) in grants.iter().filter(|(_, grant)| grant.candidate > 0) {
+        waiting.insert((grant.node, grant.candidate), *place);
+        sessions[place].install(grant.clone(), sender.clone());
+    }
+    let (mut unfit, end) = (BTreeSet::new(), Instant::now() + INSTALL_BACKUPS);
+    while !waiting.is_empty() && Instant::now() < end {
+        match answers.recv_timeout(GLANCE) {
+            Ok((node, candidate, outcome)) => {
+                let Some(place) = waiting.remove(&(node, candidate)) else { continue };
+                match outcome {
+                    Outcome::Installed => continue,
+                    Outcome::Rejected(refusal) => {
+                        tracing::warn!(node = sessions[&place].name, %refusal, "a node is no backup of this job")
+                    }
+                    Outcome::Lost => {}
+                }
+                unfit.insert(place);
+            }
+            // No job waits for a node that it can do without.
+            Err(_) if waiting.values().any(|place| sessions[place].late_ms().is_some()) => break,
+            Err(_) => {}
+        }
+    }
+    unfit.extend(waiting.into_values());
+    unfit
+}
+
+/// Installs the job at its primaries and waits for their answers. Returns `false` if some are late
+/// that the job may not need.
+pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait: &Wait) -> Result<bool, Refusal> {
+    let (sender, answers) = mpsc::channel();
+    for (place, grant) in grants.iter().filter(|(_, grant)| grant.candidate == 0) {
+        sessions[place].install(grant.clone(), sender.clone());
     }
     let mut waiting: BTreeMap<NodeId, &PlanNode> = plan.nodes.iter().map(|node| (node.id, node)).collect();
     let is_late = |node: &PlanNode| sessions[&node.place].late_ms().is_some();
@@ -109,7 +142,7 @@ pub(super) fn install(grants: &[NodeGrant], plan: &Plan, sessions: &Sessions, wa
     Ok(true)
 }
 
-fn judge((node, outcome): Answer, waiting: &mut BTreeMap<NodeId, &PlanNode>) -> Result<(), Refusal> {
+fn judge((node, _, outcome): Answer, waiting: &mut BTreeMap<NodeId, &PlanNode>) -> Result<(), Refusal> {
     let Some(PlanNode { name, .. }) = waiting.remove(&node) else { return Ok(()) };
     match outcome {
         Outcome::Installed => Ok(()),
@@ -144,6 +177,8 @@ fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, began_ms: 
 }
 
 const INSTALL: Duration = Duration::from_secs(5);
+/// The same for backups, without which a job is admitted, too.
+const INSTALL_BACKUPS: Duration = Duration::from_secs(2);
 /// How often a wait for nodes checks whether another tree would be ready sooner.
 const GLANCE: Duration = Duration::from_millis(100);
 /// The epoch in which a job begins.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   ground     the nodes of a plan as they are connected, and the limits that fit them
+//!   candidates which nodes may host each logical node, so that the job goes on when one dies
 //!   install    grants, and the wait until the nodes have them
 //!   ending     what a job had is given back, and how it ended is remembered
 //!   adoption   the end of jobs of an earlier manager that no node has any more
@@ -11,7 +12,6 @@
 use std::time::Duration;
 
 use trib_control::clock::unix_ms;
-use trib_messages::candidates::Candidate;
 use trib_messages::job::{JobTicket, Limits, NodeGrant, TicketNode};
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
@@ -24,20 +24,22 @@ use trib_topology::{Plan, PlanError, PlanNode};
 use trib_wire::auth::JobKey;
 use trib_wire::ids::JobId;
 
+use self::candidates::Candidates;
 use self::ending::forget;
-use self::ground::{Sessions, find_nodes, make_limits, sites};
-use self::install::{FIRST_EPOCH, Patience, grants, install, stream_of};
+use self::ground::{Sessions, find_nodes, make_limits};
+use self::install::{FIRST_EPOCH, Patience, grants, install, install_backups};
 use crate::fabric::Fabric;
 use crate::names::names;
 use crate::planning::lanes::Lanes;
-use crate::planning::quota::{RANKS_MAX, bytes, check_ranks};
+use crate::planning::quota::{RANKS_MAX, Site, bytes, check_ranks};
 use crate::planning::trees::{Claim, Planned, PlannedLane};
 use crate::planning::ways::Ways;
 use crate::planning::wish::Wish;
 use crate::refuse::{refuse, since_start, too_much};
-use crate::tenancy::Applicant;
+use crate::tenancy::{Applicant, Charge};
 
 pub(crate) mod adoption;
+mod candidates;
 pub(crate) mod ending;
 mod ground;
 mod install;
@@ -91,82 +93,146 @@ fn attempt(
     applicant: &Applicant<'_>,
     patience: &mut Patience,
 ) -> Result<Option<JobTicket>, Refusal> {
-    let Laid { lanes, planned, stripe_threshold, claims, around } = make_lanes(fabric, request)?;
+    let Laid { lanes, planned, stripe_threshold, backups, claims, around } = make_lanes(fabric, request)?;
     let Lanes { plan, tickets: lanes, status: told } = lanes;
-    let mut sessions = find_nodes(fabric, &plan)?;
-    let sites = sites(&plan, &sessions);
+    let sessions = find_nodes(fabric, &plan)?;
     let (prediction, predicted) = predict(fabric, request, &planned, stripe_threshold, &sessions).unzip();
-    let limits = make_limits(fabric, &sites, &sessions, &request.ask, applicant.tenant)?;
-    let is_root = |node: &&PlanNode| node.parent.is_none();
-    let charge = JobCharge {
-        tenant: applicant.tenant.map(String::from),
-        roots: plan.nodes.iter().filter(is_root).map(|node| node.name.clone()).collect(),
-        lanes: sites.iter().map(|site| site.children.len() as u64).collect(),
-        memory_bytes: sites.iter().map(|site| bytes(&limits, site)).collect(),
+    let mut candidates = Candidates::choose(fabric, &plan, sessions, backups);
+    let limits = loop {
+        let settled = make_limits(fabric, &candidates.sites(), candidates.sessions(), &request.ask, applicant.tenant);
+        match settled {
+            // A job with fewer backups may get what it asks for.
+            Err(refusal) if candidates.without_named(refusal.holder.as_deref()) => {}
+            settled => break settled?,
+        }
     };
-    let nodes: Vec<String> = sites.into_iter().map(|site| site.name).collect();
     let in_line = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
-    let (taken, waited) = fabric.tenancy.enter(applicant, &charge, &limits, &nodes, in_line)?;
+    let primaries = candidates.primary_sites();
+    let (mut taken, waited) = fabric.tenancy.enter(
+        applicant,
+        &charge(applicant, &plan, &limits, &primaries),
+        &limits,
+        &names_of(&primaries),
+        in_line,
+    )?;
     if waited {
         // Nodes may have been away and come back meanwhile.
-        sessions = find_nodes(fabric, &plan)?;
+        candidates.renew(find_nodes(fabric, &plan)?);
     }
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
     let key = JobKey(secret::random().map_err(random)?);
     let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
-    let at = |node: &PlanNode| sessions.keys().position(|place| *place == node.place).unwrap_or(0) as u32;
-    let status = JobStatus {
-        around,
-        places: plan.nodes.iter().map(at).collect(),
-        lanes: told,
-        prediction: predicted,
-        ..status_of(job, request, &limits, nodes.clone(), charge)
-    };
-    if !status.around.is_empty() {
-        tracing::warn!(
-            job = job.0,
-            away = status.around.join(","),
-            "the job's tree goes around nodes that are away or silent"
-        );
+    if !around.is_empty() {
+        let away = around.join(",");
+        tracing::warn!(job = job.0, away, "the job's tree goes around nodes that are away or silent");
     }
     let pids = request.pids.iter().copied().take(request.hosts.len()).collect();
     let processes = Processes::new(&request.hosts, pids);
-    let grants = grants(&status, &key, &limits, &plan, &sessions);
-    let ways = Ways::of(&request.hosts, &planned, &fabric.topology);
-    fabric.jobs.enter(status, footprint.as_ref(), processes.clone(), ways)?;
-    fabric.trees.hold(job, claims);
-    fabric.tenancy.hold(job, taken, &nodes);
-    // If nodes are late that were chosen nevertheless, there is no other tree.
-    let needs_late = fabric.topology.graph().is_none() || sessions.values().any(|session| session.late_ms().is_some());
-    let installed = install(&grants, &plan, &sessions, &patience.wait(needs_late));
-    for session in sessions.values() {
-        session.forget(job);
-    }
-    if !matches!(installed, Ok(true)) {
+    // If primaries are late that were chosen nevertheless, there is no other tree.
+    let is_late = |node: &PlanNode| candidates.sessions()[&node.place].late_ms().is_some();
+    let needs_late = fabric.topology.graph().is_none() || plan.nodes.iter().any(is_late);
+    let (mut job, mut refusals) = (job, 0);
+    let grants = loop {
+        let charge = reserve(fabric, applicant, &plan, &limits, &mut candidates, &taken);
+        let status = JobStatus {
+            around: around.clone(),
+            places: plan.nodes.iter().map(|node| candidates.position(node.place)).collect(),
+            backups: candidates.positions(),
+            lanes: told.clone(),
+            prediction: predicted.clone(),
+            ..status_of(job, request, &limits, names_of(&candidates.sites()), charge)
+        };
+        let nodes = status.nodes.clone();
+        let grants = grants(&status, &key, &limits, &plan, &candidates);
+        let ways = Ways::of(&request.hosts, &planned, &fabric.topology);
+        fabric.jobs.enter(status, footprint.as_ref(), processes.clone(), ways)?;
+        fabric.tenancy.hold(job, taken, &nodes);
+        let unfit = install_backups(&grants, candidates.sessions());
+        let installed = match unfit.is_empty() {
+            true => install(&grants, &plan, candidates.sessions(), &patience.wait(needs_late)),
+            false => Ok(false),
+        };
+        for session in candidates.sessions().values() {
+            session.forget(job);
+        }
+        if matches!(installed, Ok(true)) {
+            break grants;
+        }
         forget(fabric, job, None);
         // No rank has connected there, and a node that did not install the job will not say that it
         // left.
-        fabric.tenancy.release(job);
-        return installed.map(|_| None);
-    }
-    tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
-    let node = |(node, grant): (&PlanNode, NodeGrant)| {
-        let primary = Candidate { name: grant.name, stream: stream_of(node, &sessions) };
-        TicketNode { node: node.id, candidates: vec![primary] }
+        let Some(charge) = fabric.tenancy.release(job).filter(|_| !unfit.is_empty()) else {
+            return installed.map(|_| None);
+        };
+        taken = charge;
+        refusals += 1;
+        match refusals < REFUSALS {
+            true => drop(candidates.without(&unfit)),
+            false => candidates.without_any(),
+        }
+        // Nodes may still have to end the job under its old number.
+        job = fabric.jobs.number();
     };
-    let nodes = plan.nodes.iter().zip(grants).map(node).collect();
-    Ok(Some(JobTicket {
-        job,
-        epoch: FIRST_EPOCH,
-        key,
-        limits,
-        nodes,
-        lanes,
-        stripe_threshold,
-        prediction,
-        processes,
-        recovers: false,
-    }))
+    tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
+    fabric.trees.hold(job, claims);
+    let recovers = candidates.recovers();
+    let primaries = grants.into_iter().map(|(_, grant)| grant).filter(|grant| grant.candidate == 0);
+    let node = |(node, grant): (&PlanNode, NodeGrant)| TicketNode {
+        node: node.id,
+        candidates: candidates.told(node, grant.name),
+    };
+    let nodes = plan.nodes.iter().zip(primaries).map(node).collect();
+    let epoch = FIRST_EPOCH;
+    Ok(Some(JobTicket { job, epoch, key, limits, nodes, lanes, stripe_threshold, prediction, processes, recovers }))
+}
+
+/// Charges the job for its primaries and its first backups, and gives up backups for which there is
+/// no room.
+fn reserve(
+    fabric: &Fabric,
+    applicant: &Applicant<'_>,
+    plan: &Plan,
+    limits: &Limits,
+    candidates: &mut Candidates<'_>,
+    taken: &Charge,
+) -> JobCharge {
+    let table = fabric.tenancy.table(applicant.tenant, fabric.topology.limits());
+    loop {
+        let sites = candidates.sites();
+        let charge = charge(applicant, plan, limits, &sites);
+        let unfit = candidates.unfit(limits, &table);
+        let changed = match unfit {
+            Some(name) => Err(Some(name)),
+            None => fabric.tenancy.change(taken, &charge, limits, &names_of(&sites)),
+        };
+        match changed {
+            Err(name) if candidates.recovers() => {
+                if !candidates.without_named(name.as_deref()) {
+                    candidates.without_any();
+                }
+            }
+            // Primaries alone are what was taken.
+            _ => return charge,
+        }
+    }
+}
+
+/// How often backups may refuse a job before it does without any.
+const REFUSALS: usize = 4;
+
+/// What a job is charged for that has this at its nodes.
+fn charge(applicant: &Applicant<'_>, plan: &Plan, limits: &Limits, sites: &[Site]) -> JobCharge {
+    let is_root = |node: &&PlanNode| node.parent.is_none();
+    JobCharge {
+        tenant: applicant.tenant.map(String::from),
+        roots: plan.nodes.iter().filter(is_root).map(|node| node.name.clone()).collect(),
+        lanes: sites.iter().map(|site| (site.children.len() + site.reserved.len()) as u64).collect(),
+        memory_bytes: sites.iter().map(|site| bytes(limits, site)).collect(),
+    }
+}
+
+fn names_of(sites: &[Site]) -> Vec<String> {
+    sites.iter().map(|site| site.name.clone()).collect()
 }
 
 /// The lanes of a job, and what they take of the fabric.
@@ -174,6 +240,8 @@ struct Laid {
     lanes: Lanes,
     planned: Vec<PlannedLane>,
     stripe_threshold: u64,
+    /// How many backups each logical node is to have.
+    backups: usize,
     claims: Vec<Claim>,
     around: Vec<String>,
 }
@@ -193,7 +261,7 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
         }
     })?;
     let lanes = Lanes::over(&planned, &fabric.topology, &wish).map_err(as_read)?;
-    Ok(Laid { lanes, planned, stripe_threshold: wish.stripe_threshold, claims, around })
+    Ok(Laid { lanes, planned, stripe_threshold: wish.stripe_threshold, backups: wish.backups, claims, around })
 }
 
 /// Predicts for which operations the job's trees are as fast as its hosts alone.
@@ -219,6 +287,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         ranks: request.hosts.len() as u32,
         nodes,
         places: Vec::new(),
+        backups: Vec::new(),
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
         root: charge.roots.first().cloned().unwrap_or_default(),

@@ -1,10 +1,11 @@
 //! One job in detail: what its aggregation nodes say about it, or how it ended and why it was
 //! refused.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use trib_messages::explanation::{Explanation, HostedPart};
+use trib_messages::explanation::{Explanation, HostedPart, NodePart};
 use trib_messages::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::{JobId, Rank};
 
@@ -70,7 +71,11 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
             part,
         }));
     }
-    parts.sort_by_key(|hosted| hosted.part.node);
+    // Backups of a node tell about it, too. It is where its children are.
+    let is_backup = |hosted: &HostedPart| status.primary_of(hosted.part.node).is_some_and(|name| name != hosted.at);
+    let connected = |part: &NodePart| part.children.iter().filter(|child| child.connected).count();
+    parts.sort_by_key(|hosted| (hosted.part.node, Reverse(connected(&hosted.part)), is_backup(hosted)));
+    parts.dedup_by_key(|hosted| hosted.part.node);
     let groups = parts.iter().flat_map(|hosted: &HostedPart| &hosted.part.groups);
     let late: BTreeSet<Rank> = groups.flat_map(|group| &group.late).map(|late| late.rank).collect();
     let processes = fabric.jobs.processes(status.id, &late);

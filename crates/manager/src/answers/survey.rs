@@ -48,7 +48,10 @@ fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> 
 }
 
 fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
-    let JobStatus { id, name, user, ranks, nodes, since, hosts, root, fallback, fault, adopted, .. } = job;
+    let nodes = names(job.primaries());
+    let each = |backups: &Vec<u32>| backups.iter().filter_map(|at| job.nodes.get(*at as usize)).collect::<Vec<_>>();
+    let backups = (!job.backups.is_empty()).then(|| names(job.backups.iter().flat_map(each).map(String::as_str)));
+    let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, adopted, .. } = job;
     LiveJob {
         id,
         name: cut(&name, NAME_MAX),
@@ -56,7 +59,8 @@ fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
         ranks,
         hosts,
         root,
-        nodes: names(&nodes),
+        nodes,
+        backups,
         since_ms: since * 1000,
         adopted,
         activity: activities.get(&id).copied(),
@@ -84,6 +88,7 @@ mod tests {
             ranks: u32::MAX,
             nodes: (0..1_000).map(|n| format!("leaf-{n}-of-a-fabric")).collect(),
             places: (0..1_000).collect(),
+            backups: vec![(0..1_000).collect()],
             since: 1_700_000_000,
             hosts: names(&vec![wild.clone(); 3]),
             root: "leaf-1-of-a-fabric".into(),

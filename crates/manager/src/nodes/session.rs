@@ -39,8 +39,8 @@ pub(crate) struct Told {
     pub traffic: Vec<TrafficPart>,
 }
 
-/// The answer to one installation.
-pub(crate) type Answer = (NodeId, Outcome);
+/// The answer to one installation: of which logical node, and as which of its candidates.
+pub(crate) type Answer = (NodeId, u16, Outcome);
 
 /// One connection of one node.
 pub(crate) struct Session {
@@ -71,7 +71,7 @@ type Question = (JobId, Option<u64>);
 struct Expected {
     /// When the connection was lost.
     lost_ms: Option<u64>,
-    installs: BTreeMap<(JobId, NodeId), Sender<Answer>>,
+    installs: BTreeMap<(JobId, NodeId), (u16, Sender<Answer>)>,
     counters: Vec<Sender<Counters>>,
     activities: Vec<Sender<Vec<JobActivity>>>,
     explanations: BTreeMap<Question, Vec<Sender<Told>>>,
@@ -135,10 +135,10 @@ impl Session {
             let mut expected = lock(&self.expected);
             if expected.lost_ms.is_some() {
                 // A receiver that has given up waiting is no error.
-                let _ = answers.send((grant.node, Outcome::Lost));
+                let _ = answers.send((grant.node, grant.candidate, Outcome::Lost));
                 return;
             }
-            expected.installs.insert((grant.job, grant.node), answers);
+            expected.installs.insert((grant.job, grant.node), (grant.candidate, answers));
         }
         self.post(ManagerMessage::Install(grant));
     }
@@ -146,7 +146,7 @@ impl Session {
     /// The node's answer to an installation. Returns `false` if no thread waits for it.
     pub(crate) fn answer(&self, job: JobId, node: NodeId, outcome: Outcome) -> bool {
         let waiting = lock(&self.expected).installs.remove(&(job, node));
-        waiting.is_some_and(|answers| answers.send((node, outcome)).is_ok())
+        waiting.is_some_and(|(candidate, answers)| answers.send((node, candidate, outcome)).is_ok())
     }
 
     /// No thread waits for answers about this job any more.
@@ -273,8 +273,8 @@ impl Session {
             let lost_ms = expected.lost_ms.or_else(|| Some(unix_ms()));
             std::mem::replace(&mut *expected, Expected { lost_ms, ..Expected::default() })
         };
-        for ((_, node), answers) in forgotten.installs {
-            let _ = answers.send((node, Outcome::Lost));
+        for ((_, node), (candidate, answers)) in forgotten.installs {
+            let _ = answers.send((node, candidate, Outcome::Lost));
         }
     }
 

@@ -44,8 +44,25 @@ pub(crate) struct Site {
     pub name: String,
     /// The number of children of each of the job's logical nodes there.
     pub children: Vec<u64>,
+    /// The same of those for which it is the first backup, so that there is room for them.
+    pub reserved: Vec<u64>,
+    /// The largest such number of those that may come there.
+    pub widest: u64,
     /// The size of the receive buffer of its datagram sockets, in bytes.
     pub receive_bytes: u64,
+}
+
+impl Site {
+    /// The largest number of children that send there at once, unless two nodes die.
+    fn senders(&self) -> u64 {
+        self.children.iter().sum::<u64>().max(self.widest)
+    }
+
+    /// Whether a job with these limits, which were settled without this site, has room there.
+    pub(crate) fn fits(&self, limits: &Limits, table: &LimitTable) -> bool {
+        let window = self.receive_bytes / (self.senders().max(1) * truesize(limits.payload.into()));
+        bytes(limits, self) <= table[QuotaField::NodeMemory].maximum && u64::from(limits.window) <= window.max(1)
+    }
 }
 
 /// Settles the job's limits. The refusal says of what it wants too much.
@@ -96,10 +113,7 @@ fn payload_bound(ground: &Ground<'_>) -> Bound {
 // The largest window whose fragments from all children fit, and the node with the tightest receive
 // buffer.
 fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Site)> {
-    let fits = |site: &'a Site| {
-        let children: u64 = site.children.iter().sum();
-        (site.receive_bytes / (children.max(1) * truesize(payload)), site)
-    };
+    let fits = |site: &'a Site| (site.receive_bytes / (site.senders().max(1) * truesize(payload)), site);
     ground.sites.iter().map(fits).min_by_key(|(window, _)| *window)
 }
 
@@ -113,7 +127,7 @@ fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refu
     let window = choose(QuotaField::Window, ask, bound)?;
     match tightest {
         Some((_, site)) if window > room => {
-            let children: u64 = site.children.iter().sum();
+            let children = site.senders();
             let text = format!(
                 "a window of {window} fragments of {payload} bytes from {children} children does not fit the datagram receive buffer of node {} ({} bytes), a window of {room} does: ask for less, or raise net.core.rmem_max there and restart the node",
                 site.name, site.receive_bytes

@@ -1,4 +1,4 @@
-//! What a job asks for of lanes and trees.
+//! What a job asks for of lanes, trees and backups.
 
 use trib_messages::quota::QuotaField;
 use trib_messages::reply::{Refusal, Resource};
@@ -16,6 +16,8 @@ pub(crate) struct Wish {
     pub(super) trees: Option<usize>,
     /// The number of bytes from which operations are cut.
     pub(crate) stripe_threshold: u64,
+    /// How many further nodes may host each node of its trees.
+    pub(crate) backups: usize,
 }
 
 impl Wish {
@@ -37,7 +39,8 @@ impl Wish {
             );
             return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));
         }
-        Ok(Wish { lanes, trees, stripe_threshold: get(QuotaField::StripeThreshold)? })
+        let (stripe_threshold, backups) = (get(QuotaField::StripeThreshold)?, get(QuotaField::Backups)? as usize);
+        Ok(Wish { lanes, trees, stripe_threshold, backups })
     }
 
     /// The number of lanes, at least one.

@@ -207,6 +207,17 @@ impl Jobs {
         self.lock().settle(|_, maybe_at| maybe_at.retain(|node| here.contains(node)))
     }
 
+    /// The adopted jobs that have left all their primaries, and where they may still be.
+    pub(crate) fn at_backups(&self) -> Vec<(JobId, Vec<String>)> {
+        let table = self.lock();
+        let has_left = |entry: &&Entry| {
+            let primaries = entry.status.primaries();
+            entry.status.adopted && !entry.maybe_at.iter().any(|node| primaries.contains(&node.as_str()))
+        };
+        let at = |entry: &Entry| (entry.status.id, entry.maybe_at.iter().cloned().collect());
+        table.live.values().filter(has_left).map(at).collect()
+    }
+
     /// Whether there are adopted jobs.
     pub(crate) fn has_adopted(&self) -> bool {
         self.lock().live.values().any(|entry| entry.status.adopted)

@@ -221,6 +221,7 @@ mod tests {
             ranks,
             nodes,
             places: vec![0],
+            backups: Vec::new(),
             since,
             hosts,
             root,

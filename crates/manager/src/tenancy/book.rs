@@ -48,6 +48,15 @@ impl Claim {
     pub(crate) fn at(&self, place: &Place, kind: Kind) -> u64 {
         self.wants.iter().find(|(other, _)| other == place).map_or(0, |(_, amounts)| amounts.get(kind))
     }
+
+    /// What it takes besides another claim.
+    pub(crate) fn beyond(&self, other: &Claim) -> Claim {
+        let known = |place: &Place| other.wants.iter().find(|(known, _)| known == place);
+        let beyond = |(place, amounts): &(Place, Amounts)| {
+            (place.clone(), known(place).map_or(*amounts, |(_, known)| amounts.minus(known)))
+        };
+        Claim { tenant: self.tenant.clone(), wants: self.wants.iter().map(beyond).collect() }
+    }
 }
 
 /// The first thing of which a claim lacks some.

@@ -41,10 +41,9 @@ impl Holdings {
         });
     }
 
-    /// The job is at no node.
-    pub(super) fn release(&self, job: JobId) {
-        let gone = self.lock().remove(&job);
-        drop(gone);
+    /// The job is at no node. Returns its charge.
+    pub(super) fn release(&self, job: JobId) -> Option<Charge> {
+        self.lock().remove(&job).map(|holding| holding.charge)
     }
 
     /// The job is not at this node any more.

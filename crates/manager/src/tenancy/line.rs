@@ -191,6 +191,22 @@ impl State {
         self.charged.insert(number, Charged { claim, job, ended: false, since_ms: unix_ms() });
     }
 
+    /// See [`Charge::change_to`].
+    fn change(&mut self, number: u64, claim: Claim) -> Result<(), Shortage> {
+        let State { book, charged, waiting, .. } = self;
+        let Some(charged) = charged.get_mut(&number) else { return Ok(()) };
+        let lacking = |waiting: &&Waiting| !waiting.turn && waiting.lacks.is_some();
+        let kept = || waiting.iter().filter(lacking).filter_map(|one| Some((&one.claim, one.lacks.as_ref()?.scope)));
+        kept().for_each(|(claim, scope)| book.keep(claim, scope));
+        let fits = book.check(&claim.beyond(&charged.claim));
+        kept().for_each(|(claim, scope)| book.let_go(claim, scope));
+        fits?;
+        book.give_back(&charged.claim);
+        book.take(&claim);
+        charged.claim = claim;
+        Ok(())
+    }
+
     /// Gives all claims their turn that can have it. Returns whether any can.
     fn advance(&mut self) -> bool {
         let mut kept: Vec<(usize, Scope)> = Vec::new();
@@ -226,6 +242,15 @@ impl Charge {
     /// Says which job has the claim.
     pub(super) fn attribute(&self, job: JobId) {
         self.change(|charged| charged.job = Some(job));
+    }
+
+    /// Replaces the claim by another one, if what this takes besides fits beside what is kept for
+    /// those that wait. They do not lose their turns by it.
+    pub(super) fn change_to(&self, claim: Claim) -> Result<(), Shortage> {
+        let mut state = self.line.lock();
+        state.change(self.number, claim)?;
+        self.line.advance(&mut state);
+        Ok(())
     }
 
     /// Says that the job has ended and is still at a node.

@@ -41,7 +41,8 @@ use self::book::{Claim, Place};
 pub use self::file::PolicyError;
 use self::holdings::Holdings;
 pub(crate) use self::line::Applicant;
-use self::line::{Charge, Line};
+pub(crate) use self::line::Charge;
+use self::line::Line;
 use self::policy::Policy;
 
 /// The tenants, and what the jobs of each have.
@@ -97,6 +98,21 @@ impl Tenancy {
         self.line.enter(claim(&self.policy, charge, limits, nodes), applicant, patience.min(PATIENCE_MAX))
     }
 
+    /// Changes what a job is charged for, if what `charge` has besides fits beside the jobs that
+    /// wait. Else nothing changes, and the node is returned that has too little.
+    pub(crate) fn change(
+        &self,
+        taken: &Charge,
+        charge: &JobCharge,
+        limits: &Limits,
+        nodes: &[String],
+    ) -> Result<(), Option<String>> {
+        taken.change_to(claim(&self.policy, charge, limits, nodes)).map_err(|shortage| match shortage.place {
+            Place::Node(name) => Some(name),
+            Place::Fabric | Place::Root(_) => None,
+        })
+    }
+
     /// Keeps a charge as long as the job runs, and as long as it is at one of its nodes.
     pub(crate) fn hold(&self, job: JobId, charge: Charge, nodes: &[String]) {
         charge.attribute(job);
@@ -108,9 +124,9 @@ impl Tenancy {
         self.holdings.end(job);
     }
 
-    /// The job is at no node.
-    pub(crate) fn release(&self, job: JobId) {
-        self.holdings.release(job);
+    /// The job is at no node. Returns its charge.
+    pub(crate) fn release(&self, job: JobId) -> Option<Charge> {
+        self.holdings.release(job)
     }
 
     /// The job is not at this node any more.
@@ -149,9 +165,10 @@ impl Tenancy {
 fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String]) -> Claim {
     let job = Amounts::of(&[(Kind::Jobs, 1)]);
     // Every lane has groups, slots and stream contexts of its own.
+    // A node that is only a later backup of others has nothing reserved for it.
     let at_node = |((node, lanes), memory): ((&String, &u64), &u64)| {
         let amounts = Amounts::of(&[
-            (Kind::Jobs, 1),
+            (Kind::Jobs, (*lanes).min(1)),
             (Kind::Groups, lanes * u64::from(limits.groups)),
             (Kind::Osts, lanes * u64::from(limits.osts)),
             (Kind::Streams, lanes * u64::from(limits.streams)),

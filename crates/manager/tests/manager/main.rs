@@ -2,6 +2,7 @@
 
 mod admission;
 mod adoption;
+mod backups;
 mod common;
 mod jobs;
 mod ports;

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::common::{Fabric, Manner, Node};
+use trib_messages::job::TicketNode;
 use trib_messages::node::ManagerMessage;
 use trib_messages::reply::Resource;
 use trib_messages::request::QuotaAsk;
@@ -58,4 +59,27 @@ fn a_node_that_does_not_listen_at_all_its_ports_is_not_let_in() {
     let node = Node::listening(&fabric, "root", Manner::Installs, &["10.0.2.1:4000", "0.0.0.0:1"]);
     let ManagerMessage::Refused(refusal) = node.next() else { panic!("let in") };
     assert_eq!(refusal.resource, Resource::Request, "{refusal}");
+}
+
+#[test]
+fn backups_are_reached_by_the_port_of_the_lane() {
+    let fabric = Fabric::serving("topology.toml", &format!("{TREE}[limits]\nbackups = 1\n"));
+    let root = node(&fabric, "root", &["10.0.2.1:4000", "10.1.2.1:4001"]);
+    let leaf = node(&fabric, "leaf", &["10.0.1.1:4000", "10.1.1.1:4001"]);
+    let user = fabric.user();
+    let ticket = user.job(&["a", "b"], QuotaAsk { lanes: Some(2), ..QuotaAsk::default() }).unwrap();
+    let streams = |node: &TicketNode| node.candidates.iter().map(|candidate| candidate.stream.to_string()).collect();
+    let streams: Vec<Vec<String>> = ticket.nodes.iter().map(streams).collect();
+    let ports = [["10.0.2.1:4000", "10.0.1.1:4000"], ["10.1.2.1:4001", "10.1.1.1:4001"]];
+    assert_eq!(streams, ports.map(|[root, leaf]| [[root, leaf], [leaf, root]]).concat());
+    // Backups hear of the job before primaries.
+    let (first, own) = (leaf.grant(), root.grant());
+    assert_eq!((first.candidate, own.candidate, first.node.0, own.node.0), (1, 1, 0, 1));
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    assert_eq!((first.address, own.address), (Some(ip("10.0.1.1")), Some(ip("10.0.2.1"))));
+    // The leaf may be at either of its candidates, and a rank is where it always is.
+    assert_eq!(first.children[0].addresses, [ip("10.0.1.1"), ip("10.0.2.1")]);
+    assert_eq!(own.children[0].addresses, [ip("10.0.0.1")]);
+    let second = leaf.grant();
+    assert_eq!((second.candidate, second.lane, second.address), (1, 1, Some(ip("10.1.1.1"))));
 }

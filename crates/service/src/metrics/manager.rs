@@ -34,7 +34,7 @@ pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
     }
     let mut used = page.metric("tributary_job_node_info");
     for (job, number) in numbered() {
-        for node in &job.nodes {
+        for node in job.primaries() {
             used.sample(&[number, node], 1);
         }
     }
@@ -109,6 +109,7 @@ mod tests {
                 ranks: 8,
                 nodes: vec!["spine".into()],
                 places: vec![0],
+                backups: Vec::new(),
                 since: 1_700_000_000,
                 hosts: Names { count: 2, list: "h[0-1]".into() },
                 root: "spine".into(),

@@ -56,6 +56,10 @@ struct Up {
     /// Worker threads of each node: 1 to 64 [default: 1, or as it runs]
     #[arg(long, value_name = "N")]
     workers: Option<u16>,
+    /// Further nodes that may host each node of a job's tree, so that a job goes on when one dies:
+    /// 0 to 15 [default: 0, or as it runs]
+    #[arg(long, value_name = "N")]
+    backups: Option<u16>,
     /// How long it may take until all is ready, seconds
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = some_seconds)]
     timeout: Duration,
@@ -97,10 +101,13 @@ impl Up {
         let running = Lab::find(&base, &name).map_err(failure)?.map(|lab| lab.topology().clone());
         let usual = match running {
             Some(Topology::Local(local)) => local,
-            _ => Local { leaves: 2, workers: 1 },
+            _ => Local { leaves: 2, workers: 1, backups: 0 },
         };
-        let local =
-            Local { leaves: self.leaves.unwrap_or(usual.leaves), workers: self.workers.unwrap_or(usual.workers) };
+        let local = Local {
+            leaves: self.leaves.unwrap_or(usual.leaves),
+            workers: self.workers.unwrap_or(usual.workers),
+            backups: self.backups.unwrap_or(usual.backups),
+        };
         let launch = LabLaunch {
             base: &base,
             name: &name,
@@ -131,7 +138,8 @@ const UP_EXAMPLES: &str = "\
 Examples:
   eval \"$(trib fabric up --local)\"
   trib fabric up                           # the same: there is no other kind yet
-  eval \"$(trib fabric up --local --leaves 4 --workers 2 --name wide)\"";
+  eval \"$(trib fabric up --local --leaves 4 --workers 2 --name wide)\"
+  eval \"$(trib fabric up --local --backups 1)\"   # each node of a tree has a second process that may host it";
 const DOWN_EXAMPLES: &str = "\
 Examples:
   trib fabric down --local

@@ -70,11 +70,15 @@ fn tables(report: &StatusReport, all: bool) -> String {
     write!(text, "{table}").expect("writing to memory cannot fail");
 
     if !jobs.is_empty() {
-        let mut table = Table::new(["JOB", "PROGRAM", "USER", "RANKS", "LANES", "ROOTS", "NODES"]);
+        let backed = jobs.iter().any(|job| !job.backups.is_empty());
+        let heads = ["JOB", "PROGRAM", "USER", "RANKS", "LANES", "ROOTS", "NODES"];
+        let mut table = Table::new(heads.into_iter().chain(backed.then_some("BACKUPS")));
         for job in jobs {
-            let (id, ranks, nodes) = (job.id.0.to_string(), job.ranks.to_string(), job.nodes.join(","));
+            let (id, ranks, nodes) = (job.id.0.to_string(), job.ranks.to_string(), job.primaries().join(","));
+            let backups = Some(job.backups_told()).filter(|told| !told.is_empty()).unwrap_or_else(|| "-".to_owned());
             let (lanes, roots) = lanes::cells(job);
-            table.row([&id, &job.name, &job.user, &ranks, &lanes, &roots, &nodes]);
+            let cells = [&id, &job.name, &job.user, &ranks, &lanes, &roots, &nodes];
+            table.row(cells.into_iter().chain(backed.then_some(&backups)));
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }

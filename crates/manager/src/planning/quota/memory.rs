@@ -35,7 +35,7 @@ pub(super) fn fit(ask: &QuotaAsk, limits: Limits, ground: &Ground<'_>) -> Result
 /// The bytes that the job reserves at one aggregation node.
 pub(crate) fn bytes(limits: &Limits, site: &Site) -> u64 {
     let of = |children: &u64| Reservation::of(limits, *children).bytes(limits);
-    site.children.iter().map(of).fold(0, u64::saturating_add)
+    site.children.iter().chain(&site.reserved).map(of).fold(0, u64::saturating_add)
 }
 
 /// How far limits may be lowered for which the job did not ask.
@@ -98,7 +98,7 @@ fn refusal(ask: &QuotaAsk, bytes: u64, maximum: u64, site: &Site) -> Refusal {
         none if none.is_empty() => "even the least quota".to_owned(),
         some => some.join(", "),
     };
-    let children: u64 = site.children.iter().sum();
+    let children: u64 = site.children.iter().chain(&site.reserved).sum();
     let text = format!(
         "{asked} with {children} children takes {bytes} bytes of buffers at node {}, this fabric gives a job at most {maximum}: ask for less, or raise node_memory in the topology file",
         site.name

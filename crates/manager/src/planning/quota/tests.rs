@@ -1,8 +1,13 @@
 use super::*;
 
 fn sites(children: u64, receive_bytes: u64) -> Vec<Site> {
-    let site =
-        |name: &str, children, receive_bytes| Site { name: name.into(), children: vec![children], receive_bytes };
+    let site = |name: &str, children, receive_bytes| Site {
+        name: name.into(),
+        children: vec![children],
+        reserved: Vec::new(),
+        widest: 0,
+        receive_bytes,
+    };
     vec![site("wide", 2, 1 << 30), site("tight", children, receive_bytes)]
 }
 

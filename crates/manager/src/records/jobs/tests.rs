@@ -13,6 +13,7 @@ fn job(name: &str) -> JobStatus {
         ranks: 1,
         nodes: vec!["a".into(), "b".into()],
         places: vec![0, 1],
+        backups: Vec::new(),
         since: 1_700_000_000,
         hosts: Names { count: 1, list: "h0".into() },
         root: "a".into(),

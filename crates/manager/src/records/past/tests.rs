@@ -25,6 +25,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         ranks: 2,
         nodes: vec!["a".into()],
         places: vec![0],
+        backups: Vec::new(),
         since: 1_700_000_000,
         hosts: Names { count: 2, list: "h[0-1]".into() },
         root: "a".into(),

@@ -12,6 +12,7 @@ fn arguments(all: bool, ended: bool, refused: bool, user: Option<&str>) -> Argum
 
 fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
     LiveJob {
+        backups: None,
         id: JobId(id),
         name: "train".into(),
         user: user.into(),

@@ -1,0 +1,202 @@
+//! Which aggregation nodes may host each logical node of a job: the one that the plan says, and its
+//! backups.
+//!
+//! ```text
+//!   chosen --too little room, no answer, a refusal: without that node--> chosen again
+//! ```
+//! A job goes on when a node dies only if each of its logical nodes has a backup. Where one has
+//! none, none is charged or told anything, and the job is admitted as one that does not go on.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use trib_messages::candidates::Candidate;
+use trib_messages::job::Limits;
+use trib_topology::{LimitTable, Plan, PlanNode, backups};
+use trib_wire::ids::{ChildKind, NodeId};
+
+use super::ground::Sessions;
+use crate::fabric::Fabric;
+use crate::nodes::session::Session;
+use crate::planning::quota::Site;
+
+/// The candidates of a job's logical nodes.
+pub(super) struct Candidates<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    /// The number of backups that each logical node is to have.
+    wanted: usize,
+    /// The nodes that may be backups.
+    may: BTreeSet<usize>,
+    /// By logical node, the places of its backups. Empty if some node has none.
+    backups: Vec<Vec<usize>>,
+    /// All of them, primaries and backups.
+    sessions: Sessions,
+    /// The primaries.
+    own: Sessions,
+}
+
+impl<'a> Candidates<'a> {
+    /// Chooses backups among the nodes that answer.
+    pub(super) fn choose(fabric: &'a Fabric, plan: &'a Plan, own: Sessions, wanted: usize) -> Self {
+        let mut candidates =
+            Candidates { fabric, plan, wanted, may: BTreeSet::new(), backups: Vec::new(), sessions: own.clone(), own };
+        if wanted > 0 {
+            let here = fabric.registry.all_answering();
+            let nodes = fabric.topology.nodes().iter().enumerate();
+            candidates.may = nodes.filter(|(_, node)| here.contains(&node.name)).map(|(place, _)| place).collect();
+            candidates.choose_again();
+        }
+        candidates
+    }
+
+    fn choose_again(&mut self) {
+        let topology = &self.fabric.topology;
+        let session = |place: &usize| self.fabric.registry.connected(&topology.nodes()[*place].name);
+        // Who reaches the primaries reaches their backups: they have addresses of the same family.
+        let ipv6 = self.own.values().any(has_ipv6);
+        let is_alike = |session: &Arc<Session>| session.streams().all(|stream| stream.is_ipv6() == ipv6);
+        let here = self.may.iter().filter_map(|place| Some((*place, session(place).filter(is_alike)?)));
+        let here: Sessions = here.collect();
+        self.may = here.keys().copied().collect();
+        self.backups = backups(topology, self.plan, &self.may, self.wanted);
+        if self.backups.iter().any(Vec::is_empty) {
+            self.backups.clear();
+        }
+        self.sessions = self.own.clone();
+        for place in self.backups.iter().flatten() {
+            self.sessions.entry(*place).or_insert_with(|| here[place].clone());
+        }
+    }
+
+    /// The primaries have come back, perhaps over other connections, and backups may have gone.
+    pub(super) fn renew(&mut self, own: Sessions) {
+        self.own = own;
+        self.choose_again();
+    }
+
+    /// Chooses backups again, without these nodes. Returns whether any of them was one.
+    pub(super) fn without(&mut self, nodes: &BTreeSet<usize>) -> bool {
+        let was_one = self.backups.iter().flatten().any(|place| nodes.contains(place));
+        self.may.retain(|place| !nodes.contains(place));
+        self.choose_again();
+        was_one
+    }
+
+    /// The same for a node by its name.
+    pub(super) fn without_named(&mut self, name: Option<&str>) -> bool {
+        let is_named = |(_, session): &(&usize, &Arc<Session>)| Some(session.name.as_str()) == name;
+        let Some(place) = self.sessions.iter().find(is_named).map(|(place, _)| *place) else { return false };
+        self.without(&BTreeSet::from([place]))
+    }
+
+    /// Gives up all backups.
+    pub(super) fn without_any(&mut self) {
+        self.may.clear();
+        self.choose_again();
+    }
+
+    /// Whether the job goes on when a node dies.
+    pub(super) fn recovers(&self) -> bool {
+        !self.backups.is_empty()
+    }
+
+    /// All nodes that may host something of the job.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The candidates of a logical node, the primary first.
+    pub(super) fn of(&self, node: &PlanNode) -> impl Iterator<Item = usize> + '_ {
+        std::iter::once(node.place).chain(self.backups_of(node.id))
+    }
+
+    fn backups_of(&self, node: NodeId) -> impl Iterator<Item = usize> + '_ {
+        self.backups.get(usize::from(node.0)).into_iter().flatten().copied()
+    }
+
+    /// By logical node, the positions of its backups in [`Self::sessions`].
+    pub(super) fn positions(&self) -> Vec<Vec<u32>> {
+        let at = |place: &usize| self.position(*place);
+        self.backups.iter().map(|backups| backups.iter().map(at).collect()).collect()
+    }
+
+    /// The position of a place in [`Self::sessions`].
+    pub(super) fn position(&self, place: usize) -> u32 {
+        self.sessions.keys().take_while(|other| **other < place).count() as u32
+    }
+
+    /// The candidates of a logical node that is called `name`, as its children are told them.
+    pub(super) fn told(&self, node: &PlanNode, name: String) -> Vec<Candidate> {
+        let own = |place: usize| if place == node.place { name.clone() } else { self.sessions[&place].name.clone() };
+        self.of(node).map(|place| Candidate { name: own(place), stream: self.stream(place, node.port) }).collect()
+    }
+
+    /// The address at which a node takes streams by a port.
+    pub(super) fn stream(&self, place: usize, port: usize) -> SocketAddr {
+        let session = &self.sessions[&place];
+        // A node that does not listen at the topology's addresses is not let in.
+        session.stream_at(self.fabric.topology.nodes()[place].reached_at(port)).unwrap_or(session.stream)
+    }
+
+    /// The address of a node that a lane by a port has, if the node has several.
+    pub(super) fn reached_at(&self, place: usize, port: usize) -> Option<IpAddr> {
+        self.fabric.topology.nodes()[place].reached_at(port)
+    }
+
+    /// The addresses from which a child of a logical node may connect; none: from any.
+    pub(super) fn addresses(&self, node: &PlanNode, child: usize) -> Vec<IpAddr> {
+        let child = &node.children[child];
+        let (Some(first), ChildKind::Node(id)) = (child.address, child.kind) else {
+            return child.address.into_iter().collect();
+        };
+        let (below, port) = (&self.plan.nodes[usize::from(id.0)], node.port);
+        let mut addresses = vec![first];
+        for place in self.of(below).filter(|_| self.recovers()) {
+            let Some(from) = self.fabric.topology.nodes()[place].connects_from(port) else { return Vec::new() };
+            addresses.push(from);
+            if self.of(node).any(|above| above == place) {
+                // A process that hosts both connects to itself.
+                addresses.push(self.stream(place, port).ip());
+            }
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
+    }
+
+    /// What the job has at its primaries, if nothing is reserved for backups.
+    pub(super) fn primary_sites(&self) -> Vec<Site> {
+        let sites = self.sites().into_iter().filter(|site| !site.children.is_empty());
+        sites.map(|site| Site { reserved: Vec::new(), ..site }).collect()
+    }
+
+    /// What the job has at each of its nodes.
+    pub(super) fn sites(&self) -> Vec<Site> {
+        let children = |node: &PlanNode| node.children.len() as u64;
+        let nodes = || self.plan.nodes.iter();
+        let site = |(place, session): (&usize, &Arc<Session>)| {
+            let backed = nodes().filter(|node| self.backups_of(node.id).any(|other| other == *place));
+            let first = nodes().filter(|node| self.backups_of(node.id).next() == Some(*place));
+            Site {
+                name: session.name.clone(),
+                children: nodes().filter(|node| node.place == *place).map(children).collect(),
+                reserved: first.map(children).collect(),
+                widest: backed.map(children).max().unwrap_or(0),
+                receive_bytes: session.datagram_buffer_bytes,
+            }
+        };
+        self.sessions.iter().map(site).collect()
+    }
+
+    /// A node whose backups, chosen after the limits were settled, have no room for them.
+    pub(super) fn unfit(&self, limits: &Limits, table: &LimitTable) -> Option<String> {
+        let misfit = |site: &Site| self.recovers() && !site.fits(limits, table);
+        self.sites().into_iter().find(misfit).map(|site| site.name)
+    }
+}
+
+fn has_ipv6(session: &Arc<Session>) -> bool {
+    session.streams().any(|stream| stream.is_ipv6())
+}
