@@ -163,7 +163,8 @@ pub struct JobStatus {
     pub user: String,
     /// Ranks.
     pub ranks: u32,
-    /// Names of the aggregation nodes that it uses or that are backups of these, in topology order.
+    /// Names of the aggregation nodes that it uses or that are backups of these, in topology
+    /// order.
     pub nodes: Vec<String>,
     /// By logical node, which of `nodes` hosts it, counted from 0.
     #[serde(default)]
@@ -256,7 +257,7 @@ impl JobStatus {
         backups.filter_map(|at| self.nodes.get(*at as usize)).map(String::as_str).collect()
     }
 
-    /// Its logical nodes, each with its backups, in words: `root: leaf0, leaf1; leaf0: leaf1, root`.
+    /// Its logical nodes with their backups, in words: `root: leaf0, leaf1; leaf0: leaf1, root`.
     /// Empty where the job does not go on when a node dies.
     pub fn backups_told(&self) -> String {
         let names = self.node_names();

@@ -3,10 +3,10 @@
 //! Map. For the fabric that a manager serves: `file` (the TOML text), `error` (what is wrong with
 //! it, with line and remedy), `topology` (the checked fabric, a tree or a graph), `addresses` (of a
 //! node or a host), `limits` (the quota that a fabric gives), `plan` (from hosts by rank to a
-//! logical tree), `backups` (which other nodes may host it), `cascade` (more children than a node may have). For whole fabrics: `hostlist`
-//! (many names in few characters), [`graph`] (readers of the formats that clusters have), [`trees`]
-//! (trees in a graph), [`predict`] (how long operations are expected to take on them), [`draw`]
-//! (text and SVG).
+//! logical tree), `backups` (which other nodes may host it), `cascade` (more children than a node
+//! may have). For whole fabrics: `hostlist` (many names in few characters), [`graph`] (readers of
+//! the formats that clusters have), [`trees`] (trees in a graph), [`predict`] (how long operations
+//! are expected to take on them), [`draw`] (text and SVG).
 //!
 //! Invariants: a [`Topology`] is one tree or one graph and is checked once. A plan depends on the
 //! topology and the hosts alone, and in a graph also on the other trees there. So the same program
