@@ -10,6 +10,7 @@ import numpy as np
 import native
 import reference
 from native import DTYPES, IN_PLACE
+from rank import note
 
 GROUPS = [
     [0, 1, 2, 3, 4, 5, 6, 7],
@@ -71,6 +72,7 @@ def run(argument):
         open_requests.clear()
 
     for call in calls(seed, argument["number"], argument["most"]):
+        note(call["index"])
         group = mine.get(call["group"])
         if group is None:
             continue

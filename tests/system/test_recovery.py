@@ -9,6 +9,8 @@ import unittest
 
 from harness import Fabric, Ranks, send, wait_until
 
+import test_random_collectives
+
 
 class Recovery(unittest.TestCase):
     def results(self, fabric, act, ranks=8, counts=(5, 9000, 300_000)):
@@ -34,6 +36,19 @@ class Recovery(unittest.TestCase):
                 # Those that had the dead node above them, and those that were told.
                 self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results), name)
                 print(f"{name} killed: over after {time.monotonic() - began:.1f} s")
+
+    def test_random_collectives_have_the_same_bits_when_a_node_dies_among_them(self):
+        seed, number, most = 7, 60, 1 << 18
+        wanted = test_random_collectives.expected(seed, number, most)
+        argument = {"seed": seed, "number": number, "most": most, "shuffled": True, "shuffle_seed": seed}
+        with Fabric(backups=1) as fabric:
+            with Ranks(fabric, 8, "random_worker", "run", argument) as ranks:
+                wait_until(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
+                send(fabric.processes()["leaf1"], signal.SIGKILL)
+                results = ranks.results(180)
+        for rank, (result, want) in enumerate(zip(results, wanted)):
+            self.assertEqual([i for i in want if result["digests"].get(i) != want[i]], [], f"rank {rank}")
+        self.assertTrue(any(result["counters"]["epochs"] for result in results), "the node died too late")
 
     def test_a_stopped_node_is_left_behind_and_does_no_harm_when_it_wakes(self):
         with Fabric(backups=1) as fabric:

@@ -48,7 +48,7 @@ impl From<&NodeGrant> for NodeConfig {
             children: grant.children.iter().map(|c| NodeChild { kind: c.kind, ranks: c.ranks.clone() }).collect(),
             world_size: grant.world_size,
             limits: Limits::from(&grant.limits),
-            recovers: false,
+            recovers: grant.recovers,
             resumes: false,
         }
     }
