@@ -164,7 +164,7 @@ mod tests {
         let one = Counters { operations_llt: 3, groups_freed: 7, ..Counters::default() };
         let text = page("2 ranks, summed", &sum(&bytes(&[values(&one), values(&one)])));
         assert!(text.starts_with("# libsharp_coll counters of 2 ranks, summed\noperations_datagram 6\n"), "{text}");
-        assert!(text.ends_with("groups_freed 14\n"), "{text}");
+        assert!(text.ends_with("groups_freed 14\nepochs 0\n"), "{text}");
     }
 
     #[test]
