@@ -271,7 +271,7 @@ FAULTS = [
     ),
     Fault(
         "completed contributions are not sent again",
-        [Edit(LEAF_LLT, "            let mut operations = kept.take();\n", "            let mut operations = VecDeque::new();\n")],
+        [Edit(LEAF_LLT, "let mut operations = self.kept.take();\n", "let mut operations = VecDeque::new();\n")],
     ),
     Fault(
         "Freed is sent before all members have left",

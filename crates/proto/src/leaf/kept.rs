@@ -1,27 +1,38 @@
 //! Operations that are over for this rank's program while other ranks may lack results of them. If
 //! a node dies now, their last pieces are folded anew, and that takes this rank's contributions.
 
-use core::ops::Range;
 use std::collections::VecDeque;
 
 use super::operation::Operation;
 use super::output::LeafOutput;
 
 /// The operations of one group on one path, by the numbers of their pieces.
-#[derive(Default)]
 pub(super) struct Kept {
+    /// Whether the job goes on in another epoch. If it does not, nothing is kept.
+    recovers: bool,
     operations: VecDeque<Operation>,
 }
 
 impl Kept {
-    /// Keeps an operation of which some rank may lack the results from piece `from` on. Returns the
-    /// bytes of this rank's contribution that may be needed again.
-    pub(super) fn keep(&mut self, mut operation: Operation, from: u64) -> Range<u64> {
-        operation.over = true;
-        let needed = operation.given_from(from);
-        let at = self.operations.partition_point(|other| other.base < operation.base);
-        self.operations.insert(at, operation);
-        needed
+    /// Nothing yet.
+    pub(super) fn new(recovers: bool) -> Kept {
+        Kept { recovers, operations: VecDeque::new() }
+    }
+
+    /// All results of an operation are here, and every rank has those of the pieces below `stable`.
+    /// The driver is told, unless the operation is over for the program already, and which elements
+    /// of this rank's contribution may be needed again.
+    pub(super) fn complete(&mut self, mut operation: Operation, stable: u64, out: &mut impl LeafOutput) {
+        let (id, was_over) = (operation.id, core::mem::replace(&mut operation.over, true));
+        let needed = if self.recovers { operation.given_from(stable) } else { 0..0 };
+        if self.recovers {
+            let at = self.operations.partition_point(|other| other.base < operation.base);
+            self.operations.insert(at, operation);
+        }
+        if !was_over {
+            out.complete(id, Ok(needed));
+        }
+        self.release(stable, out);
     }
 
     /// Every rank has the results of all pieces below this number.

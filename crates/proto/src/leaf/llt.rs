@@ -36,8 +36,8 @@ pub(super) struct Datagrams {
     /// The fragments whose results had come when the epoch began. They come again, because other
     /// ranks lack them.
     had: Delivered,
-    /// Operations that are over; `None` if the job does not go on in another epoch.
-    kept: Option<Kept>,
+    /// Operations that are over.
+    kept: Kept,
     /// Every member holds all results below this number.
     stable: u64,
     deadline: Nanos,
@@ -58,7 +58,7 @@ impl Datagrams {
             sent: 0,
             got: Delivered::default(),
             had: Delivered::default(),
-            kept: recovers.then(Kept::default),
+            kept: Kept::new(recovers),
             stable: 0,
             deadline: Nanos::NEVER,
             pause: Nanos(0),
@@ -114,21 +114,17 @@ impl Datagrams {
         if start > self.low() {
             return false;
         }
-        if let Some(kept) = &mut self.kept {
-            let mut operations = kept.take();
-            operations.append(&mut self.operations);
-            operations.make_contiguous().sort_by_key(|operation| operation.base);
-            self.operations = resumed(operations, start, out);
-        }
+        let mut operations = self.kept.take();
+        operations.append(&mut self.operations);
+        operations.make_contiguous().sort_by_key(|operation| operation.base);
+        self.operations = resumed(operations, start, out);
         (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);
         true
     }
 
     /// Drops all that was kept for other ranks.
     pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
-        if let Some(kept) = &mut self.kept {
-            kept.release(u64::MAX, out);
-        }
+        self.kept.release(u64::MAX, out);
         for operation in self.operations.drain(..) {
             out.forget(operation.id);
         }
@@ -162,9 +158,7 @@ impl Datagrams {
         if header.mark > self.stable {
             self.stable = header.mark;
             at.out.stable(at.group, Path::Datagram, header.mark);
-            if let Some(kept) = &mut self.kept {
-                kept.release(header.mark, at.out);
-            }
+            self.kept.release(header.mark, at.out);
         }
         if self.expected(header.seq).is_none() {
             return at.out.note(Note::Duplicate);
@@ -183,26 +177,15 @@ impl Datagrams {
             self.rearm(at.now, at.round_trip);
         }
         if complete && let Some(operation) = self.operations.remove(index) {
-            self.complete(operation, at.out);
+            let stable = self.held_by_all();
+            self.kept.complete(operation, stable, at.out);
         }
     }
 
-    /// All results of an operation are here. What other ranks may still need of it is kept.
-    fn complete(&mut self, operation: Operation, out: &mut impl LeafOutput) {
-        let (id, over) = (operation.id, operation.over);
-        // A rank that has sent fragment n has the result of n - W, and the result of n took all
-        // ranks.
-        let stable = self.stable.max(self.got.low().saturating_sub(self.window));
-        let needed = match &mut self.kept {
-            Some(kept) => kept.keep(operation, stable),
-            None => 0..0,
-        };
-        if !over {
-            out.complete(id, Ok(needed));
-        }
-        if let Some(kept) = &mut self.kept {
-            kept.release(stable, out);
-        }
+    /// Every rank has the results below this number. A rank that has sent fragment n has the result
+    /// of n - W, and the result of n took all ranks.
+    fn held_by_all(&self) -> u64 {
+        self.stable.max(self.got.low().saturating_sub(self.window))
     }
 
     /// The node says to which fragments it has this rank's contribution. Those that it lacks are

@@ -54,8 +54,8 @@ pub(super) struct Streams {
     /// The results below this number are here. Those from `got` on come again, because other ranks
     /// lack them.
     had: u64,
-    /// Operations that are over; `None` if the job does not go on in another epoch.
-    kept: Option<Kept>,
+    /// Operations that are over.
+    kept: Kept,
     /// Segments below this number may be sent.
     credit: u64,
     /// Every member holds all results below this number.
@@ -80,7 +80,7 @@ impl Streams {
             sent: 0,
             got: 0,
             had: 0,
-            kept: recovers.then(Kept::default),
+            kept: Kept::new(recovers),
             credit: u64::from(limits.staging),
             stable: 0,
             phase: Phase::Idle,
@@ -180,9 +180,7 @@ impl Streams {
         if header.mark > self.stable {
             self.stable = header.mark;
             at.out.stable(at.group, Path::Stream, header.mark);
-            if let Some(kept) = &mut self.kept {
-                kept.release(header.mark, at.out);
-            }
+            self.kept.release(header.mark, at.out);
         }
         if !self.expected(header.seq).is_some_and(|o| o.accepts(header)) {
             at.out.note(Note::Violation);
@@ -200,27 +198,16 @@ impl Streams {
         if operation.done == operation.pieces
             && let Some(operation) = self.active.pop_front()
         {
-            self.complete(operation, at.out);
+            let stable = self.held_by_all();
+            self.kept.complete(operation, stable, at.out);
         }
         true
     }
 
-    /// All results of an operation are here. What other ranks may still need of it is kept.
-    fn complete(&mut self, operation: Operation, out: &mut impl LeafOutput) {
-        let (id, over) = (operation.id, operation.over);
-        // A rank that has sent segment n has the result of n - F, and the result of n took all
-        // ranks.
-        let stable = self.stable.max(self.got.saturating_sub(self.flight));
-        let needed = match &mut self.kept {
-            Some(kept) => kept.keep(operation, stable),
-            None => 0..0,
-        };
-        if !over {
-            out.complete(id, Ok(needed));
-        }
-        if let Some(kept) = &mut self.kept {
-            kept.release(stable, out);
-        }
+    /// Every rank has the results below this number. A rank that has sent segment n has the result
+    /// of n - F, and the result of n took all ranks.
+    fn held_by_all(&self) -> u64 {
+        self.stable.max(self.got.saturating_sub(self.flight))
     }
 
     /// The number of the oldest segment whose result is not here.
@@ -235,7 +222,7 @@ impl Streams {
         if start > self.had {
             return false;
         }
-        let mut operations = self.kept.as_mut().map(Kept::take).unwrap_or_default();
+        let mut operations = self.kept.take();
         operations.append(&mut self.active);
         operations.append(&mut self.waiting);
         self.waiting = resumed(operations, start, out);
@@ -248,9 +235,7 @@ impl Streams {
 
     /// Drops all that was kept for other ranks.
     pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
-        if let Some(kept) = &mut self.kept {
-            kept.release(u64::MAX, out);
-        }
+        self.kept.release(u64::MAX, out);
         for operation in self.active.drain(..).chain(self.waiting.drain(..)) {
             out.forget(operation.id);
         }
