@@ -29,6 +29,8 @@ pub(crate) struct Links {
     all: Vec<Option<LinkIo>>,
     /// The links with something to write, one bit each.
     dirty: u128,
+    /// The link after the one that was written last, which is the next one's turn.
+    turn: u32,
     /// The links to be closed, one bit each.
     doomed: u128,
 }
@@ -90,7 +92,7 @@ impl Links {
         let mut all: Vec<_> = children.map(|from| Some(link(from, down))).collect();
         all.resize_with(PARENT + 1, || None);
         all[PARENT] = parent.map(|(from, to)| link(from, to));
-        Links { all, dirty: 0, doomed: 0 }
+        Links { all, dirty: 0, turn: 0, doomed: 0 }
     }
 
     fn get(&mut self, link: LinkNumber) -> Option<&mut LinkIo> {
@@ -221,23 +223,36 @@ impl Links {
     /// The next link that has something to write and whose socket may take it.
     pub(crate) fn next_dirty(&mut self) -> Option<LinkNumber> {
         while self.dirty != 0 {
-            let link = self.dirty.trailing_zeros() as LinkNumber;
+            let ahead = self.dirty.rotate_right(self.turn).trailing_zeros();
+            let link = ((self.turn + ahead) % u128::BITS) as LinkNumber;
             self.dirty &= !(1 << link);
             if let Some(LinkIo { state: State::Open(Some(connection)), .. }) = self.get(link)
                 && !connection.blocked
             {
+                self.turn = (link as u32 + 1) % u128::BITS;
                 return Some(link);
             }
         }
         None
     }
 
-    /// Writes what is queued. Returns the number of bytes written.
-    pub(crate) fn flush(&mut self, link: LinkNumber) -> io::Result<u64> {
+    /// Whether an open link may have something to write.
+    pub(crate) fn has_dirty(&self) -> bool {
+        self.dirty != 0
+    }
+
+    /// Writes what is queued, and not much more than `most` bytes. Returns the number of bytes
+    /// written.
+    pub(crate) fn flush(&mut self, link: LinkNumber, most: u64) -> io::Result<u64> {
         let Some(LinkIo { state: State::Open(Some(connection)), writer, .. }) = self.get(link) else { return Ok(0) };
         let before = writer.bytes();
-        connection.blocked = writer.flush(&mut connection.socket)? == FlushEnd::Blocked;
-        Ok(writer.bytes() - before)
+        let end = writer.flush_some(&mut connection.socket, most)?;
+        connection.blocked = end == FlushEnd::Blocked;
+        let bytes = writer.bytes() - before;
+        if end == FlushEnd::Spent {
+            self.dirty |= 1 << link;
+        }
+        Ok(bytes)
     }
 
     /// A frame that was written and not yet reported, if there is one.

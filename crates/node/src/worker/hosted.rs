@@ -20,6 +20,8 @@ pub(crate) struct Hosted {
     by_node: FxHashMap<Key, Slot>,
     /// The children here of each parent, because frames from above name the parent.
     by_parent: FxHashMap<Key, Vec<(ChildIndex, Slot)>>,
+    /// Whether there are nodes of more than one job.
+    is_shared: bool,
 }
 
 impl Hosted {
@@ -34,13 +36,26 @@ impl Hosted {
             self.by_parent.entry((place.job, parent)).or_default().push((child, slot));
         }
         self.jobs[slot] = Some(job);
+        self.count_jobs();
         slot
+    }
+
+    /// Whether there are nodes of more than one job.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn count_jobs(&mut self) {
+        let mut jobs = self.by_node.keys().map(|(job, _)| *job);
+        let first = jobs.next();
+        self.is_shared = jobs.any(|job| Some(job) != first);
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Job> {
         let job = self.jobs.get_mut(slot)?.take()?;
         let place = job.io.place;
         self.by_node.remove(&(place.job, place.node));
+        self.count_jobs();
         if let Some((parent, _)) = place.parent
             && let Some(siblings) = self.by_parent.get_mut(&(place.job, parent))
         {

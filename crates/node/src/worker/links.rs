@@ -139,8 +139,10 @@ impl Worker {
     }
 
     /// Writes what the core has queued and closes what is doomed, until nothing is left to do now.
+    /// Where several jobs share the worker, each writes its share in a round.
     pub(super) fn settle(&mut self, slot: Slot) {
         let now = self.now();
+        let is_shared = self.hosted.is_shared();
         loop {
             let Some(job) = self.hosted.get_mut(slot) else { return };
             if let Some(why) = job.io.broken.take() {
@@ -158,10 +160,15 @@ impl Worker {
                 guard(|| self.tell_too_long(slot, link, &header))
             } else if let Some(link) = job.io.links.next_doomed() {
                 guard(|| self.lose(slot, link))
-            } else if let Some(link) = job.io.links.next_dirty() {
-                guard(|| self.flush(slot, link, now))
-            } else {
+            } else if !job.io.links.has_dirty() {
                 return;
+            } else {
+                let most = if is_shared { self.shares.left(job.io.place.job) } else { u64::MAX };
+                if most == 0 {
+                    return self.shares.wait(slot);
+                }
+                let Some(link) = job.io.links.next_dirty() else { return };
+                guard(|| self.flush(slot, link, most, now))
             };
             if let Err(why) = step {
                 return self.abandon(slot, &why);
@@ -176,10 +183,15 @@ impl Worker {
         job.core.on_too_long(now, core_link(link), header, &mut out);
     }
 
-    fn flush(&mut self, slot: Slot, link: LinkNumber, now: Nanos) {
+    fn flush(&mut self, slot: Slot, link: LinkNumber, most: u64, now: Nanos) {
         let Some(job) = self.hosted.get_mut(slot) else { return };
-        match job.io.links.flush(link) {
-            Ok(bytes) => self.tally.stream_bytes_out += bytes,
+        match job.io.links.flush(link, most) {
+            Ok(bytes) => {
+                self.tally.stream_bytes_out += bytes;
+                if most < u64::MAX {
+                    self.shares.spend(job.io.place.job, bytes);
+                }
+            }
             Err(error) => {
                 tracing::debug!(job = job.io.place.job.0, node = job.io.name, lane = job.io.lane, link, %error, "link lost");
                 job.io.links.doom(link);

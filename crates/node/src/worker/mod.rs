@@ -9,7 +9,8 @@
 //!          +-- datagrams --> demux by (job, node) --> check source and tag --> core
 //!          +-- stream -----> reader --> sink --> core --> output: queues, sends, folds
 //!          +-- timer ------> heartbeats, lifetimes
-//!   after each of these: settle = write what is queued, close what is doomed
+//!   after each of these: settle = write what is queued, close what is doomed; where several jobs
+//!   are here, each writes its share and then waits for the next round
 //! ```
 
 mod command;
@@ -19,6 +20,7 @@ mod hosted;
 mod isolation;
 mod links;
 mod moving;
+mod shares;
 
 pub(crate) use command::{Command, Key};
 use datagrams::Datagrams;
@@ -27,6 +29,7 @@ use hosted::{Hosted, Slot};
 pub(crate) use isolation::guard;
 #[cfg(test)]
 pub(crate) use isolation::trap;
+use shares::Shares;
 
 use std::collections::VecDeque;
 use std::io;
@@ -76,6 +79,8 @@ struct Worker {
     clock: Clock,
     /// The links with more to read than one turn allows.
     unfinished: VecDeque<(Slot, LinkNumber)>,
+    /// What each job may write.
+    shares: Shares,
     /// The earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
@@ -108,6 +113,7 @@ pub(crate) fn start(
         past: Latencies::default(),
         clock: Clock::start(),
         unfinished: VecDeque::new(),
+        shares: Shares::default(),
         next_timer: Nanos::NEVER,
         next_housekeeping: Nanos(0),
         tell,
@@ -190,6 +196,9 @@ impl Worker {
                     self.on_readable(slot, link, false);
                 }
             }
+            for slot in self.shares.next_round() {
+                self.settle(slot);
+            }
             self.on_clock();
             // Mail comes last, so that no event of this round meets a job that has taken the slot
             // of another.
@@ -205,9 +214,9 @@ impl Worker {
         Nanos(self.clock.last())
     }
 
-    /// Whether this round has left something to read.
+    /// Whether this round has left something to read, or to write.
     fn has_more(&self) -> bool {
-        self.datagrams.unfinished || !self.unfinished.is_empty()
+        self.datagrams.unfinished || !self.unfinished.is_empty() || self.shares.is_awaited()
     }
 
     fn next_deadline(&self) -> Nanos {

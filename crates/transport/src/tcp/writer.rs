@@ -28,6 +28,8 @@ pub enum FlushEnd {
     Idle,
     /// The socket takes no more now; the caller has to wait until it is writable.
     Blocked,
+    /// As much is written as was allowed, and more is queued.
+    Spent,
 }
 
 /// More control frames wait than the grant explains: the far end does not read them.
@@ -194,7 +196,16 @@ impl<P: Source> StreamWriter<P> {
     /// Writes until nothing is queued or the socket is full. Afterwards `next_written` gives what
     /// was written.
     pub fn flush(&mut self, socket: &mut impl Write) -> io::Result<FlushEnd> {
+        self.flush_some(socket, u64::MAX)
+    }
+
+    /// The same, but begins no system call after `most` bytes are written.
+    pub fn flush_some(&mut self, socket: &mut impl Write, most: u64) -> io::Result<FlushEnd> {
+        let end = self.bytes.saturating_add(most);
         loop {
+            if self.bytes >= end && !self.is_idle() {
+                return Ok(FlushEnd::Spent);
+            }
             self.pick();
             let (result, offered) = {
                 let mut slices = [IoSlice::new(&[]); 2 * BATCH_FRAMES];

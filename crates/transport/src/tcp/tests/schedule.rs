@@ -98,6 +98,19 @@ fn groups_take_turns_by_bytes_whatever_the_length_of_their_queues() {
 }
 
 #[test]
+fn a_flush_stops_soon_after_what_it_may_write() {
+    let mut writer = writer();
+    for group in 0..1_000 {
+        writer.push_data(&header(Kind::Result, group, 4_000), Some(Bytes(vec![0; 4_000])));
+    }
+    let mut socket = Room::new(usize::MAX);
+    assert_eq!(writer.flush_some(&mut socket, 1 << 20).unwrap(), FlushEnd::Spent);
+    assert!((1 << 20..2 << 20).contains(&socket.bytes.len()), "{} bytes", socket.bytes.len());
+    assert_eq!(writer.flush_some(&mut socket, 1 << 30).unwrap(), FlushEnd::Idle);
+    assert_eq!(socket.headers().len(), 1_000);
+}
+
+#[test]
 fn frames_of_one_group_keep_their_order() {
     let mut writer = writer();
     for seq in 0..500 {
