@@ -48,6 +48,15 @@ class Lab:
     def status(self):
         return json.loads(self.run("status", "--json").stdout)
 
+    def running(self):
+        return {daemon["name"] for daemon in self.status()["daemons"] if daemon["state"] == "running"}
+
+    def manager_status(self):
+        """What its manager says."""
+        done = subprocess.run([TRIB, "status", "--json"], env={**os.environ, "TRIB_LAB": self.name, "TRIB_MANAGER": self.status()["manager"]},
+                              capture_output=True, text=True, timeout=30, check=True)
+        return json.loads(done.stdout)
+
     def counters(self):
         """{(link, direction): (bytes on the wire, packets)}."""
         links = json.loads(self.run("counters", "--json").stdout)["links"]
@@ -196,6 +205,31 @@ class Faults(unittest.TestCase):
             lab.fault("kill", "--process", "manager")
             wait_until(lambda: state("manager") == "ended", 5, "manager ended")
             self.assertEqual(lab.run("fault stop", "--process", "manager", check=False).returncode, 2)
+
+    def test_daemons_that_were_killed_are_started_again_and_their_job_goes_on(self):
+        with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit", "--backups", "1") as lab:
+            with tempfile.TemporaryDirectory() as folder:
+                stop = pathlib.Path(folder) / "stop"
+                argument = {"counts": [3, 700, 60_000], "stop": str(stop)}
+                with RanksOnHosts(lab.name, 4, "loop_worker", "loop", argument) as ranks:
+                    wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                    before = lab.manager_status()
+                    for daemon in ("manager", "leaf0"):
+                        lab.fault("kill", "--process", daemon)
+                    for daemon in ("manager", "leaf0"):
+                        lab.fault("start", "--process", daemon)
+                    self.assertEqual(lab.running(), {"manager", "spine", "leaf0", "leaf1"})
+                    self.assertEqual(lab.run("fault start", "--process", "leaf0", check=False).returncode, 2)
+                    told = ranks.progress(0)
+                    wait_until(lambda: ranks.progress(0) > told + 5, 60, "operations after it")
+                    after = lab.manager_status()
+                    stop.touch()
+                    results = ranks.results(60)
+            self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results), results)
+            self.assertEqual(len({result["digest"] for result in results}), 1)
+            jobs = lambda status: [(job["id"], job["adopted"]) for job in status["jobs"]]
+            self.assertEqual(jobs(before), [(1, False)])
+            self.assertEqual(jobs(after), [(1, True)])
 
 
 class Mpi(unittest.TestCase):

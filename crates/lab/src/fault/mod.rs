@@ -1,7 +1,7 @@
 //! What can be broken on purpose while a laboratory runs.
 //!
 //! - [`Fault`]: what can be wrong with links and hosts; [`Lab::inject`] and [`Lab::clear_faults`]
-//! - [`Blow`]: what can be done to a daemon; [`Lab::strike`]
+//! - [`Blow`]: what can be done to a daemon; [`Lab::strike`], and [`Lab::start`] after its end
 //! - `rules`: faults as rules for `nft`
 //!
 //! Not every kernel has netem, so loss and corruption are rules at the *receiving* end of a link.
@@ -12,10 +12,11 @@
 mod rules;
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::{Lab, LabError, StateFolder};
+use crate::lab::{Context, Lab, LabError, StateFolder};
 use crate::network::{Direction, tool};
 use crate::process::ProcessId;
 
@@ -60,7 +61,7 @@ pub enum Blow {
     Stop,
     /// It goes on after that.
     Continue,
-    /// It ends without a warning, for good.
+    /// It ends without a warning; [`Lab::start`] starts it again.
     Kill,
 }
 
@@ -148,7 +149,8 @@ impl Lab {
         if tables.is_empty() { Ok(None) } else { counts.try_fold(0, |sum, count| Ok(sum + count?)).map(Some) }
     }
 
-    /// Stops, continues or kills a daemon: `manager`, `spine`, `leaf0`, ...
+    /// Stops, continues or kills a daemon: `manager`, `spine`, `leaf0`, ... It waits until one that
+    /// is killed has ended.
     pub fn strike(&self, daemon: &str, blow: Blow) -> Result<(), LabError> {
         use rustix::process::Signal;
         let process = self.outside()?.process(daemon).ok_or_else(|| LabError::Process {
@@ -160,7 +162,11 @@ impl Lab {
             Blow::Continue => Signal::CONT,
             Blow::Kill => Signal::KILL,
         };
-        process.signal(signal).map_err(|source| LabError::Io { action: format!("signal {daemon}"), source })
+        process.signal(signal).context(|| format!("signal {daemon}"))?;
+        if blow == Blow::Kill {
+            process.wait(KILL_LIMIT).context(|| format!("wait for the end of {daemon}"))?;
+        }
+        Ok(())
     }
 
     /// What every daemon does, the manager first.
@@ -255,4 +261,6 @@ fn is_stopped(id: ProcessId) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
 }
 
+/// How long the kernel may take to end a process.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 const FILE: &str = "faults.json";

@@ -98,6 +98,9 @@ pub enum LabError {
         /// What there is.
         known: String,
     },
+    /// A daemon that is to be started has not ended.
+    #[error("{0} has not ended, so it cannot be started; `trib lab fault continue` wakes one that is stopped")]
+    Runs(String),
     /// This cannot be done from inside the laboratory.
     #[error("this cannot be done from inside the laboratory, where the machine's processes cannot be seen")]
     Inside,

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 pub use error::LabError;
@@ -61,7 +62,8 @@ pub struct LabLaunch<'a> {
 }
 
 /// When a laboratory ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lifetime {
     /// It ends with the value that [`Lab::up`] returns, or with the process that holds this value,
     /// however that process ends. A [`Topology::Local`] ends only when the value is dropped.
@@ -120,6 +122,33 @@ impl Lab {
             end_processes(&folder)?;
         }
         started
+    }
+
+    /// Starts a daemon that has ended where it ran before, and waits until it is ready. A manager
+    /// knows the jobs that ran when it ended.
+    ///
+    /// # Errors
+    /// [`LabError::Process`] for a name that no daemon has, [`LabError::Runs`] when it has not
+    /// ended, [`LabError::Repair`] when it does not come up; then it is not left half-way.
+    pub fn start(&mut self, daemon: &str, limit: Duration) -> Result<(), LabError> {
+        if self.is_around_us() {
+            return Err(LabError::Inside);
+        }
+        let Some(at) = self.daemons.iter().position(|(name, _)| name == daemon) else {
+            let known = self.daemon_names().collect::<Vec<_>>().join(", ");
+            return Err(LabError::Process { process: daemon.to_owned(), known });
+        };
+        // Another command may be starting it, and then its file tells.
+        let folder = self.lock()?;
+        if folder.process(daemon)?.is_some() {
+            return Err(LabError::Runs(daemon.to_owned()));
+        }
+        let Record { topology, program, lifetime, .. } = &self.record;
+        let base = self.folder.parent().expect("the folder of a laboratory is in a base");
+        let launch = LabLaunch { base, name: &self.name, topology, program, limit, lifetime: *lifetime };
+        start::start_again(&launch, &folder, self, &[daemon])?;
+        self.daemons[at].1 = folder.process(daemon)?;
+        Ok(())
     }
 
     /// The laboratory, if it came up and was not taken down since. Some of its daemons may have

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Lifetime;
 use crate::topology::Topology;
 
 /// The record is written when the whole laboratory is ready.
@@ -18,6 +19,8 @@ pub(crate) struct Record {
     pub(crate) daemons: Vec<Daemon>,
     /// The `trib` binary that the daemons run.
     pub(crate) program: PathBuf,
+    /// When it ends.
+    pub(crate) lifetime: Lifetime,
 }
 
 impl Record {

@@ -46,6 +46,7 @@ pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab,
         topology: launch.topology.clone(),
         daemons: std::iter::once(manager).chain(nodes).collect(),
         program: launch.program.to_owned(),
+        lifetime: launch.lifetime,
     };
     folder.write_record(&record)?;
     let mut lab = whole(launch, folder)?;
@@ -63,20 +64,32 @@ pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab,
 /// Starts the daemons that have ended where they ran before, with the same keys and the same
 /// topology file. Whatever happens, what runs is not touched.
 pub(super) fn repair(launch: &LabLaunch<'_>, folder: &StateFolder, lab: Lab) -> Result<Lab, LabError> {
-    let ended: Vec<String> = lab.ended().into_iter().map(str::to_owned).collect();
+    let ended = lab.ended();
+    for name in &ended {
+        warn!("{name} has ended and is started again; its log is {}", lab.log(name).display());
+    }
+    start_again(launch, folder, &lab, &ended)?;
+    whole(launch, folder)
+}
+
+/// Starts these daemons, which have ended, where they ran before. When one does not come up, none
+/// of them is left.
+pub(super) fn start_again(
+    launch: &LabLaunch<'_>,
+    folder: &StateFolder,
+    lab: &Lab,
+    ended: &[&str],
+) -> Result<(), LabError> {
     let deadline = Instant::now() + launch.limit;
     let keeper = find_doors(folder, lab.keeper.is_some())?;
     // The other daemons run this binary; another version might not speak their protocol.
     let daemons = Daemons { launch, program: &lab.record.program, folder, keeper, deadline };
-    for name in &ended {
-        warn!("{name} has ended and is started again; its log is {}", lab.log(name).display());
-    }
     let begin = || {
-        if ended.iter().any(|name| name == MANAGER) {
+        if ended.contains(&MANAGER) {
             daemons.start_manager(lab.record.address(MANAGER))?;
         }
         let mut nodes = launch.topology.nodes();
-        nodes.retain(|node| ended.contains(&node.name));
+        nodes.retain(|node| ended.contains(&node.name.as_str()));
         let at = |node: Node| (lab.record.address(&node.name), node);
         let nodes: Vec<_> = nodes.into_iter().map(at).map(|(address, node)| (node, address)).collect();
         daemons.start_nodes(&lab.record.manager, &nodes)
@@ -87,7 +100,7 @@ pub(super) fn repair(launch: &LabLaunch<'_>, folder: &StateFolder, lab: Lab) -> 
         process::end_all(&started, GRACE).context(|| "end what was started again".to_owned())?;
         return Err(LabError::Repair { daemons: ended.join(", "), cause: Box::new(cause) });
     }
-    whole(launch, folder)
+    Ok(())
 }
 
 /// The laboratory that has just come up.
@@ -186,10 +199,8 @@ impl Daemons<'_> {
         self.folder.write(CONSTANTS, laboratory_file().as_bytes())?;
         command.arg("--constants").arg(folder.join(CONSTANTS));
         command.arg("--credentials").arg(folder.join(CREDENTIALS)).arg("--listen").arg(listen);
-        if self.launch.lifetime == Lifetime::Detached {
-            // With this file, a manager that is started again knows the jobs that run.
-            command.arg("--state").arg(folder.join(JOBS));
-        }
+        // With this file, a manager that is started again knows the jobs that run.
+        command.arg("--state").arg(folder.join(JOBS));
         let address = self.start(MANAGER, root, &mut command)?.ready(self.deadline, self.launch.limit)?;
         info!("{MANAGER} listens on {address}");
         Ok(address)

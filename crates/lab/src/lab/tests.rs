@@ -30,7 +30,7 @@ impl Stage {
             name: &self.name,
             topology: &Topology::Local(Local { leaves, workers: 1, backups: 0 }),
             program: &self.program,
-            limit: Duration::from_secs(20),
+            limit: LIMIT,
             lifetime: Lifetime::Detached,
         })
     }
@@ -50,6 +50,7 @@ impl Drop for Stage {
     }
 }
 
+const LIMIT: Duration = Duration::from_secs(20);
 const PRELUDE: &str = r#"
 import os, signal, socket, sys, time
 def ready():
@@ -105,6 +106,40 @@ fn what_has_ended_is_started_again_where_it_was_and_what_runs_is_left_alone() {
         assert!(listened[1..].iter().all(|listen| listen.starts_with("127.0.0.1:4000")), "{told}");
         assert_eq!(listened.len(), 3, "{told}");
     }
+}
+
+#[test]
+fn one_daemon_that_has_ended_is_started_again_and_no_other() {
+    let stage = Stage::new(GOOD);
+    let mut lab = stage.up(2).unwrap();
+    for daemon in ["leaf0", "manager"] {
+        end(&lab, daemon);
+        end(&lab, "leaf1");
+        let former = lab.process(daemon).unwrap().id();
+        lab.start(daemon, LIMIT).unwrap();
+        assert_ne!(lab.process(daemon).unwrap().id(), former);
+        let running: Vec<String> = lab.daemons().into_iter().map(|(name, _)| name).collect();
+        assert!(running.contains(&daemon.to_owned()) && !running.contains(&"leaf1".to_owned()), "{running:?}");
+        let told = fs::read_to_string(lab.log(daemon)).unwrap();
+        let again = told.lines().last().unwrap().rsplit_once("--listen ").unwrap().1;
+        assert!(again.starts_with("127.0.0.1:4000"), "{told}");
+        lab.start("leaf1", LIMIT).unwrap();
+    }
+}
+
+#[test]
+fn a_daemon_that_runs_or_does_not_exist_is_not_started() {
+    let stage = Stage::new(GOOD);
+    let mut lab = stage.up(1).unwrap();
+    let before = stage.pids(&lab);
+    assert!(matches!(lab.start("leaf0", LIMIT), Err(LabError::Runs(_))));
+    let unknown = lab.start("leaf7", LIMIT).unwrap_err().to_string();
+    assert!(unknown.contains("manager, root, leaf0"), "{unknown}");
+    // One that another command has started meanwhile is not started twice.
+    end(&lab, "leaf0");
+    stage.up(1).unwrap();
+    assert!(matches!(lab.start("leaf0", LIMIT), Err(LabError::Runs(_))));
+    assert_eq!(stage.pids(&Lab::find(&stage.base, &stage.name).unwrap().unwrap())[..2], before[..2]);
 }
 
 #[test]

@@ -61,6 +61,23 @@ fn a_command_in_a_place_ends_as_it_would_anywhere() {
 }
 
 #[test]
+fn what_is_killed_and_started_again_beside_a_command_ends_with_the_laboratory() {
+    let script = "for process in manager leaf1; do $trib lab fault kill --process $process; done
+        $trib lab fault start --process manager; $trib lab fault start --process leaf1
+        $trib lab exec h0 -- $trib status > /dev/null; $trib lab status --json";
+    let Some(output) = beside("start", &["--hosts", "3", "--leaf-ports", "2", "--backups", "1"], script) else {
+        return;
+    };
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let daemons = status["daemons"].as_array().unwrap();
+    assert!(daemons.iter().all(|daemon| daemon["state"] == "running"), "{status}");
+    for pid in daemons.iter().map(|daemon| daemon["pid"].as_u64().unwrap()) {
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left of {status}");
+    }
+}
+
+#[test]
 fn what_does_not_exist_is_wrong_usage_and_tells_what_does() {
     let Some(output) = beside("usage", SMALL, "$trib lab exec h3 -- true") else { return };
     assert_eq!(output.status.code(), Some(2));

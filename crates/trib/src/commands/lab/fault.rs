@@ -1,6 +1,7 @@
 //! `trib lab fault`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trib_lab::fault::{Blow, DaemonState, Fault};
@@ -8,6 +9,7 @@ use trib_lab::{Direction, Lab};
 
 use super::counters::with_count;
 use super::{Which, failure};
+use crate::commands::units::some_seconds;
 use crate::failure::Failure;
 use crate::stdout;
 
@@ -32,6 +34,7 @@ enum Action {
     Stop(Stop),
     Continue(Continue),
     Kill(Kill),
+    Start(Start),
     IsolateHosts(IsolateHosts),
     List(List),
     Clear(Clear),
@@ -103,12 +106,26 @@ struct Continue {
     at: Daemon,
 }
 
-/// End a daemon without a warning, for good
+/// End a daemon without a warning
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct Kill {
     #[command(flatten)]
     at: Daemon,
+}
+
+/// Start a daemon that has ended where it ran before
+///
+/// It has the address, the keys and the topology that it had; a manager knows the jobs that ran
+/// when it ended. Returns when it is ready.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Start {
+    #[command(flatten)]
+    at: Daemon,
+    /// How long it may take until it is ready, seconds
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = some_seconds)]
+    timeout: Duration,
 }
 
 #[derive(Args, Debug)]
@@ -139,7 +156,7 @@ struct List {
     json: bool,
 }
 
-/// Take all faults back and let frozen daemons go on; a daemon that was killed stays dead
+/// Take all faults back and let frozen daemons go on; a daemon that was killed takes a `start`
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct Clear {
@@ -163,6 +180,7 @@ impl Arguments {
             Action::Stop(Stop { at }) => at.strike(Blow::Stop),
             Action::Continue(Continue { at }) => at.strike(Blow::Continue),
             Action::Kill(Kill { at }) => at.strike(Blow::Kill),
+            Action::Start(Start { at, timeout }) => at.which.attach()?.start(&at.process, timeout).map_err(failure),
             Action::IsolateHosts(IsolateHosts { which }) => {
                 which.attach()?.inject(&Fault::IsolateHosts).map_err(failure)
             }
@@ -224,4 +242,5 @@ Examples:
   trib lab fault corrupt --link leaf1 --percent 0.1
   trib lab fault cut --link h3; sleep 5; trib lab fault mend --link h3
   trib lab fault stop --process leaf0
+  trib lab fault kill --process leaf1; sleep 5; trib lab fault start --process leaf1
   trib lab fault list; trib lab fault clear";

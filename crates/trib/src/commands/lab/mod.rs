@@ -89,6 +89,7 @@ pub(super) fn failure(error: LabError) -> Failure {
         | LabError::Place { .. }
         | LabError::Link { .. }
         | LabError::Process { .. }
+        | LabError::Runs(_)
         | LabError::Inside
         | LabError::Percent(_) => Failure::Usage(error.to_string()),
         LabError::Unavailable(_) | LabError::Unknown(_) | LabError::Unsafe { .. } | LabError::Io { .. } => {

@@ -8,6 +8,7 @@ use clap::Args;
 use tracing::info;
 use trib_lab::run::{End, supervise};
 use trib_lab::{BitRate, FatTree, Lab, LabLaunch, LabName, Lifetime, Topology, default_base};
+use trib_topology::BACKUPS_MAX;
 
 use super::{code_of, failure};
 use crate::commands::units::some_seconds;
@@ -60,6 +61,10 @@ pub(super) struct Arguments {
     /// Keep each host and each switch on one core of this machine, as on machines of their own
     #[arg(long)]
     pin: bool,
+    /// Further nodes that may host each node of a job's tree, so that a job goes on when one dies:
+    /// 0 to 15; short for --limit backups=N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=BACKUPS_MAX as u64))]
+    backups: Option<u64>,
     /// A limit of the topology file, default and maximum at once; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = limit)]
     limit: Vec<(String, u64)>,
@@ -77,6 +82,8 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let name = LabName::new(&self.name).map_err(failure)?;
+        let backups = self.backups.map(|backups| ("backups".to_owned(), backups));
+        let limits = self.limit.into_iter().chain(backups).collect();
         let topology = Topology::FatTree(FatTree {
             hosts: self.hosts,
             leaf_ports: self.leaf_ports,
@@ -89,7 +96,7 @@ impl Arguments {
             mtu: self.mtu,
             workers: self.workers,
             pinned: self.pin,
-            limits: self.limit,
+            limits,
         });
         let lifetime = if self.command.is_empty() { Lifetime::Detached } else { Lifetime::Owned };
         let (base, program) = (default_base(), own_program()?);
@@ -139,4 +146,5 @@ Examples:
   trib lab up --hosts 16 --rate 200mbit --uplink 1 --name blocking
   trib lab up --hosts 4 --leaf-ports 2 --rails 2 --name rails
   trib lab up --hosts 4 --leaf-ports 2 --ports 2 --name ports
+  trib lab up --hosts 8 --backups 1 --name rounds   # each node of a tree has a second process that may host it
   trib lab up --hosts 4 --leaf-ports 2 -- trib lab exec h0 -- trib status";
