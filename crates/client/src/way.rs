@@ -1,14 +1,17 @@
 //! The way of a rank to its node on one lane, wherever the node is.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use trib_messages::candidates::Candidate;
+use trib_messages::job::TicketNode;
+use trib_proto::Nanos;
+use trib_proto::placing::{Caller, View};
 use trib_transport::tcp::handshake::Identity;
-use trib_transport::tcp::{HandshakeError, StreamSocket, connect_from};
+use trib_transport::tcp::{Connected, HandshakeError, connect_from, connect_once};
 use trib_transport::{EdgeKeys, edge_keys};
 use trib_wire::auth::JobKey;
-use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, Placement};
 
 /// What a rank needs to call its node.
 #[derive(Clone, Debug)]
@@ -17,12 +20,12 @@ pub(crate) struct Way {
     /// The epoch of the first placement.
     pub(crate) first: Epoch,
     pub(crate) key: JobKey,
-    pub(crate) node: NodeId,
+    pub(crate) node: TicketNode,
     pub(crate) child: ChildIndex,
     /// The address from which it calls, if that is prescribed.
     pub(crate) local: Option<IpAddr>,
-    /// The processes that may host the node, at least one.
-    pub(crate) candidates: Vec<Candidate>,
+    /// The port at which it takes datagrams.
+    pub(crate) udp_port: u16,
     /// How long it may be without a node.
     pub(crate) patience: Duration,
 }
@@ -31,37 +34,104 @@ pub(crate) struct Way {
 pub(crate) struct Connection {
     pub(crate) epoch: Epoch,
     pub(crate) keys: EdgeKeys,
-    pub(crate) stream: StreamSocket,
-    /// Where the node takes datagrams.
-    pub(crate) datagrams: SocketAddr,
+    pub(crate) open: Connected,
 }
 
 impl Way {
-    /// The process that hosts the node in a placement.
-    pub(crate) fn host(&self, placement: &Placement) -> &Candidate {
-        &self.candidates[placement.candidate(self.node, self.candidates.len())]
-    }
-
-    /// Calls the node where it is in a placement. The rank takes its datagrams at `udp_port`. It
-    /// blocks for at most `patience`.
-    pub(crate) fn call(
-        &self,
-        placement: &Placement,
-        udp_port: u16,
-        patience: Duration,
-    ) -> Result<Connection, HandshakeError> {
-        let epoch = placement.epoch(self.first);
-        let keys = edge_keys(&self.key, self.job, epoch, self.node, self.child);
+    /// Calls the node where it is in a placement. It blocks for at most `patience`. In the first
+    /// placement it tries again until then, because the node may not have heard of the job yet.
+    pub(crate) fn call(&self, placement: &Placement, patience: Duration) -> Result<Connection, HandshakeError> {
+        let (node, epoch) = (self.node.node, placement.epoch(self.first));
+        let keys = edge_keys(&self.key, self.job, epoch, node, self.child);
         let identity = Identity {
             job: self.job,
             epoch,
-            node: self.node,
+            node,
             child: self.child,
             channel: 0,
-            udp_port,
+            udp_port: self.udp_port,
             placement: placement.clone(),
         };
-        let open = connect_from(self.local, self.host(placement).stream, &identity, &keys.hello, patience)?;
-        Ok(Connection { epoch, keys, stream: open.socket, datagrams: open.datagrams })
+        let target = self.node.hosted(placement).stream;
+        let open = match *placement == Placement::FIRST {
+            true => connect_from(self.local, target, &identity, &keys.hello, patience),
+            false => connect_once(self.local, target, &identity, &keys.hello, patience),
+        }?;
+        Ok(Connection { epoch, keys, open })
+    }
+}
+
+/// How far a rank is on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    pub(crate) way: Way,
+    view: View,
+    caller: Caller,
+}
+
+/// A call that is to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    /// How long from now.
+    pub(crate) pause: Duration,
+    /// How long it may take then.
+    pub(crate) patience: Duration,
+    /// Where the nodes are, as far as this rank knows.
+    pub(crate) placement: Placement,
+}
+
+impl Course {
+    /// The beginning of a way. The first call is due at once.
+    pub(crate) fn new(way: Way, now: Nanos) -> Course {
+        let caller = Caller::new(way.node.node, way.node.candidates.len(), now);
+        Course { view: View::new(way.first), way, caller }
+    }
+
+    /// Where the nodes are, as far as this rank knows.
+    pub(crate) fn placement(&self) -> &Placement {
+        self.view.placement()
+    }
+
+    /// The process that is to host the node.
+    pub(crate) fn host(&self) -> &Candidate {
+        self.way.node.hosted(self.placement())
+    }
+
+    /// The next call. What becomes of it is told to `on_arrived` or `on_failed`.
+    pub(crate) fn next_call(&mut self, now: Nanos) -> Attempt {
+        let at = self.caller.deadline().max(now);
+        self.caller.on_timer(at, &mut self.view);
+        let (pause, patience) = (at.since(now), self.caller.deadline().since(at));
+        let placement = self.placement().clone();
+        Attempt { pause: Duration::from_nanos(pause.0), patience: Duration::from_nanos(patience.0), placement }
+    }
+
+    /// The node has answered.
+    pub(crate) fn on_arrived(&mut self) {
+        self.caller.on_accepted();
+    }
+
+    /// Something has come from the node.
+    pub(crate) fn on_fruit(&mut self) {
+        self.caller.on_fruit();
+    }
+
+    /// A call has failed.
+    pub(crate) fn on_failed(&mut self, now: Nanos, cause: &HandshakeError) {
+        match cause {
+            HandshakeError::Moved(placement) => self.on_told(now, placement),
+            _ => drop(self.caller.on_failed(now, &mut self.view)),
+        }
+    }
+
+    /// The node has said that the tree is elsewhere.
+    pub(crate) fn on_told(&mut self, now: Nanos, placement: &Placement) {
+        self.view.told(placement);
+        self.caller.on_moved(now);
+    }
+
+    /// The node is gone.
+    pub(crate) fn on_lost(&mut self, now: Nanos) {
+        self.caller.on_lost(now, &mut self.view);
     }
 }

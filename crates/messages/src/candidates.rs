@@ -40,11 +40,6 @@ where
     }
 }
 
-/// How many candidates a node has of which nothing is said: the process that gets the grant.
-pub(crate) fn one() -> u16 {
-    1
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::{format, vec};

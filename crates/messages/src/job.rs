@@ -196,9 +196,10 @@ pub struct NodeGrant {
     /// Which of its candidates the process that gets this grant is, counted from 0, the primary.
     #[serde(default)]
     pub candidate: u16,
-    /// How many candidates it has.
-    #[serde(default = "candidates::one")]
-    pub candidates: u16,
+    /// The addresses at which its candidates take streams, in the order of
+    /// [`TicketNode::candidates`]. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
+    #[serde(deserialize_with = "candidates::read")]
+    pub candidates: Vec<SocketAddr>,
     /// Whether the job goes on when a node dies; see [`JobTicket::recovers`].
     #[serde(default)]
     pub recovers: bool,

@@ -125,11 +125,13 @@ pub struct Hello {
     pub epoch: Epoch,
     /// The logical node that is called.
     pub node: NodeId,
-    /// Which child of it calls.
+    /// Which child of it calls; [`ChildIndex::ALL`] for another candidate of the node, which wants
+    /// no connection, but to tell its placement and hear the other one's.
     pub child: ChildIndex,
     /// Which of several connections between the two, 0 based.
     pub channel: u16,
-    /// The port at which the child takes datagrams; the address is that of the connection.
+    /// The port at which the child takes datagrams; the address is that of the connection. A
+    /// candidate has none: 0.
     pub udp_port: u16,
     /// The child's nonce.
     pub nonce: Nonce,
@@ -175,10 +177,11 @@ impl Hello {
         if hello.job.0 == 0 {
             return Err(ParseError::BadField("job"));
         }
-        if usize::from(hello.child.0) >= crate::ids::CHILDREN_MAX {
+        let is_child = hello.child != ChildIndex::ALL;
+        if is_child && usize::from(hello.child.0) >= crate::ids::CHILDREN_MAX {
             return Err(ParseError::BadField("child"));
         }
-        if hello.udp_port == 0 {
+        if (hello.udp_port != 0) != is_child {
             return Err(ParseError::BadField("udp port"));
         }
         Ok(hello)

@@ -12,10 +12,11 @@ use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
 use trib_transport::tcp::{
-    Arrived, Destination, Due, FrameSink, HandshakeError, LowWater, ReadEnd, StreamError, StreamReader, StreamSocket,
+    Arrived, Connected, Destination, Due, FrameSink, HandshakeError, LowWater, ReadEnd, StreamError, StreamReader,
+    StreamSocket,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
-use trib_wire::{Body, ChildIndex, Header, Placement, RankList, Signature};
+use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::Shared;
 use super::driver::{Arriving, Driver};
@@ -25,13 +26,12 @@ use super::roaming::Roaming;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::group_state::GroupState;
-use crate::way::{Connection, Way};
+use crate::way::{Connection, Course};
 
 /// The connected sockets that a lane starts with.
 pub(crate) struct Sources {
     pub(crate) config: LeafConfig,
-    pub(crate) way: Way,
-    pub(crate) placement: Placement,
+    pub(crate) course: Course,
     pub(crate) connection: Connection,
     pub(crate) datagrams: DatagramSocket,
     pub(crate) directory: Arc<JobDirectory>,
@@ -75,12 +75,12 @@ impl Lane {
     /// `home` is the engine of which this is the lane with number `at`; `alone` says that there are
     /// no other lanes.
     pub(super) fn new(sources: Sources, (home, at): (Weak<Shared>, usize), alone: bool) -> Lane {
-        let Sources { config, way, placement, connection, datagrams, directory } = sources;
-        let Connection { keys, stream, datagrams: node, .. } = connection;
+        let Sources { config, course, connection, datagrams, directory } = sources;
+        let Connection { keys, open: Connected { socket: stream, datagrams: node }, .. } = connection;
         let limits = &config.limits;
         let saves = if config.recovers { limits.flight.max(limits.window) as usize } else { 0 };
         let link = Some(Link::new(stream, &keys));
-        let roaming = Roaming::new(way, placement, (home, at), datagrams.local_addr().port());
+        let roaming = Roaming::new(course, (home, at));
         let mut lane = Lane {
             core: LeafCore::new(config.clone()),
             driver: Driver::new(datagrams, node, keys, alone, saves, directory),
@@ -306,7 +306,11 @@ impl Lane {
     fn read_stream(&mut self, now: Nanos) {
         let Some(link) = &mut self.link else { return };
         let mut sink = Sink { now, core: &mut self.core, driver: &mut self.driver, config: &self.config };
+        let before = link.reader.bytes();
         let end = link.reader.read(&mut link.socket, &mut sink, STREAM_BUDGET);
+        if before == 0 && link.reader.bytes() > 0 {
+            self.roaming.course.on_fruit();
+        }
         match end {
             Ok(ReadEnd::Drained | ReadEnd::Budget) => {}
             Ok(ReadEnd::Closed) => {
@@ -372,17 +376,17 @@ impl Lane {
         }
         let Some(mut link) = self.link.take() else { return };
         match told {
-            Some(placement) => self.roaming.learn(&placement),
-            None => self.roaming.give_node_up(),
+            Some(placement) => self.roaming.course.on_told(now, &placement),
+            None => self.roaming.course.on_lost(now),
         }
         // The node must not take the end of the connection for this rank's death.
-        self.core.move_to(self.roaming.placement(), &mut self.driver);
+        self.core.move_to(self.roaming.course.placement(), &mut self.driver);
         let said = self.driver.writer.flush(&mut link.socket).is_ok() && link.socket.finish().is_ok();
         let counters = &mut self.driver.counters;
         counters.epochs += 1;
         counters.stream_bytes_sent += self.driver.writer.bytes();
         counters.stream_bytes_received += link.reader.bytes();
-        tracing::warn!(placement = ?self.roaming.placement(), said, "the job goes on in another epoch");
+        tracing::warn!(placement = ?self.roaming.course.placement(), said, "the job goes on in another epoch");
         self.driver.cut_off();
         if !self.core.is_detached() {
             self.core.on_link_down(now, &mut self.driver);
@@ -393,9 +397,9 @@ impl Lane {
     /// What became of a call of the node.
     pub(super) fn called(&mut self, now: Nanos, outcome: Result<Connection, HandshakeError>) {
         match outcome {
-            Ok(Connection { epoch, keys, stream, datagrams }) => {
+            Ok(Connection { epoch, keys, open: Connected { socket, datagrams } }) => {
                 self.config.epoch = epoch;
-                self.link = Some(Link::new(stream, &keys));
+                self.link = Some(Link::new(socket, &keys));
                 self.driver.go_on(datagrams, keys);
                 self.roaming.arrive();
                 self.core.on_link_up(now, epoch, &mut self.driver);
@@ -403,11 +407,7 @@ impl Lane {
             }
             Err(cause) => {
                 tracing::info!(%cause, "the node is not there");
-                if let HandshakeError::Moved(placement) = &cause {
-                    self.roaming.learn(placement);
-                } else {
-                    self.roaming.give_node_up();
-                }
+                self.roaming.course.on_failed(now, &cause);
                 if self.roaming.is_weary(now) {
                     tracing::error!("no candidate of the node can be reached");
                     self.roaming.arrive();

@@ -2,22 +2,23 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
 
 use trib_messages::directory::JobDirectory;
 use trib_messages::job::{JobTicket, LANES_MAX, LaneTicket};
-use trib_proto::{LeafConfig, Limits};
+use trib_proto::{LeafConfig, Limits, Nanos};
 use trib_transport::tcp::HandshakeError;
 use trib_transport::udp::DatagramSocket;
+use trib_waiting::clock::Clock;
+use trib_wire::Rank;
 use trib_wire::hello::Status;
-use trib_wire::{Placement, Rank};
 
 use super::{Deadline, Joined, Ties};
 use crate::engine::{Shared, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::params::Params;
-use crate::way::{Connection, Way};
+use crate::way::{Attempt, Connection, Course, Way};
 
 /// Connects this rank to its node on every lane and starts the engine.
 pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Joined, Error> {
@@ -54,16 +55,6 @@ fn connect_lane(
     if !limits.are_valid() {
         return Err(wrong(ticket, "its quota is outside what the protocol allows"));
     }
-    let way = Way {
-        job: ticket.job,
-        first: ticket.epoch,
-        key: ticket.key.clone(),
-        node: attachment.node,
-        child: attachment.child,
-        local: attachment.address,
-        candidates: above.candidates.clone(),
-        patience: deadline.whole,
-    };
     let primary = above.primary().stream;
     let any: IpAddr = match primary {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -71,8 +62,17 @@ fn connect_lane(
     };
     let datagrams = DatagramSocket::bind(SocketAddr::new(attachment.address.unwrap_or(any), 0), RECV_BUFFER)
         .map_err(|cause| no_socket(&cause, attachment.address))?;
-    let port = datagrams.local_addr().port();
-    let (placement, connection) = first_call(&way, ticket.recovers, port, deadline)?;
+    let way = Way {
+        job: ticket.job,
+        first: ticket.epoch,
+        key: ticket.key.clone(),
+        node: above.clone(),
+        child: attachment.child,
+        local: attachment.address,
+        udp_port: datagrams.local_addr().port(),
+        patience: deadline.whole,
+    };
+    let (course, connection) = first_call(way, ticket.recovers, deadline)?;
     let config = LeafConfig {
         job: ticket.job,
         epoch: connection.epoch,
@@ -83,29 +83,31 @@ fn connect_lane(
         limits,
         recovers: ticket.recovers,
     };
-    Ok(Sources { config, way, placement, connection, datagrams, directory })
+    Ok(Sources { config, course, connection, datagrams, directory })
 }
 
 /// Calls the node until it answers. Where the job goes on when a node dies, one that cannot be
 /// reached is looked for at its next candidate.
-fn first_call(way: &Way, recovers: bool, port: u16, deadline: Deadline) -> Result<(Placement, Connection), Error> {
-    let mut placement = Placement::FIRST;
+fn first_call(way: Way, recovers: bool, deadline: Deadline) -> Result<(Course, Connection), Error> {
+    let mut clock = Clock::start();
+    let mut course = Course::new(way, Nanos(0));
     loop {
+        let Attempt { pause, patience, placement } = course.next_call(Nanos(clock.read()));
         let left = deadline.left_for_a_try();
-        let patience = if recovers { left.min(PATIENCE_WITH_BACKUPS) } else { left };
-        let cause = match way.call(&placement, port, patience) {
-            Ok(connection) => return Ok((placement, connection)),
+        thread::sleep(pause.min(left));
+        let patience = if recovers { left.min(patience) } else { left };
+        let cause = match course.way.call(&placement, patience) {
+            Ok(connection) => {
+                course.on_arrived();
+                return Ok((course, connection));
+            }
             Err(cause) => cause,
         };
-        let next = match &cause {
-            HandshakeError::Moved(other) => placement.with(other),
-            _ => placement.without(way.node),
-        };
         if !recovers || deadline.left().is_zero() {
-            let host = way.host(&placement);
+            let host = course.host();
             return Err(unreachable_node(&cause, &host.name, host.stream));
         }
-        placement = next;
+        course.on_failed(Nanos(clock.read()), &cause);
     }
 }
 
@@ -135,5 +137,3 @@ fn unreachable_node(cause: &HandshakeError, name: &str, address: SocketAddr) -> 
 /// The receive buffer that the datagram socket asks for, in bytes: a window of results of several
 /// groups at once.
 const RECV_BUFFER: usize = 2 << 20;
-/// How long the first candidate of a node may take to know the job, if there are others.
-const PATIENCE_WITH_BACKUPS: Duration = Duration::from_secs(5);

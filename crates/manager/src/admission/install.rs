@@ -74,7 +74,7 @@ pub(super) fn grants(
         lane: job.lane_of(node.id).unwrap_or(0) as u32,
         address: None,
         candidate: 0,
-        candidates: candidates.of(node).count() as u16,
+        candidates: candidates.of(node).map(|place| candidates.stream(place, node.port)).collect(),
         recovers: candidates.recovers(),
         parent: node.parent.map(parent),
         children: (0..node.children.len()).map(|at| child(node, at)).collect(),

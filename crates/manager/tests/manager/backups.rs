@@ -47,7 +47,12 @@ fn every_candidate_has_a_grant_that_names_the_others() {
         let grants = grants(&nodes[name], 3);
         for (node, known) in grants.values().zip(&ticket.nodes) {
             let own = known.candidates.iter().position(|candidate| candidate.name == *name).unwrap();
-            assert_eq!((node.node, usize::from(node.candidate), node.candidates), (known.node, own, 3), "{name}");
+            let streams: Vec<_> = known.candidates.iter().map(|candidate| candidate.stream).collect();
+            assert_eq!(
+                (node.node, usize::from(node.candidate), &node.candidates),
+                (known.node, own, &streams),
+                "{name}"
+            );
             assert_eq!((&node.name, &node.key, node.recovers), (&known.candidates[0].name, &ticket.key, true));
             let streams: Vec<_> = ticket.nodes[0].candidates.iter().map(|candidate| candidate.stream).collect();
             assert!(node.parent.iter().all(|parent| parent.candidates == streams), "{name}");
@@ -88,7 +93,7 @@ fn a_fabric_with_one_node_has_no_backups() {
     let ticket = job(&user, &["x", "x"]);
     assert_eq!((candidates(&ticket), ticket.recovers), (vec!["root".to_owned()], false));
     let grant = root.grant();
-    assert_eq!((grant.candidate, grant.candidates, grant.recovers), (0, 1, false));
+    assert_eq!((grant.candidate, grant.candidates.len(), grant.recovers), (0, 1, false));
 }
 
 #[test]
@@ -106,7 +111,7 @@ fn a_backup_that_refuses_or_does_not_answer_is_left_out_and_the_job_is_admitted(
         let leaf0 = &nodes["leaf0"];
         let ManagerMessage::End { job: first } = leaf0.next() else { panic!("the first is not ended") };
         let grant = leaf0.grant();
-        assert_eq!((grant.job, grant.candidates), (ticket.job, 1));
+        assert_eq!((grant.job, grant.candidates.len()), (ticket.job, 1));
         assert_ne!(first, ticket.job);
         assert_eq!(ids(&user), [ticket.job]);
     }

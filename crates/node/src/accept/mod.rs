@@ -5,12 +5,12 @@
 //!   manager --control--> Install --> acceptor --> worker (least loaded, for good)
 //!   child   --TCP------> Hello ... Welcome ---- LinkUp --> that worker
 //!   worker  ------------ Gone --> acceptor: the place is free
-//!   acceptor -- thread --> parent's acceptor: Hello ... Welcome -- LinkUp --> that worker
+//!   acceptor -- thread --> parent's acceptor: Hello ... Welcome --> acceptor -- LinkUp --> that worker
 //! ```
 
 mod callers;
+mod calls;
 mod install;
-mod parent;
 mod registry;
 
 use std::io;
@@ -23,15 +23,19 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use trib_messages::job::NodeGrant;
 use trib_messages::reply::Refusal;
-use trib_wire::{ChildIndex, Epoch, JobId, Placement};
+use trib_proto::node::Link;
+use trib_transport::tcp::HandshakeError;
+use trib_wire::{Epoch, JobId, NodeId, Placement};
 
 use crate::Error;
 use crate::counters::{self, Counters};
+use crate::job::{Buffers, PARENT};
 use crate::mailbox::Mailbox;
 use crate::news::News;
 use crate::worker::{Command, Key, WorkerHandle, guard};
 use callers::Callers;
-use registry::{Move, Registry};
+pub(crate) use calls::Called;
+use registry::{Call, Registry, Step, Whom};
 
 /// A message to the acceptor.
 pub(crate) enum Request {
@@ -41,11 +45,15 @@ pub(crate) enum Request {
     End(JobId),
     /// A worker has removed a logical node.
     Gone(Key),
-    /// A child has sent its first frame of an epoch, so that it has heard that its connection is
-    /// open.
-    Spoke(Key, Epoch, ChildIndex),
-    /// A logical node, or a neighbour of it, knows of this placement of its tree.
+    /// The far end of a link has sent its first frame of an epoch, so that it has heard that its
+    /// connection is open.
+    Spoke(Key, Epoch, Link),
+    /// A neighbour of a logical node knows of this placement of its tree.
     Learn(Key, Placement),
+    /// A logical node has found, in the epoch of its core, that this neighbour is gone.
+    Suspect(Key, Epoch, NodeId),
+    /// A call to another process has ended.
+    Called(Box<Called>),
     /// Answer with the jobs that are here.
     Hosted(Sender<Vec<JobId>>),
     /// Answer with the acceptor's counters.
@@ -124,10 +132,9 @@ impl Acceptor {
     fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(256);
         while !self.stopping {
-            let patience = match self.callers.patience(Instant::now()) {
-                _ if self.accept_again => Some(ACCEPT_PAUSE),
-                patience => patience,
-            };
+            let due = [self.callers.patience(Instant::now()), self.registry.patience()];
+            let pause = Some(ACCEPT_PAUSE).filter(|_| self.accept_again);
+            let patience = due.into_iter().chain([pause]).flatten().min();
             match self.door.poll.poll(&mut events, patience) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
@@ -146,6 +153,7 @@ impl Acceptor {
                 }
             }
             self.callers.give_up(Instant::now());
+            self.follow(None);
         }
         Ok(())
     }
@@ -165,11 +173,16 @@ impl Acceptor {
                         worker.mailbox.post(Command::End(job));
                     }
                 }
-                Request::Spoke(key, epoch, child) => self.registry.seat_is_taken(key, epoch, child),
+                Request::Spoke(key, epoch, link) => self.registry.spoke(key, epoch, link),
                 Request::Learn(key, placement) => {
                     self.registry.learn(key, &placement);
-                    self.follow();
+                    self.follow(None);
                 }
+                Request::Suspect(key, epoch, node) => {
+                    self.registry.suspect(key, epoch, node);
+                    self.follow(None);
+                }
+                Request::Called(called) => self.on_called(*called),
                 Request::Gone(key) => self.forget(key),
                 Request::Hosted(reply) => {
                     let _ = reply.send(self.registry.jobs());
@@ -189,13 +202,9 @@ impl Acceptor {
         let local = install::port(&self.door.addresses, &grant)?;
         let there = (0..self.workers.len()).filter(|worker| self.workers[*worker].ip == local);
         let chosen = there.min_by_key(|worker| self.registry.load_of(*worker)).unwrap_or(0);
-        let worker = self.workers[chosen].clone();
-        // A backup keeps the memory free and waits.
-        if grant.candidate == 0 {
-            worker.mailbox.post(Command::Install(Box::new(grant.clone()), Box::new(buffers)));
-            parent::call(&grant, &Placement::FIRST, worker.clone());
-        }
-        self.registry.insert(grant, chosen, worker.udp_port);
+        let udp_port = self.workers[chosen].udp_port;
+        self.registry.insert(grant, chosen, udp_port);
+        self.follow(Some(buffers));
         Ok(())
     }
 
@@ -208,25 +217,66 @@ impl Acceptor {
         }
     }
 
-    /// Carries out what follows from the placements that the registry has learnt: cores of earlier
-    /// epochs end, and new ones begin where their logical nodes are here now.
-    fn follow(&mut self) {
-        for Move { key, grant, worker, placement, is_here } in self.registry.take_moves() {
-            let worker = self.workers[worker].clone();
-            tracing::warn!(
-                job = grant.job.0,
-                node = grant.name,
-                lane = grant.lane,
-                epoch = placement.epoch(grant.epoch).0,
-                is_here,
-                "the job's tree has another placement"
-            );
-            let host = is_here.then(|| Box::new(grant.clone()));
-            worker.mailbox.post(Command::Move { key, placement: placement.clone(), host });
-            if is_here {
-                parent::call(&grant, &placement, worker);
+    /// Carries out what follows from what the registry has learnt: cores of earlier epochs end, new
+    /// ones begin where their logical nodes are here now, and calls are made. `reserved` is the
+    /// memory of a logical node that has just been installed, if it begins.
+    fn follow(&mut self, mut reserved: Option<Buffers>) {
+        // A call that has taken too long leads to another placement.
+        let calls = self.registry.take_calls();
+        for step in self.registry.take_steps() {
+            match step {
+                Step::Leave { key, worker, placement } => {
+                    self.workers[worker].mailbox.post(Command::Leave { key, placement });
+                }
+                Step::Begin { grant, worker, placement } => self.begin(*grant, worker, placement, reserved.take()),
             }
         }
+        for call in calls.into_iter().chain(self.registry.take_calls()) {
+            calls::make(call.clone(), &self.workers[call.worker], self.door.handle.clone());
+        }
+    }
+
+    fn begin(&mut self, grant: NodeGrant, worker: usize, placement: Placement, buffers: Option<Buffers>) {
+        if placement != Placement::FIRST {
+            let epoch = placement.epoch(grant.epoch).0;
+            tracing::warn!(job = grant.job.0, node = grant.name, lane = grant.lane, epoch, "a logical node comes here");
+        }
+        let host = Command::Host(Box::new(grant.clone()), placement.clone(), buffers.map(Box::new));
+        self.workers[worker].mailbox.post(host);
+        if !grant.recovers && grant.parent.is_some() {
+            let (candidate, whom, patience) = (0, Whom::Parent, PATIENCE);
+            let call = Call { grant, worker, placement, candidate, whom, patience };
+            calls::make(call, &self.workers[worker], self.door.handle.clone());
+        }
+    }
+
+    fn on_called(&mut self, Called { key, placement, whom, candidate, outcome }: Called) {
+        // Who has another placement by now has closed its end, or is about to.
+        if !self.registry.hosts(key, &placement) {
+            return;
+        }
+        let Some((grant, worker)) = self.registry.find(key) else { return };
+        let (epoch, recovers, worker) = (placement.epoch(grant.epoch), grant.recovers, &self.workers[worker].mailbox);
+        match (whom, outcome) {
+            (Whom::Parent, Ok(open)) => {
+                let (link, socket, datagrams) = (PARENT, open.socket, open.datagrams);
+                worker.post(Command::LinkUp { key, epoch, link, socket, datagrams });
+                self.registry.accepted(key);
+            }
+            (Whom::Parent, Err(error)) if !recovers => worker.post(Command::ParentFailed { key, epoch, error }),
+            (Whom::Parent, Err(HandshakeError::Moved(placement))) => self.registry.learn(key, &placement),
+            (Whom::Parent, Err(error)) => {
+                let (job, node, lane) = (grant.job.0, &grant.name, grant.lane);
+                tracing::warn!(job, node, lane, candidate, %error, "the node above is not there");
+                self.registry.call_failed(key, epoch);
+            }
+            (Whom::Candidate, Err(HandshakeError::Moved(placement))) => {
+                self.registry.answered(key, candidate, &placement);
+            }
+            // It is told again.
+            (Whom::Candidate, _) => {}
+        }
+        self.follow(None);
     }
 
     fn first_caller(&self) -> usize {
@@ -265,7 +315,7 @@ impl Acceptor {
             None
         });
         // A child that brings news of a placement finds its node in that placement.
-        self.follow();
+        self.follow(None);
         let Some((hello, peer, socket)) = opened.filter(|(hello, ..)| self.registry.is_of_today(hello)) else { return };
         let key = (hello.job, hello.node);
         if let Some(worker) = self.registry.worker_of(key) {
@@ -281,6 +331,8 @@ fn add(counters: &mut Counters, name: &str, count: u64) {
     counters::add(counters, name, count);
 }
 
+/// How long the node above may take to know a job that does not go on when a node dies.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait until descriptors may be free again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const MAILBOX: Token = Token(0);

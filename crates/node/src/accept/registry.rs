@@ -1,19 +1,24 @@
 //! Which children may connect, and to which worker their logical node belongs.
 //!
-//! Of a job that goes on when a node dies, this process knows the placement of each tree of which
-//! it may host a node. It learns newer ones from children that call, from neighbours of its nodes,
-//! and from nodes of its own that find a neighbour dead.
+//! What follows from a call, or from news of a placement, is decided by one
+//! [`Host`](trib_proto::placing::Host) for each tree; the registry keeps what the acceptor is to do
+//! about it ([`Step`], [`Call`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use trib_control::clock::unix_ms;
-use trib_messages::job::{GrantChild, NodeGrant};
-use trib_transport::edge_keys;
+use trib_messages::job::NodeGrant;
+use trib_proto::Nanos;
+use trib_proto::node::Link;
+use trib_proto::placing::{Answer, Errand, Host, Hosting};
 use trib_transport::tcp::{Admission, Admitted, Denied};
+use trib_transport::{HelloKey, edge_keys};
+use trib_waiting::clock::Clock;
 use trib_wire::auth::JobKey;
 use trib_wire::hello::{Hello, Status};
-use trib_wire::{ChildIndex, Epoch, JobId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::job::memory_for;
 use crate::worker::Key;
@@ -22,28 +27,49 @@ use crate::worker::Key;
 pub(crate) type Tree = (JobId, u32);
 
 /// The logical nodes of this process, those included that it may host one day.
-#[derive(Default)]
 pub(crate) struct Registry {
     nodes: HashMap<Key, Entry>,
-    /// Where the nodes of each tree are; a tree that has not moved need not stand here.
-    placements: HashMap<Tree, Placement>,
-    /// The trees that have moved since this was last asked.
+    /// Where the nodes of each tree are, and which of them this process hosts.
+    trees: HashMap<Tree, Host>,
+    /// The trees that have moved since the steps were last taken.
     moved: BTreeSet<Tree>,
+    /// The logical nodes that this process hosts since then.
+    begun: BTreeSet<Key>,
+    clock: Clock,
 }
 
-/// A logical node of a tree that has moved.
-pub(crate) struct Move {
-    pub(crate) key: Key,
+/// What the worker of a logical node is to be told.
+pub(crate) enum Step {
+    /// Its tree has another placement: the core ends, if there is one.
+    Leave { key: Key, worker: usize, placement: Placement },
+    /// This process hosts it from now on.
+    Begin { grant: Box<NodeGrant>, worker: usize, placement: Placement },
+}
+
+/// A call to another process, in the placement that this one knows.
+#[derive(Clone)]
+pub(crate) struct Call {
     pub(crate) grant: NodeGrant,
     pub(crate) worker: usize,
     pub(crate) placement: Placement,
-    /// Whether this process hosts it now.
-    pub(crate) is_here: bool,
+    /// The position of the called process in the list of candidates.
+    pub(crate) candidate: usize,
+    pub(crate) whom: Whom,
+    /// How long the other process may take.
+    pub(crate) patience: Duration,
+}
+
+/// Whom a call goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whom {
+    /// A candidate of the node above, to be its child.
+    Parent,
+    /// Another candidate of the logical node itself, which is the root, to tell it the placement.
+    Candidate,
 }
 
 struct Entry {
     grant: NodeGrant,
-    children: Vec<Seat>,
     worker: usize,
     udp_port: u16,
     /// When it was installed, milliseconds since 1970-01-01 UTC.
@@ -53,19 +79,20 @@ struct Entry {
     ended: bool,
 }
 
-/// A child's seat.
-struct Seat {
-    /// The addresses from which it may connect; any if there are none.
-    addresses: Vec<IpAddr>,
-    /// Its child has spoken over a connection: a link opens once per epoch. Before that the child
-    /// may not have heard that its connection is open, and tries again.
-    taken: bool,
-}
+impl Entry {
+    fn tree(&self) -> Tree {
+        (self.grant.job, self.grant.lane)
+    }
 
-impl Seat {
-    fn may_be_at(&self, peer: IpAddr) -> bool {
+    /// Whether a Hello of this child may come from there. A candidate may come from wherever it
+    /// reaches this process.
+    fn may_be_at(&self, child: ChildIndex, peer: IpAddr) -> Option<bool> {
+        if child == ChildIndex::ALL {
+            return self.grant.recovers.then_some(true);
+        }
+        let addresses = &self.grant.children.get(usize::from(child.0))?.addresses;
         let is_there = |address: &IpAddr| address.to_canonical() == peer.to_canonical();
-        self.addresses.is_empty() || self.addresses.iter().any(is_there)
+        Some(addresses.is_empty() || addresses.iter().any(is_there))
     }
 }
 
@@ -98,13 +125,23 @@ impl Registry {
         }
     }
 
-    /// Adds a grant. From now on children may connect.
+    /// Adds a grant. From now on children may connect. A primary hosts the logical node at once.
     pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16) {
-        let seat = |child: &GrantChild| Seat { addresses: child.addresses.clone(), taken: false };
-        let children = grant.children.iter().map(seat).collect();
-        let key = (grant.job, grant.node);
-        let since_ms = unix_ms();
-        self.nodes.insert(key, Entry { grant, children, worker, udp_port, since_ms, ended: false });
+        let (key, tree, now) = ((grant.job, grant.node), (grant.job, grant.lane), self.now());
+        // The parent of a job that does not move is called once, and no move follows.
+        let parent = grant.parent.as_ref().filter(|_| grant.recovers);
+        let hosting = Hosting {
+            node: grant.node,
+            candidates: grant.candidates.len(),
+            me: usize::from(grant.candidate),
+            parent: parent.map(|parent| (parent.node, parent.candidates.len())),
+        };
+        let host = self.trees.entry(tree).or_insert_with(|| Host::new(grant.epoch, []));
+        host.add(hosting);
+        if grant.candidate == 0 && host.begin(now, grant.node) {
+            self.begun.insert(key);
+        }
+        self.nodes.insert(key, Entry { grant, worker, udp_port, since_ms: unix_ms(), ended: false });
     }
 
     /// When the newest of the logical nodes was installed.
@@ -114,51 +151,143 @@ impl Registry {
 
     /// Forgets a logical node. Returns whether it was the last one of its job.
     pub(crate) fn remove(&mut self, key: Key) -> bool {
-        let was_last = self.nodes.remove(&key).is_some() && !self.nodes.keys().any(|(job, _)| *job == key.0);
+        let Some(entry) = self.nodes.remove(&key) else { return false };
+        if let Some(host) = self.trees.get_mut(&entry.tree()) {
+            host.remove(key.1);
+        }
+        let was_last = !self.nodes.keys().any(|(job, _)| *job == key.0);
         if was_last {
-            self.placements.retain(|(job, _), _| *job != key.0);
+            self.trees.retain(|(job, _), _| *job != key.0);
         }
         was_last
     }
 
-    /// Where the nodes of a tree are.
-    pub(crate) fn placement(&self, tree: Tree) -> Placement {
-        self.placements.get(&tree).cloned().unwrap_or_default()
-    }
-
-    /// A neighbour, or a logical node of this process, knows of this placement of its tree.
+    /// A neighbour of a logical node knows of this placement of its tree.
     pub(crate) fn learn(&mut self, key: Key, placement: &Placement) {
-        let Some(grant) = self.nodes.get(&key).map(|entry| &entry.grant).filter(|grant| grant.recovers) else { return };
-        let tree = (grant.job, grant.lane);
-        let known = self.placements.entry(tree).or_default();
-        if known.covers(placement) {
-            return;
-        }
-        *known = known.with(placement);
-        self.moved.insert(tree);
-        for entry in self.nodes.values_mut().filter(|entry| (entry.grant.job, entry.grant.lane) == tree) {
-            entry.children.iter_mut().for_each(|seat| seat.taken = false);
+        self.change(key, |host, _| host.told(placement));
+    }
+
+    /// A logical node has found that a neighbour is gone, in the epoch of its core.
+    pub(crate) fn suspect(&mut self, key: Key, epoch: Epoch, neighbour: NodeId) {
+        let parent = self.nodes.get(&key).and_then(|entry| Some(entry.grant.parent.as_ref()?.node));
+        self.change(key, |host, now| match parent == Some(neighbour) {
+            true => host.on_parent_lost(now, key.1, epoch),
+            false => host.suspect(neighbour, epoch),
+        });
+    }
+
+    /// The call of a logical node to the one above has failed.
+    pub(crate) fn call_failed(&mut self, key: Key, epoch: Epoch) {
+        self.change(key, |host, now| host.on_parent_lost(now, key.1, epoch));
+    }
+
+    fn change(&mut self, key: Key, change: impl FnOnce(&mut Host, Nanos) -> bool) {
+        let now = self.now();
+        let Some(entry) = self.nodes.get(&key).filter(|entry| entry.grant.recovers) else { return };
+        let tree = entry.tree();
+        if self.trees.get_mut(&tree).is_some_and(|host| change(host, now)) {
+            self.moved.insert(tree);
         }
     }
 
-    /// The logical nodes, here or not, of all trees that have moved since this was last asked.
-    pub(crate) fn take_moves(&mut self) -> Vec<Move> {
-        let mut moves = Vec::new();
+    /// What follows from all that was learnt since this was last asked.
+    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
         for tree in std::mem::take(&mut self.moved) {
-            let placement = self.placement(tree);
-            for (key, entry) in self.nodes.iter().filter(|(_, entry)| (entry.grant.job, entry.grant.lane) == tree) {
-                let is_here = is_here(&entry.grant, &placement);
-                let (grant, worker, placement) = (entry.grant.clone(), entry.worker, placement.clone());
-                moves.push(Move { key: *key, grant, worker, placement, is_here });
+            let Some(host) = self.trees.get(&tree) else { continue };
+            for (key, entry) in self.nodes.iter().filter(|(_, entry)| entry.tree() == tree) {
+                let placement = host.view().placement().clone();
+                steps.push(Step::Leave { key: *key, worker: entry.worker, placement });
             }
         }
-        moves
+        for key in std::mem::take(&mut self.begun) {
+            let Some((entry, host)) = self.hosted(key) else { continue };
+            let (grant, placement) = (Box::new(entry.grant.clone()), host.view().placement().clone());
+            steps.push(Step::Begin { grant, worker: entry.worker, placement });
+        }
+        steps
+    }
+
+    /// The calls that are due.
+    pub(crate) fn take_calls(&mut self) -> Vec<Call> {
+        let (now, mut calls) = (self.now(), Vec::new());
+        for (tree, host) in self.trees.iter_mut().filter(|(_, host)| host.deadline() <= now) {
+            let (has_moved, errands) = host.on_timer(now);
+            if has_moved {
+                self.moved.insert(*tree);
+            }
+            for errand in errands {
+                let (node, candidate, until, whom) = match errand {
+                    Errand::Call { node, candidate, until, .. } => (node, candidate, until, Whom::Parent),
+                    Errand::Tell { node, candidate, until } => (node, candidate, until, Whom::Candidate),
+                };
+                let Some(entry) = self.nodes.get(&(tree.0, node)) else { continue };
+                let (grant, placement) = (entry.grant.clone(), host.view().placement().clone());
+                let patience = Duration::from_nanos(until.since(now).0);
+                calls.push(Call { grant, worker: entry.worker, placement, candidate, whom, patience });
+            }
+        }
+        calls
+    }
+
+    /// How long until a call is due.
+    pub(crate) fn patience(&mut self) -> Option<Duration> {
+        let now = self.now();
+        let due = self.trees.values().map(Host::deadline).min().filter(|due| *due != Nanos::NEVER)?;
+        Some(Duration::from_nanos(due.since(now).0))
+    }
+
+    /// Whether this process still hosts the logical node in this placement.
+    pub(crate) fn hosts(&self, key: Key, placement: &Placement) -> bool {
+        self.hosted(key).is_some_and(|(_, host)| host.view().placement() == placement)
+    }
+
+    /// The node above has accepted the call of a logical node.
+    pub(crate) fn accepted(&mut self, key: Key) {
+        if let Some(host) = self.host_of(key) {
+            host.on_accepted(key.1);
+        }
+    }
+
+    /// A candidate of the root has answered with the placement that it knows now.
+    pub(crate) fn answered(&mut self, key: Key, candidate: usize, placement: &Placement) {
+        self.learn(key, placement);
+        if let Some(host) = self.host_of(key)
+            && host.view().placement() == placement
+        {
+            host.on_has_heard(key.1, candidate);
+        }
+    }
+
+    /// The far end of a link has spoken for the first time over it, in this epoch: a child has
+    /// heard that it was accepted, and nobody else may come in its place.
+    pub(crate) fn spoke(&mut self, key: Key, epoch: Epoch, link: Link) {
+        let Some(host) = self.host_of(key).filter(|host| host.view().epoch() == epoch) else { return };
+        match link {
+            Link::Parent => host.on_fruit(key.1),
+            Link::Child(child) => host.on_confirmed(key.1, epoch, child),
+        }
+    }
+
+    fn host_of(&mut self, key: Key) -> Option<&mut Host> {
+        let tree = self.nodes.get(&key)?.tree();
+        self.trees.get_mut(&tree)
+    }
+
+    /// A logical node that this process hosts now.
+    fn hosted(&self, key: Key) -> Option<(&Entry, &Host)> {
+        let entry = self.nodes.get(&key)?;
+        let host = self.trees.get(&entry.tree())?;
+        host.hosts(key.1).then_some((entry, host))
+    }
+
+    fn now(&mut self) -> Nanos {
+        Nanos(self.clock.read())
     }
 
     /// Whether a Hello is of the placement that this process knows.
     pub(crate) fn is_of_today(&self, hello: &Hello) -> bool {
-        let entry = self.nodes.get(&(hello.job, hello.node));
-        entry.is_some_and(|entry| self.placement((hello.job, entry.grant.lane)) == hello.placement)
+        self.hosts((hello.job, hello.node), &hello.placement)
     }
 
     /// The jobs that have logical nodes here, each once.
@@ -167,34 +296,14 @@ impl Registry {
         jobs.into_iter().collect()
     }
 
-    /// A child has spoken over its connection in this epoch; nobody else may come in its place.
-    pub(crate) fn seat_is_taken(&mut self, key: Key, epoch: Epoch, child: ChildIndex) {
-        let today = self.nodes.get(&key).map(|entry| {
-            let placement = self.placement((key.0, entry.grant.lane));
-            placement.epoch(entry.grant.epoch)
-        });
-        if today != Some(epoch) {
-            return;
-        }
-        let seat = self.nodes.get_mut(&key).and_then(|entry| entry.children.get_mut(usize::from(child.0)));
-        if let Some(seat) = seat {
-            seat.taken = true;
-        }
-    }
-
     /// The manager has ended a job. Returns its logical nodes that are not here, though they might
     /// have come.
     pub(crate) fn end(&mut self, job: JobId) -> Vec<Key> {
-        let placements = &self.placements;
-        let mut absent = Vec::new();
-        for (key, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
+        for (_, entry) in self.nodes.iter_mut().filter(|(key, _)| key.0 == job) {
             entry.ended = true;
-            let placement = placements.get(&(job, entry.grant.lane)).cloned().unwrap_or_default();
-            if !is_here(&entry.grant, &placement) {
-                absent.push(*key);
-            }
         }
-        absent
+        let is_absent = |key: &Key| key.0 == job && self.hosted(*key).is_none();
+        self.nodes.keys().copied().filter(is_absent).collect()
     }
 
     /// The bytes of buffers that each job has here.
@@ -205,6 +314,11 @@ impl Registry {
             *bytes = bytes.saturating_add(memory_for(&entry.grant));
         }
         memory
+    }
+
+    /// A logical node's grant and worker.
+    pub(crate) fn find(&self, key: Key) -> Option<(&NodeGrant, usize)> {
+        self.nodes.get(&key).map(|entry| (&entry.grant, entry.worker))
     }
 
     /// The worker of a logical node.
@@ -222,7 +336,7 @@ impl Registry {
             return Err((Status::UnknownJob, Epoch(0)));
         }
         let entry = self.nodes.get(&(hello.job, hello.node)).ok_or((Status::UnknownNode, Epoch(0)))?;
-        let Entry { grant, children, udp_port, ended, .. } = entry;
+        let Entry { grant, udp_port, ended, .. } = entry;
         let refuse = |status| Err((status, grant.epoch));
         let may_move = grant.recovers || hello.placement == Placement::FIRST;
         if !may_move || hello.epoch != hello.placement.epoch(grant.epoch) {
@@ -231,18 +345,21 @@ impl Registry {
         if *ended {
             return refuse(Status::UnknownJob);
         }
-        let Some(seat) = children.get(usize::from(hello.child.0)).filter(|_| hello.channel == 0) else {
-            return refuse(Status::UnknownChild);
-        };
-        if !seat.may_be_at(peer.ip()) {
-            return refuse(Status::WrongAddress);
+        match entry.may_be_at(hello.child, peer.ip()).filter(|_| hello.channel == 0) {
+            None => refuse(Status::UnknownChild),
+            Some(false) => refuse(Status::WrongAddress),
+            Some(true) => {
+                let key = hello_key(&grant.key, hello);
+                Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port })
+            }
         }
-        // A child of another placement either brings news, or gets some when it has proven itself.
-        if seat.taken && self.placement((hello.job, grant.lane)) == hello.placement {
-            return refuse(Status::DuplicateChild);
-        }
-        let key = hello_key(&grant.key, hello);
-        Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port })
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        let (nodes, trees) = (HashMap::new(), HashMap::new());
+        Registry { nodes, trees, moved: BTreeSet::new(), begun: BTreeSet::new(), clock: Clock::start() }
     }
 }
 
@@ -253,33 +370,36 @@ impl Admission for Registry {
 
     fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Denied> {
         self.seat(hello, peer).map_err(|(status, _)| Denied::Status(status))?;
-        let key = (hello.job, hello.node);
-        self.learn(key, &hello.placement);
-        let Some(entry) = self.nodes.get(&key) else { return Err(Denied::Status(Status::UnknownNode)) };
-        let placement = self.placement((hello.job, entry.grant.lane));
-        if placement != hello.placement {
-            Err(Denied::Moved(placement))
-        } else if !is_here(&entry.grant, &placement) {
-            Err(Denied::Status(Status::UnknownNode))
-        } else {
-            Ok(())
+        let (now, key) = (self.now(), (hello.job, hello.node));
+        if hello.child == ChildIndex::ALL {
+            self.learn(key, &hello.placement);
         }
+        let Some(host) = self.host_of(key) else { return Err(Denied::Status(Status::UnknownNode)) };
+        if hello.child == ChildIndex::ALL {
+            return Err(Denied::Moved(host.view().placement().clone()));
+        }
+        let heard = host.on_call(now, hello.node, hello.child, &hello.placement);
+        let verdict = match heard.answer {
+            Answer::Accept => Ok(()),
+            Answer::Moved => Err(Denied::Moved(host.view().placement().clone())),
+            Answer::Refuse if host.hosts(hello.node) => Err(Denied::Status(Status::DuplicateChild)),
+            Answer::Refuse => Err(Denied::Status(Status::UnknownNode)),
+        };
+        let tree = self.nodes.get(&key).map(Entry::tree);
+        self.moved.extend(tree.filter(|_| heard.moved));
+        self.begun.extend(Some(key).filter(|_| heard.begins));
+        verdict
     }
 }
 
-/// Whether the process that has this grant hosts the logical node in a placement.
-fn is_here(grant: &NodeGrant, placement: &Placement) -> bool {
-    placement.candidate(grant.node, usize::from(grant.candidates)) == usize::from(grant.candidate)
-}
-
-fn hello_key(key: &JobKey, hello: &Hello) -> trib_transport::HelloKey {
-    edge_keys(key, hello.job, hello.epoch, hello.node, ChildIndex(hello.child.0)).hello
+fn hello_key(key: &JobKey, hello: &Hello) -> HelloKey {
+    edge_keys(key, hello.job, hello.epoch, hello.node, hello.child).hello
 }
 
 #[cfg(test)]
 mod tests {
-    use trib_messages::job::Limits;
-    use trib_wire::{ChildKind, NodeId, Rank, RankList};
+    use trib_messages::job::{GrantChild, Limits};
+    use trib_wire::{ChildKind, Rank, RankList};
 
     use super::*;
 
@@ -313,7 +433,7 @@ mod tests {
             lane: 0,
             address: None,
             candidate: 0,
-            candidates: 1,
+            candidates: vec!["10.0.0.1:4000".parse().unwrap()],
             recovers: false,
             parent: None,
             children: vec![child(0, &[]), child(1, &["10.0.0.1", "10.0.0.3"])],
@@ -348,7 +468,7 @@ mod tests {
         assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
         assert_eq!(registry.confirm(&hello, peer), Ok(()));
         assert_eq!(registry.confirm(&hello, peer), Ok(()), "nor before the child has spoken");
-        registry.seat_is_taken((JobId(1), NodeId(0)), Epoch(3), ChildIndex(0));
+        registry.spoke((JobId(1), NodeId(0)), Epoch(3), Link::Child(ChildIndex(0)));
         assert_eq!(registry.confirm(&hello, peer), Err(Denied::Status(Status::DuplicateChild)));
         registry.end(JobId(1));
         assert_eq!(registry.confirm(&second, "10.0.0.1:1".parse().unwrap()), Err(Denied::Status(Status::UnknownJob)));
@@ -370,33 +490,44 @@ mod tests {
         let key = (JobId(1), NodeId(0));
         let mut registry = Registry::default();
         // This process is the backup of node 0.
-        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates: 2, ..grant() }, 0, 4000);
+        let candidates = ["10.0.0.1:4000", "10.0.0.9:4000"].map(|address| address.parse().unwrap()).to_vec();
+        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates, ..grant() }, 0, 4000);
         let first = hello(Placement::FIRST);
         assert!(registry.admit(&first, peer).is_ok(), "the refusal has to be proven");
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Status(Status::UnknownNode)), "it is elsewhere");
-        assert!(registry.take_moves().is_empty());
+        assert!(registry.take_steps().is_empty());
 
         let moved = Placement::FIRST.without(NodeId(0));
         let second = hello(moved.clone());
         assert_eq!(registry.admit(&second, peer).map(|admitted| admitted.epoch), Ok(Epoch(4)));
         assert_eq!(registry.confirm(&second, peer), Ok(()));
         assert!(registry.is_of_today(&second) && !registry.is_of_today(&first));
-        let [news] = &registry.take_moves()[..] else { panic!("one logical node has moved") };
-        assert_eq!((news.key, &news.placement, news.is_here), (key, &moved, true));
+        let [Step::Leave { .. }, Step::Begin { grant, placement, .. }] = &registry.take_steps()[..] else {
+            panic!("one logical node has moved");
+        };
+        assert_eq!(((grant.job, grant.node), placement), (key, &moved));
+        let [call] = &registry.take_calls()[..] else { panic!("the other candidate of the root has to hear of it") };
+        assert_eq!((call.whom, call.candidate, &call.placement), (Whom::Candidate, 0, &moved));
+        registry.answered(key, 0, &moved);
+        assert_eq!(registry.patience(), None, "it has");
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Moved(moved.clone())));
 
-        registry.seat_is_taken(key, Epoch(3), ChildIndex(0));
+        registry.spoke(key, Epoch(3), Link::Child(ChildIndex(0)));
         assert_eq!(registry.confirm(&second, peer), Ok(()), "a frame of the epoch before takes no seat");
-        registry.seat_is_taken(key, Epoch(4), ChildIndex(0));
+        registry.spoke(key, Epoch(4), Link::Child(ChildIndex(0)));
         assert_eq!(registry.confirm(&second, peer), Err(Denied::Status(Status::DuplicateChild)));
 
         registry.learn(key, &Placement::FIRST.without(NodeId(7)));
-        let [news] = &registry.take_moves()[..] else { panic!("the tree has moved") };
-        assert_eq!(news.placement, moved.without(NodeId(7)), "what both know");
-        assert!(registry.take_moves().is_empty());
+        let [Step::Leave { placement, .. }] = &registry.take_steps()[..] else { panic!("the tree has moved") };
+        assert_eq!(placement, &moved.without(NodeId(7)), "what both know");
+        assert!(registry.take_steps().is_empty());
+        let candidate = Hello { child: ChildIndex::ALL, udp_port: 0, ..hello(moved.clone()) };
+        assert!(registry.admit(&candidate, peer).is_ok());
+        let answer = Err(Denied::Moved(moved.without(NodeId(7))));
+        assert_eq!(registry.confirm(&candidate, peer), answer, "a candidate always hears the placement");
         let wrong = Hello { epoch: Epoch(9), ..hello(moved) };
         assert_eq!(registry.admit(&wrong, peer).map_err(|(status, _)| status).err(), Some(Status::WrongEpoch));
-        assert_eq!(registry.end(JobId(1)), [], "it is here, so its worker ends it");
+        assert_eq!(registry.end(JobId(1)), [key], "nobody has called in this epoch");
     }
 
     #[test]

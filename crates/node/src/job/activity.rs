@@ -90,7 +90,7 @@ mod tests {
             lane: 0,
             address: None,
             candidate: 0,
-            candidates: 1,
+            candidates: vec!["10.0.0.1:4000".parse().unwrap()],
             recovers: false,
             parent: None,
             children: vec![

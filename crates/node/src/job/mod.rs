@@ -62,11 +62,11 @@ pub(crate) struct JobIo {
     /// Datagrams that the kernel knows to be too long for the way over a link. The core is still to
     /// be told of them.
     pub too_long: Vec<(LinkNumber, Header)>,
-    /// Where the nodes of its tree are in the epoch of its core.
-    pub placement: Placement,
-    /// A placement that a neighbour has told of, or that follows from the death of one. The
-    /// acceptor is still to be told.
+    /// A placement that a neighbour has told of. The acceptor is still to be told.
     pub learnt: Option<Placement>,
+    /// A neighbour that is gone, so that its node has to move. The acceptor is still to be told;
+    /// one is enough for this epoch to be over.
+    pub suspected: Option<NodeId>,
     /// Why the job cannot go on here. Nothing is sent any more then, because no result is better
     /// than a wrong one.
     pub broken: Option<String>,
@@ -131,8 +131,8 @@ impl Job {
                 latencies,
                 faults: Faults::default(),
                 too_long: Vec::new(),
-                placement: placement.clone(),
                 learnt: None,
+                suspected: None,
                 broken: None,
             },
             lifetime: Lifetime::new(now),

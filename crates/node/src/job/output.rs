@@ -56,7 +56,7 @@ impl NodeOutput for Output<'_> {
     }
 
     fn suspect(&mut self, node: NodeId) {
-        self.move_to(&self.io.placement.without(node));
+        self.io.suspected = Some(node);
     }
 
     fn move_to(&mut self, placement: &Placement) {

@@ -18,8 +18,9 @@ pub(crate) type Key = (JobId, NodeId);
 
 /// A message to a worker.
 pub(crate) enum Command {
-    /// Host this logical node, with the memory that is reserved for it.
-    Install(Box<NodeGrant>, Box<Buffers>),
+    /// Host this logical node in this placement, with the memory that is reserved for it. Without
+    /// any, memory is to be had that was kept free for it.
+    Host(Box<NodeGrant>, Placement, Option<Box<Buffers>>),
     /// A connection of a hosted node is open and authenticated.
     LinkUp {
         key: Key,
@@ -31,9 +32,8 @@ pub(crate) enum Command {
     },
     /// The parent of a hosted node cannot be reached.
     ParentFailed { key: Key, epoch: Epoch, error: HandshakeError },
-    /// The tree of a logical node has another placement. Its core here ends, if there is one, and
-    /// another one begins if there is a grant.
-    Move { key: Key, placement: Placement, host: Option<Box<NodeGrant>> },
+    /// The tree of a logical node has another placement. Its core here ends, if there is one.
+    Leave { key: Key, placement: Placement },
     /// The manager ended a job.
     End(JobId),
     /// Answer with the counters.

@@ -72,9 +72,6 @@ impl Worker {
     pub(super) fn on_parent_failed(&mut self, node: (Key, Epoch), error: HandshakeError) {
         let Some(slot) = self.find_of(node) else { return };
         let (key, _) = node;
-        if let HandshakeError::Moved(placement) = error {
-            return (self.tell)(Request::Learn(key, placement));
-        }
         if let Some(job) = self.hosted.get_mut(slot) {
             let (name, lane) = (&job.io.name, job.io.lane);
             tracing::error!(job = key.0.0, node = name, lane, %error, "cannot open the stream to the parent");
@@ -106,9 +103,9 @@ impl Worker {
         let mut sink = Sink { core: &mut job.core, out, link: core_link(link), now };
         let result = guard(|| connection.reader.read(&mut connection.socket, &mut sink, TURN));
         self.tally.stream_bytes_in += connection.reader.bytes() - before;
-        if let (0, 1.., Link::Child(child)) = (before, connection.reader.bytes(), core_link(link)) {
+        if let (0, 1..) = (before, connection.reader.bytes()) {
             let Place { job, node, epoch, .. } = job.io.place;
-            (self.tell)(Request::Spoke((job, node), epoch, child));
+            (self.tell)(Request::Spoke((job, node), epoch, core_link(link)));
         }
         job.io.links.put(link, connection);
         // The connection was put back first, because the last frames of a job go over it.
@@ -148,8 +145,12 @@ impl Worker {
             if let Some(why) = job.io.broken.take() {
                 return self.abandon(slot, &why);
             }
+            let Place { job: number, node, epoch, .. } = job.io.place;
             if let Some(placement) = job.io.learnt.take() {
-                (self.tell)(Request::Learn((job.io.place.job, job.io.place.node), placement));
+                (self.tell)(Request::Learn((number, node), placement));
+            }
+            if let Some(neighbour) = job.io.suspected.take() {
+                (self.tell)(Request::Suspect((number, node), epoch, neighbour));
             }
             if let Some(fault) = job.io.faults.take_untold() {
                 let (job, why) = (job.io.place.job, fault.to_string());

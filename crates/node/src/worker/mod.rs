@@ -226,12 +226,14 @@ impl Worker {
     fn on_mail(&mut self) {
         while let Ok(command) = self.mailbox.try_recv() {
             match command {
-                Command::Install(grant, buffers) => self.install(&grant, &Placement::FIRST, *buffers),
+                Command::Host(grant, placement, buffers) => {
+                    self.host(&grant, &placement, buffers.map(|buffers| *buffers))
+                }
                 Command::LinkUp { key, epoch, link, socket, datagrams } => {
                     self.on_link_up((key, epoch), link, socket, datagrams);
                 }
                 Command::ParentFailed { key, epoch, error } => self.on_parent_failed((key, epoch), error),
-                Command::Move { key, placement, host } => self.on_move(key, &placement, host.as_deref()),
+                Command::Leave { key, placement } => self.leave(key, &placement),
                 Command::End(job) => self.end(job),
                 // The thread that asked may have given up.
                 Command::Count(reply) => drop(reply.send(self.count())),

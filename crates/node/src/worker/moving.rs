@@ -11,22 +11,25 @@ use crate::job::{Buffers, Output};
 use crate::news::News;
 
 impl Worker {
-    /// The core of the epoch before tells its neighbours where the tree is, and ends. If the
-    /// logical node is here, another core begins.
-    pub(super) fn on_move(&mut self, key: Key, placement: &Placement, host: Option<&NodeGrant>) {
-        if let Some(slot) = self.hosted.find(key) {
-            self.send_away(slot, placement);
-        }
-        let Some(grant) = host else { return };
-        match Buffers::for_grant(grant) {
+    /// A logical node is here from now on.
+    pub(super) fn host(&mut self, grant: &NodeGrant, placement: &Placement, reserved: Option<Buffers>) {
+        match reserved.or_else(|| Buffers::for_grant(grant)) {
             Some(buffers) => self.install(grant, placement, buffers),
             None => {
-                let why = "there is no memory for it here, though the job was to have some".to_owned();
+                let (key, why) =
+                    ((grant.job, grant.node), "there is no memory for it here, though the job was to have some");
                 tracing::error!(job = key.0.0, node = grant.name, lane = grant.lane, why, "the job cannot be hosted");
                 // The thread that receives the news ends only with the process.
-                let _ = self.news.send(News::Faulty { job: key.0, fault: None, why });
+                let _ = self.news.send(News::Faulty { job: key.0, fault: None, why: why.to_owned() });
                 (self.tell)(Request::Gone(key));
             }
+        }
+    }
+
+    /// The core of the epoch before tells its neighbours where the tree is, and ends.
+    pub(super) fn leave(&mut self, key: Key, placement: &Placement) {
+        if let Some(slot) = self.hosted.find(key) {
+            self.send_away(slot, placement);
         }
     }
 

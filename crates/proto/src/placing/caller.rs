@@ -77,7 +77,8 @@ impl Caller {
             return None;
         }
         let doubled = self.fruitless / self.candidates as u32;
-        self.state = State::Calling(now + Nanos((CALL_MIN.0 << doubled.min(16)).min(CALL_MAX.0)));
+        let span = if view.has_moved() { (CALL_MIN.0 << doubled.min(16)).min(CALL_MAX.0) } else { CALL_FIRST.0 };
+        self.state = State::Calling(now + Nanos(span));
         Some(view.placement().candidate(self.node, self.candidates))
     }
 
@@ -119,7 +120,10 @@ impl Caller {
     }
 }
 
-/// How long a first call may take, and any call.
+/// How long a call may take in the first epoch, in which the called process may hear of the job
+/// later than the caller.
+const CALL_FIRST: Nanos = Nanos::from_millis(5_000);
+/// How long a first call may take in later ones, and any call.
 const CALL_MIN: Nanos = Nanos::from_millis(1_000);
 const CALL_MAX: Nanos = Nanos::from_millis(8_000);
 /// Half the first pause between calls, and the longest one.
@@ -162,7 +166,9 @@ mod tests {
             }
         }
         let spans: Vec<u64> = calls.windows(2).map(|pair| pair[1].since(pair[0]).0 / 1_000_000).collect();
-        assert!(spans.is_sorted() && spans[0] == 1_000 && spans[spans.len() - 1] == 9_000, "{spans:?}");
+        assert_eq!(spans[0], 5_000, "nobody may have heard of the job yet");
+        let later = &spans[1..];
+        assert!(later.is_sorted() && later[0] == 1_010 && later[later.len() - 1] == 9_000, "{spans:?}");
         assert_eq!(u32::from(view.placement().moves_of(NODE)), caller.fruitless());
     }
 

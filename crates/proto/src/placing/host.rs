@@ -46,9 +46,10 @@ pub struct Heard {
 
 /// A node that the process hosts in this epoch.
 struct Hosted {
-    /// The children that have called. Each may do so once in an epoch, because a node that has
-    /// forgotten its children is no use to them, nor a child that has forgotten its node.
-    called: BTreeSet<u16>,
+    /// The children that have confirmed their calls. Each may do so once in an epoch, because a
+    /// node that has forgotten its children is no use to them, nor a child that has forgotten its
+    /// node. One that has not confirmed may not have heard the answer, and may call again.
+    confirmed: BTreeSet<u16>,
     /// The candidates of the root that may not know of the epoch, and when to tell them.
     untold: BTreeMap<usize, Nanos>,
 }
@@ -70,8 +71,19 @@ pub struct Host {
 impl Host {
     /// A process that may host these nodes of a job whose first epoch is `first`.
     pub fn new(first: Epoch, hostings: impl IntoIterator<Item = Hosting>) -> Host {
-        let seat = |hosting: Hosting| (hosting.node, Seat { hosting, hosted: None, caller: None });
-        Host { view: View::new(first), seats: hostings.into_iter().map(seat).collect() }
+        let mut host = Host { view: View::new(first), seats: BTreeMap::new() };
+        hostings.into_iter().for_each(|hosting| host.add(hosting));
+        host
+    }
+
+    /// The process may host another node of the job.
+    pub fn add(&mut self, hosting: Hosting) {
+        self.seats.insert(hosting.node, Seat { hosting, hosted: None, caller: None });
+    }
+
+    /// The process may host a node of the job no more.
+    pub fn remove(&mut self, node: NodeId) {
+        self.seats.remove(&node);
     }
 
     /// What the process knows of the placement.
@@ -93,7 +105,7 @@ impl Host {
         }
         let tells = parent.is_none() && view.has_moved();
         let untold = (0..candidates).filter(|other| tells && *other != me).map(|other| (other, now)).collect();
-        seat.hosted = Some(Hosted { called: BTreeSet::new(), untold });
+        seat.hosted = Some(Hosted { confirmed: BTreeSet::new(), untold });
         if let Some((parent, candidates)) = parent {
             let caller = seat.caller.get_or_insert_with(|| Caller::new(parent, candidates, now));
             caller.on_moved(now);
@@ -109,16 +121,19 @@ impl Host {
         let hosted = self.seats.get_mut(&node).and_then(|seat| seat.hosted.as_mut());
         let answer = match hosted {
             _ if is_behind => Answer::Moved,
-            Some(hosted) => {
-                if hosted.called.insert(child.0) {
-                    Answer::Accept
-                } else {
-                    Answer::Refuse
-                }
-            }
-            None => Answer::Refuse,
+            Some(hosted) if !hosted.confirmed.contains(&child.0) => Answer::Accept,
+            _ => Answer::Refuse,
         };
         Heard { answer, moved, begins }
+    }
+
+    /// A child has confirmed its call of this epoch: it has heard that it was accepted.
+    pub fn on_confirmed(&mut self, node: NodeId, epoch: Epoch, child: ChildIndex) {
+        let is_today = epoch == self.view.epoch();
+        let hosted = self.seats.get_mut(&node).and_then(|seat| seat.hosted.as_mut());
+        if let Some(hosted) = hosted.filter(|_| is_today) {
+            hosted.confirmed.insert(child.0);
+        }
     }
 
     /// The process is told of a placement. Returns whether it is new: all nodes that the process
@@ -167,7 +182,7 @@ impl Host {
             let Some(hosted) = &mut seat.hosted else { continue };
             for (candidate, due) in hosted.untold.iter_mut().filter(|(_, due)| **due <= now) {
                 *due = now + TELL_AGAIN;
-                errands.push(Errand::Tell { node: *node, candidate: *candidate });
+                errands.push(Errand::Tell { node: *node, candidate: *candidate, until: *due });
             }
             let Some(caller) = &mut seat.caller else { continue };
             let candidate = caller.on_timer(now, &mut self.view);
@@ -176,7 +191,8 @@ impl Host {
                 caller.on_moved(now);
                 return (self.empty_if(true), Vec::new());
             }
-            errands.extend(candidate.map(|candidate| Errand::Call { node: *node, above: caller.node(), candidate }));
+            let (above, until) = (caller.node(), caller.deadline());
+            errands.extend(candidate.map(|candidate| Errand::Call { node: *node, above, candidate, until }));
         }
         (false, errands)
     }
@@ -222,6 +238,8 @@ pub enum Errand {
         above: NodeId,
         /// Which candidate of that one.
         candidate: usize,
+        /// How long it may take.
+        until: Nanos,
     },
     /// To tell another candidate of the hosted root the view's placement. Its answer is the
     /// placement that it knows then: `told`, and `on_has_heard` if that is the view's.
@@ -230,6 +248,8 @@ pub enum Errand {
         node: NodeId,
         /// Which candidate of it.
         candidate: usize,
+        /// When it is told again, unless it has answered.
+        until: Nanos,
     },
 }
 
@@ -257,15 +277,22 @@ mod tests {
     }
 
     #[test]
-    fn the_first_call_of_an_epoch_makes_the_node_and_each_child_calls_once() {
+    fn the_first_call_of_an_epoch_makes_the_node_and_each_child_confirms_once() {
         let mut host = host(0);
         let child = |host: &mut Host, child| host.on_call(NOW, INNER, ChildIndex(child), &Placement::FIRST);
         assert_eq!(child(&mut host, 0), heard(Answer::Accept, false, true));
         assert_eq!(child(&mut host, 1), heard(Answer::Accept, false, false));
+        assert_eq!(child(&mut host, 0), heard(Answer::Accept, false, false), "it may not have heard the answer");
+        host.on_confirmed(INNER, FIRST, ChildIndex(0));
+        host.on_confirmed(INNER, Epoch(2), ChildIndex(1));
         assert_eq!(child(&mut host, 0), heard(Answer::Refuse, false, false));
+        assert_eq!(child(&mut host, 1), heard(Answer::Accept, false, false));
         assert!(host.hosts(INNER) && !host.hosts(ROOT));
-        let call = Errand::Call { node: INNER, above: ROOT, candidate: 0 };
-        assert_eq!(host.on_timer(NOW), (false, vec![call]));
+        let (moved, errands) = host.on_timer(NOW);
+        let [Errand::Call { node: INNER, above: ROOT, candidate: 0, until }] = errands[..] else {
+            panic!("{errands:?}")
+        };
+        assert_eq!((moved, until), (false, host.deadline()));
     }
 
     #[test]
@@ -293,11 +320,12 @@ mod tests {
     fn who_hosts_the_root_after_a_move_tells_all_its_other_candidates_until_they_have_heard() {
         let mut host = host(1);
         host.on_call(NOW, ROOT, ChildIndex(0), &Placement::FIRST.without(ROOT));
-        let tell = |candidate| Errand::Tell { node: ROOT, candidate };
-        assert_eq!(host.on_timer(NOW), (false, vec![tell(0), tell(2)]));
+        let tell = |candidate, until| Errand::Tell { node: ROOT, candidate, until };
+        assert_eq!(host.on_timer(NOW), (false, vec![tell(0, TELL_AGAIN), tell(2, TELL_AGAIN)]));
         host.on_has_heard(ROOT, 2);
         assert_eq!(host.on_timer(NOW), (false, vec![]));
-        assert_eq!(host.on_timer(host.deadline()), (false, vec![tell(0)]));
+        let again = host.deadline();
+        assert_eq!(host.on_timer(again), (false, vec![tell(0, again + TELL_AGAIN)]));
         host.on_has_heard(ROOT, 0);
         assert_eq!(host.deadline(), Nanos::NEVER);
     }

@@ -53,11 +53,11 @@ impl World {
         let placement = self.hosts[process].0.view().placement().clone();
         for errand in errands {
             match errand {
-                Errand::Call { node, above, candidate } => {
+                Errand::Call { node, above, candidate, .. } => {
                     let Some(lower) = self.site_in(process, node) else { continue };
                     self.environment.call(lower, sites.site(usize::from(above.0), candidate), &placement);
                 }
-                Errand::Tell { node, candidate } => {
+                Errand::Tell { node, candidate, .. } => {
                     let Some(from) = self.site_in(process, node) else { continue };
                     let to = sites.site(usize::from(node.0), candidate);
                     let at = now + self.environment.options.quality.delay;
@@ -196,6 +196,8 @@ impl World {
         let epoch = self.environment.epoch_of(link);
         let Some(core) = self.cores[site].as_mut().filter(|core| core.epoch() == epoch) else { return };
         if self.environment.is_of_this_life(upward) {
+            let node = NodeId(self.environment.sites.node(site) as u16);
+            self.hosts[self.actors[site].host].0.on_confirmed(node, epoch, child);
             self.environment.open_above(link);
             core.link_up(Link::Child(child), &mut self.environment);
         }

@@ -9,6 +9,7 @@ mod writer;
 
 pub use handshake::{
     Admission, Admitted, Caller, Connected, Denied, HandshakeError, Identity, Progress, connect, connect_from,
+    connect_once,
 };
 pub use low_water::{Due, LowWater};
 pub use reader::{Arrived, Destination, FORESEEN_MAX, FrameSink, ReadEnd, StreamError, StreamReader};

@@ -99,7 +99,7 @@ impl Tree {
             lane: 0,
             address: None,
             candidate: 0,
-            candidates: 1,
+            candidates: vec!["10.0.0.1:4000".parse().unwrap()],
             recovers: false,
             parent,
             children,

@@ -68,7 +68,7 @@ pub fn connect_from(
     let deadline = Instant::now() + patience;
     let mut pause = PAUSE.first();
     loop {
-        let error = match connect_once(local, target, identity, key, deadline) {
+        let error = match try_until(local, target, identity, key, deadline) {
             Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
@@ -80,7 +80,18 @@ pub fn connect_from(
     }
 }
 
-fn connect_once(
+/// As `connect_from`, but whatever goes wrong is the end of it: the caller knows whom to call next.
+pub fn connect_once(
+    local: Option<IpAddr>,
+    target: SocketAddr,
+    identity: &Identity,
+    key: &HelloKey,
+    patience: Duration,
+) -> Result<Connected, HandshakeError> {
+    try_until(local, target, identity, key, Instant::now() + patience)
+}
+
+fn try_until(
     local: Option<IpAddr>,
     target: SocketAddr,
     identity: &Identity,

@@ -8,7 +8,7 @@ mod caller;
 mod child;
 
 pub use caller::{Admission, Admitted, Caller, Denied, Progress};
-pub use child::{Connected, Identity, connect, connect_from};
+pub use child::{Connected, Identity, connect, connect_from, connect_once};
 
 use std::io;
 use std::time::Duration;
