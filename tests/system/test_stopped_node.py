@@ -1,5 +1,5 @@
-"""The nodes do the work: with one stopped nothing moves. One that goes on soon is waited for, one that does not is given up within
-seconds, and one that only has to wait for a processor is never blamed."""
+"""The nodes do the work: with one stopped nothing moves. Without a backup one that goes on is waited for as long as the job says, one that
+does not is given up then, and one that only has to wait for a processor is never blamed."""
 
 import multiprocessing
 import pathlib
@@ -54,12 +54,32 @@ class StoppedNode(unittest.TestCase):
         self.assertEqual(counts["datagrams_rejected"], 0, counts)
         self.assertGreater(counts["datagrams_repeated"], 0, counts)
 
-    def test_one_that_stays_stopped_is_given_up_in_seconds(self):
+    def test_one_without_a_backup_that_is_away_for_seconds_is_no_error(self):
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            with Ranks(fabric, 8, "loop_worker", "loop", {"counts": [5, 9000], "stop": str(stop)}) as ranks:
+                wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
+                pids = [fabric.processes()[name] for name in ("leaf0", "root")]
+                for pid in pids:
+                    send(pid, signal.SIGSTOP)
+                # With a backup it would be given up after five questions.
+                time.sleep(9)
+                for pid in pids:
+                    send(pid, signal.SIGCONT)
+                before = ranks.progress(0)
+                wait_until(lambda: ranks.progress(0) > before + 20, 60, "progress afterwards")
+                stop.touch()
+                results = ranks.results()
+            silent = {name: counters["links_silent"] for name, counters in fabric.node_counters().items()}
+        self.assertEqual(len({r["digest"] for r in results}), 1)
+        self.assertEqual(set(silent.values()), {0}, silent)
+
+    def test_one_that_stays_stopped_is_given_up_when_the_job_says(self):
         for name in ("leaf0", "root"):
             with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
                 stopped = pathlib.Path(folder) / "stopped"
                 argument = {"counts": [5, 9000], "signal": str(stopped)}
-                with Ranks(fabric, 8, "loop_worker", "until_error", argument) as ranks:
+                with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"dead_after_ms": 5000}) as ranks:
                     wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
                     pid = fabric.processes()[name]
                     send(pid, signal.SIGSTOP)
@@ -67,7 +87,7 @@ class StoppedNode(unittest.TestCase):
                     results = ranks.results()
                 for rank, result in enumerate(results):
                     self.assertIn("does not answer", result["text"], f"rank {rank}")
-                    # A job's patience with ranks is a minute; nodes had as much, once.
+                    # Without a word of the job it would be a minute.
                     self.assertLess(result["after"], 45, f"rank {rank}, {name} stopped")
                 print(f"{name} stopped: told after {max(result['after'] for result in results):.1f} s")
 

@@ -278,7 +278,7 @@ impl QuotaRow {
 /// an operation begins, and other processes on its core wait for that: so it is not more.
 pub const QUOTA: [QuotaRow; 17] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
-        .means("groups alive at once at one node"),
+        .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
         .means("datagram fragments of one group in flight"),
     row(QuotaField::Osts, "osts", "fragments", [1, MANY, 1], [262_144, 1 << 20])
@@ -318,7 +318,7 @@ pub const QUOTA: [QuotaRow; 17] = [
     row(QuotaField::HeartbeatMs, "heartbeat_ms", "ms", [1, MANY, 1], [1_000, 60_000])
         .means("a silent side sends a sign of life this often"),
     row(QuotaField::DeadAfterMs, "dead_after_ms", "ms", [1, MANY, 1], [60_000, 3_600_000])
-        .means("a rank that leaves questions without an answer for this long is dead, a node after 5 s if that is less; at least three heartbeats"),
+        .means("a rank, or a node that has no backup, is dead if it leaves questions without an answer for this long; a node that has one after 5 s, and after twice as long in each epoch behind one without results; at least three heartbeats"),
     row(QuotaField::NodeMemory, "node_memory", "bytes", [1, u64::MAX, 1], [1 << 30, 16 << 30])
         .said_by(Speaker::Fabric)
         .means("bytes of one job's buffers at one aggregation node, over all its lanes"),

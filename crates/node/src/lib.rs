@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop,
-//! datagrams, links), `job` (one logical node: core, links, memory, folds), `mailbox` (messages
+//! datagrams, links), `rescue` (threads that get no processor), `job` (one logical node: core, links, memory, folds), `mailbox` (messages
 //! between threads), `news` (what the manager is told unasked), `counters`, `error` (why a node
 //! cannot run), `report` (figures for people who watch the node).
 //!
@@ -29,6 +29,7 @@ mod manager;
 mod news;
 mod node;
 mod report;
+mod rescue;
 mod worker;
 
 pub use counters::Counters;

@@ -17,6 +17,7 @@ use crate::counters::Counters;
 use crate::mailbox::Mailbox;
 use crate::manager::{Manager, answers, collect};
 use crate::report::Observer;
+use crate::rescue;
 use crate::worker::{self, Command, WorkerHandle};
 
 /// How to run a node.
@@ -192,6 +193,7 @@ pub fn run(options: Options, watch: impl FnOnce(Observer) -> io::Result<()>) -> 
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register(signal, ended.clone()).map_err(Error::Thread)?;
     }
+    rescue::start().map_err(Error::Thread)?;
     let node = Node::start(options)?;
     watch(node.observer()).map_err(Error::Thread)?;
     let mut registered = false;

@@ -5,6 +5,10 @@
 //! observed: it asked at one tick, came to the next tick on time, and had read its socket before
 //! that. A span that took much longer was this side's own sleep, and does not count.
 //!
+//! How many they must be depends on what a wrong verdict costs. A node that does not answer may only
+//! lack a processor. Where the job goes on at another one, a wrong verdict costs an epoch, so the
+//! verdict comes early, and later after each epoch that bore no fruit; else it is an error.
+//!
 //! ```text
 //!   tick      tick      tick                        tick      tick
 //!    | asks    | asks    | asks   ... no processor   | asks    | asks
@@ -18,10 +22,29 @@ use crate::time::Nanos;
 /// The kind of peer at the other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
-    /// A rank. It may compute or be stopped in a debugger, and nothing else can do its part.
-    Rank,
-    /// A node. It has nothing to do but to answer.
-    Node,
+    /// It may compute or be stopped in a debugger, and nothing else can do its part: a rank, or a
+    /// node without a backup.
+    Only,
+    /// A node that another process can take the place of, after so many epochs without fruit.
+    Replaceable(u32),
+}
+
+impl Peer {
+    /// A node. `recovery` is the number of epochs without fruit before this one, if the job goes on
+    /// when a node dies.
+    pub fn node(recovery: Option<u32>) -> Peer {
+        recovery.map_or(Peer::Only, Peer::Replaceable)
+    }
+
+    /// How long it may leave questions without an answer.
+    fn patience(self, limits: &Limits) -> Nanos {
+        match self {
+            Peer::Only => limits.dead_after,
+            Peer::Replaceable(fruitless) => {
+                limits.dead_after.min(Nanos(NODE_PATIENCE.0 << fruitless.min(DOUBLINGS_MAX)))
+            }
+        }
+    }
 }
 
 /// The questions over one connection. Any frame is an answer.
@@ -78,12 +101,8 @@ impl Liveness {
         } else if span.0 <= limits.heartbeat.0 + limits.heartbeat.0 / 2 {
             self.unanswered += 1;
         }
-        let patience = match self.peer {
-            Peer::Rank => limits.dead_after,
-            Peer::Node => limits.dead_after.min(NODE_PATIENCE),
-        };
         let asked_enough = self.unanswered >= QUESTIONS_MIN;
-        if asked_enough && self.unanswered.saturating_mul(limits.heartbeat.0) >= patience.0 {
+        if asked_enough && self.unanswered.saturating_mul(limits.heartbeat.0) >= self.peer.patience(limits).0 {
             Need::Dead
         } else if self.unanswered > 0 || now.since(self.spoke) >= limits.heartbeat {
             Need::Heartbeat
@@ -93,9 +112,12 @@ impl Liveness {
     }
 }
 
-/// A node that leaves questions without an answer for this long is dead. A job may have less
-/// patience, but not more.
+/// A node that can be replaced is dead if it leaves questions without an answer for this long, and
+/// for twice as long after each epoch without fruit. A job may have less patience, but not more.
 pub const NODE_PATIENCE: Nanos = Nanos::from_millis(5_000);
+
+/// Beyond that a job's own patience is less, as a rule.
+const DOUBLINGS_MAX: u32 = 16;
 
 /// At least this many questions are asked, however long the periods are.
 const QUESTIONS_MIN: u64 = 3;
@@ -135,14 +157,21 @@ mod tests {
     }
 
     #[test]
-    fn a_node_has_seconds_to_answer_and_a_rank_as_long_as_the_job_says() {
+    fn who_can_be_replaced_has_seconds_to_answer_and_who_cannot_as_long_as_the_job_says() {
         // The first tick asks, because the connection itself was the first sign of life.
-        assert_eq!((ticks_until_dead(Peer::Node), ticks_until_dead(Peer::Rank)), (6, 61));
+        assert_eq!((ticks_until_dead(Peer::node(Some(0))), ticks_until_dead(Peer::Only)), (6, 61));
+        assert_eq!(ticks_until_dead(Peer::node(None)), 61, "a wrong verdict would be an error");
+    }
+
+    #[test]
+    fn patience_doubles_with_every_epoch_without_fruit_up_to_the_jobs_own() {
+        let ticks = [0, 1, 2, 3, 4, u32::MAX].map(|fruitless| ticks_until_dead(Peer::node(Some(fruitless))));
+        assert_eq!(ticks, [6, 11, 21, 41, 61, 61]);
     }
 
     #[test]
     fn one_answer_makes_up_for_all_questions_before_it() {
-        let mut liveness = Liveness::new(Nanos(0), Peer::Node);
+        let mut liveness = Liveness::new(Nanos(0), Peer::Replaceable(0));
         for tick in 1..100 {
             if tick % 5 == 0 {
                 liveness.heard();
@@ -154,7 +183,7 @@ mod tests {
     #[test]
     fn who_comes_late_to_its_own_ticks_judges_nobody_however_long_it_goes_on() {
         for late in [HEARTBEAT / 2 + 1, HEARTBEAT, 30 * HEARTBEAT] {
-            let mut liveness = Liveness::new(Nanos(0), Peer::Node);
+            let mut liveness = Liveness::new(Nanos(0), Peer::Replaceable(0));
             let mut now = 0;
             for _ in 0..100 {
                 now += HEARTBEAT + late;
@@ -165,7 +194,7 @@ mod tests {
 
     #[test]
     fn spans_that_were_not_observed_neither_count_nor_forgive() {
-        let mut liveness = Liveness::new(Nanos(0), Peer::Node);
+        let mut liveness = Liveness::new(Nanos(0), Peer::Replaceable(0));
         let mut now = 0;
         let mut needs = Vec::new();
         for observed in [true, true, false, true, true, false, true, true] {
@@ -178,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_question_is_answered_at_once_and_an_answer_is_not() {
-        let mut liveness = Liveness::new(Nanos(0), Peer::Rank);
+        let mut liveness = Liveness::new(Nanos(0), Peer::Only);
         assert!(liveness.owes_answer(Nanos(HEARTBEAT), &limits()));
         liveness.spoke(Nanos(HEARTBEAT));
         assert!(!liveness.owes_answer(Nanos(HEARTBEAT + 1), &limits()));

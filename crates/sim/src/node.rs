@@ -58,7 +58,7 @@ impl Node {
             world_size: environment.options.ranks,
             limits: environment.options.limits,
             recovers: environment.options.recovers,
-            resumes: epoch != environment.first,
+            moves: epoch.0 - environment.first.0,
         };
         let place = Here { node: number, site, core, epoch };
         let placement = view.placement().clone();

@@ -411,7 +411,7 @@ impl Lane {
                 if self.roaming.is_weary(now) {
                     tracing::error!("no candidate of the node can be reached");
                     self.roaming.arrive();
-                    self.core.give_up(now, &mut self.driver);
+                    self.core.give_up(&mut self.driver);
                 } else {
                     self.roaming.set_out(now, None);
                 }

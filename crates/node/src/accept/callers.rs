@@ -144,6 +144,6 @@ impl Outcomes {
     }
 }
 
-/// The largest number of handshakes at once. Each holds a descriptor and about 300 bytes, for five
-/// seconds at most.
+/// The largest number of handshakes at once. Each holds a descriptor and some 300 bytes, and up to
+/// 4 KiB more while it says where the nodes of its tree are, for five seconds at most.
 const CALLERS_MAX: usize = 4096;

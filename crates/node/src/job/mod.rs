@@ -114,11 +114,7 @@ impl Job {
         let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
         let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
         Job {
-            core: NodeCore::new(NodeConfig {
-                epoch,
-                resumes: *placement != Placement::FIRST,
-                ..NodeConfig::from(grant)
-            }),
+            core: NodeCore::new(NodeConfig { epoch, moves: epoch.0 - grant.epoch.0, ..NodeConfig::from(grant) }),
             io: JobIo {
                 place,
                 name,

@@ -123,6 +123,8 @@ pub struct LeafCore {
     next_group: u64,
     next_op: u64,
     link: Option<Liveness>,
+    /// The epochs that brought no result, one after the other, this one included.
+    fruitless: u32,
     lost: bool,
     next_tick: Nanos,
     round_trip: RoundTrip,
@@ -149,6 +151,7 @@ impl LeafCore {
             next_group: 0,
             next_op: 0,
             link: None,
+            fruitless: 0,
             lost: false,
             next_tick: Nanos::NEVER,
             round_trip: RoundTrip::default(),
@@ -276,6 +279,9 @@ impl LeafCore {
         if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {
             return out.note(Note::Violation);
         }
+        if header.kind == Kind::Result {
+            self.fruitless = 0;
+        }
         match (header.kind, path, body) {
             (Kind::Heartbeat, Path::Stream, _) => self.answer_heartbeat(now, out),
             (Kind::Ready, Path::Stream, Body::Ready(key, start)) => self.on_ready(now, header, (&key, start), out),
@@ -292,7 +298,9 @@ impl LeafCore {
     /// were made.
     pub fn on_link_up(&mut self, now: Nanos, epoch: Epoch, out: &mut impl LeafOutput) {
         self.edge.config.epoch = epoch;
-        self.link = Some(Liveness::new(now, Peer::Node));
+        let peer = Peer::node(self.edge.config.recovers.then_some(self.fruitless));
+        self.link = Some(Liveness::new(now, peer));
+        self.fruitless = self.fruitless.saturating_add(1);
         self.next_tick = now + self.edge.config.limits.heartbeat;
         self.beat(now, out);
         for (id, group) in self.groups.iter_mut().filter(|(_, group)| !group.joined) {
@@ -305,7 +313,7 @@ impl LeafCore {
     /// else they fail.
     pub fn on_link_down(&mut self, now: Nanos, out: &mut impl LeafOutput) {
         if !self.edge.config.recovers {
-            return self.give_up(now, out);
+            return self.give_up(out);
         }
         self.link = None;
         self.next_tick = Nanos::NEVER;
@@ -327,7 +335,7 @@ impl LeafCore {
     }
 
     /// No node will be above this rank any more, so every group fails.
-    pub fn give_up(&mut self, _now: Nanos, out: &mut impl LeafOutput) {
+    pub fn give_up(&mut self, out: &mut impl LeafOutput) {
         self.link = None;
         self.lost = true;
         self.next_tick = Nanos::NEVER;

@@ -24,9 +24,9 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Whether the job goes on when a node dies: groups then wait for the next epoch.
     pub recovers: bool,
-    /// Whether the epoch follows another one. Ranks that were there then, and do not come for as
-    /// long as a rank may be silent, are dead.
-    pub resumes: bool,
+    /// The number of epochs before this one. Ranks that were there then, and do not come for as long
+    /// as a rank may be silent, are dead.
+    pub moves: u32,
 }
 
 /// One child of a node.
@@ -49,7 +49,7 @@ impl From<&NodeGrant> for NodeConfig {
             world_size: grant.world_size,
             limits: Limits::from(&grant.limits),
             recovers: grant.recovers,
-            resumes: false,
+            moves: 0,
         }
     }
 }

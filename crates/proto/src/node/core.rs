@@ -58,7 +58,7 @@ impl<B> NodeCore<B> {
         assert!(config.limits.are_valid(), "limits out of range");
         let arbiter = config.parent.is_none().then(|| Arbiter::new(config.limits.streams));
         let children = vec![None; config.children.len()];
-        let absent = (0..config.children.len()).filter(|_| config.resumes).fold(0u64, |bits, at| bits | 1 << at);
+        let absent = (0..config.children.len()).filter(|_| config.moves > 0).fold(0u64, |bits, at| bits | 1 << at);
         NodeCore {
             absent: Absent::new(absent),
             place: Place::new(config),
@@ -81,8 +81,9 @@ impl<B> NodeCore<B> {
     /// The stream connection of a link is open and authenticated.
     pub fn on_link_up(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
         let peer = match link {
-            Link::Child(child) if !self.place.is_node(child) => Peer::Rank,
-            Link::Child(_) | Link::Parent => Peer::Node,
+            Link::Child(child) if !self.place.is_node(child) => Peer::Only,
+            // This core is of one epoch, and cannot know whether those before bore fruit.
+            Link::Child(_) | Link::Parent => Peer::node(self.place.config.recovers.then_some(self.place.config.moves)),
         };
         self.now = now;
         if let Some(slot) = self.liveness(link) {

@@ -178,7 +178,7 @@ pub(super) fn config(parent: Option<(NodeId, ChildIndex)>) -> NodeConfig {
         world_size: 2,
         limits: LIMITS,
         recovers: false,
-        resumes: false,
+        moves: 0,
     }
 }
 

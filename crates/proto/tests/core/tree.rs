@@ -232,7 +232,7 @@ pub(crate) fn nodes(limits: Limits, epoch: Epoch, recovers: bool) -> Vec<Node> {
             world_size: RANKS,
             limits,
             recovers,
-            resumes: false,
+            moves: 0,
         });
         let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
         Node { core, memory: NodeMemory { node: id, kinds, parent, ..NodeMemory::default() } }

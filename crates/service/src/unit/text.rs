@@ -114,10 +114,15 @@ const START_OF_MANAGER: &str = "\
 TimeoutStartSec=30
 StateDirectory=tributary
 StateDirectoryMode=0750
+RestrictRealtime=yes
 ";
 /// A node is ready when the manager has accepted it, and the manager may be started later than the
-/// node.
-const START_OF_NODE: &str = "TimeoutStartSec=infinity\n";
+/// node. Its threads may go before other programs if these leave them no processor.
+const START_OF_NODE: &str = "\
+TimeoutStartSec=infinity
+LimitRTPRIO=1
+RestrictRealtime=no
+";
 
 /// What both daemons have in common. A wrong configuration (exit code 2) does not become right by
 /// another try. Neither daemon needs a capability, writes anything but its log and the manager's
@@ -152,7 +157,6 @@ MemoryDenyWriteExecute=yes
 RemoveIPC=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
 RestrictNamespaces=yes
-RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
@@ -189,6 +193,7 @@ mod tests {
         assert!(text.contains("Description=Tributary aggregation manager a\n"), "{text}");
         let node = Service::new(Daemon::Node, None).unwrap().text(Path::new("/usr/bin/trib"));
         assert!(node.contains("/etc/tributary/an.toml\n") && !node.contains("StateDirectory"), "{node}");
+        assert!(node.contains("\nLimitRTPRIO=1\n") && !text.contains("LimitRTPRIO"), "{node}");
         for line in text.lines().filter(|line| !line.is_empty()) {
             let name = line.split('=').next().unwrap();
             let section = line.starts_with('[') && line.ends_with(']');
