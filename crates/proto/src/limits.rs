@@ -2,6 +2,7 @@
 
 use trib_messages::quota::QuotaField;
 use trib_wire::Layout;
+use trib_wire::ids::CHILDREN_MAX;
 
 use crate::time::Nanos;
 
@@ -59,6 +60,18 @@ impl Limits {
             && self.osts >= self.window
             && self.heartbeat > Nanos(0)
             && self.dead_after > self.heartbeat
+    }
+
+    /// The number of groups that a node may pass on for children that are nodes, without folding
+    /// for them. Each such child folds for as many as the job may have, at most.
+    pub fn relays(&self, nodes_below: usize) -> usize {
+        (self.groups as usize).saturating_mul(nodes_below)
+    }
+
+    /// The indices of groups lie below this at any node, whatever its children are. Those of an
+    /// epoch before keep their places beside new ones.
+    pub fn indices(&self) -> usize {
+        2 * (self.groups.max(1) as usize + self.relays(CHILDREN_MAX))
     }
 
     /// The elements of one fragment of a vector.

@@ -464,7 +464,7 @@ impl LeafCore {
 
     fn on_ready(&mut self, now: Nanos, header: &Header, (key, start): (&GroupKey, Marks), out: &mut impl LeafOutput) {
         let at = header.group.0 as usize;
-        if at >= 2 * self.edge.config.limits.groups as usize {
+        if at >= self.edge.config.limits.indices() {
             return out.note(Note::Violation);
         }
         let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };

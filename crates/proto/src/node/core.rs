@@ -8,7 +8,7 @@ use super::absent::Absent;
 use super::at::At;
 use super::config::NodeConfig;
 use super::frame::Frame;
-use super::info::Duty;
+use super::info::{Census, Duty};
 use super::link::Link;
 use super::membership::{Departed, Pending};
 use super::output::{NodeOutput, Payload, Target};
@@ -24,8 +24,8 @@ pub struct NodeCore<B> {
     pub(super) place: Place,
     pub(super) table: Table<B>,
     pub(super) pending: BTreeMap<GroupKey, Pending>,
-    /// The number of pending groups that hold a place in the quota while the verdict is on its way.
-    pub(super) reserved: usize,
+    /// The pending groups that hold a place in the quota while the verdict is on its way.
+    pub(super) reserved: Census,
     /// The arbiter of stream contexts. Only the root of the tree has one.
     pub(super) arbiter: Option<Arbiter>,
     pub(super) parent: Option<Liveness>,
@@ -64,7 +64,7 @@ impl<B> NodeCore<B> {
             place: Place::new(config),
             table: Table::new(),
             pending: BTreeMap::new(),
-            reserved: 0,
+            reserved: Census::default(),
             arbiter,
             parent: None,
             children,
@@ -237,7 +237,8 @@ impl<B> NodeCore<B> {
 
     /// The number of groups alive, pending ones included.
     pub fn groups(&self) -> usize {
-        self.table.len() + self.pending.len()
+        let Census { folding, relayed } = self.table.alive();
+        folding + relayed + self.pending.len()
     }
 
     /// The links that the core has given up since the last call, because they were silent or sent

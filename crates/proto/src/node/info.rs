@@ -21,6 +21,25 @@ pub(super) enum Duty {
     Root,
 }
 
+/// Groups, counted by what the node does for them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Census {
+    /// The groups for which it folds. They take slots and contexts.
+    pub(super) folding: usize,
+    /// Those that it passes on. They take an entry in its table, and nothing else.
+    pub(super) relayed: usize,
+}
+
+impl Census {
+    /// The count to which a group with this duty belongs.
+    pub(super) fn of(&mut self, duty: Duty) -> &mut usize {
+        match duty {
+            Duty::Relay => &mut self.relayed,
+            Duty::Inner | Duty::Root => &mut self.folding,
+        }
+    }
+}
+
 /// A child at or below which the group has ranks.
 pub(super) struct Member {
     pub(super) child: ChildIndex,

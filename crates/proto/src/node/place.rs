@@ -39,6 +39,11 @@ impl Place {
         matches!(self.config.children.get(usize::from(child.0)).map(|c| c.kind), Some(ChildKind::Node(_)))
     }
 
+    /// The number of children that are nodes.
+    pub(super) fn nodes_below(&self) -> usize {
+        self.config.children.iter().filter(|child| matches!(child.kind, ChildKind::Node(_))).count()
+    }
+
     /// The header of a frame to a child, or to all with `ChildIndex::ALL`.
     pub(super) fn down(&self, kind: Kind, child: ChildIndex) -> Header {
         Header::new(kind, self.config.job, self.config.epoch, self.config.node, child)

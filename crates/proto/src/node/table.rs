@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use trib_wire::{Generation, GroupIndex};
 
 use super::group::Group;
+use super::info::Census;
 
 /// The groups by index. Indices are used again, the lowest first, each time with a new generation.
 pub(super) struct Table<B> {
@@ -13,14 +14,14 @@ pub(super) struct Table<B> {
     free: BTreeSet<u32>,
     /// This node's index by the parent's index.
     by_parent: Vec<Option<u32>>,
-    alive: usize,
+    alive: Census,
 }
 
 impl<B> Table<B> {
     /// A table without groups.
     pub(super) fn new() -> Table<B> {
         let (groups, generations, by_parent) = (Vec::new(), Vec::new(), Vec::new());
-        Table { groups, generations, free: BTreeSet::new(), by_parent, alive: 0 }
+        Table { groups, generations, free: BTreeSet::new(), by_parent, alive: Census::default() }
     }
 
     /// The name that the next group gets.
@@ -40,7 +41,7 @@ impl<B> Table<B> {
             }
             self.by_parent[at] = Some(index);
         }
-        self.alive += 1;
+        *self.alive.of(group.info.duty) += 1;
         if self.free.remove(&index) {
             self.groups[index as usize] = Some(group);
         } else {
@@ -58,7 +59,7 @@ impl<B> Table<B> {
         }
         self.generations[index.0 as usize] = self.generations[index.0 as usize].wrapping_add(1);
         self.free.insert(index.0);
-        self.alive -= 1;
+        *self.alive.of(group.info.duty) -= 1;
         Some(group)
     }
 
@@ -91,7 +92,7 @@ impl<B> Table<B> {
         self.groups.iter().flatten()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn alive(&self) -> Census {
         self.alive
     }
 }

@@ -607,6 +607,46 @@ fn quota_is_refused_on_every_member() {
     }
 }
 
+/// The root passes on what folds below it, and keeps its own quota for what folds there.
+#[test]
+fn a_group_is_charged_where_it_folds() {
+    // Eight groups and slots for eight, so each node is full after eight.
+    let mut world = World::with_limits(Limits { osts: 24, ..limits(1, 0) });
+    let sides = [[0, 1], [3, 4]];
+    for tag in 0..8 {
+        for side in &sides {
+            world.create(side, tag);
+        }
+    }
+    let ready = |world: &World| world.leaves.iter().map(|leaf| leaf.memory.ready.len()).collect::<Vec<_>>();
+    assert_eq!(ready(&world), [8, 8, 0, 8, 8, 0], "both sides have all that a node may fold for");
+    // The ranks that are left meet at the root, through nodes that are full.
+    world.create(&[2, 5], 8);
+    for rank in [2, 5] {
+        assert_eq!(world.leaves[rank].memory.failed[0].1.reason, trib_wire::Reason::GroupQuota);
+    }
+    // What passes the root is bounded by what those below may fold for, and that bound is kept.
+    let s = signature(Collective::Allreduce, 9, 0);
+    let group = world.create(&sides[0], 9);
+    assert_eq!(world.leaves[0].memory.failed[0].1.reason, trib_wire::Reason::GroupQuota);
+    assert_eq!(group.len(), 2);
+    for side in sides {
+        let members: Vec<_> = side.iter().map(|rank| (*rank, world.leaves[*rank as usize].memory.ready[7])).collect();
+        check(&mut world, &members, s, 0);
+    }
+}
+
+#[test]
+fn the_roots_own_quota_is_free_of_what_it_passes_on() {
+    let mut world = World::with_limits(Limits { groups: 2, osts: 6, ..limits(1, 0) });
+    let low = [world.create(&[0, 1], 0), world.create(&[3, 4], 0)];
+    let wide = world.create(&[0, 3], 1);
+    let s = signature(Collective::Allreduce, 9, 0);
+    for group in low.iter().chain([&wide]) {
+        check(&mut world, group, s, 0);
+    }
+}
+
 #[test]
 fn leaving_under_others_is_named() {
     let mut world = World::new(1);

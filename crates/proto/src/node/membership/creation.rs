@@ -35,7 +35,7 @@ impl<B> NodeCore<B> {
                 // The question has been answered.
                 return;
             }
-            if self.pending.len() > PENDING_FLOOR + PENDING_PER_GROUP * self.place.config.limits.groups as usize {
+            if self.pending.len() > self.pending_most() {
                 out.note(Note::Violation);
                 return self.dead.push(Link::Child(child));
             }
@@ -71,19 +71,33 @@ impl<B> NodeCore<B> {
         Ok(())
     }
 
-    /// Why the quota has no room for one more group, if it has none. It is asked when all have
-    /// joined and not before: by then every member's earlier leaves have come, so a group may take
-    /// the place of one that its members have just freed.
+    /// Why the quota has no room for one more group, if it has none. A group is charged where it
+    /// folds; where it is passed on it takes no slots, and what bounds it is what the nodes below
+    /// may fold for. The quota is asked when all have joined and not before: by then every member's
+    /// earlier leaves have come, so a group may take the place of one that its members have just
+    /// freed.
     pub(in crate::node) fn over_quota(&self, duty: Duty) -> Option<Reason> {
         let limits = &self.place.config.limits;
-        let groups = self.table.len() + self.reserved + 1;
+        let (alive, reserved) = (self.table.alive(), self.reserved);
+        if duty == Duty::Relay {
+            let relays = alive.relayed + reserved.relayed + 1;
+            return (relays > limits.relays(self.place.nodes_below())).then_some(Reason::GroupQuota);
+        }
+        let groups = alive.folding + reserved.folding + 1;
         if groups > limits.groups as usize {
             Some(Reason::GroupQuota)
-        } else if duty != Duty::Relay && groups as u64 * u64::from(limits.window) > u64::from(limits.osts) {
+        } else if groups as u64 * u64::from(limits.window) > u64::from(limits.osts) {
             Some(Reason::OstQuota)
         } else {
             None
         }
+    }
+
+    /// How many creations may be incomplete here.
+    fn pending_most(&self) -> usize {
+        let limits = &self.place.config.limits;
+        let groups = (limits.groups as usize).saturating_add(limits.relays(self.place.nodes_below()));
+        PENDING_FLOOR.saturating_add(PENDING_PER_GROUP.saturating_mul(groups))
     }
 
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
@@ -99,7 +113,7 @@ impl<B> NodeCore<B> {
             Some(header) => {
                 pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none();
-                self.reserved += usize::from(pending.reserves);
+                *self.reserved.of(duty) += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(place);
                 let name = pending.name.clone();
                 let standing = pending.standing();
@@ -122,7 +136,7 @@ impl<B> NodeCore<B> {
         (key, start): (&GroupKey, Marks),
         out: &mut impl NodeOutput,
     ) {
-        if header.group.0 >= 2 * self.place.config.limits.groups.max(1) {
+        if header.group.0 as usize >= self.place.config.limits.indices() {
             return out.note(Note::Violation);
         }
         self.make_group(key, (Some(header), start), out);
@@ -139,7 +153,7 @@ impl<B> NodeCore<B> {
             return None;
         }
         let pending = self.pending.remove(key)?;
-        self.reserved -= usize::from(pending.reserves);
+        *self.reserved.of(pending.duty) -= usize::from(pending.reserves);
         Some(pending)
     }
 
@@ -198,7 +212,7 @@ impl<B> NodeCore<B> {
     }
 }
 
-/// A child that starts this many more creations than the job may have groups is out of order. Its
+/// A child that starts this many more creations than there may be groups is out of order. Its
 /// connection is closed, which its peers see as its death. If it were refused quietly, they would
 /// wait for ever.
 const PENDING_PER_GROUP: usize = 4;

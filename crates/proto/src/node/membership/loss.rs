@@ -7,6 +7,7 @@ use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupKey, Kind, Rank, RankLi
 use super::pending::Pending;
 use super::stage::Event;
 use crate::Path;
+use crate::node::info::Census;
 use crate::node::place::Place;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
 
@@ -88,7 +89,7 @@ impl<B> NodeCore<B> {
         }
         // Children that have joined are told now. The others are told when they join.
         self.orphaned = Some(fault);
-        self.reserved = 0;
+        self.reserved = Census::default();
         for (key, mut pending) in core::mem::take(&mut self.pending) {
             if pending.step(Event::ParentLost, false) {
                 self.refuse(&key, pending.joined & !pending.dead, fault, out);
