@@ -33,7 +33,7 @@ mod tenant;
 mod url;
 mod watchdog;
 
-pub use channel::{Channel, Peer};
+pub use channel::{Channel, HANDSHAKE, Peer};
 pub use credentials::Credentials;
 pub use error::Error;
 pub use frame::MESSAGE_MAX;

@@ -269,7 +269,7 @@ impl Limit {
         self.end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
     }
 
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         Instant::now() >= self.end
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trib_control::{Channel, Credentials, Error, Listener, ManagerUrl, software_version};
+use trib_control::{Channel, Credentials, Error, HANDSHAKE, Listener, ManagerUrl, software_version};
 use trib_messages::hello::{Hello, Role};
 use trib_messages::reply::{Reply, Resource};
 
@@ -230,6 +230,23 @@ fn who_is_not_there_is_unreachable_and_who_is_silent_times_out() {
     let error = Channel::connect(&url, Role::User, Duration::from_millis(200)).map(drop).unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error}");
     assert!((200..5_000).contains(&start.elapsed().as_millis()));
+}
+
+/// The time of the one who calls decides, not that of the manager, which a slow caller outlasts.
+#[test]
+fn who_is_cut_off_for_being_slow_calls_again() {
+    let folder = Folder::with_credentials();
+    let listener = folder.listener();
+    let url = folder.url(listener.address());
+    let manager = thread::spawn(move || {
+        let slow = listener.accept().unwrap();
+        thread::sleep(HANDSHAKE);
+        drop(slow);
+        listener.accept().unwrap().establish(LIMIT).unwrap()
+    });
+    let channel = Channel::connect(&url, Role::User, 2 * HANDSHAKE + LIMIT).unwrap();
+    manager.join().unwrap().send(&1u8).unwrap();
+    assert_eq!(channel.recv::<u8>(Some(LIMIT)).unwrap(), 1);
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! observed: it asked at one tick, came to the next tick on time, and had read its socket before
 //! that. A span that took much longer was this side's own sleep, and does not count.
 //!
-//! How many they must be depends on what a wrong verdict costs. A node that does not answer may only
-//! lack a processor. Where the job goes on at another one, a wrong verdict costs an epoch, so the
-//! verdict comes early, and later after each epoch that bore no fruit; else it is an error.
+//! How many they must be depends on what a wrong verdict costs. A node that does not answer may
+//! only lack a processor. Where the job goes on at another one, a wrong verdict costs an epoch, so
+//! the verdict comes early, and later after each epoch that bore no fruit; else it is an error.
 //!
 //! ```text
 //!   tick      tick      tick                        tick      tick

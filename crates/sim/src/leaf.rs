@@ -133,9 +133,8 @@ impl Leaf {
 
     /// The link's stream is closed.
     pub fn link_down(&mut self, environment: &mut Environment) {
-        let now = environment.now();
         let mut driver = self.names.driver(environment, None);
-        self.core.on_link_down(now, &mut driver);
+        self.core.on_link_down(&mut driver);
     }
 
     /// A frame came; its payload is read straight to where the core says.

@@ -363,7 +363,7 @@ impl Lane {
             self.driver.stream_broken = true;
             self.link = None;
         } else if self.driver.stream_broken && self.link.take().is_some() {
-            self.core.on_link_down(now, &mut self.driver);
+            self.core.on_link_down(&mut self.driver);
         }
     }
 
@@ -389,7 +389,7 @@ impl Lane {
         tracing::warn!(placement = ?self.roaming.course.placement(), said, "the job goes on in another epoch");
         self.driver.cut_off();
         if !self.core.is_detached() {
-            self.core.on_link_down(now, &mut self.driver);
+            self.core.on_link_down(&mut self.driver);
         }
         self.roaming.set_out(now, Some(link.socket));
     }

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_control::{Channel, Error as ControlError, Listener, Pending};
+use trib_control::{Channel, Error as ControlError, HANDSHAKE, Listener, Pending};
 use trib_messages::hello::Role;
 use trib_messages::jobs::JobEnd;
 use trib_messages::reply::{Reply, Resource};
@@ -252,7 +252,6 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
     thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work)
 }
 
-const HANDSHAKE: Duration = Duration::from_secs(5);
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// The largest number of connections that have proven nothing yet. More wait in the kernel's queue.
 const HANDSHAKES_MAX: usize = 256;

@@ -311,7 +311,7 @@ impl LeafCore {
 
     /// The stream connection is gone. If the job goes on in another epoch, all groups wait for it,
     /// else they fail.
-    pub fn on_link_down(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+    pub fn on_link_down(&mut self, out: &mut impl LeafOutput) {
         if !self.edge.config.recovers {
             return self.give_up(out);
         }
@@ -360,7 +360,7 @@ impl LeafCore {
             match self.link.as_mut().map_or(Need::Nothing, |l| l.need(now, &limits)) {
                 Need::Nothing => {}
                 Need::Heartbeat => self.beat(now, out),
-                Need::Dead => self.on_link_down(now, out),
+                Need::Dead => self.on_link_down(out),
             }
         }
         let longest = rtt::longest_pause(self.armed.len());

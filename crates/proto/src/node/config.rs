@@ -24,8 +24,8 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Whether the job goes on when a node dies: groups then wait for the next epoch.
     pub recovers: bool,
-    /// The number of epochs before this one. Ranks that were there then, and do not come for as long
-    /// as a rank may be silent, are dead.
+    /// The number of epochs before this one. Ranks that were there then, and do not come for as
+    /// long as a rank may be silent, are dead.
     pub moves: u32,
 }
 

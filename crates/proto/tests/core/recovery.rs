@@ -175,7 +175,7 @@ impl Fabric {
         self.at[rank] = self.epochs.len() - 1;
         let epoch = Epoch(EPOCH.0 + self.at[rank] as u32);
         let Leaf { core, memory } = &mut self.leaves[rank];
-        core.on_link_down(self.now, memory);
+        core.on_link_down(memory);
         core.on_link_up(self.now, epoch, memory);
     }
 

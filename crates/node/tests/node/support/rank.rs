@@ -278,7 +278,7 @@ impl Rank {
 
     fn cut(&mut self) {
         self.connected = false;
-        self.core.on_link_down(self.now(), &mut self.io);
+        self.core.on_link_down(&mut self.io);
     }
 }
 
