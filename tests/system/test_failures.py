@@ -99,7 +99,7 @@ context.finalize()
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             sign = pathlib.Path(folder) / "killed"
             argument = {"signal": str(sign), "counts": counts}
-            with Ranks(fabric, 8, "loop_worker", "until_error", argument) as ranks:
+            with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
                 wait_until(lambda: ranks.progress(0) > 10, 30, "first operations")
                 victims = {"rank": lambda: ranks.pids()[6], "node": lambda: fabric.processes()["leaf0"],
                            "root": lambda: fabric.processes()["root"]}

@@ -13,6 +13,8 @@ import unittest
 
 from harness import BUILD, PYTHON, ROOT, TRIB, Fabric, send, wait_until
 
+# Neither nodes nor ranks may stand in for a dead node.
+DECLINED = {"TRIB_QUOTA": "deputies=0"}
 PROGRAMS = pathlib.Path(tempfile.gettempdir()) / f"trib-tests-mpi-{os.getpid()}"
 
 #: Four ranks that behave as if two of them were on each of two hosts.
@@ -144,7 +146,7 @@ class Interposer(unittest.TestCase):
     def test_a_stopped_node_leaves_the_mpi_to_go_on(self):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
-            mpi = Mpi(fabric, 8, PROGRAMS / "grid", stop)
+            mpi = Mpi(fabric, 8, PROGRAMS / "grid", stop, env=DECLINED)
             wait_until(lambda: fabric.node_counters()["leaf0"].get("fragments_folded", 0) > 50, 60, "first sums")
             send(fabric.processes()["leaf0"], signal.SIGSTOP)
             stop.touch()
@@ -199,10 +201,20 @@ class Interposer(unittest.TestCase):
         self.assertIn("streams", report["reason"])
         self.assertIn("resource streams: asked 60000, available", told)
 
-    def test_a_killed_node_leaves_the_mpi_to_go_on(self):
+    def test_a_killed_node_is_replaced_and_the_tree_goes_on(self):
+        for victim in ("leaf0", "root"):
+            with self.subTest(victim), Fabric() as fabric:
+                mpi = Mpi(fabric, 4, PYTHON, ROOT / "examples" / "mpi" / "digits.py", "--epochs", "30")
+                wait_until(lambda: fabric.node_counters()[victim].get("fragments_folded", 0) > 50, 60, "first sums")
+                send(fabric.processes()[victim], signal.SIGKILL)
+                _, err, report = self.good(mpi, 120)
+                self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"].get("broken", 0), 0, err)
+                self.assertGreater(report["counters"]["epochs"], 0, report)
+
+    def test_a_killed_node_leaves_the_mpi_to_go_on_where_nothing_may_replace_it(self):
         for victim in ("leaf0", "root"):
             with Fabric() as fabric:
-                mpi = Mpi(fabric, 4, PYTHON, ROOT / "examples" / "mpi" / "digits.py", "--epochs", "60")
+                mpi = Mpi(fabric, 4, PYTHON, ROOT / "examples" / "mpi" / "digits.py", "--epochs", "60", env=DECLINED)
                 began = time.monotonic()
                 wait_until(lambda: fabric.node_counters()[victim].get("fragments_folded", 0) > 50, 60, "first sums")
                 send(fabric.processes()[victim], signal.SIGKILL)

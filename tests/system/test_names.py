@@ -39,7 +39,7 @@ class Names(unittest.TestCase):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             gone = pathlib.Path(folder) / "gone"
             argument = {"counts": [5], "signal": str(gone), "name": NAME}
-            with Ranks(fabric, 4, "loop_worker", "until_error", argument) as ranks:
+            with Ranks(fabric, 4, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
                 wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 pids = ranks.pids()
                 send(pids[3], signal.SIGSTOP)
@@ -78,7 +78,7 @@ class Names(unittest.TestCase):
         it, and the launcher, which would end it, are stopped meanwhile."""
         with tempfile.TemporaryDirectory() as folder:
             argument = {"counts": [5], "signal": f"{folder}/gone", "name": NAME}
-            with Ranks(fabric, 4, "loop_worker", "until_error", argument) as ranks:
+            with Ranks(fabric, 4, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
                 wait_until(lambda: all(ranks.progress(r) > 5 for r in range(4)), 30, "operations")
                 pids = ranks.pids()
                 try:

@@ -59,11 +59,35 @@ class Recovery(unittest.TestCase):
                 send(pid, signal.SIGCONT)
             self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results))
 
-    def test_without_backups_a_dead_node_ends_its_groups_as_before(self):
+    def test_ranks_host_the_tree_when_no_node_is_left(self):
+        with Fabric() as fabric:
+            def kill_all():
+                for name, pid in fabric.processes().items():
+                    if name != "manager":
+                        send(pid, signal.SIGKILL)
+
+            results = self.results(fabric, kill_all)
+            self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results))
+
+    def test_random_collectives_have_the_same_bits_when_ranks_host_the_tree(self):
+        seed, number, most = 11, 40, 1 << 16
+        wanted = test_random_collectives.expected(seed, number, most)
+        argument = {"seed": seed, "number": number, "most": most, "shuffled": True, "shuffle_seed": seed}
+        with Fabric() as fabric:
+            with Ranks(fabric, 8, "random_worker", "run", argument) as ranks:
+                wait_until(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
+                for name in ("leaf0", "root"):
+                    send(fabric.processes()[name], signal.SIGKILL)
+                results = ranks.results(180)
+        for rank, (result, want) in enumerate(zip(results, wanted)):
+            self.assertEqual([i for i in want if result["digests"].get(i) != want[i]], [], f"rank {rank}")
+        self.assertTrue(any(result["counters"]["epochs"] for result in results), "the nodes died too late")
+
+    def test_a_job_that_declines_both_ends_its_groups_with_a_dead_node(self):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             killed = pathlib.Path(folder) / "killed"
             argument = {"counts": [5, 9000], "signal": str(killed)}
-            with Ranks(fabric, 8, "loop_worker", "until_error", argument) as ranks:
+            with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"deputies": 0}) as ranks:
                 wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
                 send(fabric.processes()["leaf0"], signal.SIGKILL)
                 killed.touch()

@@ -79,7 +79,7 @@ class StoppedNode(unittest.TestCase):
             with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
                 stopped = pathlib.Path(folder) / "stopped"
                 argument = {"counts": [5, 9000], "signal": str(stopped)}
-                with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"dead_after_ms": 5000}) as ranks:
+                with Ranks(fabric, 8, "loop_worker", "until_error", argument, quota={"deputies": 0, "dead_after_ms": 5000}) as ranks:
                     wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
                     pid = fabric.processes()[name]
                     send(pid, signal.SIGSTOP)

@@ -1,7 +1,7 @@
 //! The processes that may host a logical node of a job, in the order in which it moves on.
 //!
 //! ```text
-//!   leaf1   leaf1 (primary)   leaf2 (first backup)   spine (second backup)
+//!   leaf1   leaf1 (primary)   leaf2 (first backup)   spine (second backup)   rank 3 (deputy)
 //! ```
 //! The manager chooses them when it admits the job. Ranks and nodes know them from then on, so that
 //! a logical node whose process dies is found again without the manager.
@@ -14,12 +14,16 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 /// The largest number of candidates of a logical node.
 pub const CANDIDATES_MAX: usize = 16;
+/// The largest number of deputies among them, ranks of the job that stand in where no node can.
+pub const DEPUTIES_MAX: usize = 4;
+/// The largest number of backups among them.
+pub const BACKUPS_MAX: usize = CANDIDATES_MAX - 1 - DEPUTIES_MAX;
 
 /// A process that may host a logical node.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Candidate {
     /// What people call the logical node while this process hosts it. The primary's is the name
-    /// that the logical node keeps; a backup's is that of its process.
+    /// that the logical node keeps; a backup's is that of its process, and a deputy's its rank.
     pub name: String,
     /// The address to which the logical node's children open their streams.
     pub stream: SocketAddr,

@@ -70,7 +70,7 @@ pub struct TicketNode {
     /// The logical node.
     pub node: NodeId,
     /// The processes that may host it, in the order in which it moves on: the primary, then its
-    /// backups. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
+    /// backups, then its deputies. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
     #[serde(deserialize_with = "candidates::read")]
     pub candidates: Vec<Candidate>,
 }
@@ -126,6 +126,18 @@ pub struct JobTicket {
     /// least, and recovery was not declined.
     #[serde(default)]
     pub recovers: bool,
+    /// What its deputies may host.
+    #[serde(default)]
+    pub deputies: Vec<DeputyGrant>,
+}
+
+/// A logical node that a rank may host.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct DeputyGrant {
+    /// The rank.
+    pub rank: u32,
+    /// The same as each aggregation node gets that may host it.
+    pub grant: NodeGrant,
 }
 
 /// The largest number of lanes of a job.

@@ -9,7 +9,7 @@ use core::fmt;
 use trib_wire::datatype::ELEMENT_MAX;
 use trib_wire::header::{DATAGRAM_MAX, PAYLOAD_MAX, WINDOW_MAX};
 
-use crate::candidates::CANDIDATES_MAX;
+use crate::candidates::{BACKUPS_MAX, DEPUTIES_MAX};
 use crate::job::{LANES_MAX, Limits};
 use crate::request::QuotaAsk;
 
@@ -34,6 +34,8 @@ pub enum QuotaField {
     Trees,
     StripeThreshold,
     Backups,
+    Deputies,
+    DeputyMemory,
 }
 
 /// Who may say something about a field.
@@ -195,14 +197,20 @@ macro_rules! numbers {
             fn number(&self, field: QuotaField) -> Option<u32> {
                 match field {
                     $(QuotaField::$field => self.$name,)*
-                    QuotaField::StreamThreshold | QuotaField::StripeThreshold | QuotaField::NodeMemory => None,
+                    QuotaField::StreamThreshold
+                    | QuotaField::StripeThreshold
+                    | QuotaField::NodeMemory
+                    | QuotaField::DeputyMemory => None,
                 }
             }
 
             fn number_mut(&mut self, field: QuotaField) -> Option<&mut Option<u32>> {
                 match field {
                     $(QuotaField::$field => Some(&mut self.$name),)*
-                    QuotaField::StreamThreshold | QuotaField::StripeThreshold | QuotaField::NodeMemory => None,
+                    QuotaField::StreamThreshold
+                    | QuotaField::StripeThreshold
+                    | QuotaField::NodeMemory
+                    | QuotaField::DeputyMemory => None,
                 }
             }
         }
@@ -211,7 +219,7 @@ macro_rules! numbers {
 
 numbers!(
     Groups: groups, Window: window, Osts: osts, Payload: payload, Streams: streams, Segment: segment, Staging: staging, Flight: flight,
-    LeaseOperations: lease_operations, HeartbeatMs: heartbeat_ms, DeadAfterMs: dead_after_ms, Lanes: lanes, Trees: trees, Backups: backups
+    LeaseOperations: lease_operations, HeartbeatMs: heartbeat_ms, DeadAfterMs: dead_after_ms, Lanes: lanes, Trees: trees, Backups: backups, Deputies: deputies
 );
 
 impl Limits {
@@ -234,7 +242,9 @@ impl Limits {
             | QuotaField::Lanes
             | QuotaField::Trees
             | QuotaField::StripeThreshold
-            | QuotaField::Backups => return None,
+            | QuotaField::Backups
+            | QuotaField::Deputies
+            | QuotaField::DeputyMemory => return None,
         })
     }
 
@@ -244,7 +254,6 @@ impl Limits {
     }
 }
 
-const BACKUPS_MAX: u64 = CANDIDATES_MAX as u64 - 1;
 const MANY: u64 = u32::MAX as u64;
 
 const fn row(field: QuotaField, name: &'static str, unit: &'static str, range: [u64; 3], fabric: [u64; 2]) -> QuotaRow {
@@ -276,7 +285,7 @@ impl QuotaRow {
 /// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
 /// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
 /// an operation begins, and other processes on its core wait for that: so it is not more.
-pub const QUOTA: [QuotaRow; 17] = [
+pub const QUOTA: [QuotaRow; 19] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
@@ -330,9 +339,14 @@ pub const QUOTA: [QuotaRow; 17] = [
         .means("different trees that the lanes must have, no more than `lanes`; without it as many as there are"),
     row(QuotaField::StripeThreshold, "stripe_threshold", "bytes", [0, u64::MAX, 1], [128 << 10, u64::MAX])
         .means("with several lanes, operations with at least so many bytes are cut over them"),
-    row(QuotaField::Backups, "backups", "nodes", [0, BACKUPS_MAX, 1], [0, BACKUPS_MAX])
+    row(QuotaField::Backups, "backups", "nodes", [0, BACKUPS_MAX as u64, 1], [0, BACKUPS_MAX as u64])
         .costs("the first: everything again, at another node")
-        .means("[further nodes](#backups) that may host each node of the job's trees, if there are as many; 0: the job does not go on when a node dies"),
+        .means("[further nodes](#backups-and-deputies) that may host each node of the job's trees, if there are as many"),
+    row(QuotaField::Deputies, "deputies", "ranks", [0, DEPUTIES_MAX as u64, 1], [2, DEPUTIES_MAX as u64])
+        .means("[ranks of the job](#backups-and-deputies) that may host each node of its trees when no node does; without any, and without `backups`, the job does not go on when a node dies"),
+    row(QuotaField::DeputyMemory, "deputy_memory", "bytes", [1, u64::MAX, 1], [1 << 30, 16 << 30])
+        .said_by(Speaker::Fabric)
+        .means("bytes of buffers for which one rank may be a deputy; they are touched when it hosts a node"),
 ];
 
 #[cfg(test)]

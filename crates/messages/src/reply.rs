@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
-use trib_wire::{JobId, NodeId};
+use trib_wire::{JobId, NodeId, RankList};
 
 use crate::explanation::Explanation;
 use crate::job::{JobTicket, Limits};
@@ -53,6 +53,8 @@ pub enum Resource {
     StripeThreshold,
     /// Further nodes that may host each node of a job.
     Backups,
+    /// Ranks that may host a logical node.
+    Deputies,
     /// Ranks of one job.
     Ranks,
     /// Jobs at once.
@@ -97,6 +99,8 @@ impl From<QuotaField> for Resource {
             QuotaField::Trees => Resource::Trees,
             QuotaField::StripeThreshold => Resource::StripeThreshold,
             QuotaField::Backups => Resource::Backups,
+            QuotaField::Deputies => Resource::Deputies,
+            QuotaField::DeputyMemory => Resource::Memory,
         }
     }
 }
@@ -173,6 +177,9 @@ pub struct JobStatus {
     /// not go on when a node dies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backups: Vec<Vec<u32>>,
+    /// Its ranks that may host logical nodes when no aggregation node does.
+    #[serde(default, skip_serializing_if = "RankList::is_empty")]
+    pub deputies: RankList,
     /// When it was admitted, seconds since 1970-01-01 UTC.
     pub since: u64,
     /// Its quota.

@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use trib_wire::JobId;
 
@@ -45,9 +46,11 @@ pub struct QuotaAsk {
     pub trees: Option<u32>,
     /// Operations with at least this many bytes are cut over the lanes, the others take turns.
     pub stripe_threshold: Option<u64>,
-    /// How many further nodes may host each node of its trees; 0: it does not go on when a node
-    /// dies.
+    /// How many further nodes may host each node of its trees.
     pub backups: Option<u32>,
+    /// How many of its ranks may host each node of its trees when no node does. With neither, it
+    /// does not go on when a node dies.
+    pub deputies: Option<u32>,
 }
 
 /// The request of one program for a job; its rank 0 speaks for all.
@@ -58,6 +61,9 @@ pub struct JobRequest {
     /// Process number of each rank on its host, by rank, as far as it is known: for people.
     #[serde(default)]
     pub pids: Vec<u32>,
+    /// Where each rank listens, by rank, if it may host nodes of the job.
+    #[serde(default)]
+    pub deputies: Vec<Option<SocketAddr>>,
     /// The quota it would like.
     pub ask: QuotaAsk,
     /// The program's name, shown by the status.
@@ -85,6 +91,9 @@ pub struct AttachRequest {
     /// This rank's process number there: for people.
     #[serde(default)]
     pub pid: u32,
+    /// Where it listens, if it may host nodes of the job.
+    #[serde(default)]
+    pub deputy: Option<SocketAddr>,
     /// The quota; rank 0's counts.
     pub ask: QuotaAsk,
     /// The program's name; rank 0's counts.

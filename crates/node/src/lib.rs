@@ -8,10 +8,11 @@
 //!   worker threads --- each: one poll, one datagram socket, its own logical nodes for good
 //! ```
 //!
-//! Map: `node` (the process), `manager` (control thread), `accept` (acceptor), `worker` (loop,
-//! datagrams, links), `rescue` (threads that get no processor), `job` (one logical node: core, links, memory, folds), `mailbox` (messages
-//! between threads), `news` (what the manager is told unasked), `counters`, `error` (why a node
-//! cannot run), `report` (figures for people who watch the node).
+//! Map: `node` (the process), `deputy` (a rank that may host nodes of its job), `manager` (control
+//! thread), `accept` (acceptor), `worker` (loop, datagrams, links), `rescue` (threads that get no
+//! processor), `job` (one logical node: core, links, memory, folds), `mailbox` (messages between
+//! threads), `news` (what the manager is told unasked), `counters`, `error` (why a node cannot
+//! run), `report` (figures for people who watch the node).
 //!
 //! Invariants: workers share nothing and take no lock; a logical node belongs to one worker for
 //! good; nothing is sent to an address that no handshake has proven; memory is what the grants
@@ -22,6 +23,7 @@ extern crate self as trib_node;
 
 mod accept;
 mod counters;
+mod deputy;
 mod error;
 mod job;
 mod mailbox;
@@ -33,6 +35,7 @@ mod rescue;
 mod worker;
 
 pub use counters::Counters;
+pub use deputy::{Deputy, Serving};
 pub use error::Error;
 pub use job::{Latencies, Stages};
 pub use node::{Node, Options, run};

@@ -13,14 +13,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use trib_messages::candidates::CANDIDATES_MAX;
-
 use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::topology::Topology;
-
-/// The most backups of a logical node.
-pub const BACKUPS_MAX: usize = CANDIDATES_MAX - 1;
 
 /// For each logical node of a plan its backups, first the best: indices in [`Topology::nodes`], at
 /// most `most` of those in `may`.

@@ -29,8 +29,9 @@ mod topology;
 pub mod trees;
 
 pub use addresses::AddressFault;
-pub use backups::{BACKUPS_MAX, backups};
+pub use backups::backups;
 pub use error::{Fault, TopologyError};
 pub use limits::{Bound, LimitTable};
 pub use plan::{Plan, PlanChild, PlanError, PlanNode, Way, plan};
 pub use topology::{AggregationNode, Host, Topology};
+pub use trib_messages::candidates::BACKUPS_MAX;

@@ -112,12 +112,12 @@ impl Engine {
 }
 
 /// Blocks every signal of this thread until dropped.
-pub(super) struct SignalMask {
+pub(crate) struct SignalMask {
     before: libc::sigset_t,
 }
 
 impl SignalMask {
-    pub(super) fn block_all() -> SignalMask {
+    pub(crate) fn block_all() -> SignalMask {
         // SAFETY: a sigset_t is plain data; both sets are ours and live across the calls.
         unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();

@@ -44,6 +44,7 @@ use crate::lanes::Lanes;
 use crate::params::Progress;
 use crate::posting::Posting;
 use crate::way::Connection;
+pub(crate) use helper::SignalMask;
 use lane::Lane;
 pub(crate) use lane::Sources;
 use lease::UnusedLease;

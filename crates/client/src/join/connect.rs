@@ -13,6 +13,7 @@ use trib_waiting::clock::Clock;
 use trib_wire::Rank;
 use trib_wire::hello::Status;
 
+use super::candidacy::Candidacy;
 use super::{Deadline, Joined, Ties};
 use crate::engine::{Shared, Sources};
 use crate::error::Error;
@@ -21,7 +22,12 @@ use crate::params::Params;
 use crate::way::{Attempt, Connection, Course, Way};
 
 /// Connects this rank to its node on every lane and starts the engine.
-pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) -> Result<Joined, Error> {
+pub(super) fn to_nodes(
+    params: &Params,
+    ticket: &JobTicket,
+    candidacy: Option<Candidacy>,
+    deadline: Deadline,
+) -> Result<Joined, Error> {
     let weights = || ticket.lanes.iter().map(|lane| lane.weight);
     if !(1..=LANES_MAX).contains(&ticket.lanes.len()) || weights().any(|weight| weight == 0) {
         return Err(wrong(ticket, "it has no lanes, too many, or one without weight"));
@@ -33,11 +39,13 @@ pub(super) fn to_nodes(params: &Params, ticket: &JobTicket, deadline: Deadline) 
     let names = ticket.nodes.iter().map(|node| (node.node, node.name().to_owned()));
     let directory = JobDirectory::new(names, ticket.processes.clone()).with_calls(params.calls.clone());
     let directory = Arc::new(directory);
+    // Others may call this rank as soon as they have their tickets.
+    let serving = candidacy.and_then(|candidacy| candidacy.serve(ticket, params.rank));
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
     let (shared, helper) = Shared::start(lanes, sources?, params.progress.clone())?;
-    Ok(Joined { ties: Ties::new(shared, helper), prediction })
+    Ok(Joined { ties: Ties::new(shared, helper, serving), prediction })
 }
 
 fn connect_lane(

@@ -3,12 +3,14 @@
 //! An error of a rank, in its arguments or its environment, goes into its first record: see
 //! `agreement`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use trib_messages::job::JobTicket;
 use trib_messages::request::{JobRequest, Request};
 use trib_wire::ranks::WORLD_MAX;
 
+use super::candidacy::Candidacy;
 use super::{Deadline, Joined, connect, manager};
 use crate::agreement::{Agreement, CONTENT_MAX};
 use crate::error::Error;
@@ -26,20 +28,23 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Joined, E
         if params.rank == 0 {
             manager::url(params).and(params.quota())?;
         }
-        params.host_name().map(introduction)
+        params.host_name()
     });
+    let candidacy = own.is_ok().then(|| Candidacy::open(params)).flatten();
+    let own = own.map(|host| introduction(&host, candidacy.as_ref().map(Candidacy::address)));
     let wait = wait.unwrap_or_default();
 
     let mut held = None;
     let introductions = agreement.gather(own.as_ref().map(String::as_bytes).map_err(Clone::clone))?;
-    let granted = introductions.and_then(introduced).and_then(|(hosts, pids)| {
+    let granted = introductions.and_then(introduced).and_then(|Introduced { hosts, pids, deputies }| {
         let (name, user) = (manager::program_name(), manager::user_name());
-        let request = JobRequest { hosts, pids, ask: params.quota()?, name, user, wait_ms: manager::wait_ms(wait) };
+        let (ask, wait_ms) = (params.quota()?, manager::wait_ms(wait));
+        let request = JobRequest { hosts, pids, deputies, ask, name, user, wait_ms };
         let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline, wait)?;
         held = Some(hold);
         serde_json::to_vec(&ticket).map_err(|cause| Error::broken(&format!("a ticket cannot be written: {cause}")))
     });
-    let joined = share(params, &mut agreement, own, granted, deadline, wait);
+    let joined = share(params, &mut agreement, (own, candidacy), granted, (deadline, wait));
     match (joined, held) {
         (Ok(mut joined), Some(hold)) => {
             joined.ties.hold(hold);
@@ -57,15 +62,15 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Joined, E
 fn share(
     params: &Params,
     agreement: &mut Agreement,
-    own: Result<String, Error>,
+    (own, candidacy): (Result<String, Error>, Option<Candidacy>),
     granted: Result<Vec<u8>, Error>,
-    deadline: Deadline,
-    wait: Duration,
+    (deadline, wait): (Deadline, Duration),
 ) -> Result<Joined, Error> {
     let ticket = agreement.bcast(granted)??;
     let deadline = deadline.after_waiting(wait);
     // The first exchange may have lost this rank's objection, so the rank raises it once more.
-    let taken = own.and_then(|_| read(&ticket)).and_then(|ticket| connect::to_nodes(params, &ticket, deadline));
+    let taken =
+        own.and_then(|_| read(&ticket)).and_then(|ticket| connect::to_nodes(params, &ticket, candidacy, deadline));
     let outcome = taken.as_ref().map(|_| &[][..]).map_err(Clone::clone);
     let verdict = agreement.gather(outcome)?.map(|_| Vec::new());
     agreement.bcast(verdict)??;
@@ -77,23 +82,37 @@ fn read(ticket: &[u8]) -> Result<JobTicket, Error> {
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
 }
 
-/// What a rank tells about itself: its process id and its host's name.
-fn introduction(host: String) -> String {
-    format!("{} {host}", std::process::id())
+/// What a rank tells about itself: its process id, where it listens, and its host's name.
+fn introduction(host: &str, deputy: Option<SocketAddr>) -> String {
+    let deputy = deputy.map_or_else(|| NOWHERE.to_owned(), |address| address.to_string());
+    format!("{} {deputy} {host}", std::process::id())
 }
 
-/// The hosts and process ids of all ranks, by rank.
-fn introduced(values: Vec<Vec<u8>>) -> Result<(Vec<String>, Vec<u32>), Error> {
-    let unreadable =
-        || Error::OutOfBand("the out-of-band gather brought what is no process number and host name".into());
-    let (mut hosts, mut pids) = (Vec::new(), Vec::new());
+/// What all ranks have told, by rank.
+#[derive(Default)]
+struct Introduced {
+    hosts: Vec<String>,
+    pids: Vec<u32>,
+    deputies: Vec<Option<SocketAddr>>,
+}
+
+fn introduced(values: Vec<Vec<u8>>) -> Result<Introduced, Error> {
+    let unreadable = || Error::OutOfBand("the out-of-band gather brought what is no introduction of a rank".into());
+    let mut all = Introduced::default();
     for value in values {
         let text = String::from_utf8(value).map_err(|_| unreadable())?;
-        let (pid, host) = text.split_once(' ').ok_or_else(unreadable)?;
-        pids.push(pid.parse().map_err(|_| unreadable())?);
-        hosts.push(host.to_owned());
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().ok_or_else(unreadable);
+        let (pid, deputy, host) = (word()?, word()?, word()?);
+        all.pids.push(pid.parse().map_err(|_| unreadable())?);
+        let address = (deputy != NOWHERE).then(|| deputy.parse().map_err(|_| unreadable()));
+        all.deputies.push(address.transpose()?);
+        all.hosts.push(host.to_owned());
     }
-    Ok((hosts, pids))
+    Ok(all)
 }
 
-const _: () = assert!(HOST_MAX + "4294967295 ".len() <= CONTENT_MAX);
+/// Where a rank listens that does not.
+const NOWHERE: &str = "-";
+const ADDRESS_MAX: usize = "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%4294967295]:65535".len();
+const _: () = assert!(HOST_MAX + "4294967295  ".len() + ADDRESS_MAX <= CONTENT_MAX);

@@ -10,6 +10,7 @@
 //!  gather  outcomes, bcast verdict                  a group of all ranks becomes ready
 //! ```
 
+mod candidacy;
 mod connect;
 mod exchange;
 mod hold;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use trib_messages::request::{AttachRequest, Request};
 use trib_wire::{GroupName, RankList};
 
+use super::candidacy::Candidacy;
 use super::{Deadline, Joined, connect, manager};
 use crate::engine::Shared;
 use crate::error::Error;
@@ -21,12 +22,14 @@ pub(super) fn join(params: &Params) -> Result<Joined, Error> {
              exchange"
         ))
     })?;
+    let candidacy = Candidacy::open(params);
     let request = Request::Attach(AttachRequest {
         rendezvous,
         rank: params.rank,
         size: params.size,
         host: params.host_name()?,
         pid: std::process::id(),
+        deputy: candidacy.as_ref().map(Candidacy::address),
         ask: params.quota()?,
         name: manager::program_name(),
         user: manager::user_name(),
@@ -35,7 +38,7 @@ pub(super) fn join(params: &Params) -> Result<Joined, Error> {
     });
     let (hold, ticket) = manager::ask(params, &request, deadline, wait)?;
     let deadline = deadline.after_waiting(wait);
-    let joined = connect::to_nodes(params, &ticket, deadline).and_then(|joined| {
+    let joined = connect::to_nodes(params, &ticket, candidacy, deadline).and_then(|joined| {
         await_all(&joined.ties.shared, params, deadline)?;
         Ok(joined)
     });

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use trib_node::Serving;
+
 use super::Hold;
 use crate::engine::Shared;
 use crate::error::Error;
@@ -22,11 +24,13 @@ struct Owned {
     helper: JoinHandle<()>,
     /// Rank 0's connection to the manager, with which the job ends.
     manager: Option<Hold>,
+    /// What this rank hosts of its job.
+    serving: Option<Serving>,
 }
 
 impl Ties {
-    pub(super) fn new(shared: Arc<Shared>, helper: JoinHandle<()>) -> Ties {
-        Ties { shared, owned: ManuallyDrop::new(Owned { helper, manager: None }), left: false }
+    pub(super) fn new(shared: Arc<Shared>, helper: JoinHandle<()>, serving: Option<Serving>) -> Ties {
+        Ties { shared, owned: ManuallyDrop::new(Owned { helper, manager: None, serving }), left: false }
     }
 
     /// Keeps rank 0's connection to the manager.
@@ -52,8 +56,9 @@ impl Ties {
         }
         let stopped = self.shared.stop(LINGER);
         // SAFETY: `left` makes sure that these are taken once.
-        let Owned { helper, manager } = unsafe { ManuallyDrop::take(&mut self.owned) };
+        let Owned { helper, manager, serving } = unsafe { ManuallyDrop::take(&mut self.owned) };
         let helped = helper.join();
+        drop(serving);
         if let Some(hold) = manager {
             hold.end();
         }

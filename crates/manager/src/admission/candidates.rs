@@ -1,11 +1,12 @@
-//! Which aggregation nodes may host each logical node of a job: the one that the plan says, and its
-//! backups.
+//! Which processes may host each logical node of a job: the aggregation node that the plan says,
+//! its backups, and ranks of the job.
 //!
 //! ```text
 //!   chosen --too little room, no answer, a refusal: without that node--> chosen again
 //! ```
-//! A job goes on when a node dies only if each of its logical nodes has a backup. Where one has
-//! none, none is charged or told anything, and the job is admitted as one that does not go on.
+//! A job goes on when a node dies only if each of its logical nodes has a backup or a deputy. Where
+//! one has none, none is charged or told anything, and the job is admitted as one that does not go
+//! on.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,9 +14,12 @@ use std::sync::Arc;
 
 use trib_messages::candidates::Candidate;
 use trib_messages::job::Limits;
+use trib_messages::request::JobRequest;
 use trib_topology::{LimitTable, Plan, PlanNode, backups};
+use trib_wire::RankList;
 use trib_wire::ids::{ChildKind, NodeId};
 
+use super::deputies::{self, Deputy};
 use super::ground::Sessions;
 use crate::fabric::Fabric;
 use crate::nodes::session::Session;
@@ -29,8 +33,10 @@ pub(super) struct Candidates<'a> {
     wanted: usize,
     /// The nodes that may be backups.
     may: BTreeSet<usize>,
-    /// By logical node, the places of its backups. Empty if some node has none.
+    /// By logical node, the places of its backups. Empty if the job does not go on.
     backups: Vec<Vec<usize>>,
+    /// By logical node, the ranks that may host it.
+    deputies: Vec<Vec<Deputy>>,
     /// All of them, primaries and backups.
     sessions: Sessions,
     /// The primaries.
@@ -38,10 +44,17 @@ pub(super) struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Chooses backups among the nodes that answer.
-    pub(super) fn choose(fabric: &'a Fabric, plan: &'a Plan, own: Sessions, wanted: usize) -> Self {
-        let mut candidates =
-            Candidates { fabric, plan, wanted, may: BTreeSet::new(), backups: Vec::new(), sessions: own.clone(), own };
+    /// Chooses backups among the nodes that answer, and deputies among the ranks.
+    pub(super) fn choose(
+        (fabric, plan): (&'a Fabric, &'a Plan),
+        own: Sessions,
+        request: &JobRequest,
+        (wanted, deputies): (usize, usize),
+    ) -> Self {
+        let streams: Vec<SocketAddr> = own.values().flat_map(|session| session.streams()).collect();
+        let deputies = deputies::choose(plan, request, deputies, &streams);
+        let (may, backups, sessions) = (BTreeSet::new(), Vec::new(), own.clone());
+        let mut candidates = Candidates { fabric, plan, wanted, may, backups, deputies, sessions, own };
         if wanted > 0 {
             let here = fabric.registry.all_answering();
             let nodes = fabric.topology.nodes().iter().enumerate();
@@ -61,7 +74,7 @@ impl<'a> Candidates<'a> {
         let here: Sessions = here.collect();
         self.may = here.keys().copied().collect();
         self.backups = backups(topology, self.plan, &self.may, self.wanted);
-        if self.backups.iter().any(Vec::is_empty) {
+        if !self.recovers() || self.backups.iter().all(Vec::is_empty) {
             self.backups.clear();
         }
         self.sessions = self.own.clone();
@@ -99,7 +112,41 @@ impl<'a> Candidates<'a> {
 
     /// Whether the job goes on when a node dies.
     pub(super) fn recovers(&self) -> bool {
+        let is_backed = |node: &PlanNode| self.backups_of(node.id).next().is_some();
+        let has_deputy = |node: &PlanNode| self.deputies.get(usize::from(node.id.0)).is_some_and(|all| !all.is_empty());
+        self.plan.nodes.iter().all(|node| is_backed(node) || has_deputy(node))
+    }
+
+    /// Whether any node is a backup.
+    pub(super) fn has_backups(&self) -> bool {
         !self.backups.is_empty()
+    }
+
+    /// Leaves out the deputies that have too little memory for these limits.
+    pub(super) fn bound_deputies(&mut self, limits: &Limits, most: u64) {
+        deputies::bound(self.plan, &mut self.deputies, limits, most);
+        if !self.recovers() {
+            self.without_any();
+        }
+    }
+
+    /// The deputies of a logical node.
+    pub(super) fn deputies_of(&self, node: NodeId) -> &[Deputy] {
+        let deputies = self.deputies.get(usize::from(node.0)).filter(|_| self.recovers());
+        deputies.map_or(&[], Vec::as_slice)
+    }
+
+    /// All ranks that are deputies.
+    pub(super) fn deputies(&self) -> RankList {
+        let nodes = self.plan.nodes.iter();
+        let ranks: BTreeSet<u32> = nodes.flat_map(|node| self.deputies_of(node.id)).map(|deputy| deputy.rank).collect();
+        RankList::from_ranks(ranks)
+    }
+
+    /// The addresses at which the candidates of a logical node take streams, in their order.
+    pub(super) fn streams(&self, node: &PlanNode) -> Vec<SocketAddr> {
+        let nodes = self.of(node).map(|place| self.stream(place, node.port));
+        nodes.chain(self.deputies_of(node.id).iter().map(|deputy| deputy.stream)).collect()
     }
 
     /// All nodes that may host something of the job.
@@ -107,7 +154,7 @@ impl<'a> Candidates<'a> {
         &self.sessions
     }
 
-    /// The candidates of a logical node, the primary first.
+    /// The aggregation nodes among the candidates of a logical node, the primary first.
     pub(super) fn of(&self, node: &PlanNode) -> impl Iterator<Item = usize> + '_ {
         std::iter::once(node.place).chain(self.backups_of(node.id))
     }
@@ -130,7 +177,9 @@ impl<'a> Candidates<'a> {
     /// The candidates of a logical node that is called `name`, as its children are told them.
     pub(super) fn told(&self, node: &PlanNode, name: String) -> Vec<Candidate> {
         let own = |place: usize| if place == node.place { name.clone() } else { self.sessions[&place].name.clone() };
-        self.of(node).map(|place| Candidate { name: own(place), stream: self.stream(place, node.port) }).collect()
+        let deputy = |deputy: &Deputy| format!("rank {} on {}", deputy.rank, deputy.host);
+        let names = self.of(node).map(own).chain(self.deputies_of(node.id).iter().map(deputy));
+        names.zip(self.streams(node)).map(|(name, stream)| Candidate { name, stream }).collect()
     }
 
     /// The address at which a node takes streams by a port.
@@ -153,6 +202,12 @@ impl<'a> Candidates<'a> {
         };
         let (below, port) = (&self.plan.nodes[usize::from(id.0)], node.port);
         let mut addresses = vec![first];
+        for deputy in self.deputies_of(below.id) {
+            if !deputy.is_known {
+                return Vec::new();
+            }
+            addresses.push(deputy.stream.ip());
+        }
         for place in self.of(below).filter(|_| self.recovers()) {
             let Some(from) = self.fabric.topology.nodes()[place].connects_from(port) else { return Vec::new() };
             addresses.push(from);
@@ -192,7 +247,7 @@ impl<'a> Candidates<'a> {
 
     /// A node whose backups, chosen after the limits were settled, have no room for them.
     pub(super) fn unfit(&self, limits: &Limits, table: &LimitTable) -> Option<String> {
-        let misfit = |site: &Site| self.recovers() && !site.fits(limits, table);
+        let misfit = |site: &Site| self.has_backups() && !site.fits(limits, table);
         self.sites().into_iter().find(misfit).map(|site| site.name)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant};
+use trib_messages::job::{DeputyGrant, GrantChild, GrantParent, Limits, NodeGrant};
 use trib_messages::reply::{JobStatus, Refusal, Resource};
 use trib_topology::{Plan, PlanChild, PlanNode};
 use trib_wire::auth::JobKey;
@@ -45,19 +45,18 @@ impl Patience {
 /// A grant, and the place that it goes to.
 pub(super) type Placed = (usize, NodeGrant);
 
-/// The grants of a job: one for each candidate of each logical node.
+/// The grants of a job: one for each candidate of each logical node, those of ranks apart.
 pub(super) fn grants(
     job: &JobStatus,
     key: &JobKey,
     limits: &Limits,
     plan: &Plan,
     candidates: &Candidates<'_>,
-) -> Vec<Placed> {
+) -> (Vec<Placed>, Vec<DeputyGrant>) {
     let names = job.node_names();
     let parent = |(parent, child): (NodeId, ChildIndex)| {
         let above = &plan.nodes[usize::from(parent.0)];
-        let streams = candidates.of(above).map(|place| candidates.stream(place, above.port));
-        GrantParent { node: parent, child, candidates: streams.collect() }
+        GrantParent { node: parent, child, candidates: candidates.streams(above) }
     };
     let child = |node: &PlanNode, at: usize| {
         let PlanChild { kind, ranks, .. } = node.children[at].clone();
@@ -74,20 +73,24 @@ pub(super) fn grants(
         lane: job.lane_of(node.id).unwrap_or(0) as u32,
         address: None,
         candidate: 0,
-        candidates: candidates.of(node).map(|place| candidates.stream(place, node.port)).collect(),
+        candidates: candidates.streams(node),
         recovers: candidates.recovers(),
         parent: node.parent.map(parent),
         children: (0..node.children.len()).map(|at| child(node, at)).collect(),
     };
-    let mut grants = Vec::with_capacity(plan.nodes.len());
+    let (mut grants, mut deputies) = (Vec::with_capacity(plan.nodes.len()), Vec::new());
     for node in &plan.nodes {
         let common = grant(node);
         for (candidate, place) in (0..).zip(candidates.of(node)) {
             let address = candidates.reached_at(place, node.port);
             grants.push((place, NodeGrant { candidate, address, ..common.clone() }));
         }
+        let nodes = candidates.of(node).count() as u16;
+        for (candidate, deputy) in (nodes..).zip(candidates.deputies_of(node.id)) {
+            deputies.push(DeputyGrant { rank: deputy.rank, grant: NodeGrant { candidate, ..common.clone() } });
+        }
     }
-    grants
+    (grants, deputies)
 }
 
 /// Installs the job at the backups of its nodes. Returns those that refused it or did not answer.

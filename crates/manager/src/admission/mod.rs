@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   ground     the nodes of a plan as they are connected, and the limits that fit them
-//!   candidates which nodes may host each logical node, so that the job goes on when one dies
+//!   candidates which processes may host each logical node, so that the job goes on when one dies
+//!   deputies   which ranks of the job are among them
 //!   install    grants, and the wait until the nodes have them
 //!   ending     what a job had is given back, and how it ended is remembered
 //!   adoption   the end of jobs of an earlier manager that no node has any more
@@ -15,12 +16,14 @@ use trib_control::clock::unix_ms;
 use trib_messages::job::{JobTicket, Limits, NodeGrant, TicketNode};
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
+use trib_messages::quota::QuotaField;
 use trib_messages::reply::{JobStatus, Refusal, Resource};
 use trib_messages::request::JobRequest;
 use trib_messages::tenant::JobCharge;
 use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
+use trib_wire::RankList;
 use trib_wire::auth::JobKey;
 use trib_wire::ids::JobId;
 
@@ -40,6 +43,7 @@ use crate::tenancy::{Applicant, Charge};
 
 pub(crate) mod adoption;
 mod candidates;
+mod deputies;
 pub(crate) mod ending;
 mod ground;
 mod install;
@@ -93,11 +97,11 @@ fn attempt(
     applicant: &Applicant<'_>,
     patience: &mut Patience,
 ) -> Result<Option<JobTicket>, Refusal> {
-    let Laid { lanes, planned, stripe_threshold, backups, claims, around } = make_lanes(fabric, request)?;
+    let Laid { lanes, planned, stripe_threshold, further, claims, around } = make_lanes(fabric, request)?;
     let Lanes { plan, tickets: lanes, status: told } = lanes;
     let sessions = find_nodes(fabric, &plan)?;
     let (prediction, predicted) = predict(fabric, request, &planned, stripe_threshold, &sessions).unzip();
-    let mut candidates = Candidates::choose(fabric, &plan, sessions, backups);
+    let mut candidates = Candidates::choose((fabric, &plan), sessions, request, further);
     let limits = loop {
         let settled = make_limits(fabric, &candidates.sites(), candidates.sessions(), &request.ask, applicant.tenant);
         match settled {
@@ -106,6 +110,8 @@ fn attempt(
             settled => break settled?,
         }
     };
+    let deputy_memory = fabric.topology.limits()[QuotaField::DeputyMemory].maximum;
+    candidates.bound_deputies(&limits, deputy_memory);
     let in_line = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
     let primaries = candidates.primary_sites();
     let (mut taken, waited) = fabric.tenancy.enter(
@@ -132,18 +138,19 @@ fn attempt(
     let is_late = |node: &PlanNode| candidates.sessions()[&node.place].late_ms().is_some();
     let needs_late = fabric.topology.graph().is_none() || plan.nodes.iter().any(is_late);
     let (mut job, mut refusals) = (job, 0);
-    let grants = loop {
+    let (grants, deputies) = loop {
         let charge = reserve(fabric, applicant, &plan, &limits, &mut candidates, &taken);
         let status = JobStatus {
             around: around.clone(),
             places: plan.nodes.iter().map(|node| candidates.position(node.place)).collect(),
             backups: candidates.positions(),
+            deputies: candidates.deputies(),
             lanes: told.clone(),
             prediction: predicted.clone(),
             ..status_of(job, request, &limits, names_of(&candidates.sites()), charge)
         };
         let nodes = status.nodes.clone();
-        let grants = grants(&status, &key, &limits, &plan, &candidates);
+        let (grants, deputies) = grants(&status, &key, &limits, &plan, &candidates);
         let ways = Ways::of(&request.hosts, &planned, &fabric.topology);
         fabric.jobs.enter(status, footprint.as_ref(), processes.clone(), ways)?;
         fabric.tenancy.hold(job, taken, &nodes);
@@ -156,7 +163,7 @@ fn attempt(
             session.forget(job);
         }
         if matches!(installed, Ok(true)) {
-            break grants;
+            break (grants, deputies);
         }
         forget(fabric, job, None);
         // No rank has connected there, and a node that did not install the job will not say that it
@@ -183,7 +190,19 @@ fn attempt(
     };
     let nodes = plan.nodes.iter().zip(primaries).map(node).collect();
     let epoch = FIRST_EPOCH;
-    Ok(Some(JobTicket { job, epoch, key, limits, nodes, lanes, stripe_threshold, prediction, processes, recovers }))
+    Ok(Some(JobTicket {
+        job,
+        epoch,
+        key,
+        limits,
+        nodes,
+        lanes,
+        stripe_threshold,
+        prediction,
+        processes,
+        recovers,
+        deputies,
+    }))
 }
 
 /// Charges the job for its primaries and its first backups, and gives up backups for which there is
@@ -206,7 +225,7 @@ fn reserve(
             None => fabric.tenancy.change(taken, &charge, limits, &names_of(&sites)),
         };
         match changed {
-            Err(name) if candidates.recovers() => {
+            Err(name) if candidates.has_backups() => {
                 if !candidates.without_named(name.as_deref()) {
                     candidates.without_any();
                 }
@@ -240,8 +259,8 @@ struct Laid {
     lanes: Lanes,
     planned: Vec<PlannedLane>,
     stripe_threshold: u64,
-    /// How many backups each logical node is to have.
-    backups: usize,
+    /// How many backups and deputies each logical node is to have.
+    further: (usize, usize),
     claims: Vec<Claim>,
     around: Vec<String>,
 }
@@ -261,7 +280,8 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
         }
     })?;
     let lanes = Lanes::over(&planned, &fabric.topology, &wish).map_err(as_read)?;
-    Ok(Laid { lanes, planned, stripe_threshold: wish.stripe_threshold, backups: wish.backups, claims, around })
+    let (stripe_threshold, further) = (wish.stripe_threshold, (wish.backups, wish.deputies));
+    Ok(Laid { lanes, planned, stripe_threshold, further, claims, around })
 }
 
 /// Predicts for which operations the job's trees are as fast as its hosts alone.
@@ -288,6 +308,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         nodes,
         places: Vec::new(),
         backups: Vec::new(),
+        deputies: RankList::default(),
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
         root: charge.roots.first().cloned().unwrap_or_default(),

@@ -50,7 +50,8 @@ fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> 
 fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
     let nodes = names(job.primaries());
     let each = |backups: &Vec<u32>| backups.iter().filter_map(|at| job.nodes.get(*at as usize)).collect::<Vec<_>>();
-    let backups = (!job.backups.is_empty()).then(|| names(job.backups.iter().flat_map(each).map(String::as_str)));
+    let recovers = !job.backups.is_empty() || !job.deputies.is_empty();
+    let backups = recovers.then(|| names(job.backups.iter().flat_map(each).map(String::as_str)));
     let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, adopted, .. } = job;
     LiveJob {
         id,
@@ -89,6 +90,7 @@ mod tests {
             nodes: (0..1_000).map(|n| format!("leaf-{n}-of-a-fabric")).collect(),
             places: (0..1_000).collect(),
             backups: vec![(0..1_000).collect()],
+            deputies: trib_wire::RankList::default(),
             since: 1_700_000_000,
             hosts: names(&vec![wild.clone(); 3]),
             root: "leaf-1-of-a-fabric".into(),

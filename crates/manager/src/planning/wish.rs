@@ -1,4 +1,4 @@
-//! What a job asks for of lanes, trees and backups.
+//! What a job asks for of lanes, trees, backups and deputies.
 
 use trib_messages::quota::QuotaField;
 use trib_messages::reply::{Refusal, Resource};
@@ -18,6 +18,8 @@ pub(crate) struct Wish {
     pub(crate) stripe_threshold: u64,
     /// How many further nodes may host each node of its trees.
     pub(crate) backups: usize,
+    /// How many of its ranks may.
+    pub(crate) deputies: usize,
 }
 
 impl Wish {
@@ -39,8 +41,9 @@ impl Wish {
             );
             return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));
         }
-        let (stripe_threshold, backups) = (get(QuotaField::StripeThreshold)?, get(QuotaField::Backups)? as usize);
-        Ok(Wish { lanes, trees, stripe_threshold, backups })
+        let stripe_threshold = get(QuotaField::StripeThreshold)?;
+        let (backups, deputies) = (get(QuotaField::Backups)? as usize, get(QuotaField::Deputies)? as usize);
+        Ok(Wish { lanes, trees, stripe_threshold, backups, deputies })
     }
 
     /// The number of lanes, at least one.

@@ -9,6 +9,7 @@
 //! with no lock held.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,7 @@ struct State {
 struct Rank {
     host: String,
     pid: u32,
+    deputy: Option<SocketAddr>,
     ask: QuotaAsk,
     name: String,
     user: String,
@@ -126,8 +128,8 @@ impl Rendezvous {
             }
             return Err(refusal);
         }
-        let AttachRequest { rank: number, host, pid, ask, name, user, wait_ms, .. } = rank.clone();
-        state.present.insert(number, Rank { host, pid, ask, name, user, tenant, wait_ms });
+        let AttachRequest { rank: number, host, pid, deputy, ask, name, user, wait_ms, .. } = rank.clone();
+        state.present.insert(number, Rank { host, pid, deputy, ask, name, user, tenant, wait_ms });
         state.end = state.end.max(end);
         drop(state);
         Ok(program)
@@ -199,9 +201,10 @@ impl Program {
         state.admitting = true;
         let hosts = state.present.values().map(|rank| rank.host.clone()).collect();
         let pids = state.present.values().map(|rank| rank.pid).collect();
+        let deputies = state.present.values().map(|rank| rank.deputy).collect();
         let Rank { ask, name, user, tenant, wait_ms, .. } = state.present.get(&0)?;
         let (ask, name, user) = (ask.clone(), name.clone(), user.clone());
-        Some((JobRequest { hosts, pids, ask, name, user, wait_ms: *wait_ms }, tenant.clone()))
+        Some((JobRequest { hosts, pids, deputies, ask, name, user, wait_ms: *wait_ms }, tenant.clone()))
     }
 }
 

@@ -222,6 +222,7 @@ mod tests {
             nodes,
             places: vec![0],
             backups: Vec::new(),
+            deputies: trib_wire::RankList::default(),
             since,
             hosts,
             root,

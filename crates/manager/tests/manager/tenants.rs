@@ -38,7 +38,15 @@ fn streams(streams: u32) -> QuotaAsk {
 fn patient(user: &User, hosts: &[&str], ask: QuotaAsk, wait: Duration) -> Result<JobTicket, Refusal> {
     let hosts = hosts.iter().map(|host| host.to_string()).collect();
     let wait_ms = Some(wait.as_millis() as u32);
-    let request = JobRequest { hosts, pids: Vec::new(), ask, name: "prog".into(), user: "ann".into(), wait_ms };
+    let request = JobRequest {
+        hosts,
+        pids: Vec::new(),
+        deputies: Vec::new(),
+        ask,
+        name: "prog".into(),
+        user: "ann".into(),
+        wait_ms,
+    };
     verdict(user.ask(&Request::RequestJob(request)))
 }
 
@@ -131,6 +139,7 @@ fn patience_ends_with_a_reason_and_with_the_client() {
     let request = JobRequest {
         hosts,
         pids: Vec::new(),
+        deputies: Vec::new(),
         ask: streams(2),
         name: "prog".into(),
         user: "ann".into(),

@@ -5,7 +5,8 @@
 //!   manager --control--> Install --> acceptor --> worker (least loaded, for good)
 //!   child   --TCP------> Hello ... Welcome ---- LinkUp --> that worker
 //!   worker  ------------ Gone --> acceptor: the place is free
-//!   acceptor -- thread --> parent's acceptor: Hello ... Welcome --> acceptor -- LinkUp --> that worker
+//!   acceptor -- thread --> parent's acceptor: Hello ... Welcome
+//!                      --> acceptor -- LinkUp --> that worker
 //! ```
 
 mod callers;
@@ -35,7 +36,7 @@ use crate::news::News;
 use crate::worker::{Command, Key, WorkerHandle, guard};
 use callers::Callers;
 pub(crate) use calls::Called;
-use registry::{Call, Registry, Step, Whom};
+use registry::{Call, Purpose, Registry, Step};
 
 /// A message to the acceptor.
 pub(crate) enum Request {
@@ -244,37 +245,37 @@ impl Acceptor {
         let host = Command::Host(Box::new(grant.clone()), placement.clone(), buffers.map(Box::new));
         self.workers[worker].mailbox.post(host);
         if !grant.recovers && grant.parent.is_some() {
-            let (candidate, whom, patience) = (0, Whom::Parent, PATIENCE);
-            let call = Call { grant, worker, placement, candidate, whom, patience };
+            let (candidate, purpose, patience) = (0, Purpose::Parent, PATIENCE);
+            let call = Call { grant, worker, placement, candidate, purpose, patience };
             calls::make(call, &self.workers[worker], self.door.handle.clone());
         }
     }
 
-    fn on_called(&mut self, Called { key, placement, whom, candidate, outcome }: Called) {
+    fn on_called(&mut self, Called { key, placement, purpose, candidate, outcome }: Called) {
         // Who has another placement by now has closed its end, or is about to.
         if !self.registry.hosts(key, &placement) {
             return;
         }
         let Some((grant, worker)) = self.registry.find(key) else { return };
         let (epoch, recovers, worker) = (placement.epoch(grant.epoch), grant.recovers, &self.workers[worker].mailbox);
-        match (whom, outcome) {
-            (Whom::Parent, Ok(open)) => {
+        match (purpose, outcome) {
+            (Purpose::Parent, Ok(open)) => {
                 let (link, socket, datagrams) = (PARENT, open.socket, open.datagrams);
                 worker.post(Command::LinkUp { key, epoch, link, socket, datagrams });
                 self.registry.accepted(key);
             }
-            (Whom::Parent, Err(error)) if !recovers => worker.post(Command::ParentFailed { key, epoch, error }),
-            (Whom::Parent, Err(HandshakeError::Moved(placement))) => self.registry.learn(key, &placement),
-            (Whom::Parent, Err(error)) => {
+            (Purpose::Parent, Err(error)) if !recovers => worker.post(Command::ParentFailed { key, epoch, error }),
+            (Purpose::Parent, Err(HandshakeError::Moved(placement))) => self.registry.learn(key, &placement),
+            (Purpose::Parent, Err(error)) => {
                 let (job, node, lane) = (grant.job.0, &grant.name, grant.lane);
                 tracing::warn!(job, node, lane, candidate, %error, "the node above is not there");
                 self.registry.call_failed(key, epoch);
             }
-            (Whom::Candidate, Err(HandshakeError::Moved(placement))) => {
+            (Purpose::Candidate, Err(HandshakeError::Moved(placement))) => {
                 self.registry.answered(key, candidate, &placement);
             }
             // It is told again.
-            (Whom::Candidate, _) => {}
+            (Purpose::Candidate, _) => {}
         }
         self.follow(None);
     }

@@ -54,14 +54,14 @@ pub(crate) struct Call {
     pub(crate) placement: Placement,
     /// The position of the called process in the list of candidates.
     pub(crate) candidate: usize,
-    pub(crate) whom: Whom,
+    pub(crate) purpose: Purpose,
     /// How long the other process may take.
     pub(crate) patience: Duration,
 }
 
-/// Whom a call goes to.
+/// What a call is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Whom {
+pub(crate) enum Purpose {
     /// A candidate of the node above, to be its child.
     Parent,
     /// Another candidate of the logical node itself, which is the root, to tell it the placement.
@@ -217,14 +217,14 @@ impl Registry {
                 self.moved.insert(*tree);
             }
             for errand in errands {
-                let (node, candidate, until, whom) = match errand {
-                    Errand::Call { node, candidate, until, .. } => (node, candidate, until, Whom::Parent),
-                    Errand::Tell { node, candidate, until } => (node, candidate, until, Whom::Candidate),
+                let (node, candidate, until, purpose) = match errand {
+                    Errand::Call { node, candidate, until, .. } => (node, candidate, until, Purpose::Parent),
+                    Errand::Tell { node, candidate, until } => (node, candidate, until, Purpose::Candidate),
                 };
                 let Some(entry) = self.nodes.get(&(tree.0, node)) else { continue };
                 let (grant, placement) = (entry.grant.clone(), host.view().placement().clone());
                 let patience = Duration::from_nanos(until.since(now).0);
-                calls.push(Call { grant, worker: entry.worker, placement, candidate, whom, patience });
+                calls.push(Call { grant, worker: entry.worker, placement, candidate, purpose, patience });
             }
         }
         calls
@@ -507,7 +507,7 @@ mod tests {
         };
         assert_eq!(((grant.job, grant.node), placement), (key, &moved));
         let [call] = &registry.take_calls()[..] else { panic!("the other candidate of the root has to hear of it") };
-        assert_eq!((call.whom, call.candidate, &call.placement), (Whom::Candidate, 0, &moved));
+        assert_eq!((call.purpose, call.candidate, &call.placement), (Purpose::Candidate, 0, &moved));
         registry.answered(key, 0, &moved);
         assert_eq!(registry.patience(), None, "it has");
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Moved(moved.clone())));

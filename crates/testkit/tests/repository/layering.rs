@@ -5,7 +5,8 @@
 //!   trib            tributary (capi)   sharp_coll
 //!   compare  service
 //!   sim   lab       (testkit: for tests only)
-//!   manager  node  client
+//!   client
+//!   manager  node
 //!   topology  proto  control        reduce  transport     none of them knows another
 //!   messages                        |       |
 //!   wire ---------------------------+-------+     waiting (nothing below it, no frames)
@@ -31,7 +32,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "trib-node",
         &["trib-waiting", "trib-wire", "trib-messages", "trib-reduce", "trib-proto", "trib-transport", "trib-control"],
     ),
-    ("trib-client", &["trib-waiting", "trib-wire", "trib-messages", "trib-proto", "trib-transport", "trib-control"]),
+    (
+        "trib-client",
+        &["trib-waiting", "trib-wire", "trib-messages", "trib-proto", "trib-transport", "trib-control", "trib-node"],
+    ),
     ("trib-sim", &["trib-wire", "trib-proto"]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),
     ("trib-compare", &["trib-wire", "trib-lab"]),

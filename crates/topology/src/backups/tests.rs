@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use trib_messages::candidates::BACKUPS_MAX;
+
 use super::*;
 use crate::plan::plan;
 

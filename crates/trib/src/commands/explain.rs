@@ -326,9 +326,13 @@ const LEGEND: &str =
 fn head(job: &JobStatus, now_ms: u64) -> String {
     let JobStatus { limits, prediction, .. } = job;
     let mut text = format!("{}\n{}", first_line(job, now_ms), troubles(job, now_ms));
-    if !job.backups.is_empty() {
-        writeln!(text, "goes on when a node dies; backups: {}", job.backups_told())
-            .expect("writing to memory cannot fail");
+    let candidates = [
+        Some(format!("backups: {}", job.backups_told())).filter(|_| !job.backups.is_empty()),
+        Some(format!("ranks that may host its nodes: {}", job.deputies)).filter(|_| !job.deputies.is_empty()),
+    ];
+    let candidates: Vec<String> = candidates.into_iter().flatten().collect();
+    if !candidates.is_empty() {
+        writeln!(text, "goes on when a node dies; {}", candidates.join("; ")).expect("writing to memory cannot fail");
     }
     if let Some(Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. }) =
         limits

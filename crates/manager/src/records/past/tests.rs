@@ -10,6 +10,7 @@ fn request(name: &str, hosts: usize) -> JobRequest {
     JobRequest {
         hosts,
         pids: Vec::new(),
+        deputies: Vec::new(),
         ask: QuotaAsk::default(),
         name: name.into(),
         user: "ann".into(),
@@ -26,6 +27,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         nodes: vec!["a".into()],
         places: vec![0],
         backups: Vec::new(),
+        deputies: trib_wire::RankList::default(),
         since: 1_700_000_000,
         hosts: Names { count: 2, list: "h[0-1]".into() },
         root: "a".into(),
@@ -80,7 +82,15 @@ fn the_longest_answer_fits_a_message() {
         let hosts = hosts.into_iter().chain([text.clone()]).collect();
         past.refused(
             JobId(n),
-            &JobRequest { hosts, pids: Vec::new(), ask, name: text.clone(), user: text.clone(), wait_ms: None },
+            &JobRequest {
+                hosts,
+                pids: Vec::new(),
+                deputies: Vec::new(),
+                ask,
+                name: text.clone(),
+                user: text.clone(),
+                wait_ms: None,
+            },
             &refusal,
         );
         let fallback = Some(trib_messages::jobs::Fallback { text: cut(&text, STORY_MAX), since_ms: 1 });

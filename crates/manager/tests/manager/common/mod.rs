@@ -280,6 +280,7 @@ impl User {
         verdict(self.ask(&Request::RequestJob(JobRequest {
             hosts,
             pids: Vec::new(),
+            deputies: Vec::new(),
             ask,
             name: "prog".into(),
             user: "ann".into(),
@@ -313,6 +314,7 @@ pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> A
         size,
         host: "x".into(),
         pid: 0,
+        deputy: None,
         ask: QuotaAsk::default(),
         name: "prog".into(),
         user: "ann".into(),

@@ -80,7 +80,7 @@ pub fn connect_from(
     }
 }
 
-/// As `connect_from`, but whatever goes wrong is the end of it: the caller knows whom to call next.
+/// As `connect_from`, but whatever goes wrong is the end of it.
 pub fn connect_once(
     local: Option<IpAddr>,
     target: SocketAddr,

@@ -46,6 +46,7 @@ impl Arguments {
         let request = Request::RequestJob(JobRequest {
             hosts: self.hosts.iter().cycle().take(ranks).cloned().collect(),
             pids: Vec::new(),
+            deputies: Vec::new(),
             ask: QuotaAsk::default(),
             name: "trib bench admission".into(),
             user: String::new(),
