@@ -7,10 +7,12 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use trib_messages::jobs::JobActivity;
 use trib_wire::ids::JobId;
 
 use super::ending::end_adopted;
 use crate::fabric::Fabric;
+use crate::records::jobs::Adopted;
 
 /// Starts the thread that gives such nodes up after a while, and ends jobs that are at idle backups
 /// alone, if there are such jobs. The thread ends by itself.
@@ -44,16 +46,22 @@ fn give_up(fabric: &Weak<Fabric>) {
     }
 }
 
-/// The jobs that are at backups alone, and without ranks. A backup to which no rank has come does
-/// not know that its job is over.
+/// The jobs of which no node hosts anything. A node to which no rank has come as a backup does not
+/// know that its job is over, and most nodes are backups of each other. Where all primaries have
+/// said that they are done, it is enough that no rank is left.
 fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
-    let ranks_at = |job: JobId, node: &String| {
+    let at = |job: &Adopted, node: &String| {
         let answer = fabric.registry.connected(node)?.query_activity()?;
-        let jobs = answer.recv_timeout(ANSWER).ok()?;
-        Some(jobs.iter().filter(|told| told.job == job).map(|told| told.activity.ranks).sum::<u32>())
+        let mut jobs = answer.recv_timeout(ANSWER).ok()?;
+        jobs.retain(|told| told.job == job.id);
+        Some(jobs)
     };
-    let is_quiet = |(job, nodes): &(JobId, Vec<String>)| nodes.iter().all(|node| ranks_at(*job, node) == Some(0));
-    fabric.jobs.at_backups().into_iter().filter(is_quiet).map(|(job, _)| job).collect()
+    let is_quiet = |job: &Adopted| {
+        let is_over =
+            |hosted: Vec<JobActivity>| hosted.iter().all(|told| job.has_left_primaries && told.activity.ranks == 0);
+        job.maybe_at.iter().all(|node| at(job, node).is_some_and(is_over))
+    };
+    fabric.jobs.adopted_with_backups().into_iter().filter(is_quiet).map(|job| job.id).collect()
 }
 
 /// A node calls again at least every two seconds. One that is away for this long is down, and its

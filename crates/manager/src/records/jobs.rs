@@ -65,6 +65,14 @@ struct Entry {
     maybe_at: BTreeSet<String>,
 }
 
+/// A job that an earlier manager admitted, and that goes on when a node dies.
+pub(crate) struct Adopted {
+    pub(crate) id: JobId,
+    /// The nodes where it may be.
+    pub(crate) maybe_at: Vec<String>,
+    pub(crate) has_left_primaries: bool,
+}
+
 impl Jobs {
     /// A table with the jobs that the store kept, which are adopted, and with its count. Without a
     /// store there is no job, and the count starts anew.
@@ -207,15 +215,16 @@ impl Jobs {
         self.lock().settle(|_, maybe_at| maybe_at.retain(|node| here.contains(node)))
     }
 
-    /// The adopted jobs that have left all their primaries, and where they may still be.
-    pub(crate) fn at_backups(&self) -> Vec<(JobId, Vec<String>)> {
+    /// The adopted jobs that have backups.
+    pub(crate) fn adopted_with_backups(&self) -> Vec<Adopted> {
         let table = self.lock();
-        let has_left = |entry: &&Entry| {
+        let backed = table.live.values().filter(|entry| entry.status.adopted && !entry.status.backups.is_empty());
+        let adopted = |entry: &Entry| {
             let primaries = entry.status.primaries();
-            entry.status.adopted && !entry.maybe_at.iter().any(|node| primaries.contains(&node.as_str()))
+            let has_left_primaries = !entry.maybe_at.iter().any(|node| primaries.contains(&node.as_str()));
+            Adopted { id: entry.status.id, maybe_at: entry.maybe_at.iter().cloned().collect(), has_left_primaries }
         };
-        let at = |entry: &Entry| (entry.status.id, entry.maybe_at.iter().cloned().collect());
-        table.live.values().filter(has_left).map(at).collect()
+        backed.map(adopted).collect()
     }
 
     /// Whether there are adopted jobs.

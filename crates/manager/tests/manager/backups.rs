@@ -156,14 +156,8 @@ fn another_manager_knows_the_backups_and_ends_them_with_the_job() {
     let user = fabric.user();
     let status = user.status().jobs.pop().unwrap();
     assert_eq!((status.adopted, status.backups_told().as_str()), (true, "leaf0: leaf1"));
-    let came_back = |name: &str, jobs: &[JobId]| {
-        let node = Node::holding(&fabric, name, jobs);
-        assert_eq!(node.next(), ManagerMessage::Registered);
-        node.channel.send(&NodeMessage::Hosts { jobs: jobs.to_vec() }).unwrap();
-        node
-    };
-    let leaf1 = came_back("leaf1", &[ticket.job]);
-    let leaf0 = came_back("leaf0", &[ticket.job]);
+    let leaf1 = came_back(Node::holding(&fabric, "leaf1", &[ticket.job]), ticket.job);
+    let leaf0 = came_back(Node::hosting(&fabric, "leaf0", &[ticket.job]), ticket.job);
     let other = job(&user, &["h0"]);
     let numbers: BTreeSet<JobId> = ids(&user).into_iter().collect();
     assert_eq!(numbers, BTreeSet::from([ticket.job, other.job]));
@@ -172,6 +166,29 @@ fn another_manager_knows_the_backups_and_ends_them_with_the_job() {
     eventually("the job ends when no rank is at its backups", || ids(&user) == [other.job]);
     assert_eq!(leaf1.grant().job, other.job);
     assert_eq!(leaf1.next(), ManagerMessage::End { job: ticket.job });
+}
+
+/// A node has called the next manager, and has this job.
+fn came_back(node: Node, job: JobId) -> Node {
+    assert_eq!(node.next(), ManagerMessage::Registered);
+    node.channel.send(&NodeMessage::Hosts { jobs: vec![job] }).unwrap();
+    node
+}
+
+#[test]
+fn nodes_that_are_backups_of_each_other_keep_no_job_of_which_none_hosts_anything() {
+    let mut fabric = fabric(1);
+    let nodes = nodes(&fabric, |_| Manner::Installs);
+    let user = fabric.user();
+    let job = job(&user, &["x", "x"]).job;
+    drop(nodes);
+    fabric.stop_manager();
+    fabric.start_manager();
+    let nodes = NAMES.map(|name| came_back(Node::holding(&fabric, name, &[job]), job));
+    eventually("the job ends, as no rank is anywhere", || ids(&fabric.user()).is_empty());
+    for node in nodes {
+        assert_eq!(node.next(), ManagerMessage::End { job });
+    }
 }
 
 #[test]

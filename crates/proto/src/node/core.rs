@@ -112,7 +112,7 @@ impl<B> NodeCore<B> {
         let has_moved = matches!(link, Link::Child(child) if self.moved & (1 << child.0) != 0);
         match (self.node_at(link), link) {
             (Some(node), _) if self.place.config.recovers => {
-                if !has_moved {
+                if !has_moved && !self.is_deserted(link) {
                     out.suspect(node);
                 }
             }
@@ -157,6 +157,14 @@ impl<B> NodeCore<B> {
                 ChildKind::Rank(_) => None,
             },
         }
+    }
+
+    /// Whether all ranks below the node at the far end have gone. Such a node ends, too, and nobody
+    /// needs it any more.
+    fn is_deserted(&self, link: Link) -> bool {
+        let Link::Child(child) = link else { return false };
+        let child = self.place.config.children.get(usize::from(child.0));
+        child.is_some_and(|child| child.ranks.iter().all(|rank| self.lost.contains(&rank)))
     }
 
     /// An authenticated frame came over `link`.

@@ -172,15 +172,27 @@ impl Node {
 
     /// A node that takes streams at these addresses.
     pub fn listening(fabric: &Fabric, name: &str, manner: Manner, streams: &[&str]) -> Self {
-        Self::registering(fabric, name, manner, streams, &[])
+        Self::registering(fabric, name, manner, streams, &[], &[])
     }
 
-    /// A node that holds jobs of an earlier manager.
+    /// A node that holds jobs of an earlier manager, to which no rank has come.
     pub fn holding(fabric: &Fabric, name: &str, jobs: &[JobId]) -> Self {
-        Self::registering(fabric, name, Manner::Installs, &["0.0.0.0:4000"], jobs)
+        Self::registering(fabric, name, Manner::Installs, &["0.0.0.0:4000"], jobs, &[])
     }
 
-    fn registering(fabric: &Fabric, name: &str, manner: Manner, streams: &[&str], jobs: &[JobId]) -> Self {
+    /// A node that hosts jobs of an earlier manager, with ranks.
+    pub fn hosting(fabric: &Fabric, name: &str, jobs: &[JobId]) -> Self {
+        Self::registering(fabric, name, Manner::Installs, &["0.0.0.0:4000"], jobs, jobs)
+    }
+
+    fn registering(
+        fabric: &Fabric,
+        name: &str,
+        manner: Manner,
+        streams: &[&str],
+        jobs: &[JobId],
+        hosted: &[JobId],
+    ) -> Self {
         let channel = Arc::new(Channel::connect(&fabric.url(), Role::Node, LIMIT).unwrap());
         let mut streams = streams.iter().map(|stream| stream.parse().unwrap());
         let stream = streams.next().unwrap();
@@ -195,8 +207,8 @@ impl Node {
         channel.send(&register).unwrap();
         let (sender, heard) = mpsc::channel();
         let inner = channel.clone();
+        let mut installed: BTreeSet<JobId> = hosted.iter().copied().collect();
         let thread = thread::spawn(move || {
-            let mut installed = BTreeSet::new();
             while let Ok(message) = inner.recv::<ManagerMessage>(None) {
                 match &message {
                     ManagerMessage::Install(grant) => drop(installed.insert(grant.job)),

@@ -1,7 +1,8 @@
 //! One test for each arrow of a creation's table, and what the node does there.
 
-use trib_wire::{Body, ChildIndex, Fault, GroupName, Kind, Marks, NodeId, Rank, RankList, Reason, Standing};
+use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupName, Kind, Marks, NodeId, Rank, RankList, Reason, Standing};
 
+use crate::node::config::{NodeChild, NodeConfig};
 use crate::node::harness::{BOTH, Log, config, key};
 use crate::node::{Frame, Link, NodeCore, Note, Target};
 use crate::{Nanos, Path};
@@ -128,4 +129,31 @@ fn the_root_refuses_a_group_against_which_a_member_has_a_reason() {
     world.join(1, None);
     assert_eq!(world.sent(), [(Target::Children(BOTH), Kind::Refused)]);
     assert_eq!(world.core.groups(), 0);
+}
+
+/// The root of a job that goes on when a node dies, with ranks 1 and 2 below another node.
+fn above_a_node() -> World {
+    let below = NodeChild { kind: ChildKind::Node(NodeId(2)), ranks: RankList::from_ranks([1, 2]) };
+    let mut config = NodeConfig { recovers: true, world_size: 3, ..config(None) };
+    config.children[1] = below;
+    World { core: NodeCore::new(config), out: Log::default() }
+}
+
+#[test]
+fn a_node_that_ends_after_its_last_rank_is_not_missed() {
+    let mut world = above_a_node();
+    let node = Link::Child(ChildIndex(1));
+    world.frame(node, Kind::Lost, &Body::Lost(RankList::from_ranks([2])));
+    world.frame(node, Kind::Lost, &Body::Lost(RankList::from_ranks([1])));
+    world.core.on_link_down(Nanos(0), node, &mut world.out);
+    assert_eq!(world.out.suspected, []);
+}
+
+#[test]
+fn a_node_that_is_gone_before_its_last_rank_is_missed() {
+    let mut world = above_a_node();
+    let node = Link::Child(ChildIndex(1));
+    world.frame(node, Kind::Lost, &Body::Lost(RankList::from_ranks([2])));
+    world.core.on_link_down(Nanos(0), node, &mut world.out);
+    assert_eq!(world.out.suspected, [NodeId(2)]);
 }
