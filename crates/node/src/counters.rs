@@ -25,8 +25,6 @@ pub(crate) struct Tally {
     pub link_faults: u64,
     /// Links closed because the far end does not read.
     pub link_overruns: u64,
-    /// Links closed because the far end was silent for too long.
-    pub links_silent: u64,
     /// Payloads that were turned away because the job's memory was used up.
     pub pool_exhausted: u64,
     pub jobs_installed: u64,
@@ -63,7 +61,6 @@ impl Tally {
             ("links_closed", self.links_closed),
             ("link_faults", self.link_faults),
             ("link_overruns", self.link_overruns),
-            ("links_silent", self.links_silent),
             ("pool_exhausted", self.pool_exhausted),
             ("jobs_installed", self.jobs_installed),
             ("jobs_removed", self.jobs_removed),
@@ -124,7 +121,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// The names of the core's notes, in the order of their codes.
-const NOTES: [&str; 15] = [
+const NOTES: [&str; 16] = [
     "fragments_folded",
     "segments_folded",
     "duplicates",
@@ -140,8 +137,9 @@ const NOTES: [&str; 15] = [
     "groups_failed",
     "leases_granted",
     "leases_revoked",
+    "links_silent",
 ];
-const _: () = assert!(Note::LeaseRevoked as usize + 1 == NOTES.len());
+const _: () = assert!(Note::LinkSilent as usize + 1 == NOTES.len());
 
 #[cfg(test)]
 mod tests {

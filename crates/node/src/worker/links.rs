@@ -150,6 +150,14 @@ impl Worker {
                 (self.tell)(Request::Learn((number, node), placement));
             }
             if let Some(neighbour) = job.io.suspected.take() {
+                let (name, lane) = (&job.io.name, job.io.lane);
+                tracing::warn!(
+                    job = number.0,
+                    node = name,
+                    lane,
+                    neighbour = neighbour.0,
+                    "a neighbour is gone or silent"
+                );
                 (self.tell)(Request::Suspect((number, node), epoch, neighbour));
             }
             if let Some(fault) = job.io.faults.take_untold() {

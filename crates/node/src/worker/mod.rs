@@ -354,9 +354,8 @@ impl Worker {
                 node = job.io.name,
                 lane = job.io.lane,
                 link,
-                "far end is silent, link closed"
+                "the far end is silent or sends far too much, link closed"
             );
-            self.tally.links_silent += 1;
             job.io.links.give_up(link);
         }
         self.next_timer = self.next_timer.min(job.core.next_deadline());

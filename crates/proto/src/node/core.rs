@@ -11,7 +11,7 @@ use super::frame::Frame;
 use super::info::{Census, Duty};
 use super::link::Link;
 use super::membership::{Departed, Pending};
-use super::output::{NodeOutput, Payload, Target};
+use super::output::{NodeOutput, Note, Payload, Target};
 use super::place::Place;
 use super::report::GroupReport;
 use super::table::Table;
@@ -227,13 +227,24 @@ impl<B> NodeCore<B> {
             let limits = self.place.config.limits;
             let Some(Some(liveness)) = self.liveness(link) else { continue };
             match liveness.need(now, &limits) {
-                Need::Dead => self.dead.push(link),
+                Need::Dead => self.on_silence(link, out),
                 Need::Nothing => {}
                 Need::Heartbeat => {
                     liveness.spoke(now);
                     self.beat(link, out);
                 }
             }
+        }
+    }
+
+    /// The far end of a link has left all questions without an answer. A node that was only stopped
+    /// is to hear, when it wakes, that its neighbours have gone elsewhere, or it would take them
+    /// for dead: so the link stays open until this core says Move over it.
+    fn on_silence(&mut self, link: Link, out: &mut impl NodeOutput) {
+        out.note(Note::LinkSilent);
+        match self.node_at(link).filter(|_| self.place.config.recovers) {
+            Some(node) => out.suspect(node),
+            None => self.dead.push(link),
         }
     }
 

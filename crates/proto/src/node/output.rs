@@ -92,6 +92,8 @@ pub enum Note {
     LeaseGranted,
     /// A lease was revoked.
     LeaseRevoked,
+    /// The far end of a link has been silent for too long.
+    LinkSilent,
 }
 
 /// The stages of a fragment's or segment's stay at a node, whose times are measured.

@@ -1,6 +1,8 @@
 //! One test for each arrow of a creation's table, and what the node does there.
 
-use trib_wire::{Body, ChildIndex, ChildKind, Fault, GroupName, Kind, Marks, NodeId, Rank, RankList, Reason, Standing};
+use trib_wire::{
+    Body, ChildIndex, ChildKind, Fault, GroupName, Kind, Marks, NodeId, Placement, Rank, RankList, Reason, Standing,
+};
 
 use crate::node::config::{NodeChild, NodeConfig};
 use crate::node::harness::{BOTH, Log, config, key};
@@ -156,4 +158,19 @@ fn a_node_that_is_gone_before_its_last_rank_is_missed() {
     world.frame(node, Kind::Lost, &Body::Lost(RankList::from_ranks([2])));
     world.core.on_link_down(Nanos(0), node, &mut world.out);
     assert_eq!(world.out.suspected, [NodeId(2)]);
+}
+
+#[test]
+fn a_silent_node_hears_over_its_link_that_the_others_have_gone() {
+    let mut world = above_a_node();
+    let nodes_link = Link::Child(ChildIndex(1));
+    world.core.on_link_up(Nanos(0), nodes_link, &mut world.out);
+    for second in 1..=6 {
+        world.core.on_timer(Nanos::from_millis(1000 * second), &mut world.out);
+    }
+    assert_eq!(world.out.suspected, [NodeId(2)]);
+    assert_eq!(world.core.take_dead_links(), [], "the link is still needed");
+    world.sent();
+    world.core.move_to(&Placement::FIRST.without(NodeId(2)), &mut world.out);
+    assert_eq!(world.sent(), [(Target::Children(0b10), Kind::Move)]);
 }
