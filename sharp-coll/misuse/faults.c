@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults.c - collectives while the manager or a rank goes away. The program that runs this one
- * ends the manager.
+ * faults.c - collectives while the manager, a node or a rank goes away. The program that runs
+ * this one ends manager and node.
  *
  *   PROGRAM RANKS manager      says "ready" once the job is made, waits for a byte on stdin, and
  *                              goes on to the end
+ *   PROGRAM RANKS node         says "ready", goes on at once, waits for a byte, and goes on to the
+ *                              end
  *   PROGRAM RANKS killed SEED  the last rank ends by a signal while all ranks have operations
  *                              under way; SHARP_COLL_ON_ERROR decides whether the others end, too,
  *                              or get errors
@@ -45,16 +47,18 @@ static void go_on(struct sharp_coll_comm *comm, int batches)
     }
 }
 
-static void manager(void)
+/* Something goes away after "ready", and is gone when the byte comes. */
+static void goes_away(int batches_meanwhile)
 {
     struct fixture fixture = set_up();
     char byte;
     seed(1);
     go_on(fixture.comm, 2);
-    if (own_rank == 0) {
+    if (own_rank == 0)
         CHECK(write(1, "ready\n", 6) == 6);
+    go_on(fixture.comm, batches_meanwhile);
+    if (own_rank == 0)
         CHECK(read(0, &byte, 1) == 1);
-    }
     meet();
     go_on(fixture.comm, 20);
     /* Groups are made without the manager. */
@@ -65,6 +69,16 @@ static void manager(void)
         CHECK_OK(sharp_coll_comm_destroy(other));
     }
     take_down(&fixture);
+}
+
+static void manager(void)
+{
+    goes_away(0);
+}
+
+static void node(void)
+{
+    goes_away(100);
 }
 
 static const char *chosen_seed = "1";
@@ -103,7 +117,7 @@ static void killed(void)
     take_down(&fixture);
 }
 
-static const struct test tests[] = {{"manager", manager, 1}, {"killed", killed, 2}};
+static const struct test tests[] = {{"manager", manager, 1}, {"node", node, 1}, {"killed", killed, 2}};
 
 int main(int argc, char **argv)
 {
