@@ -7,13 +7,16 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)/release
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Options of `trib bench compare` for `make bench`: BENCH=--quick takes less than ten minutes.
 BENCH ?=
+# How many rounds `make rounds` plays, and the seed of the first.
+ROUNDS ?= 100
+FROM ?= 1
 # Compilers of the MPIs that programs here may use.
 MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v $$compiler; done)
 # The soname carries the major version: programs built against another one must not load this
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants test-aarch64 bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds test-aarch64 bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -44,6 +47,9 @@ misuse: build ## the libsharp_coll API misused at random, over a fabric of its o
 
 mutants: ## break the protocol core in known ways and show that the simulator notices each
 	@tests/mutants/run
+
+rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
+	tests/rounds/run --rounds $(ROUNDS) --from $(FROM)
 
 test-aarch64: ## build for aarch64 and run there, emulated, what can depend on the processor
 	@scripts/test-aarch64

@@ -1,0 +1,199 @@
+"""Plays one round: a job, a fault during its operations, and everything as before after it."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+from harness import TRIB, RanksOnHosts, send, wait_until
+from plan import HOSTS
+
+#: Operations before the fault, after it, and when everything runs again.
+WARM = {"256 B": 100, "4 MiB": 5, "64 MiB": 2}
+AFTER = {"256 B": 200, "4 MiB": 20, "64 MiB": 4}
+#: What a step may take, in seconds, besides the time for which a link is cut.
+LIMIT = 60
+
+
+@dataclasses.dataclass
+class Outcome:
+    plan: object
+    verdict: str = "ok"
+    epochs: int = 0
+    #: Milliseconds from the fault until the first rank has gone to another epoch, from there until
+    #: all ranks were out of their standstill, and the longest standstill of a rank.
+    detected: float | None = None
+    recovered: float | None = None
+    stall: float | None = None
+    #: The longest standstill in the second before the fault, and after the daemons were restarted.
+    before: float | None = None
+    after: float | None = None
+    operations: int = 0
+    seconds: float = 0.0
+    #: What an unsuccessful round left, in words.
+    state: str = ""
+
+    def line(self):
+        plan = self.plan
+        parts = f"detected after {told(self.detected)}, recovered in {told(self.recovered)}"
+        return (f"seed {plan.seed:<5} {plan.size:>6}  {plan.what():<30} at {1000 * plan.when:4.0f} ms  epochs {self.epochs}  "
+                f"stall {told(self.stall):>8} ({parts})  {self.verdict}")
+
+    def json(self):
+        values = dataclasses.asdict(self)
+        return json.dumps({**values.pop("plan"), **values})
+
+
+def told(milliseconds):
+    return "-" if milliseconds is None else f"{milliseconds:.0f} ms"
+
+
+class Stage:
+    """A laboratory and what its daemons can suffer."""
+
+    def __init__(self, lab):
+        self.lab = lab
+
+    def pid(self, daemon):
+        return next(known["pid"] for known in self.lab.status()["daemons"] if known["name"] == daemon)
+
+    def strike(self, plan):
+        """Does what the plan wants and returns when."""
+        if plan.fault in ("kill", "stop"):
+            pid = self.pid(plan.where)
+            began = time.monotonic()
+            send(pid, signal.SIGKILL if plan.fault == "kill" else signal.SIGSTOP)
+            return began
+        began = time.monotonic()
+        if plan.fault == "loss":
+            self.lab.fault("loss", "--link", plan.where, "--percent", "5")
+        else:
+            self.lab.fault("cut", "--link", plan.where)
+        return began
+
+    def make_whole(self):
+        """Ends all faults, and starts all daemons that have ended."""
+        self.lab.fault("clear")
+        for daemon in self.lab.status()["daemons"]:
+            if daemon["state"] == "ended":
+                self.lab.fault("start", "--process", daemon["name"])
+
+    def wait_until_ready(self):
+        """Until every node is there for another job and none is left of this one."""
+        def is_ready():
+            status = self.lab.manager_status()
+            there = [node["connected"] and node["silent_since_ms"] is None for node in status["nodes"]]
+            return all(there) and not status["jobs"]
+        wait_until(is_ready, LIMIT, "all nodes ready for the next job")
+
+    def explain(self):
+        """What manager, nodes and ranks say of the job."""
+        env = {**os.environ, "TRIB_LAB": self.lab.name, "TRIB_MANAGER": self.lab.status()["manager"]}
+        parts = []
+        for words in (["lab", "fault", "list", "--name", self.lab.name], ["status"], ["jobs", "--all"]):
+            parts.append(said([TRIB, *words], env))
+        try:
+            parts += [said([TRIB, "explain", str(job["id"])], env) for job in self.lab.manager_status()["jobs"]]
+        except subprocess.CalledProcessError as failed:
+            parts.append(f"the manager does not answer: {failed.stderr}")
+        for daemon in self.lab.status()["daemons"]:
+            log = pathlib.Path(daemon["log"]).read_text(errors="replace").splitlines()
+            parts.append(f"{daemon['name']}: {daemon['state']}\n" + "\n".join(log[-20:]))
+        return "\n".join(parts)
+
+
+def said(command, env):
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    return f"$ {' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+
+
+def play(lab, plan, expected):
+    """`expected` is what expected.write returned for the size of the vectors."""
+    stage, outcome, began = Stage(lab), Outcome(plan), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="trib-round-") as folder:
+        stop = pathlib.Path(folder) / "stop"
+        with RanksOnHosts(lab.name, HOSTS, "round_worker", "run", {**expected, "stop": str(stop)}) as ranks:
+            try:
+                struck, whole = faults(stage, ranks, plan)
+                stop.touch()
+                measure(outcome, ranks.results(LIMIT), struck, whole)
+            except (AssertionError, subprocess.SubprocessError) as failed:
+                outcome.verdict = verdict_of(ranks, failed)
+                outcome.state = f"{failed}\n{stage.explain()}"
+    try:
+        stage.make_whole()
+        stage.wait_until_ready()
+    except (AssertionError, subprocess.SubprocessError) as failed:
+        outcome.verdict = outcome.verdict if outcome.verdict != "ok" else f"FAILED: {failed}"
+        outcome.state += f"\n{failed}\n{stage.explain()}"
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def faults(stage, ranks, plan):
+    """Returns when the fault came and when everything ran again."""
+    more = lambda count: lambda start=progress(ranks): ended(ranks) or progress(ranks) >= start + count
+    wait_until(lambda: ended(ranks) or progress(ranks) >= WARM[plan.size], LIMIT, "first operations")
+    if plan.without_manager:
+        stage.lab.fault("kill", "--process", "manager")
+    time.sleep(plan.when)
+    struck = stage.strike(plan)
+    if plan.mended_after:
+        time.sleep(plan.mended_after)
+        stage.lab.fault("mend", "--link", plan.where)
+    wait_until(more(AFTER[plan.size]), LIMIT, "operations after the fault")
+    whole = time.monotonic()
+    stage.make_whole()
+    wait_until(more(AFTER[plan.size]), LIMIT, "operations after the daemons were restarted")
+    return struck, whole
+
+
+def progress(ranks):
+    """How many operations every rank has done."""
+    return min(ranks.progress(rank) for rank in range(ranks.ranks))
+
+
+def ended(ranks):
+    """Ranks end by themselves only when something has gone wrong, which `results` tells."""
+    return ranks.process.poll() is not None
+
+
+def verdict_of(ranks, failed):
+    if ended(ranks):
+        output = str(failed).splitlines()
+        named = [line for line in output if "native.Failed" in line]
+        return "ERROR: " + (named[0] if named else output[-1])
+    return f"HANGS: {str(failed).splitlines()[0]}"
+
+
+def measure(outcome, results, struck, whole):
+    outcome.operations = results[0]["done"]
+    outcome.epochs = max(result["counters"]["epochs"] for result in results)
+    wrong = [(rank, wrong) for rank, result in enumerate(results) for wrong in result["wrong"]]
+    if wrong:
+        outcome.verdict = f"WRONG BITS: {wrong[0]}"
+        outcome.state = "\n".join(map(str, wrong))
+    gaps = [gap for result in results for gap in result["gaps"]]
+    hurt = [gap for gap in gaps if gap[1] > struck and gap[0] < whole]
+    longest = max(hurt, key=length, default=None)
+    outcome.stall = longest and milliseconds(length(longest))
+    outcome.before = milliseconds(max((length(gap) for gap in gaps if struck - 1 < gap[0] and gap[1] <= struck), default=0))
+    outcome.after = milliseconds(max((length(gap) for gap in gaps if gap[0] >= whole), default=0))
+    moved = [at for result in results for at, _ in result["epochs"] if struck <= at <= whole]
+    if moved:
+        # Shorter gaps than those that the move ends are the processor's.
+        standing = [end for begin, end in hurt if begin <= min(moved) <= end]
+        outcome.detected = milliseconds(min(moved) - struck)
+        outcome.recovered = milliseconds(max(standing, default=min(moved)) - min(moved))
+
+
+def length(gap):
+    return gap[1] - gap[0]
+
+
+def milliseconds(seconds):
+    return round(1000 * seconds, 1)
