@@ -44,7 +44,7 @@ pub(super) fn name(thread: Thread) -> String {
 }
 
 /// Lets a thread go before all programs that have no priority of their own; returns how it was
-/// scheduled before. Threads that it starts do not inherit this.
+/// scheduled before.
 pub(super) fn put_first(thread: Thread) -> io::Result<Policy> {
     let mut parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter lives across both calls.
@@ -52,16 +52,18 @@ pub(super) fn put_first(thread: Thread) -> io::Result<Policy> {
         check(libc::sched_getparam(thread, &raw mut parameter))?;
         check(libc::sched_getscheduler(thread))?
     };
-    let before = Policy { number, priority: parameter.sched_priority };
-    restore(thread, Policy { number: libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, priority: 1 })?;
+    let before = Policy { number: number & !libc::SCHED_RESET_ON_FORK, priority: parameter.sched_priority };
+    restore(thread, Policy { number: libc::SCHED_RR, priority: 1 })?;
     Ok(before)
 }
 
-/// Schedules a thread like this.
+/// Schedules a thread like this, and the threads that it starts as all others. A process without
+/// privileges could not take the second part back, so it is part of every call.
 pub(super) fn restore(thread: Thread, policy: Policy) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: policy.priority };
+    let number = policy.number | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the parameter lives across the call.
-    check(unsafe { libc::sched_setscheduler(thread, policy.number, &raw const parameter) }).map(drop)
+    check(unsafe { libc::sched_setscheduler(thread, number, &raw const parameter) }).map(drop)
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
