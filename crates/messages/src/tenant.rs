@@ -17,6 +17,10 @@ pub struct JobCharge {
     pub lanes: Vec<u64>,
     /// Bytes of the buffers of all its lanes together, at each of its aggregation nodes.
     pub memory_bytes: Vec<u64>,
+    /// The kernel memory that datagrams take which may be under way to each of them at once, in
+    /// bytes. A manager of an earlier release does not say it.
+    #[serde(default)]
+    pub datagram_bytes: Vec<u64>,
 }
 
 /// How much a tenant has of one resource, at one node or in the fabric.

@@ -8,7 +8,7 @@
 //! one has none, none is charged or told anything, and the job is admitted as one that does not go
 //! on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -231,6 +231,9 @@ impl<'a> Candidates<'a> {
     pub(super) fn sites(&self) -> Vec<Site> {
         let children = |node: &PlanNode| node.children.len() as u64;
         let nodes = || self.plan.nodes.iter();
+        let mut others: BTreeMap<&str, u64> =
+            self.sessions.values().map(|session| (session.name.as_str(), 0)).collect();
+        self.fabric.jobs.add_datagram_bytes(&mut others);
         let site = |(place, session): (&usize, &Arc<Session>)| {
             let backed = nodes().filter(|node| self.backups_of(node.id).any(|other| other == *place));
             let first = nodes().filter(|node| self.backups_of(node.id).next() == Some(*place));
@@ -240,6 +243,8 @@ impl<'a> Candidates<'a> {
                 reserved: first.map(children).collect(),
                 widest: backed.map(children).max().unwrap_or(0),
                 receive_bytes: session.datagram_buffer_bytes,
+                workers: session.workers.into(),
+                others_bytes: others[session.name.as_str()],
             }
         };
         self.sessions.iter().map(site).collect()

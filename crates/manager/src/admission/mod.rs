@@ -247,6 +247,7 @@ fn charge(applicant: &Applicant<'_>, plan: &Plan, limits: &Limits, sites: &[Site
         roots: plan.nodes.iter().filter(is_root).map(|node| node.name.clone()).collect(),
         lanes: sites.iter().map(|site| (site.children.len() + site.reserved.len()) as u64).collect(),
         memory_bytes: sites.iter().map(|site| bytes(limits, site)).collect(),
+        datagram_bytes: sites.iter().map(|site| site.datagram_bytes(limits)).collect(),
     }
 }
 

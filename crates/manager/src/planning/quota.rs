@@ -50,6 +50,10 @@ pub(crate) struct Site {
     pub widest: u64,
     /// The size of the receive buffer of its datagram sockets, in bytes.
     pub receive_bytes: u64,
+    /// How many such sockets it has at each address. Jobs are spread over them.
+    pub workers: u64,
+    /// What other jobs may have under way to it in datagrams, in bytes.
+    pub others_bytes: u64,
 }
 
 impl Site {
@@ -60,8 +64,29 @@ impl Site {
 
     /// Whether a job with these limits, which were settled without this site, has room there.
     pub(crate) fn fits(&self, limits: &Limits, table: &LimitTable) -> bool {
-        let window = self.receive_bytes / (self.senders().max(1) * truesize(limits.payload.into()));
+        let window = self.receive_bytes / self.step_bytes(limits.payload.into());
         bytes(limits, self) <= table[QuotaField::NodeMemory].maximum && u64::from(limits.window) <= window.max(1)
+    }
+
+    /// What a fragment from every child takes in a receive buffer.
+    fn step_bytes(&self, payload: u64) -> u64 {
+        self.senders().max(1) * truesize(payload)
+    }
+
+    /// What a job with these limits may have under way to it in datagrams.
+    pub(crate) fn datagram_bytes(&self, limits: &Limits) -> u64 {
+        u64::from(limits.window).saturating_mul(self.step_bytes(limits.payload.into()))
+    }
+
+    /// What a job has of its receive buffers while the others are quiet.
+    fn alone(&self) -> u64 {
+        self.receive_bytes
+    }
+
+    /// What other jobs leave of its receive buffers. All of the job may come to one of them.
+    fn left_bytes(&self) -> u64 {
+        let all = self.receive_bytes.saturating_mul(self.workers.max(1));
+        self.receive_bytes.min(all.saturating_sub(self.others_bytes))
     }
 }
 
@@ -104,26 +129,28 @@ fn payload_bound(ground: &Ground<'_>) -> Bound {
     // Small fragments in a window keep a tree busy, and large ones that the kernel drops do not. So
     // if the job did not ask for a payload, it is lowered until two fragments of each child fit
     // everywhere.
-    while default >= 2 * SMALL_PAYLOAD && room(default, ground).is_some_and(|(window, _)| window < 2) {
+    while default >= 2 * SMALL_PAYLOAD && room(default, ground, Site::alone).is_some_and(|(window, _)| window < 2) {
         default = default / 2 / 8 * 8;
     }
     Bound { default, maximum: maximum.min(fits) }
 }
 
-// The largest window whose fragments from all children fit, and the node with the tightest receive
-// buffer.
-fn room<'a>(payload: u64, ground: &Ground<'a>) -> Option<(u64, &'a Site)> {
-    let fits = |site: &'a Site| (site.receive_bytes / (site.senders().max(1) * truesize(payload)), site);
+// The largest window whose fragments from all children fit into so many bytes at each node, and the
+// tightest node.
+fn room<'a>(payload: u64, ground: &Ground<'a>, bytes: fn(&Site) -> u64) -> Option<(u64, &'a Site)> {
+    let fits = |site: &'a Site| (bytes(site) / site.step_bytes(payload), site);
     ground.sites.iter().map(fits).min_by_key(|(window, _)| *window)
 }
 
 // If not even one fragment from every child fits, the window is one: frames that the kernel drops
-// come again, only later.
+// come again, only later. So a job that asks for a window gets what fits while the others are
+// quiet, and one that does not gets what they leave.
 fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refusal> {
-    let tightest = room(payload, ground);
+    let tightest = room(payload, ground, Site::alone);
+    let left = room(payload, ground, Site::left_bytes).map_or(u64::MAX, |(window, _)| window.max(1));
     let room = tightest.map_or(u64::MAX, |(window, _)| window.max(1));
     let Bound { default, maximum } = ground.table[QuotaField::Window];
-    let bound = Bound { default: default.min(room), maximum };
+    let bound = Bound { default: default.min(left), maximum };
     let window = choose(QuotaField::Window, ask, bound)?;
     match tightest {
         Some((_, site)) if window > room => {

@@ -135,6 +135,18 @@ impl Jobs {
         Err(lasting(refuse(Resource::State, None, text), first.err().unwrap_or(now)))
     }
 
+    /// Adds to each of these nodes what all jobs may have under way to it in datagrams, in bytes.
+    pub(crate) fn add_datagram_bytes(&self, to: &mut BTreeMap<&str, u64>) {
+        for entry in self.lock().live.values() {
+            let bytes = entry.status.charge.iter().flat_map(|charge| &charge.datagram_bytes);
+            for (node, bytes) in entry.status.nodes.iter().zip(bytes) {
+                if let Some(sum) = to.get_mut(node.as_str()) {
+                    *sum = sum.saturating_add(*bytes);
+                }
+            }
+        }
+    }
+
     /// The job's program goes on without the tree. Returns whether there is such a job.
     pub(crate) fn note(&self, id: JobId, why: &str) -> bool {
         let mut table = self.lock();

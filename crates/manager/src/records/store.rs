@@ -203,6 +203,7 @@ mod tests {
             roots: vec![root.clone()],
             lanes: vec![1],
             memory_bytes: vec![9],
+            datagram_bytes: vec![8],
         });
         let lanes = vec![LaneStatus {
             tree: 0,

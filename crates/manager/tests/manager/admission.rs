@@ -65,6 +65,23 @@ fn a_job_ends_on_request_and_with_its_connection() {
     assert!(nodes["root"].is_quiet(), "it was no part of these jobs");
 }
 
+#[test]
+fn jobs_share_the_receive_buffers_of_their_nodes() {
+    let (fabric, _nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let job = |window| user.job(&["h0"; 8], QuotaAsk { window, ..QuotaAsk::default() }).unwrap();
+    // A node has room for 23 fragments of each of eight ranks.
+    let first = job(None);
+    let second = job(None);
+    let third = job(None);
+    assert_eq!([&first, &second, &third].map(|ticket| ticket.limits.window), [16, 7, 1]);
+    assert_eq!(job(Some(20)).limits.window, 20, "it asked for that");
+    for ticket in [first, second] {
+        user.ask(&Request::EndJob { job: ticket.job, why: None });
+    }
+    assert_eq!(job(None).limits.window, 2, "23 less 20 and 1");
+}
+
 fn ids(jobs: &[trib_messages::reply::JobStatus]) -> Vec<JobId> {
     jobs.iter().map(|job| job.id).collect()
 }

@@ -7,6 +7,8 @@ fn sites(children: u64, receive_bytes: u64) -> Vec<Site> {
         reserved: Vec::new(),
         widest: 0,
         receive_bytes,
+        workers: 1,
+        others_bytes: 0,
     };
     vec![site("wide", 2, 1 << 30), site("tight", children, receive_bytes)]
 }
@@ -57,6 +59,36 @@ fn fragments_of_all_children_fit_the_tightest_buffer() {
         );
     }
     assert_eq!(settled(QuotaAsk::default(), 1500, &sites(64, 4096)).unwrap().window, 1);
+}
+
+#[test]
+fn a_job_gets_what_others_leave_of_a_receive_buffer_unless_it_asks() {
+    let step = 4 * truesize(1368);
+    let window = |others_bytes, workers, asked| {
+        let mut sites = sites(4, 425_984);
+        let tight = sites.remove(1);
+        sites.push(Site { others_bytes, workers, ..tight });
+        settled(QuotaAsk { window: asked, ..QuotaAsk::default() }, 1500, &sites).map(|limits| limits.window)
+    };
+    assert_eq!(window(0, 1, None).unwrap(), 16);
+    assert_eq!(window(425_984 - 5 * step, 1, None).unwrap(), 5);
+    assert_eq!(window(425_984, 1, None).unwrap(), 1, "frames that the kernel drops come again");
+    assert_eq!(window(425_984, 2, None).unwrap(), 16, "there is another socket");
+    assert_eq!(window(2 * 425_984 - 5 * step, 2, None).unwrap(), 5);
+    assert_eq!(window(u64::MAX, 1, Some(46)).unwrap(), 46);
+    assert_eq!(window(u64::MAX, 1, Some(47)).unwrap_err().available, 46);
+    // What a job takes is what the next one does not get. Its fragments are not made smaller: that
+    // would buy slots, of which there are enough.
+    let crowded = |others_bytes| {
+        let site = |site| Site { others_bytes, ..site };
+        settled(QuotaAsk::default(), 65_536, &sites(4, 425_984).into_iter().map(site).collect::<Vec<_>>()).unwrap()
+    };
+    assert_eq!((crowded(0).payload, crowded(0).window), (8192, 6));
+    assert_eq!((crowded(400_000).payload, crowded(400_000).window), (8192, 1));
+    assert_eq!(crowded(400_000).osts, crowded(0).osts);
+    let sites = sites(4, 425_984);
+    let limits = settled(QuotaAsk::default(), 1500, &sites).unwrap();
+    assert_eq!(sites[1].datagram_bytes(&limits), 16 * step);
 }
 
 #[test]

@@ -8,7 +8,15 @@ const GIB: u64 = 1 << 30;
 /// One aggregation node with logical nodes of these numbers of children, and a receive buffer that
 /// limits nothing.
 fn site(children: &[u64]) -> Site {
-    Site { name: "leaf0".into(), children: children.to_vec(), reserved: Vec::new(), widest: 0, receive_bytes: GIB }
+    Site {
+        name: "leaf0".into(),
+        children: children.to_vec(),
+        reserved: Vec::new(),
+        widest: 0,
+        receive_bytes: GIB,
+        workers: 1,
+        others_bytes: 0,
+    }
 }
 
 fn settled(ask: QuotaAsk, site: &Site) -> Result<Limits, Refusal> {
