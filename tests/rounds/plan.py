@@ -4,7 +4,7 @@ import dataclasses
 import random
 
 #: (fault, its share of all rounds). A cut is mended after so many seconds.
-FAULTS = [("kill", 7), ("stop", 4), ("cut 2 s", 3), ("cut 20 s", 2), ("loss", 4)]
+FAULTS = [("kill", 7), ("stop", 4), ("cut 2 s", 3), ("cut 20 s", 2), ("loss", 4), ("kill all", 2)]
 NODES = ["spine", "leaf0", "leaf1"]
 HOSTS = 8
 LINKS = ["leaf0", "leaf1"] + [f"h{host}" for host in range(HOSTS)]
@@ -40,7 +40,7 @@ def plan(seed, quick=False):
     size = draw.choices(list(SIZES), SIZES.values())[0]
     if quick:
         size, fault = ("4 MiB", "kill") if seed % 10 == 0 else ("256 B", fault.replace("20 s", "2 s"))
-    where = draw.choice(NODES if fault in ("kill", "stop") else LINKS)
+    where = "nodes" if fault == "kill all" else draw.choice(NODES if fault in ("kill", "stop") else LINKS)
     when = draw.uniform(0, 4 if size == "64 MiB" else 0.5)
     without_manager = seed % 10 == 3 if quick else seed % 3 == 0
     return Plan(seed, size, fault, where, without_manager, when)

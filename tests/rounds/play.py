@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from harness import TRIB, RanksOnHosts, send, wait_until
-from plan import HOSTS
+from plan import HOSTS, NODES
 
 #: Operations before the fault, after it, and when everything runs again.
 WARM = {"256 B": 100, "4 MiB": 5, "64 MiB": 2}
@@ -32,6 +32,10 @@ class Outcome:
     #: The longest standstill in the second before the fault, and after the daemons were restarted.
     before: float | None = None
     after: float | None = None
+    #: Standstills of some rank that took a tenth of a second or longer: rank, from and to,
+    #: milliseconds after the fault, and when which rank was in which epoch.
+    standstills: list = dataclasses.field(default_factory=list)
+    moves: list = dataclasses.field(default_factory=list)
     operations: int = 0
     seconds: float = 0.0
     #: What an unsuccessful round left, in words.
@@ -63,10 +67,11 @@ class Stage:
 
     def strike(self, plan):
         """Does what the plan wants and returns when."""
-        if plan.fault in ("kill", "stop"):
-            pid = self.pid(plan.where)
+        if plan.fault in ("kill", "stop", "kill all"):
+            pids = [self.pid(node) for node in (NODES if plan.fault == "kill all" else [plan.where])]
             began = time.monotonic()
-            send(pid, signal.SIGKILL if plan.fault == "kill" else signal.SIGSTOP)
+            for pid in pids:
+                send(pid, signal.SIGSTOP if plan.fault == "stop" else signal.SIGKILL)
             return began
         began = time.monotonic()
         if plan.fault == "loss":
@@ -178,6 +183,9 @@ def measure(outcome, results, struck, whole):
         outcome.verdict = f"WRONG BITS: {wrong[0]}"
         outcome.state = "\n".join(map(str, wrong))
     gaps = [gap for result in results for gap in result["gaps"]]
+    outcome.standstills = [(rank, *(milliseconds(at - struck) for at in gap)) for rank, result in enumerate(results)
+                           for gap in result["gaps"] if length(gap) >= 0.1 and gap[1] > struck]
+    outcome.moves = [(rank, milliseconds(at - struck), epochs) for rank, result in enumerate(results) for at, epochs in result["epochs"]]
     hurt = [gap for gap in gaps if gap[1] > struck and gap[0] < whole]
     longest = max(hurt, key=length, default=None)
     outcome.stall = longest and milliseconds(length(longest))

@@ -18,7 +18,7 @@ class Rounds(unittest.TestCase):
             print("seed {seed}: {fault} {where}, {epochs} epochs, stall {stall} ms: {verdict}".format(**outcome))
         self.assertEqual([outcome["verdict"] for outcome in outcomes], ["ok"] * 10, done.stderr)
         # A node that is dead or stopped leads to another epoch, or nobody was hurt.
-        hurt = [outcome for outcome in outcomes if outcome["fault"] in ("kill", "stop")]
+        hurt = [outcome for outcome in outcomes if outcome["fault"] in ("kill", "kill all", "stop")]
         self.assertTrue(hurt and all(outcome["epochs"] > 0 for outcome in hurt), outcomes)
 
 
