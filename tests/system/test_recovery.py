@@ -3,11 +3,12 @@ and every operation ends with the bits that it would have had."""
 
 import pathlib
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
 
-from harness import Fabric, Ranks, send, wait_until
+from harness import PYTHON, Fabric, Ranks, rank_env, send, wait_until
 
 import test_random_collectives
 
@@ -82,6 +83,57 @@ class Recovery(unittest.TestCase):
         for rank, (result, want) in enumerate(zip(results, wanted)):
             self.assertEqual([i for i in want if result["digests"].get(i) != want[i]], [], f"rank {rank}")
         self.assertTrue(any(result["counters"]["epochs"] for result in results), "the nodes died too late")
+
+    def test_what_is_left_of_a_job_without_rank_0_outlives_the_nodes(self):
+        code = """
+import os, pathlib, signal, sys
+import native, numpy as np
+rank, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+context = native.Context(rank=rank, size=4)
+world, group = context.group(), context.group([1, 2, 3], tag=1) if rank else None
+world.barrier().wait()
+if rank == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    world.barrier().wait(20000)
+    sys.exit("completed without rank 0")
+except native.Failed as failed:
+    assert "rank 0" in failed.text, failed
+operations, over = 0, np.zeros(1, np.int64)
+while not over[0]:
+    for count in (5, 30_000):
+        out = np.zeros(count, np.int64)
+        group.allreduce(np.arange(count) + rank + operations, out, "int64", "sum").wait(30000)
+        assert np.array_equal(out, 3 * (np.arange(count) + operations) + 6), (rank, operations)
+    operations += 1
+    (folder / f"{rank}.tmp").write_text(str(operations))
+    os.replace(folder / f"{rank}.tmp", folder / str(rank))
+    mine = np.array([(folder / "stop").exists()], np.int64)
+    group.allreduce(mine, over, "int64", "max").wait(30000)
+group.free()
+print(context.counters()["epochs"])
+context.finalize()
+"""
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
+            base = rank_env(fabric, None, {"TRIB_RENDEZVOUS": f"orphans{time.time_ns()}", "TRIB_SIZE": "4"})
+            started = [
+                subprocess.Popen([PYTHON, "-c", code, str(rank), folder], env={**base, "TRIB_RANK": str(rank)},
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for rank in range(4)
+            ]
+            done = pathlib.Path(folder) / "1"
+            operations = lambda: int(done.read_text()) if done.exists() else 0
+            try:
+                wait_until(lambda: operations() > 5, 60, "operations without rank 0")
+                for name in ("leaf0", "leaf1", "root"):
+                    send(fabric.processes()[name], signal.SIGKILL)
+                before = operations()
+                wait_until(lambda: operations() > before + 5, 60, "operations without nodes")
+                (pathlib.Path(folder) / "stop").touch()
+            finally:
+                said = [process.communicate(timeout=60) for process in started]
+        self.assertEqual([process.returncode for process in started], [-signal.SIGKILL, 0, 0, 0], said)
+        self.assertTrue(all(int(output) >= 1 for output, _ in said[1:]), said)
 
     def test_a_job_that_declines_both_ends_its_groups_with_a_dead_node(self):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
