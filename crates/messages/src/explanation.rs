@@ -93,6 +93,10 @@ pub struct NodePart {
     pub buffers_held: u64,
     /// Bytes of vector that went into folds.
     pub payload_bytes_folded: u64,
+    /// Which nodes of its tree have moved to another candidate, and how often, in the epoch in
+    /// which it is hosted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<(NodeId, u16)>,
     /// Which groups stream and which wait to. It is there only at the root of the tree, where that
     /// is decided.
     pub contexts: Option<ContextsPart>,

@@ -177,9 +177,10 @@ pub struct JobStatus {
     /// not go on when a node dies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backups: Vec<Vec<u32>>,
-    /// Its ranks that may host logical nodes when no aggregation node does.
-    #[serde(default, skip_serializing_if = "RankList::is_empty")]
-    pub deputies: RankList,
+    /// By logical node, the ranks that may host it when no aggregation node does. Empty where the
+    /// job does not go on when a node dies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deputies: Vec<Vec<u32>>,
     /// When it was admitted, seconds since 1970-01-01 UTC.
     pub since: u64,
     /// Its quota.
@@ -214,6 +215,15 @@ pub struct JobStatus {
     /// What was predicted for it when it was admitted.
     #[serde(default)]
     pub prediction: Option<PredictionStatus>,
+}
+
+/// A process that hosts a logical node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home<'a> {
+    /// The aggregation node with this name.
+    Node(&'a str),
+    /// A rank of the job.
+    Rank(u32),
 }
 
 /// One lane of a job: a tree of logical nodes of its own.
@@ -262,6 +272,20 @@ impl JobStatus {
     pub fn backups_of(&self, node: NodeId) -> Vec<&str> {
         let backups = self.backups.get(usize::from(node.0)).into_iter().flatten();
         backups.filter_map(|at| self.nodes.get(*at as usize)).map(String::as_str).collect()
+    }
+
+    /// All ranks that may host one of its logical nodes.
+    pub fn deputies(&self) -> RankList {
+        let ranks: BTreeSet<u32> = self.deputies.iter().flatten().copied().collect();
+        RankList::from_ranks(ranks)
+    }
+
+    /// Where a logical node is after so many moves, if that is known.
+    pub fn home_of(&self, node: NodeId, moves: u16) -> Option<Home<'_>> {
+        let nodes = self.primary_of(node).into_iter().chain(self.backups_of(node)).map(Home::Node);
+        let deputies = self.deputies.get(usize::from(node.0)).into_iter().flatten().copied().map(Home::Rank);
+        let homes: Vec<Home<'_>> = nodes.chain(deputies).collect();
+        homes.get(usize::from(moves).checked_rem(homes.len())?).copied()
     }
 
     /// Its logical nodes with their backups, in words: `root: leaf0, leaf1; leaf0: leaf1, root`.
@@ -360,6 +384,11 @@ mod tests {
         assert_eq!(names, known.map(|(node, name)| (node, name.into())));
         let backed = JobStatus { backups: vec![vec![0], vec![1, 9]], ..job.clone() };
         assert_eq!(backed.backups_told(), "spine: leaf0; leaf0: spine");
+        let backed = JobStatus { deputies: vec![vec![2, 3], vec![0]], ..backed };
+        assert_eq!(backed.deputies(), RankList::from_ranks([0, 2, 3]));
+        let homes = [Home::Node("spine"), Home::Node("leaf0"), Home::Rank(2), Home::Rank(3), Home::Node("spine")];
+        assert_eq!([0, 1, 2, 3, 4].map(|moves| backed.home_of(NodeId(0), moves)), homes.map(Some));
+        assert_eq!(backed.home_of(NodeId(9), 0), None);
         assert_eq!(backed.primaries(), ["leaf0", "spine"]);
         let spine = JobStatus { places: vec![1], ..job.clone() };
         assert_eq!((spine.primaries(), spine.backups_told()), (vec!["spine"], String::new()));

@@ -16,7 +16,6 @@ use trib_messages::candidates::Candidate;
 use trib_messages::job::Limits;
 use trib_messages::request::JobRequest;
 use trib_topology::{LimitTable, Plan, PlanNode, backups};
-use trib_wire::RankList;
 use trib_wire::ids::{ChildKind, NodeId};
 
 use super::deputies::{self, Deputy};
@@ -136,11 +135,11 @@ impl<'a> Candidates<'a> {
         deputies.map_or(&[], Vec::as_slice)
     }
 
-    /// All ranks that are deputies.
-    pub(super) fn deputies(&self) -> RankList {
-        let nodes = self.plan.nodes.iter();
-        let ranks: BTreeSet<u32> = nodes.flat_map(|node| self.deputies_of(node.id)).map(|deputy| deputy.rank).collect();
-        RankList::from_ranks(ranks)
+    /// By logical node, the ranks that are its deputies; empty if there are none at all.
+    pub(super) fn deputies(&self) -> Vec<Vec<u32>> {
+        let ranks = |node: &PlanNode| self.deputies_of(node.id).iter().map(|deputy| deputy.rank).collect();
+        let deputies: Vec<Vec<u32>> = self.plan.nodes.iter().map(ranks).collect();
+        if deputies.iter().all(Vec::is_empty) { Vec::new() } else { deputies }
     }
 
     /// The addresses at which the candidates of a logical node take streams, in their order.

@@ -23,7 +23,6 @@ use trib_messages::tenant::JobCharge;
 use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
-use trib_wire::RankList;
 use trib_wire::auth::JobKey;
 use trib_wire::ids::JobId;
 
@@ -309,7 +308,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         nodes,
         places: Vec::new(),
         backups: Vec::new(),
-        deputies: RankList::default(),
+        deputies: Vec::new(),
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
         root: charge.roots.first().cloned().unwrap_or_default(),

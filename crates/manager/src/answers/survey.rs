@@ -90,7 +90,7 @@ mod tests {
             nodes: (0..1_000).map(|n| format!("leaf-{n}-of-a-fabric")).collect(),
             places: (0..1_000).collect(),
             backups: vec![(0..1_000).collect()],
-            deputies: trib_wire::RankList::default(),
+            deputies: Vec::new(),
             since: 1_700_000_000,
             hosts: names(&vec![wild.clone(); 3]),
             root: "leaf-1-of-a-fabric".into(),

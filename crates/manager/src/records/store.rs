@@ -223,7 +223,7 @@ mod tests {
             nodes,
             places: vec![0],
             backups: Vec::new(),
-            deputies: trib_wire::RankList::default(),
+            deputies: Vec::new(),
             since,
             hosts,
             root,

@@ -250,6 +250,7 @@ fn part_with_group(tag: u64) -> NodePart {
         groups_alive: 1,
         buffers_held: 0,
         payload_bytes_folded: 0,
+        moves: Vec::new(),
         contexts: None,
         groups: vec![group],
     }

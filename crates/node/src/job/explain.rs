@@ -18,6 +18,7 @@ impl Job {
             }
         }
         part.payload_bytes_folded = io.bytes_folded;
+        part.moves = io.placement.moves().collect();
         let children = (0..part.children.len()).map(|child| io.links.carried(child)).collect();
         let traffic = TrafficPart { node: io.place.node, at_us: now.0 / 1_000, children };
         (part, traffic)

@@ -62,6 +62,8 @@ pub(crate) struct JobIo {
     /// Datagrams that the kernel knows to be too long for the way over a link. The core is still to
     /// be told of them.
     pub too_long: Vec<(LinkNumber, Header)>,
+    /// Where the nodes of its tree are in the epoch of its core.
+    pub placement: Placement,
     /// A placement that a neighbour has told of. The acceptor is still to be told.
     pub learnt: Option<Placement>,
     /// A neighbour that is gone, so that its node has to move. The acceptor is still to be told;
@@ -127,6 +129,7 @@ impl Job {
                 latencies,
                 faults: Faults::default(),
                 too_long: Vec::new(),
+                placement: placement.clone(),
                 learnt: None,
                 suspected: None,
                 broken: None,

@@ -50,6 +50,7 @@ impl<B> NodeCore<B> {
             groups_alive: self.groups() as u64,
             buffers_held: (datagrams + segments) as u64,
             payload_bytes_folded: 0,
+            moves: Vec::new(),
             contexts,
             groups: busy.into_iter().chain(idle).take(most).map(|group| group.explain(now)).collect(),
         }

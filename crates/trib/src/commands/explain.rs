@@ -25,6 +25,7 @@ use crate::table::Table;
 use crate::view::{self, Canvas, Line, Tone, View};
 
 mod group;
+mod homes;
 mod moves;
 mod naming;
 mod node;
@@ -301,6 +302,7 @@ pub(in crate::commands) fn lines(
     }
     lines.push(Line::default());
     let mut say = |line: Line| lines.extend(canvas.sentence(line));
+    homes::line(now, &naming).into_iter().for_each(&mut say);
     moves::lines(parts, &rates).into_iter().for_each(&mut say);
     for name in silent {
         let words = format!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`");
@@ -328,7 +330,7 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     let mut text = format!("{}\n{}", first_line(job, now_ms), troubles(job, now_ms));
     let candidates = [
         Some(format!("backups: {}", job.backups_told())).filter(|_| !job.backups.is_empty()),
-        Some(format!("ranks that may host its nodes: {}", job.deputies)).filter(|_| !job.deputies.is_empty()),
+        Some(format!("ranks that may host its nodes: {}", job.deputies())).filter(|_| !job.deputies.is_empty()),
     ];
     let candidates: Vec<String> = candidates.into_iter().flatten().collect();
     if !candidates.is_empty() {
@@ -494,6 +496,7 @@ mod tests {
             groups_alive: 2,
             buffers_held: 0,
             payload_bytes_folded: 0,
+            moves: Vec::new(),
             contexts: Some(ContextsPart {
                 capacity: 1,
                 held: vec![0],

@@ -14,7 +14,7 @@ fn job(name: &str) -> JobStatus {
         nodes: vec!["a".into(), "b".into()],
         places: vec![0, 1],
         backups: Vec::new(),
-        deputies: trib_wire::RankList::default(),
+        deputies: Vec::new(),
         since: 1_700_000_000,
         hosts: Names { count: 1, list: "h0".into() },
         root: "a".into(),

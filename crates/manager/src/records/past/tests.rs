@@ -27,7 +27,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         nodes: vec!["a".into()],
         places: vec![0],
         backups: Vec::new(),
-        deputies: trib_wire::RankList::default(),
+        deputies: Vec::new(),
         since: 1_700_000_000,
         hosts: Names { count: 2, list: "h[0-1]".into() },
         root: "a".into(),

@@ -156,6 +156,7 @@ mod tests {
             groups_alive: 1,
             buffers_held: 0,
             payload_bytes_folded: 0,
+            moves: Vec::new(),
             contexts: None,
             groups,
         };

@@ -60,6 +60,7 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
             groups_alive: 1,
             buffers_held: 0,
             payload_bytes_folded: 0,
+            moves: Vec::new(),
             contexts: None,
             groups,
         },
