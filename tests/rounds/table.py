@@ -1,5 +1,6 @@
 """How long ranks stood still, by fault."""
 
+import math
 import statistics
 
 COLUMNS = ["detected", "recovered", "stall"]
@@ -16,7 +17,7 @@ def rows(outcomes):
         for column in COLUMNS:
             values = sorted(outcome[column] for outcome in those if outcome[column] is not None)
             if values:
-                figures[column] = (statistics.median(values), values[int(0.9 * (len(values) - 1))], values[-1], len(values))
+                figures[column] = (statistics.median(values), values[math.ceil(0.9 * len(values)) - 1], values[-1], len(values))
         yield fault, size, len(those), figures
 
 
