@@ -2,7 +2,7 @@
 #include "collective.h"
 
 #define NAME(name) #name,
-static const char *const NAMES[COLLECTIVES + 1] = {"MPI_Allreduce", "MPI_Reduce", "MPI_Barrier", COUNTED(NAME) "no collective"};
+static const char *const NAMES[COLLECTIVES] = {"MPI_Allreduce", "MPI_Reduce", "MPI_Barrier", COUNTED(NAME)};
 
 static const struct {
     const char *key, *text;
@@ -13,7 +13,6 @@ static const struct {
     [REASON_DRY_RUN] = {"dry_run", "TRIB_MPI=report: would have gone through the tree"},
     [REASON_NO_GROUP] = {"no_group", "the communicator has no group (one rank, an intercommunicator, MPI_Comm_idup, spawned processes, or refused)"},
     [REASON_ONE_HOST] = {"one_host", "its ranks share a host, where the MPI is faster (TRIB_MPI=force: the tree)"},
-    [REASON_BROKEN] = {"broken", "the communicator's tree failed earlier"},
     [REASON_DATATYPE] = {"datatype", "the datatype is derived or not one the tree knows"},
     [REASON_PADDED] = {"padded", "the pairs of this datatype have padding, which the tree does not carry"},
     [REASON_OPERATOR] = {"operator", "the operator is the program's own or not one the tree knows"},

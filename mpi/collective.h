@@ -14,8 +14,7 @@ enum collective {
     COLLECTIVE_REDUCE,
     COLLECTIVE_BARRIER,
     COLLECTIVE_COUNTED,
-    COLLECTIVES = COLLECTIVE_COUNTED + COUNTED_CALLS,
-    COLLECTIVE_NONE = COLLECTIVES
+    COLLECTIVES = COLLECTIVE_COUNTED + COUNTED_CALLS
 };
 
 /* REASON_TREE is the verdict "through the tree"; every other value says why not. Every verdict but
@@ -28,7 +27,6 @@ enum reason {
     REASON_DRY_RUN,
     REASON_NO_GROUP,
     REASON_ONE_HOST,
-    REASON_BROKEN,
     REASON_DATATYPE,
     REASON_PADDED,
     REASON_OPERATOR,

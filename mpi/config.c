@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "notice.h"
-#include "progress.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ static const struct setting {
     uint64_t fallback, largest;
     bool bytes; /* K, M and G may follow the digits */
 } TIMEOUT = {"TRIB_TIMEOUT_MS", 30000, 86400000, false}, MIN_BYTES = {"TRIB_MPI_MIN_BYTES", 0, UINT64_MAX, true},
-  MAX_BYTES = {"TRIB_MPI_MAX_BYTES", UINT64_MAX, UINT64_MAX, true}, KEEP_BYTES = {"TRIB_MPI_KEEP_BYTES", 1 << 20, 1 << 30, true};
+  MAX_BYTES = {"TRIB_MPI_MAX_BYTES", UINT64_MAX, UINT64_MAX, true};
 
 static bool parse(const struct setting *setting, const char *text, uint64_t *value)
 {
@@ -95,13 +94,6 @@ bool config_is_on(void)
     return mode != MODE_OFF && mode != MODE_REPORT;
 }
 
-bool config_wants_threads(void)
-{
-    const char *text = getenv("TRIB_MPI_THREADS");
-
-    return text != NULL && strcmp(text, "multiple") == 0 && progress_bears_second_thread();
-}
-
 static void ask_about(enum trib_dtype dtype, uint32_t supported[CONFIG_DTYPES])
 {
     for (int op = TRIB_MAX; op <= TRIB_MINLOC; op++)
@@ -129,13 +121,10 @@ void config_read(struct config *config)
         config->timeout_ms = (uint32_t)TIMEOUT.fallback;
     config->min_bytes = number(&MIN_BYTES);
     config->max_bytes = number(&MAX_BYTES);
-    config->keep_bytes = number(&KEEP_BYTES);
     config->report = switched_on("TRIB_MPI_REPORT") || switched_on("TRIB_MPI_REPORT_FILE");
     if (manager != NULL && snprintf(config->manager, sizeof config->manager, "%s", manager) >= CONFIG_TEXT) {
         notice("TRIB_MANAGER is longer than %d characters and is ignored", CONFIG_TEXT - 1);
         config->manager[0] = '\0';
     }
-    if (getenv("TRIB_MPI_THREADS") != NULL && !progress_bears_second_thread())
-        notice("TRIB_MPI_THREADS has no effect with Open MPI, which crashes programs with MPI-IO when another thread makes it progress");
     ask_library(config->supported);
 }

@@ -24,12 +24,11 @@ enum mode {
 struct config {
     uint32_t mode;
     uint32_t report;     /* 1: figures are collected and shown in MPI_Finalize */
-    uint32_t timeout_ms; /* of joining the job, making a group, and agreeing after a failure */
+    uint32_t timeout_ms; /* of joining the job, making a group, and reaching another host of a dead
+                          * node */
     uint32_t padding;
     uint64_t min_bytes;  /* shorter vectors stay with the MPI */
     uint64_t max_bytes;  /* longer vectors stay with the MPI */
-    uint64_t keep_bytes; /* longest result (or input) kept for a rank that missed it when a node
-                          * dies */
     uint32_t supported[CONFIG_DTYPES]; /* one bit per trib_op: what rank 0's library says the tree
                                         * can do */
     char manager[CONFIG_TEXT];         /* TRIB_MANAGER; empty: not set */
@@ -46,10 +45,5 @@ bool config_is_on(void);
 /* The time limit as this process's own environment has it, for the time before ranks can talk.
  * Nothing is said about a value that makes no sense. */
 uint32_t config_timeout_ms(void);
-
-/* With TRIB_MPI_THREADS=multiple the MPI is asked for MPI_THREAD_MULTIPLE, whatever level the
- * program asks for. Each rank reads this setting for itself, because it is needed
- * before ranks can talk. It changes how fast ranks answer, not what they decide. */
-bool config_wants_threads(void);
 
 #endif

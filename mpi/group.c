@@ -2,11 +2,10 @@
 #include "group.h"
 
 #include "job.h"
+#include "members.h"
 #include "notice.h"
-#include "registry.h"
 #include "report.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -22,28 +21,23 @@ static struct group *treeless(enum reason reason)
 /* The first member numbers the group. It counts the groups that it numbers, so the pair of its rank
  * and its count is unique in the job. People read the number as the group's tag: that of
  * MPI_COMM_WORLD is 1. */
-static uint64_t agree_on_id(MPI_Comm comm, int rank)
+static uint64_t agree_on_tag(MPI_Comm comm, int rank)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint64_t made;
-    uint64_t id = 0;
+    static atomic_uint_fast64_t made;
+    uint64_t tag = 0;
 
-    if (rank == 0) {
-        pthread_mutex_lock(&lock);
-        id = made++ * (uint64_t)job.size + (uint64_t)job.rank + 1;
-        pthread_mutex_unlock(&lock);
-    }
-    PMPI_Bcast(&id, 1, MPI_UINT64_T, 0, comm);
-    return id;
+    if (rank == 0)
+        tag = atomic_fetch_add(&made, 1) * (uint64_t)job.size + (uint64_t)job.rank + 1;
+    PMPI_Bcast(&tag, 1, MPI_UINT64_T, 0, comm);
+    return tag;
 }
 
 /* Every wait in here is bounded, so that a member that cannot take part does not make the others
  * wait for ever. */
-static int make_tree(struct group *group, const uint32_t *ranks, const char *name)
+static int make_tree(struct group *group, const uint32_t *ranks, uint64_t tag, const char *name)
 {
     trib_request *request = NULL;
-    int status = trib_group_create_named_nb(job.context, ranks, group->members.size, group->id, name, &group->tree,
-                                            &request);
+    int status = trib_group_create_named_nb(job.context, ranks, group->size, tag, name, &group->tree, &request);
 
     if (status != TRIB_OK) {
         group->tree = NULL;
@@ -58,47 +52,33 @@ static int make_tree(struct group *group, const uint32_t *ranks, const char *nam
     return status;
 }
 
-static struct group *prepare(MPI_Comm comm, uint64_t id, int rank, const char *name, int *status)
+static struct group *prepare(MPI_Comm comm, uint64_t tag, const char *name, int *status)
 {
     struct group *group = calloc(1, sizeof *group);
-    uint32_t *ranks = NULL;
+    uint32_t *ranks = members_read(comm, job.world);
+    int rank, size;
 
     *status = TRIB_ERR_MEMORY;
-    if (group == NULL)
-        return NULL;
-    group->id = id;
-    group->rank = (uint32_t)rank;
-    group->kept.collective = COLLECTIVE_NONE;
-    if (members_read(comm, job.world, &group->members, &ranks)) {
+    if (group != NULL && ranks != NULL) {
+        PMPI_Comm_rank(comm, &rank);
+        PMPI_Comm_size(comm, &size);
+        group->rank = (uint32_t)rank;
+        group->size = (uint32_t)size;
         group->prediction.struct_size = sizeof group->prediction;
-        *status = trib_predict(job.context, ranks, group->members.size, &group->prediction);
+        *status = trib_predict(job.context, ranks, group->size, &group->prediction);
         if (*status == TRIB_OK)
-            *status = make_tree(group, ranks, name);
-        free(ranks);
+            *status = make_tree(group, ranks, tag, name);
     }
-    registry_lock();
-    registry_add(group);
-    registry_unlock();
+    free(ranks);
     return group;
-}
-
-trib_group *group_take_tree(struct group *group)
-{
-    registry_lock();
-    trib_group *tree = group->tree;
-    group->tree = NULL;
-    registry_unlock();
-    return tree;
 }
 
 static void discard(struct group *group)
 {
     if (group == NULL)
         return;
-    trib_group_free(group_take_tree(group));
-    registry_lock();
-    registry_remove_and_free(group);
-    registry_unlock();
+    trib_group_free(group->tree);
+    free(group);
 }
 
 /* Reports the first refusal in words; the report counts the others. status_all is the lowest, and
@@ -132,9 +112,9 @@ void group_create(MPI_Comm comm)
         return;
     }
     PMPI_Comm_rank(comm, &rank);
-    uint64_t id = agree_on_id(comm, rank);
+    uint64_t tag = agree_on_tag(comm, rank);
     PMPI_Comm_get_name(comm, name, &length);
-    struct group *group = prepare(comm, id, rank, name, &status);
+    struct group *group = prepare(comm, tag, name, &status);
     PMPI_Allreduce(&status, &status_all, 1, MPI_INT, MPI_MIN, comm);
     if (status_all == TRIB_OK) {
         PMPI_Comm_set_attr(comm, job.keyval, group);
@@ -179,36 +159,16 @@ enum reason group_dry_run(MPI_Comm comm)
     return reason;
 }
 
-static void bury(struct group *group)
-{
-    trib_group *tree = group_take_tree(group);
-
-    registry_lock();
-    registry_bury(group);
-    registry_unlock();
-    trib_group_free(tree);
-    report_group(GROUP_FREED);
-}
-
 int group_deleted(MPI_Comm comm, int keyval, void *attribute, void *extra)
 {
     (void)comm, (void)keyval, (void)extra;
     struct group *group = attribute;
 
-    /* A child after fork leaves the group alone, and MPI_Finalize has freed all groups itself. */
-    if (group->standing == REASON_TREE && job_usable())
-        bury(group);
-    return MPI_SUCCESS;
-}
-
-void group_free_all(void)
-{
-    for (;;) {
-        registry_lock();
-        struct group *group = registry_any_alive();
-        registry_unlock();
-        if (group == NULL)
-            return;
-        bury(group);
+    /* A child after fork leaves the group alone, and so does a communicator that outlives the
+     * job. */
+    if (group->standing == REASON_TREE && job_usable()) {
+        discard(group);
+        report_group(GROUP_FREED);
     }
+    return MPI_SUCCESS;
 }

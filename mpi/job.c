@@ -6,13 +6,14 @@
 #include "notice.h"
 #include "once.h"
 #include "placement.h"
-#include "progress.h"
 #include "report.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct job job = {.world = MPI_COMM_NULL, .keyval = MPI_KEYVAL_INVALID};
@@ -31,6 +32,16 @@ static int oob_bcast(void *ctx, void *buf, size_t len)
     if (len > INT_MAX)
         return 1;
     return PMPI_Bcast(buf, (int)len, MPI_BYTE, 0, job.world) != MPI_SUCCESS;
+}
+
+/* Lets the MPI move messages that other ranks send to this one. Looking for a message makes it
+ * progress, and nobody sends any on this communicator. */
+static void progress(void *ctx)
+{
+    int found;
+
+    (void)ctx;
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, job.world, &found, MPI_STATUS_IGNORE);
 }
 
 static void share_config(void)
@@ -66,12 +77,11 @@ static void join(void)
         .manager = job.config.manager,
         .oob = &oob,
         .timeout_ms = (int)job.config.timeout_ms,
-        .progress = progress_while_waiting,
+        .progress = progress,
         .calls = "allreduce=MPI_Allreduce,reduce=MPI_Reduce,barrier=MPI_Barrier",
     };
     trib_context *context = NULL;
 
-    progress_open(job.world);
     int status = trib_init(&params, &context);
     if (agree(status)) {
         job.context = context;
@@ -91,8 +101,6 @@ void job_join(void)
     share_config();
     if (job.config.mode != MODE_OFF)
         placement_read(job.world);
-    if (job.config.report && job.config.mode != MODE_OFF)
-        once_open(job.world);
     job.on_one_host = job.config.mode == MODE_ON && job.config.manager[0] != '\0' && job.size > 1 && placement_is_one_host();
     if (job.config.mode == MODE_OFF)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=off");
@@ -105,28 +113,25 @@ void job_join(void)
                  "all ranks are on one host, where the MPI is faster; TRIB_MPI=force asks for the tree all the same");
     else
         join();
-    if (job.context != NULL) {
-        progress_start_helper();
+    if (job.context != NULL || (job.config.report && job.config.mode != MODE_OFF))
+        once_open(job.world);
+    if (job.context != NULL)
         group_create(MPI_COMM_WORLD);
-    } else if (job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT) {
+    else if (job.rank == 0 && job.config.mode != MODE_OFF && job.config.mode != MODE_REPORT)
         notice("the collectives of this program stay with the MPI: %s", job.refusal);
-    }
 }
 
 void job_leave(void)
 {
     if (!job_is_own())
         return;
-    if (job.context != NULL) {
-        progress_until_all_arrive(job.world); /* a rank that lacks a result may still need ours */
-        progress_stop_helper();
-    }
+    if (job.context != NULL)
+        PMPI_Barrier(job.world); /* a rank that left earlier would take along the nodes that it hosts */
     if (job.config.report)
         report_write();
     if (job.context != NULL) {
         if (group_of(MPI_COMM_WORLD) != NULL)
             PMPI_Comm_delete_attr(MPI_COMM_WORLD, job.keyval);
-        group_free_all();
         trib_context *context = job.context;
         job.context = NULL;
         trib_finalize(context);
@@ -148,6 +153,26 @@ void job_tell_fallback(const char *format, ...)
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
     trib_fall_back(job.context, why);
+}
+
+_Noreturn void job_end(const char *format, ...)
+{
+    /* The rank that speaks ends this process, too. */
+    static const struct timespec spoken_for = {.tv_sec = 2};
+    char why[1280];
+    va_list arguments;
+
+    if (once_is_first()) {
+        va_start(arguments, format);
+        vsnprintf(why, sizeof why, format, arguments);
+        va_end(arguments);
+        notice("rank %d ends the program: %s", job.rank, why);
+        report_write_own();
+    } else {
+        nanosleep(&spoken_for, NULL);
+    }
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
 }
 
 bool job_is_own(void)

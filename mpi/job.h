@@ -38,6 +38,10 @@ void job_leave(void);
  * 0 of MPI_COMM_WORLD counts. */
 void job_tell_fallback(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Ends the program on all ranks, with a line on stderr that says why. Of a host's ranks the first
+ * one that comes here speaks. */
+_Noreturn void job_end(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Whether there is no job because none is wanted, while each communicator still gets its
  * verdict. */
 bool job_is_weighed(void);

@@ -42,19 +42,9 @@ EXPORT int trib_{name}({parameters})
 COLLECTIVE = """
 EXPORT int trib_{name}({parameters})
 {{
-    MPI_Request request;
-    int result = MPI_SUCCESS;
+    int result;
 
-    switch ({policy}({names}, &result)) {{
-    case WAY_DONE:
-        return result;
-    case WAY_MPI:
-        return P{name}({names});
-    case WAY_MPI_ANSWERING:
-        break;
-    }}
-    result = P{non_blocking}({names}, &request);
-    return result == MPI_SUCCESS ? policy_await(&request) : result;
+    return {policy}({names}, &result) ? result : P{name}({names});
 }}
 """
 
@@ -108,7 +98,6 @@ def shim(call: dict) -> str:
         names=", ".join(names),
         last=names[-1] if names else "",
         policy="policy_" + name.removeprefix("MPI_").lower(),
-        non_blocking=non_blocking(name),
     )
 
 

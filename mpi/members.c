@@ -4,7 +4,6 @@
 #include "placement.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* So many members are translated at a time, which takes no memory from the heap. */
 #define CHUNK 256
@@ -67,45 +66,13 @@ bool members_share_host(MPI_Comm comm, MPI_Comm world)
     return holds_for_all(comm, world, is_on_host_of_first, &leader);
 }
 
-static bool is_sequence(const uint32_t *ranks, uint32_t size, int stride)
-{
-    for (uint32_t rank = 1; rank < size; rank++)
-        if ((int)ranks[rank] - (int)ranks[rank - 1] != stride)
-            return false;
-    return true;
-}
-
-bool members_read(MPI_Comm comm, MPI_Comm world, struct members *members, uint32_t **ranks)
+uint32_t *members_read(MPI_Comm comm, MPI_Comm world)
 {
     int size;
 
     PMPI_Comm_size(comm, &size);
-    *members = (struct members){.size = (uint32_t)size};
-    *ranks = malloc((size_t)size * sizeof **ranks);
-    if (*ranks == NULL)
-        return false;
-    holds_for_all(comm, world, note_rank, *ranks);
-    members->first = (int)(*ranks)[0];
-    members->stride = size > 1 ? (int)(*ranks)[1] - (int)(*ranks)[0] : 0;
-    if (is_sequence(*ranks, members->size, members->stride))
-        return true;
-    members->list = malloc((size_t)size * sizeof *members->list);
-    if (members->list == NULL) {
-        free(*ranks);
-        *ranks = NULL;
-        return false;
-    }
-    memcpy(members->list, *ranks, (size_t)size * sizeof *members->list);
-    return true;
-}
-
-int members_world_rank(const struct members *members, uint32_t rank)
-{
-    return members->list != NULL ? (int)members->list[rank] : members->first + (int)rank * members->stride;
-}
-
-void members_free(struct members *members)
-{
-    free(members->list);
-    members->list = NULL;
+    uint32_t *ranks = malloc((size_t)size * sizeof *ranks);
+    if (ranks != NULL)
+        holds_for_all(comm, world, note_rank, ranks);
+    return ranks;
 }

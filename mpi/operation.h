@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One collective through the tree, from the verdict to its end, whatever happens to the tree
- * meanwhile.
+ * One collective through the tree, to its end.
  */
 #ifndef TRIB_MPI_OPERATION_H
 #define TRIB_MPI_OPERATION_H
@@ -11,6 +10,7 @@
 #include "types.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct operation {
@@ -24,16 +24,11 @@ struct operation {
     MPI_Op op;
 };
 
-enum outcome {
-    OUTCOME_DONE,        /* the result is in place */
-    OUTCOME_LEFT_TO_MPI, /* the tree failed, nobody has a result, and the buffers are as the program
-                          * gave them */
-    OUTCOME_ERROR,       /* the program's ranks disagree about the operation; a line on stderr says
-                          * how */
-};
-
-/* Runs the operation. The call is collective over the group. */
-enum outcome operation_run(struct group *group, const struct operation *operation);
+/* Runs the operation. The call is collective over the group. Returns false if the program's ranks
+ * disagree about the operation, after a line on stderr that says how. If the tree has failed for
+ * good, a line says why, and the program is ended: some ranks may have the result, and nobody else
+ * can give it to the others. */
+bool operation_run(const struct group *group, const struct operation *operation);
 
 /* Length of its vector in bytes. */
 size_t operation_bytes(const struct operation *operation);

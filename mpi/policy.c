@@ -15,8 +15,8 @@
 #include "group.h"
 #include "job.h"
 #include "notice.h"
+#include "once.h"
 #include "operation.h"
-#include "progress.h"
 #include "report.h"
 #include "types.h"
 
@@ -24,8 +24,7 @@
 
 int policy_init(int *argc, char ***argv)
 {
-    int provided, result = config_wants_threads() ? PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided)
-                                                  : PMPI_Init(argc, argv);
+    int result = PMPI_Init(argc, argv);
 
     if (result == MPI_SUCCESS)
         job_join();
@@ -34,8 +33,7 @@ int policy_init(int *argc, char ***argv)
 
 int policy_init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    int level = config_wants_threads() ? MPI_THREAD_MULTIPLE : required;
-    int result = PMPI_Init_thread(argc, argv, level, provided);
+    int result = PMPI_Init_thread(argc, argv, required, provided);
 
     if (result == MPI_SUCCESS)
         job_join();
@@ -52,7 +50,7 @@ int policy_finalize(void)
  * process has ended when its connections close. */
 int policy_abort(MPI_Comm comm, int errorcode)
 {
-    if (job_is_own())
+    if (job_is_own() && once_is_first())
         report_write_own();
     return PMPI_Abort(comm, errorcode);
 }
@@ -141,34 +139,23 @@ static enum reason judge(MPI_Comm comm, struct operation *operation, int count, 
     return judge_by_prediction(*group, operation->collective, (uint64_t)operation->count * operation->type.width);
 }
 
-/* Leaves the operation to the MPI. If an operation of the communicator has been left to the MPI
- * because the tree failed, all members know this, because they settled at the same operation. From
- * then on they use non-blocking forms, in which a rank still answers those that ask about other
- * communicators. */
-static enum way leave(const struct group *group, enum collective collective, enum reason reason)
+/* Leaves the operation to the MPI. */
+static bool leave(enum collective collective, enum reason reason)
 {
-    if (job_usable())
-        progress(); /* other ranks may be waiting for a word from this one */
     report_operation(collective, reason, 0);
-    return group != NULL && group->left_to_mpi ? WAY_MPI_ANSWERING : WAY_MPI;
+    return false;
 }
 
-static enum way carry_out(struct group *group, const struct operation *operation, MPI_Comm comm, int *result)
+static bool carry_out(const struct group *group, const struct operation *operation, MPI_Comm comm, int *result)
 {
-    switch (operation_run(group, operation)) {
-    case OUTCOME_DONE:
+    *result = MPI_SUCCESS;
+    if (operation_run(group, operation)) {
         report_operation(operation->collective, REASON_TREE, operation_bytes(operation));
-        *result = MPI_SUCCESS;
-        return WAY_DONE;
-    case OUTCOME_LEFT_TO_MPI:
-        group->left_to_mpi = true;
-        return leave(group, operation->collective, REASON_BROKEN);
-    case OUTCOME_ERROR:
-        break;
+    } else {
+        PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+        *result = MPI_ERR_OTHER;
     }
-    PMPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
-    *result = MPI_ERR_OTHER;
-    return WAY_DONE;
+    return true;
 }
 
 static const void *input_of(const void *sendbuf, const void *recvbuf)
@@ -176,8 +163,8 @@ static const void *input_of(const void *sendbuf, const void *recvbuf)
     return sendbuf == MPI_IN_PLACE || sendbuf == recvbuf ? TRIB_IN_PLACE : sendbuf;
 }
 
-enum way policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                          int *result)
+bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                      int *result)
 {
     struct group *group;
     struct operation operation = {
@@ -192,18 +179,18 @@ enum way policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Dat
     if (reason == REASON_TREE && (operation.input == NULL || recvbuf == NULL))
         reason = REASON_ARGUMENT;
     if (reason != REASON_TREE)
-        return leave(group, COLLECTIVE_ALLREDUCE, reason);
+        return leave(COLLECTIVE_ALLREDUCE, reason);
     return carry_out(group, &operation, comm, result);
 }
 
-enum way policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
-                       MPI_Comm comm, int *result)
+bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
+                   int *result)
 {
     struct group *group;
     struct operation operation = {.collective = COLLECTIVE_REDUCE, .input = sendbuf, .datatype = datatype, .op = op};
     enum reason reason = judge(comm, &operation, count, &group);
 
-    if (reason == REASON_TREE && (root < 0 || (uint32_t)root >= group->members.size))
+    if (reason == REASON_TREE && (root < 0 || (uint32_t)root >= group->size))
         reason = REASON_ARGUMENT;
     if (reason == REASON_TREE) {
         operation.root = (uint32_t)root;
@@ -217,11 +204,11 @@ enum way policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Dataty
         reason = operation.input == NULL ? REASON_ARGUMENT : reason;
     }
     if (reason != REASON_TREE)
-        return leave(group, COLLECTIVE_REDUCE, reason);
+        return leave(COLLECTIVE_REDUCE, reason);
     return carry_out(group, &operation, comm, result);
 }
 
-enum way policy_barrier(MPI_Comm comm, int *result)
+bool policy_barrier(MPI_Comm comm, int *result)
 {
     struct group *group;
     struct operation operation = {.collective = COLLECTIVE_BARRIER};
@@ -230,18 +217,13 @@ enum way policy_barrier(MPI_Comm comm, int *result)
     if (reason == REASON_TREE)
         reason = judge_by_prediction(group, COLLECTIVE_BARRIER, 0);
     if (reason != REASON_TREE)
-        return leave(group, COLLECTIVE_BARRIER, reason);
+        return leave(COLLECTIVE_BARRIER, reason);
     return carry_out(group, &operation, comm, result);
-}
-
-int policy_await(MPI_Request *request)
-{
-    return progress_until_done(request);
 }
 
 void policy_counted(enum collective collective)
 {
-    leave(NULL, collective, REASON_NOT_TAKEN);
+    report_operation(collective, REASON_NOT_TAKEN, 0);
 }
 
 void policy_tell_fortran(void)

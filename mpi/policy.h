@@ -19,19 +19,13 @@ int policy_abort(MPI_Comm comm, int errorcode);
 /* Constructors: result is what the MPI returned, and newcomm what it made; returns result. */
 int policy_constructed(int result, const MPI_Comm *newcomm);
 
-/* Collectives: how the call is carried out. */
-enum way {
-    WAY_DONE,          /* it was done here; *result is what it returns */
-    WAY_MPI,           /* by the MPI */
-    WAY_MPI_ANSWERING, /* by the MPI's non-blocking form and policy_await(), which answers other
-                        * ranks meanwhile */
-};
-enum way policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                          int *result);
-enum way policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
-                       MPI_Comm comm, int *result);
-enum way policy_barrier(MPI_Comm comm, int *result);
-int policy_await(MPI_Request *request);
+/* Collectives: true when the call was done here, and *result is what it returns; false when it is
+ * the MPI's. */
+bool policy_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                      int *result);
+bool policy_reduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm,
+                   int *result);
+bool policy_barrier(MPI_Comm comm, int *result);
 
 /* Notes that the MPI is about to do a collective that the tree does not take. */
 void policy_counted(enum collective collective);

@@ -3,7 +3,6 @@
 
 #include "job.h"
 #include "notice.h"
-#include "once.h"
 #include "tributary.h"
 
 #include <errno.h>
@@ -38,7 +37,7 @@ static const struct {
 };
 #define COUNTER_KINDS (sizeof COUNTERS / sizeof COUNTERS[0])
 
-static const char *const GROUP_WORDS[GROUP_EVENTS] = {"made", "refused", "freed", "broken"};
+static const char *const GROUP_WORDS[GROUP_EVENTS] = {"made", "refused", "freed"};
 
 /* The struct holds nothing but numbers of one type, so that one reduction sums it over the
  * ranks. */
@@ -137,9 +136,8 @@ static void print(const struct figures *figures, const char *whose)
     for (int collective = 0; collective < COLLECTIVES; collective++)
         if (was_called(figures, collective))
             print_collective(figures, collective);
-    notice("  trees of communicators: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed, %" PRIu64 " failed",
-           figures->groups[GROUP_MADE], figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED],
-           figures->groups[GROUP_BROKEN]);
+    notice("  trees of communicators: %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " freed", figures->groups[GROUP_MADE],
+           figures->groups[GROUP_REFUSED], figures->groups[GROUP_FREED]);
     if (job.context != NULL)
         print_traffic(figures);
 }
@@ -232,7 +230,7 @@ void report_write_own(void)
     struct figures own = own_figures();
     char whose[128];
 
-    if (setting("TRIB_MPI_REPORT") == NULL || !once_is_first())
+    if (setting("TRIB_MPI_REPORT") == NULL)
         return;
     snprintf(whose, sizeof whose, "MPI_Abort on rank %d of %d, here and maybe elsewhere; the figures are this rank's own", job.rank, job.size);
     print(&own, whose);

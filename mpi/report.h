@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_BROKEN, GROUP_EVENTS };
+enum group_event { GROUP_MADE, GROUP_REFUSED, GROUP_FREED, GROUP_EVENTS };
 
 /* Count an operation, a group and so on. Any thread may call these. */
 void report_operation(enum collective collective, enum reason reason, uint64_t bytes);
@@ -19,8 +19,7 @@ void report_group(enum group_event event);
  * to the file TRIB_MPI_REPORT_FILE. The call is collective over the job's private communicator. */
 void report_write(void);
 
-/* Writes this rank's figures alone to its stderr when TRIB_MPI_REPORT is set; for MPI_Abort. Only
- * the first rank of a host that comes here prints. */
+/* Writes this rank's figures alone to its stderr when TRIB_MPI_REPORT is set; for MPI_Abort. */
 void report_write_own(void);
 
 #endif

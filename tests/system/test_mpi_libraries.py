@@ -10,7 +10,8 @@ import tempfile
 import unittest
 
 import test_mpi
-from harness import BUILD, ROOT, Fabric, wait_until
+from harness import BUILD, ROOT, Fabric, send, wait_until
+from test_mpi_failures import ENDS, has_folded
 
 setUpModule, tearDownModule = test_mpi.setUpModule, test_mpi.tearDownModule
 
@@ -43,16 +44,18 @@ class Libraries(unittest.TestCase):
                            env={"LD_PRELOAD": library, "TRIB_MPI_REPORT": "1", **(env or {})})
         return mpi.end(60)
 
-    def mpich(self, fabric, program, library, ranks=2):
-        """(stderr, report) of a program under MPICH, whose MPI_Finalize may hang; everything is said by then."""
+    def mpich(self, fabric, *program, library, ranks=2, env=None, meanwhile=lambda: None):
+        """(exit code, stderr, report) of a program under MPICH, whose MPI_Finalize may hang (the exit code is None then);
+        everything is said by then."""
         report = self.folder / "report.json"
         env = {**os.environ, "TRIB_MANAGER": fabric.manager, "TRIB_MPI": "force", "TRIB_MPI_REPORT": "1",
-               "TRIB_MPI_REPORT_FILE": str(report)}
+               "TRIB_MPI_REPORT_FILE": str(report), **(env or {})}
         with open(self.folder / "said", "w+") as said:
-            command = ["mpirun.mpich", "-np", str(ranks), "-genv", "LD_PRELOAD", str(library), str(program)]
+            command = ["mpirun.mpich", "-np", str(ranks), "-genv", "LD_PRELOAD", str(library), *map(str, program)]
             process = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
             text = lambda: (self.folder / "said").read_text()
             try:
+                meanwhile()
                 wait_until(lambda: process.poll() is not None or "tributary:   trees" in text(), 60, "a word about itself")
                 process.wait(5)
             except subprocess.TimeoutExpired:
@@ -61,25 +64,39 @@ class Libraries(unittest.TestCase):
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-        if process.returncode != -signal.SIGKILL:
-            self.assertEqual(process.returncode, 0, text())
-        return text(), json.loads(report.read_text()) if report.exists() else None
+        code = process.returncode if process.returncode != -signal.SIGKILL else None
+        return code, text(), json.loads(report.read_text()) if report.exists() else None
 
-    def build_mpich(self):
+    def build_mpich(self, name="two_hosts"):
         """The library for MPICH, and a program that uses it."""
         if not MPICH:
             self.skipTest("MPICH is not installed (Debian: mpich, libmpich-dev)")
         both = libraries(self.folder / "both", "libtrib_mpi.so", "libtrib_mpi_openmpi.so")
         before = (both / "libtrib_mpi_openmpi.so").read_bytes()
         make("mpi", "", MPICC="mpicc.mpich", LIBDIR=both, BUILD=self.folder / "objects")
-        make("tests/mpi", self.folder / "programs/two_hosts", MPICC="mpicc.mpich", BUILD=self.folder / "programs")
+        make("tests/mpi", self.folder / "programs" / name, MPICC="mpicc.mpich", BUILD=self.folder / "programs")
         self.assertEqual((both / "libtrib_mpi_openmpi.so").read_bytes(), before, "Open MPI's library stays")
-        return both, self.folder / "programs/two_hosts"
+        return both, self.folder / "programs" / name
+
+    def test_under_mpich_a_node_that_nothing_may_replace_ends_the_program(self):
+        both, grid = self.build_mpich("grid")
+        with Fabric() as fabric:
+            def kill_node():
+                has_folded(fabric, "leaf0")
+                send(fabric.processes()["leaf0"], signal.SIGKILL)
+
+            code, said, _ = self.mpich(
+                fabric, grid, self.folder / "never", library=both / "libtrib_mpi.so", ranks=4,
+                env={"TRIB_QUOTA": "deputies=0"}, meanwhile=kill_node)
+        self.assertNotIn(code, (0, None), said)
+        self.assertEqual(said.count("ends the program"), 1, said)
+        self.assertRegex(said, f"(?m){ENDS}.*node leaf0 of the reduction tree is gone")
 
     def test_both_mpis_with_one_library(self):
         both, program = self.build_mpich()
         with Fabric() as fabric:
-            said, report = self.mpich(fabric, program, both / "libtrib_mpi.so")
+            code, said, report = self.mpich(fabric, program, library=both / "libtrib_mpi.so")
+            self.assertIn(code, (0, None), said)
             self.assertEqual(report["collectives"]["MPI_Allreduce"]["tree"], 80, said)
             self.assertIn("tributary: report: MPI_COMM_WORLD of 2 ranks", said)
             code, _, err, report = self.openmpi(fabric, test_mpi.PROGRAMS / "two_hosts", library=both / "libtrib_mpi.so")
@@ -101,7 +118,8 @@ class Libraries(unittest.TestCase):
             self.assertEqual((code, report), (0, None), err)
             self.assertEqual(err.count("tributary:"), 1, err)
             self.assertIn("was built for another library of the MPI", err)
-            said, report = self.mpich(fabric, program, both / "libtrib_mpi.so")
+            code, said, report = self.mpich(fabric, program, library=both / "libtrib_mpi.so")
+        self.assertIn(code, (0, None), said)
         self.assertIsNone(report)
         self.assertEqual(said.count("tributary:"), 1, said)
         self.assertIn(f"needs {both}/libtrib_mpi_mpich.so", said)
