@@ -243,7 +243,10 @@ fn patient(ranks: u32) -> Options {
 fn a_node_that_stays_stopped_is_given_up_in_seconds_by_all_who_ran_meanwhile() {
     for (node, elements) in [(0, 4), (0, 40_000), (1, 4), (1, 40_000)] {
         let work = after_ten_ms(Workload::plain(4, &[sum(elements); 60]));
-        let mut world = world(patient(4), &[2, 2], work);
+        // Nothing can replace the node, so it has as much time as a rank.
+        let mut options = patient(4);
+        options.limits.dead_after = ms(5_000);
+        let mut world = world(options, &[2, 2], work);
         world.stop_node(node, ms(11), ms(40_000));
         let verdict = passed(world.run());
         let ends = last(&verdict.endings[59]);
