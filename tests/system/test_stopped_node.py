@@ -57,7 +57,8 @@ class StoppedNode(unittest.TestCase):
     def test_one_without_a_backup_that_is_away_for_seconds_is_no_error(self):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:
             stop = pathlib.Path(folder) / "stop"
-            with Ranks(fabric, 8, "loop_worker", "loop", {"counts": [5, 9000], "stop": str(stop)}) as ranks:
+            argument = {"counts": [5, 9000], "stop": str(stop)}
+            with Ranks(fabric, 8, "loop_worker", "loop", argument, quota={"deputies": 0}) as ranks:
                 wait_until(lambda: ranks.progress(0) > 20, 30, "first operations")
                 pids = [fabric.processes()[name] for name in ("leaf0", "root")]
                 for pid in pids:
