@@ -16,7 +16,7 @@ use trib_transport::udp::DatagramSocket;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
 
-use super::kept::Given;
+use super::kept::{Given, Spares};
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     operations: FxHashMap<OpId, Operation>,
     /// What other ranks may still need of operations that are over.
     kept: FxHashMap<OpId, Given>,
+    /// The memory of what nobody needs any more, to be used again.
+    spares: Spares,
     /// How many pieces of an operation's input are kept while its result overwrites it; 0 in a job
     /// that does not go on when a node dies.
     saves: usize,
@@ -98,6 +100,7 @@ impl Driver {
             keys,
             operations: FxHashMap::default(),
             kept: FxHashMap::default(),
+            spares: Spares::default(),
             saves,
             moved_to: None,
             groups: FxHashMap::default(),
@@ -335,7 +338,8 @@ impl LeafOutput for Driver {
             Ok(needed) => {
                 if !needed.is_empty() {
                     // SAFETY: the operation's request is not finished yet, so its input is there.
-                    self.kept.insert(op, unsafe { operation.keep(needed) });
+                    let given = unsafe { operation.keep(needed, self.spares.take()) };
+                    self.kept.insert(op, given);
                 }
                 // SAFETY: the operation is complete, and its request is not finished yet.
                 unsafe { operation.memory.finish() };
@@ -354,7 +358,9 @@ impl LeafOutput for Driver {
     }
 
     fn forget(&mut self, op: OpId) {
-        self.kept.remove(&op);
+        if let Some(given) = self.kept.remove(&op) {
+            self.spares.give(given);
+        }
     }
 
     fn move_to(&mut self, placement: &Placement) {

@@ -27,6 +27,37 @@ impl Given {
     }
 }
 
+/// Memory of copies that nobody needs any more. Operations of a program are often alike, so that a
+/// copy mostly fits where an earlier one lay.
+#[derive(Default)]
+pub(super) struct Spares {
+    all: Vec<Vec<u8>>,
+    /// Of all of them.
+    capacity: usize,
+}
+
+impl Spares {
+    /// Empty memory for a copy.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        let spare = self.all.pop().unwrap_or_default();
+        self.capacity -= spare.capacity();
+        spare
+    }
+
+    /// Takes back the memory of a copy.
+    pub(super) fn give(&mut self, given: Given) {
+        let mut bytes = given.bytes;
+        bytes.clear();
+        if self.capacity.saturating_add(bytes.capacity()) <= SPARE_MAX {
+            self.capacity += bytes.capacity();
+            self.all.push(bytes);
+        }
+    }
+}
+
+/// More bytes than this are not held back: a few copies of what may be under way in a long vector.
+const SPARE_MAX: usize = 4 << 20;
+
 /// The pieces of one operation's input over which its result has come, or is coming.
 #[derive(Default)]
 pub(super) struct Saved {
@@ -85,6 +116,19 @@ mod tests {
         let given = Given::new(10..13, vec![1, 1, 2, 2, 3, 3]);
         assert_eq!(given.slice(slice(11, 2)), Some(&[2, 2, 3, 3][..]));
         assert_eq!((given.slice(slice(9, 2)), given.slice(slice(12, 2))), (None, None));
+    }
+
+    #[test]
+    fn memory_is_used_again_up_to_a_bound() {
+        let mut spares = Spares::default();
+        let given = |bytes: usize| Given::new(0..1, vec![7; bytes]);
+        spares.give(given(SPARE_MAX));
+        spares.give(given(1));
+        let again = spares.take();
+        assert_eq!((again.len(), again.capacity()), (0, SPARE_MAX));
+        assert_eq!(spares.take().capacity(), 0, "there was no room for the second");
+        spares.give(given(1));
+        assert_eq!((spares.all.len(), spares.capacity), (1, 1));
     }
 
     #[test]

@@ -52,13 +52,13 @@ impl Operation {
         self.saved.piece(slice)
     }
 
-    /// A copy of the input of these elements, of which there is one or more.
+    /// A copy, in this memory, of the input of these elements, of which there is one or more.
     ///
     /// # Safety
     /// The program's input is still there.
-    pub(super) unsafe fn keep(&self, elements: Range<u64>) -> Given {
+    pub(super) unsafe fn keep(&self, elements: Range<u64>, mut bytes: Vec<u8>) -> Given {
         // SAFETY: the caller's promise.
-        let mut bytes = unsafe { self.memory.copy_input(&elements) };
+        unsafe { self.memory.copy_input(&elements, &mut bytes) };
         self.saved.restore(&elements, &mut bytes);
         Given::new(elements, bytes)
     }
