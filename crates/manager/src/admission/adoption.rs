@@ -46,8 +46,8 @@ fn give_up(fabric: &Weak<Fabric>) {
     }
 }
 
-/// The jobs of which no node hosts anything. A node to which no rank has come as a backup does not
-/// know that its job is over, and most nodes are backups of each other. Where all primaries have
+/// The jobs of which no node hosts anything. A node to which no rank has come in an epoch, as a
+/// backup or as a primary, does not know that its job is over. Where all primaries have
 /// said that they are done, it is enough that no rank is left.
 fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
     let at = |job: &Adopted, node: &String| {
@@ -61,7 +61,7 @@ fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
             |hosted: Vec<JobActivity>| hosted.iter().all(|told| job.has_left_primaries && told.activity.ranks == 0);
         job.maybe_at.iter().all(|node| at(job, node).is_some_and(is_over))
     };
-    fabric.jobs.adopted_with_backups().into_iter().filter(is_quiet).map(|job| job.id).collect()
+    fabric.jobs.adopted_that_recover().into_iter().filter(is_quiet).map(|job| job.id).collect()
 }
 
 /// A node calls again at least every two seconds. One that is away for this long is down, and its

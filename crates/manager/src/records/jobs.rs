@@ -227,10 +227,11 @@ impl Jobs {
         self.lock().settle(|_, maybe_at| maybe_at.retain(|node| here.contains(node)))
     }
 
-    /// The adopted jobs that have backups.
-    pub(crate) fn adopted_with_backups(&self) -> Vec<Adopted> {
+    /// The adopted jobs that go on when a node dies.
+    pub(crate) fn adopted_that_recover(&self) -> Vec<Adopted> {
         let table = self.lock();
-        let backed = table.live.values().filter(|entry| entry.status.adopted && !entry.status.backups.is_empty());
+        let recovers = |status: &JobStatus| !status.backups.is_empty() || !status.deputies.is_empty();
+        let backed = table.live.values().filter(|entry| entry.status.adopted && recovers(&entry.status));
         let adopted = |entry: &Entry| {
             let primaries = entry.status.primaries();
             let has_left_primaries = !entry.maybe_at.iter().any(|node| primaries.contains(&node.as_str()));

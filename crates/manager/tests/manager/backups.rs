@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::{Fabric, Manner, Node, TWO_LEAVES, User, eventually, full};
 use trib_messages::job::{JobTicket, NodeGrant};
 use trib_messages::node::{ManagerMessage, NodeMessage};
-use trib_messages::request::{QuotaAsk, Request};
+use trib_messages::reply::Reply;
+use trib_messages::request::{JobRequest, QuotaAsk, Request};
 use trib_wire::ids::{JobId, NodeId};
 
 const NAMES: [&str; 3] = ["root", "leaf0", "leaf1"];
@@ -189,6 +190,31 @@ fn nodes_that_are_backups_of_each_other_keep_no_job_of_which_none_hosts_anything
     for node in nodes {
         assert_eq!(node.next(), ManagerMessage::End { job });
     }
+}
+
+#[test]
+fn a_job_with_deputies_goes_on_without_backups_and_ends_when_no_rank_is_left() {
+    let mut fabric = fabric(0);
+    let nodes = nodes(&fabric, |_| Manner::Installs);
+    let user = fabric.user();
+    let request = JobRequest {
+        hosts: ["x", "x"].map(String::from).to_vec(),
+        pids: Vec::new(),
+        deputies: ["127.0.0.1:9", "127.0.0.1:10"].map(|address| address.parse().ok()).to_vec(),
+        ask: QuotaAsk::default(),
+        name: "prog".into(),
+        user: "ann".into(),
+        wait_ms: None,
+    };
+    let Reply::Granted(ticket) = user.ask(&Request::RequestJob(request)) else { panic!("the job is admitted") };
+    assert!(ticket.recovers && ticket.deputies.len() == 2 * NAMES.len() - 2, "{:?}", ticket.deputies);
+    assert_eq!(candidates(&ticket)[0], "root rank 0 on x rank 1 on x");
+    let job = ticket.job;
+    drop(nodes);
+    fabric.stop_manager();
+    fabric.start_manager();
+    let _nodes = NAMES.map(|name| came_back(Node::holding(&fabric, name, &[job]), job));
+    eventually("the job ends, as no rank is anywhere", || ids(&fabric.user()).is_empty());
 }
 
 #[test]
