@@ -104,7 +104,7 @@ class Rails(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             signal = pathlib.Path(folder, "killed")
             argument = {"signal": str(signal), "counts": [5, 60_000, 400_000]}
-            with RanksOnHosts(lab.name, 4, "lanes_worker", "until_error", argument, {"lanes": 2}) as ranks:
+            with RanksOnHosts(lab.name, 4, "lanes_worker", "until_error", argument, {"lanes": 2, "deputies": 0}) as ranks:
                 wait_until(lambda: all(ranks.progress(r) > 3 for r in range(4)), 30, "operations run")
                 lab.fault("kill", "--process", "leaf1.1")
                 signal.touch()
