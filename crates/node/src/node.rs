@@ -14,12 +14,11 @@ use trib_control::{ManagerUrl, Watchdog, notify};
 use crate::Error;
 use crate::accept::{Door, Request};
 use crate::counters::Counters;
-use crate::deputy;
 use crate::mailbox::Mailbox;
 use crate::manager::{Manager, answers, collect};
 use crate::report::Observer;
 use crate::rescue;
-use crate::worker::{self, WorkerHandle};
+use crate::worker::{self, Command, WorkerHandle};
 
 /// How to run a node.
 #[derive(Clone, Debug)]
@@ -166,7 +165,15 @@ impl Node {
 
     fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        deputy::end(&self.acceptor, &self.workers, &mut self.threads);
+        self.acceptor.post(Request::Stop);
+        for worker in &self.workers {
+            worker.mailbox.post(Command::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the node panicked");
+            }
+        }
     }
 }
 

@@ -98,21 +98,49 @@ impl Door {
         memory: Option<u64>,
         news: Sender<News>,
     ) -> io::Result<JoinHandle<()>> {
-        let mut acceptor = Acceptor {
-            door: self,
-            registry: Registry::default(),
-            callers: Callers::default(),
-            workers,
-            memory,
-            news,
-            accept_again: false,
-            stopping: false,
-        };
-        thread::Builder::new().name("acceptor".into()).spawn(move || {
-            if let Err(error) = acceptor.run() {
-                tracing::error!(%error, "acceptor ends");
+        thread::Builder::new().name("acceptor".into()).spawn(move || self.accept(workers, memory, news, Vec::new()))
+    }
+
+    /// Waits until somebody connects. Returns false if the thread is to end instead.
+    pub(crate) fn wait(&mut self) -> io::Result<bool> {
+        let mut events = Events::with_capacity(8);
+        loop {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
             }
-        })
+            if matches!(self.mailbox.try_recv(), Ok(Request::Stop)) {
+                return Ok(false);
+            }
+            if events.iter().any(|event| event.token() != MAILBOX) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Answers those who have connected and those who will, until it is told to stop. The logical
+    /// nodes of these grants are here from the beginning.
+    pub(crate) fn accept(
+        self,
+        workers: Vec<WorkerHandle>,
+        memory: Option<u64>,
+        news: Sender<News>,
+        grants: Vec<NodeGrant>,
+    ) {
+        let (registry, callers) = (Registry::default(), Callers::default());
+        // What has connected before this thread looked is told by no event.
+        let accept_again = true;
+        let mut acceptor =
+            Acceptor { door: self, registry, callers, workers, memory, news, accept_again, stopping: false };
+        for grant in grants {
+            let name = grant.name.clone();
+            if let Err(refusal) = guard(|| acceptor.install(grant)).unwrap_or_else(|why| Err(install::broken(&why))) {
+                tracing::warn!(node = name, %refusal, "this process cannot host a node of its job");
+            }
+        }
+        if let Err(error) = acceptor.run() {
+            tracing::error!(%error, "acceptor ends");
+        }
     }
 }
 
