@@ -96,6 +96,8 @@ class Lists(unittest.TestCase):
                 send(ranks.pids()[2], signal.SIGCONT)
                 send(ranks.pids()[0], signal.SIGKILL)
                 wait_until(lambda: listed(fabric, "--ended")["past"], 30, "the job has ended")
+                # Else the end of this block would interrupt the launcher, and be the reason.
+                ranks.process.wait(30)
             with Ranks(fabric, 2, "loop_worker", "loop", {"counts": [5], "iterations": 3}) as ranks:
                 ranks.results(60)
             wait_until(lambda: len(listed(fabric, "--ended")["past"]) == 2, 30, "the second job has ended")
