@@ -13,7 +13,7 @@ use trib_proto::node::{self, Link};
 use trib_proto::{Limits, Nanos, Path, window};
 use trib_wire::{Collective, Epoch, RankList, Signature};
 
-use crate::tree::{EPOCH, End, Frame, Leaf, Node, RANKS, create, leaf, limits, nodes, signature, vector};
+use crate::parts::{EPOCH, End, Frame, Leaf, Node, RANKS, create, leaf, limits, nodes, signature, vector};
 
 /// Numbers from a seed (SplitMix64).
 struct Random(u64);
