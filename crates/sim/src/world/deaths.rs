@@ -1,0 +1,64 @@
+//! How processes end and begin anew.
+
+use trib_proto::Nanos;
+
+use super::World;
+use super::setting::make_host;
+use crate::environment::{Close, Edge, Event};
+
+impl World {
+    /// A dead process begins anew. It may have been killed twice, and have begun anew already.
+    pub(super) fn restart(&mut self, process: usize) {
+        let sites = self.environment.sites.of_process(process);
+        if !sites.iter().all(|site| self.actors[*site].dead) {
+            return;
+        }
+        let (tree, first) = (&self.environment.tree, self.environment.first);
+        self.hosts[process] = (make_host(tree, &self.environment.sites, process, first), true);
+        for site in sites {
+            self.actors[site].dead = false;
+            self.environment.begin_life(site);
+        }
+    }
+
+    /// A rank dies.
+    pub(super) fn kill_now(&mut self, rank: u32, orderly: bool) {
+        let actor = self.environment.actor_of(rank);
+        let link = self.environment.above(actor);
+        let is_confirmed = link.is_some_and(|link| self.environment.is_current(Edge { link, up: true }));
+        if !is_confirmed && !self.leaves[rank as usize].way().view.has_moved() {
+            // A rank that dies before it has joined is not the protocol's matter.
+            let later = self.environment.now() + Nanos::from_millis(1);
+            return self.environment.clock.at(later, Event::KillRank { rank, orderly });
+        }
+        self.actors[actor].dead = true;
+        self.environment.checkers.rank_killed(rank);
+        if let Some(link) = link {
+            if orderly {
+                self.environment.close(link, Close::Killed);
+            } else {
+                self.environment.channel(Edge { link, up: true }).cut(false);
+            }
+        }
+    }
+
+    /// A process that hosts nodes dies, and with it all that they know.
+    pub(super) fn kill_process(&mut self, process: usize, refuses: bool) {
+        if !self.environment.options.recovers {
+            let is_whole = |site: usize| self.environment.is_connected(site);
+            if !self.environment.sites.of_process(process).into_iter().all(is_whole) {
+                // A job that has not come together is not the protocol's matter.
+                let later = self.environment.now() + Nanos::from_millis(1);
+                return self.environment.clock.at(later, Event::KillProcess { process, refuses });
+            }
+            self.environment.checkers.node_killed();
+        }
+        self.hosts[process].1 = refuses;
+        for site in self.environment.sites.of_process(process) {
+            self.actors[site].dead = true;
+            self.actors[site].inbox.clear();
+            self.actors[site].datagrams = 0;
+            self.drop_core(site, Close::Killed);
+        }
+    }
+}

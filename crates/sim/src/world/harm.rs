@@ -1,0 +1,59 @@
+//! What can be done to the actors of a run: they are killed, stopped and cut off.
+
+use trib_proto::Nanos;
+
+use super::World;
+use super::actor::Pause;
+use crate::environment::Event;
+use crate::network::Gate;
+
+impl World {
+    /// Kills a rank at a time.
+    pub fn kill_rank(&mut self, at: Nanos, rank: u32, orderly: bool) {
+        self.calm_at = self.calm_at.max(at);
+        let event = Event::KillRank { rank, orderly };
+        self.environment.clock.at(at, event);
+    }
+
+    /// Stops the process of an actor from one time to another.
+    pub fn pause(&mut self, actor: usize, start: Nanos, end: Nanos) {
+        self.calm_at = self.calm_at.max(end);
+        let host = self.actors[actor].host;
+        self.pauses[host].push(Pause { start, end });
+    }
+
+    /// Stops the process of a node for longer than others wait for it.
+    pub fn stop_node(&mut self, node: usize, start: Nanos, end: Nanos) {
+        if !self.environment.options.recovers {
+            self.environment.checkers.node_killed();
+        }
+        self.pause(node, start, end);
+    }
+
+    /// Kills the process of a candidate of a node. It begins anew at another time, perhaps.
+    pub fn crash(&mut self, (node, candidate): (usize, usize), at: Nanos, again: Option<Nanos>, refuses: bool) {
+        let process = self.environment.sites.process(self.environment.sites.site(node, candidate));
+        self.calm_at = self.calm_at.max(again.unwrap_or(at));
+        self.environment.clock.at(at, Event::KillProcess { process, refuses });
+        if let Some(again) = again {
+            self.environment.clock.at(again, Event::Restart(process));
+        }
+    }
+
+    /// Lets nothing through the way above an actor from one time to another, in one direction.
+    pub fn outage(&mut self, below: usize, up: bool, start: Nanos, end: Nanos) {
+        self.calm_at = self.calm_at.max(end);
+        self.environment.cables[below][usize::from(up)].outages.push((start, end));
+    }
+
+    /// Lets only some datagrams through the link above an actor, in one direction.
+    pub fn narrow(&mut self, below: usize, up: bool, gate: Gate) {
+        let Some((node, child)) = self.environment.parent_of(below) else { return };
+        let ranks = self.environment.tree.children_of(node)[usize::from(child.0)].ranks.clone();
+        let ends = (ranks.iter().min(), ranks.iter().max());
+        if let (Some(first), Some(last)) = ends {
+            self.environment.checkers.narrowed(node, (first.0, last.0));
+        }
+        self.environment.cables[below][usize::from(up)].gate = gate;
+    }
+}
