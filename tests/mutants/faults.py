@@ -148,7 +148,7 @@ FAULTS = [
                 "    pub(super) arbiter: Option<Arbiter>,\n",
                 "    pub(super) arbiter: Option<Arbiter>,\n"
                 "    /// Groups that hold a context of this node, and those that wait for one.\n"
-                "    pub(super) hop: (Vec<trib_wire::GroupIndex>, VecDeque<(trib_wire::GroupIndex, Header)>),\n",
+                "    pub(super) hop: (Vec<trib_wire::GroupIndex>, std::collections::VecDeque<(trib_wire::GroupIndex, Header)>),\n",
             ),
             Edit(NODE, "            arbiter,\n", "            arbiter,\n            hop: Default::default(),\n"),
             Edit(
@@ -334,6 +334,6 @@ FAULTS = [
     ),
     Fault(
         "a lost node fails the groups of a job that could go on",
-        [Edit(NODE, "(Some(node), _) if self.place.config.recovers => {", "(Some(node), Link::Parent) if self.place.config.recovers => {")],
+        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),", "(Some(node), Link::Parent) if self.place.config.recovers => out.suspect(node),")],
     ),
 ]

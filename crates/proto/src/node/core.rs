@@ -103,7 +103,8 @@ impl<B> NodeCore<B> {
 
     /// The stream connection of a link is closed, and will not come back in this epoch. If the job
     /// goes on in another epoch, a lost node leads there. Without a rank, groups that still need it
-    /// fail.
+    /// fail, and so they do without a node below which no rank lives: it may have died before it
+    /// could leave them.
     pub fn on_link_down(&mut self, now: Nanos, link: Link, out: &mut impl NodeOutput) {
         self.now = now;
         if let Some(slot) = self.liveness(link) {
@@ -111,12 +112,8 @@ impl<B> NodeCore<B> {
         }
         let has_moved = matches!(link, Link::Child(child) if self.moved & (1 << child.0) != 0);
         match (self.node_at(link), link) {
-            (Some(node), _) if self.place.config.recovers => {
-                if !has_moved && !self.is_deserted(link) {
-                    out.suspect(node);
-                }
-            }
-            (None, _) if has_moved => {}
+            (_, _) if has_moved => {}
+            (Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),
             (_, Link::Parent) => self.lose_parent(out),
             (_, Link::Child(child)) => self.lose_child(child, out),
         }

@@ -204,3 +204,29 @@ fn a_rank_that_dies_with_its_node_is_named_and_groups_without_it_go_on() {
         }
     }
 }
+
+#[test]
+fn a_node_that_dies_just_after_all_ranks_below_it_leaves_no_group_behind() {
+    // The group is made while the word of a member's death is on the way up. The node of that rank
+    // has said so, and dies before it can say that it has left the group.
+    for step in 0..100 {
+        let mut work = Workload::plain(3, &[sum(8)]);
+        work.groups.push(GroupPlan { members: vec![1, 2], tag: 0, disturbed: None });
+        work.operations.push(OperationPlan { group: 1, signature: sum(8), odd: None });
+        work.scripts[0].insert(0, Step::Sleep(ms(5)));
+        for script in &mut work.scripts[1..] {
+            script.extend([Step::Create(1), Step::Post(1), Step::Wait(vec![1]), Step::Free(1)]);
+        }
+        for gap in [22, 26, 30, 34, 38] {
+            let mut options = Options { ranks: 3, ..options() };
+            // There is no room for the second group while the first is there.
+            options.limits.groups = 1;
+            let mut world = world(options, &[1, 2], work.clone());
+            let dies = us(5_000 + 5 * step);
+            world.kill_rank(dies, 0, true);
+            world.crash((LOWER, 0), dies + us(gap), None, true);
+            let verdict = passed(world.run());
+            assert!(succeeded(&verdict, 1), "{step}, {gap}: {:?}", verdict.endings[1]);
+        }
+    }
+}
