@@ -128,6 +128,7 @@ impl Datagrams {
         for operation in self.operations.drain(..) {
             out.forget(operation.id);
         }
+        (self.deadline, self.probe) = (Nanos::NEVER, None);
     }
 
     /// The operation to which fragment `seq` belongs, if that fragment was sent and its result has

@@ -3,4 +3,5 @@
 mod flight;
 mod parts;
 mod recovery;
+mod replay;
 mod tree;
