@@ -170,6 +170,7 @@ impl Acceptor {
             }
             // Mail comes first, so that a child that follows its grant closely finds it.
             self.on_mail();
+            self.follow(None);
             if core::mem::take(&mut self.accept_again) {
                 (0..self.door.listeners.len()).for_each(|listener| self.on_connections(listener));
             }
@@ -195,6 +196,8 @@ impl Acceptor {
                     let _ = reply.send(guard(|| self.install(*grant)).unwrap_or_else(|why| Err(install::broken(&why))));
                 }
                 Request::End(job) => {
+                    // A core that has left tells where the tree is before it is forgotten.
+                    self.follow(None);
                     for absent in self.registry.end(job) {
                         self.forget(absent);
                     }
@@ -203,14 +206,8 @@ impl Acceptor {
                     }
                 }
                 Request::Spoke(key, epoch, link) => self.registry.spoke(key, epoch, link),
-                Request::Learn(key, placement) => {
-                    self.registry.learn(key, &placement);
-                    self.follow(None);
-                }
-                Request::Suspect(key, epoch, node) => {
-                    self.registry.suspect(key, epoch, node);
-                    self.follow(None);
-                }
+                Request::Learn(key, placement) => self.registry.learn(key, &placement),
+                Request::Suspect(key, epoch, node) => self.registry.suspect(key, epoch, node),
                 Request::Called(called) => self.on_called(*called),
                 Request::Gone(key) => self.forget(key),
                 Request::Hosted(reply) => {
@@ -232,8 +229,9 @@ impl Acceptor {
         let there = (0..self.workers.len()).filter(|worker| self.workers[*worker].ip == local);
         let chosen = there.min_by_key(|worker| self.registry.load_of(*worker)).unwrap_or(0);
         let udp_port = self.workers[chosen].udp_port;
+        let key = (grant.job, grant.node);
         self.registry.insert(grant, chosen, udp_port);
-        self.follow(Some(buffers));
+        self.follow(Some((key, buffers)));
         Ok(())
     }
 
@@ -248,8 +246,8 @@ impl Acceptor {
 
     /// Carries out what follows from what the registry has learnt: cores of earlier epochs end, new
     /// ones begin where their logical nodes are here now, and calls are made. `reserved` is the
-    /// memory of a logical node that has just been installed, if it begins.
-    fn follow(&mut self, mut reserved: Option<Buffers>) {
+    /// memory of a logical node that has just been installed.
+    fn follow(&mut self, mut reserved: Option<(Key, Buffers)>) {
         // A call that has taken too long leads to another placement.
         let calls = self.registry.take_calls();
         for step in self.registry.take_steps() {
@@ -257,7 +255,11 @@ impl Acceptor {
                 Step::Leave { key, worker, placement } => {
                     self.workers[worker].mailbox.post(Command::Leave { key, placement });
                 }
-                Step::Begin { grant, worker, placement } => self.begin(*grant, worker, placement, reserved.take()),
+                Step::Begin { grant, worker, placement } => {
+                    let reserved = reserved.take_if(|(key, _)| *key == (grant.job, grant.node));
+                    self.begin(*grant, worker, placement, reserved.map(|(_, buffers)| buffers));
+                }
+                Step::Forget(key) => self.forget(key),
             }
         }
         for call in calls.into_iter().chain(self.registry.take_calls()) {
@@ -305,7 +307,6 @@ impl Acceptor {
             // It is told again.
             (Purpose::Candidate, _) => {}
         }
-        self.follow(None);
     }
 
     fn first_caller(&self) -> usize {
@@ -347,7 +348,7 @@ impl Acceptor {
         self.follow(None);
         let Some((hello, peer, socket)) = opened.filter(|(hello, ..)| self.registry.is_of_today(hello)) else { return };
         let key = (hello.job, hello.node);
-        if let Some(worker) = self.registry.worker_of(key) {
+        if let Some((_, worker)) = self.registry.find(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
             self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, socket, datagrams });

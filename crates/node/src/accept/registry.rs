@@ -44,6 +44,8 @@ pub(crate) enum Step {
     Leave { key: Key, worker: usize, placement: Placement },
     /// This process hosts it from now on.
     Begin { grant: Box<NodeGrant>, worker: usize, placement: Placement },
+    /// It has left, and cannot come back, because the manager has ended its job.
+    Forget(Key),
 }
 
 /// A call to another process, in the placement that this one knows.
@@ -198,6 +200,9 @@ impl Registry {
             for (key, entry) in self.nodes.iter().filter(|(_, entry)| entry.tree() == tree) {
                 let placement = host.view().placement().clone();
                 steps.push(Step::Leave { key: *key, worker: entry.worker, placement });
+                if entry.ended && !host.hosts(key.1) {
+                    steps.push(Step::Forget(*key));
+                }
             }
         }
         for key in std::mem::take(&mut self.begun) {
@@ -319,11 +324,6 @@ impl Registry {
     /// A logical node's grant and worker.
     pub(crate) fn find(&self, key: Key) -> Option<(&NodeGrant, usize)> {
         self.nodes.get(&key).map(|entry| (&entry.grant, entry.worker))
-    }
-
-    /// The worker of a logical node.
-    pub(crate) fn worker_of(&self, key: Key) -> Option<usize> {
-        self.nodes.get(&key).map(|entry| entry.worker)
     }
 
     /// The number of logical nodes on a worker.
@@ -528,6 +528,20 @@ mod tests {
         let wrong = Hello { epoch: Epoch(9), ..hello(moved) };
         assert_eq!(registry.admit(&wrong, peer).map_err(|(status, _)| status).err(), Some(Status::WrongEpoch));
         assert_eq!(registry.end(JobId(1)), [key], "nobody has called in this epoch");
+    }
+
+    #[test]
+    fn a_node_of_an_ended_job_is_forgotten_when_its_tree_moves() {
+        let (key, mut registry) = ((JobId(1), NodeId(0)), Registry::default());
+        let candidates = ["10.0.0.1:4000", "10.0.0.9:4000"].map(|address| address.parse().unwrap()).to_vec();
+        registry.insert(NodeGrant { recovers: true, candidates, ..grant() }, 0, 4000);
+        assert!(matches!(registry.take_steps()[..], [Step::Begin { .. }]));
+        assert_eq!(registry.end(JobId(1)), [], "its children finish first");
+        registry.learn(key, &Placement::FIRST.without(NodeId(0)));
+        let steps = registry.take_steps();
+        let [Step::Leave { .. }, Step::Forget(forgotten)] = steps[..] else { panic!("nothing can come back") };
+        assert_eq!(forgotten, key);
+        assert!(registry.remove(key), "it was the last of its job");
     }
 
     #[test]
