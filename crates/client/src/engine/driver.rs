@@ -16,7 +16,7 @@ use trib_transport::udp::DatagramSocket;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
 
-use super::kept::{Given, Spares};
+use super::kept::{Saved, Spares};
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(crate) struct Driver {
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
     /// What other ranks may still need of operations that are over.
-    kept: FxHashMap<OpId, Given>,
+    kept: FxHashMap<OpId, Saved>,
     /// The memory of what nobody needs any more, to be used again.
     spares: Spares,
     /// How many pieces of an operation's input are kept while its result overwrites it; 0 in a job
@@ -137,7 +137,7 @@ impl Driver {
         if most > 0
             && let Some(operation) = self.operations.get_mut(&slice.op)
         {
-            operation.save(slice, most);
+            operation.save(slice, most, &mut self.spares);
         }
     }
 
@@ -233,7 +233,7 @@ impl Driver {
     /// The input of a slice: in the program's memory, or a copy of ours.
     fn input(&mut self, slice: Slice, header: &Header) -> Outgoing {
         let Some(operation) = self.operations.get_mut(&slice.op) else {
-            let given = self.kept.get(&slice.op).and_then(|given| given.slice(slice));
+            let given = self.kept.get(&slice.op).and_then(|saved| saved.slice(slice));
             return Outgoing::Copy(given.expect("the core sends data of operations that run, or are kept").to_vec());
         };
         operation.saw(header);
@@ -336,10 +336,12 @@ impl LeafOutput for Driver {
         self.finished = true;
         let outcome = match result {
             Ok(needed) => {
-                if !needed.is_empty() {
+                if needed.is_empty() {
+                    self.spares.give(operation.take_saved());
+                } else {
                     // SAFETY: the operation's request is not finished yet, so its input is there.
-                    let given = unsafe { operation.keep(needed, self.spares.take()) };
-                    self.kept.insert(op, given);
+                    let saved = unsafe { operation.keep(needed, &mut self.spares) };
+                    self.kept.insert(op, saved);
                 }
                 // SAFETY: the operation is complete, and its request is not finished yet.
                 unsafe { operation.memory.finish() };
@@ -358,8 +360,8 @@ impl LeafOutput for Driver {
     }
 
     fn forget(&mut self, op: OpId) {
-        if let Some(given) = self.kept.remove(&op) {
-            self.spares.give(given);
+        if let Some(saved) = self.kept.remove(&op) {
+            self.spares.give(saved);
         }
     }
 

@@ -6,20 +6,22 @@ use std::ops::Range;
 
 use trib_proto::leaf::Slice;
 
-/// A copy of a range of elements of an operation's input.
-pub(super) struct Given {
+/// Copies of ranges of elements of one operation's input: of what is needed of an operation that is
+/// over, or of the pieces over which a result has come, or is coming.
+#[derive(Default)]
+pub(super) struct Saved {
+    pieces: VecDeque<Piece>,
+}
+
+/// A copy of a range of elements. There is one or more.
+struct Piece {
     elements: Range<u64>,
     bytes: Vec<u8>,
 }
 
-impl Given {
-    /// The bytes of these elements. There is one or more.
-    pub(super) fn new(elements: Range<u64>, bytes: Vec<u8>) -> Given {
-        Given { elements, bytes }
-    }
-
+impl Piece {
     /// The bytes of a slice, if it lies inside.
-    pub(super) fn slice(&self, slice: Slice) -> Option<&[u8]> {
+    fn slice(&self, slice: Slice) -> Option<&[u8]> {
         let own = slice.range();
         let element = self.bytes.len() / (self.elements.end - self.elements.start) as usize;
         let from = own.start.checked_sub(self.elements.start)? as usize * element;
@@ -27,79 +29,106 @@ impl Given {
     }
 }
 
-/// Memory of copies that nobody needs any more. Operations of a program are often alike, so that a
-/// copy mostly fits where an earlier one lay.
-#[derive(Default)]
-pub(super) struct Spares {
-    all: Vec<Vec<u8>>,
-    /// Of all of them.
-    capacity: usize,
-}
-
-impl Spares {
-    /// Empty memory for a copy.
-    pub(super) fn take(&mut self) -> Vec<u8> {
-        let spare = self.all.pop().unwrap_or_default();
-        self.capacity -= spare.capacity();
-        spare
-    }
-
-    /// Takes back the memory of a copy.
-    pub(super) fn give(&mut self, given: Given) {
-        let mut bytes = given.bytes;
-        bytes.clear();
-        if self.capacity.saturating_add(bytes.capacity()) <= SPARE_MAX {
-            self.capacity += bytes.capacity();
-            self.all.push(bytes);
-        }
-    }
-}
-
-/// More bytes than this are not held back: a few copies of what may be under way in a long vector.
-const SPARE_MAX: usize = 4 << 20;
-
-/// The pieces of one operation's input over which its result has come, or is coming.
-#[derive(Default)]
-pub(super) struct Saved {
-    pieces: VecDeque<Given>,
-}
-
 impl Saved {
+    /// The elements of `bytes`, which is memory of `spares`.
+    pub(super) fn one(elements: Range<u64>, bytes: Vec<u8>, spares: &mut Spares) -> Saved {
+        let mut saved = Saved { pieces: spares.pieces() };
+        saved.pieces.push_back(Piece { elements, bytes });
+        saved
+    }
+
     /// Keeps the bytes of a piece, and those of at most `most - 1` pieces before it. Beyond them
     /// all ranks have the results.
-    pub(super) fn keep(&mut self, slice: Slice, bytes: &[u8], most: usize) {
-        if self.piece(slice).is_some() {
+    pub(super) fn keep(&mut self, slice: Slice, bytes: &[u8], most: usize, spares: &mut Spares) {
+        if self.slice(slice).is_some() {
             return;
         }
-        let mut memory = match self.pieces.len() < most {
-            true => Vec::with_capacity(bytes.len()),
-            false => self.pieces.pop_front().map(|given| given.bytes).unwrap_or_default(),
-        };
+        if self.pieces.capacity() == 0 {
+            self.pieces = spares.pieces();
+        }
+        let oldest = if self.pieces.len() < most { None } else { self.pieces.pop_front() };
+        let mut memory = oldest.map_or_else(|| spares.bytes(), |oldest| oldest.bytes);
         memory.clear();
         memory.extend_from_slice(bytes);
-        self.pieces.push_back(Given::new(slice.range(), memory));
+        self.pieces.push_back(Piece { elements: slice.range(), bytes: memory });
     }
 
-    /// The bytes of a piece, if they are kept.
-    pub(super) fn piece(&self, slice: Slice) -> Option<&[u8]> {
-        self.pieces.iter().rev().find_map(|given| given.slice(slice))
+    /// The bytes of a slice, if they are kept.
+    pub(super) fn slice(&self, slice: Slice) -> Option<&[u8]> {
+        self.pieces.iter().rev().find_map(|piece| piece.slice(slice))
+    }
+
+    /// Whether all of these elements are kept, each piece behind the one before it.
+    pub(super) fn covers(&self, elements: &Range<u64>) -> bool {
+        let mut known = elements.start;
+        for piece in &self.pieces {
+            if (piece.elements.start..piece.elements.end).contains(&known) {
+                known = piece.elements.end;
+            }
+        }
+        known >= elements.end
     }
 
     /// Lays what is kept over the bytes of a range of elements.
     pub(super) fn restore(&self, elements: &Range<u64>, bytes: &mut [u8]) {
         let element = bytes.len() / (elements.end - elements.start) as usize;
-        for given in &self.pieces {
-            let start = elements.start.max(given.elements.start);
-            let end = elements.end.min(given.elements.end);
+        for piece in &self.pieces {
+            let start = elements.start.max(piece.elements.start);
+            let end = elements.end.min(piece.elements.end);
             if start < end {
                 let len = (end - start) as usize * element;
-                let from = (start - given.elements.start) as usize * element;
+                let from = (start - piece.elements.start) as usize * element;
                 let to = (start - elements.start) as usize * element;
-                bytes[to..to + len].copy_from_slice(&given.bytes[from..from + len]);
+                bytes[to..to + len].copy_from_slice(&piece.bytes[from..from + len]);
             }
         }
     }
 }
+
+/// Memory of copies that nobody needs any more. Operations of a program are often alike, so that a
+/// copy mostly fits where an earlier one lay.
+#[derive(Default)]
+pub(super) struct Spares {
+    bytes: Vec<Vec<u8>>,
+    /// Of all of them.
+    capacity: usize,
+    /// Lists without pieces.
+    lists: Vec<VecDeque<Piece>>,
+}
+
+impl Spares {
+    /// Empty memory for a copy.
+    pub(super) fn bytes(&mut self) -> Vec<u8> {
+        let spare = self.bytes.pop().unwrap_or_default();
+        self.capacity -= spare.capacity();
+        spare
+    }
+
+    fn pieces(&mut self) -> VecDeque<Piece> {
+        self.lists.pop().unwrap_or_default()
+    }
+
+    /// Takes back the memory of copies.
+    pub(super) fn give(&mut self, saved: Saved) {
+        let mut list = saved.pieces;
+        for piece in list.drain(..) {
+            let mut bytes = piece.bytes;
+            bytes.clear();
+            if self.capacity.saturating_add(bytes.capacity()) <= SPARE_BYTES {
+                self.capacity += bytes.capacity();
+                self.bytes.push(bytes);
+            }
+        }
+        if list.capacity() > 0 && self.lists.len() < SPARE_LISTS {
+            self.lists.push(list);
+        }
+    }
+}
+
+/// More bytes than this are not held back: a few copies of what may be under way in a long vector.
+const SPARE_BYTES: usize = 4 << 20;
+/// More lists than this are not held back: one for each operation that may be under way.
+const SPARE_LISTS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -113,35 +142,50 @@ mod tests {
 
     #[test]
     fn a_slice_of_what_is_kept_is_found_by_its_elements() {
-        let given = Given::new(10..13, vec![1, 1, 2, 2, 3, 3]);
-        assert_eq!(given.slice(slice(11, 2)), Some(&[2, 2, 3, 3][..]));
-        assert_eq!((given.slice(slice(9, 2)), given.slice(slice(12, 2))), (None, None));
+        let saved = Saved::one(10..13, vec![1, 1, 2, 2, 3, 3], &mut Spares::default());
+        assert_eq!(saved.slice(slice(11, 2)), Some(&[2, 2, 3, 3][..]));
+        assert_eq!((saved.slice(slice(9, 2)), saved.slice(slice(12, 2))), (None, None));
+        assert!(saved.covers(&(11..13)) && !saved.covers(&(9..11)) && !saved.covers(&(12..14)));
     }
 
     #[test]
     fn memory_is_used_again_up_to_a_bound() {
         let mut spares = Spares::default();
-        let given = |bytes: usize| Given::new(0..1, vec![7; bytes]);
-        spares.give(given(SPARE_MAX));
-        spares.give(given(1));
-        let again = spares.take();
-        assert_eq!((again.len(), again.capacity()), (0, SPARE_MAX));
-        assert_eq!(spares.take().capacity(), 0, "there was no room for the second");
-        spares.give(given(1));
-        assert_eq!((spares.all.len(), spares.capacity), (1, 1));
+        for bytes in [SPARE_BYTES, 1] {
+            let saved = Saved::one(0..1, vec![7; bytes], &mut spares);
+            spares.give(saved);
+        }
+        let again = spares.bytes();
+        assert_eq!((again.len(), again.capacity()), (0, SPARE_BYTES));
+        assert_eq!(spares.bytes().capacity(), 0, "there was no room for the second");
+        assert_eq!(spares.lists.len(), 1, "the second had the list of the first");
+        let many: Vec<Saved> = (0..=SPARE_LISTS).map(|_| Saved::one(0..1, vec![7], &mut spares)).collect();
+        many.into_iter().for_each(|saved| spares.give(saved));
+        assert_eq!((spares.lists.len(), spares.bytes.len()), (SPARE_LISTS, SPARE_LISTS + 1));
+        assert_eq!(spares.capacity, SPARE_LISTS + 1);
     }
 
     #[test]
     fn the_last_pieces_are_saved_and_laid_over_what_has_become_of_them() {
-        let mut saved = Saved::default();
+        let (mut saved, mut spares) = (Saved::default(), Spares::default());
         for piece in 0..4u8 {
-            saved.keep(slice(2 * u64::from(piece), 2), &[piece; 4], 3);
+            saved.keep(slice(2 * u64::from(piece), 2), &[piece; 4], 3, &mut spares);
         }
-        saved.keep(slice(6, 2), &[99; 4], 3);
-        assert_eq!(saved.piece(slice(0, 2)), None, "there is room for three");
-        assert_eq!(saved.piece(slice(6, 2)), Some(&[3; 4][..]), "the first bytes count");
+        saved.keep(slice(6, 2), &[99; 4], 3, &mut spares);
+        assert_eq!(saved.slice(slice(0, 2)), None, "there is room for three");
+        assert_eq!(saved.slice(slice(6, 2)), Some(&[3; 4][..]), "the first bytes count");
+        assert!(saved.covers(&(3..8)) && !saved.covers(&(1..8)));
         let mut bytes = [77; 8];
         saved.restore(&(3..7), &mut bytes);
         assert_eq!(bytes, [1, 1, 2, 2, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn pieces_that_came_out_of_order_do_not_count_as_all() {
+        let (mut saved, mut spares) = (Saved::default(), Spares::default());
+        for first in [2, 0, 4] {
+            saved.keep(slice(first, 2), &[1; 4], 3, &mut spares);
+        }
+        assert!(!saved.covers(&(0..6)) && saved.covers(&(0..2)) && saved.covers(&(4..6)));
     }
 }

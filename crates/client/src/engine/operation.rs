@@ -8,7 +8,7 @@ use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
 use trib_wire::directory::ordinal;
 use trib_wire::{Directory, Generation, GroupIndex, Header};
 
-use super::kept::{Given, Saved};
+use super::kept::{Saved, Spares};
 use crate::completion::Completion;
 use crate::memory::Memory;
 
@@ -38,29 +38,41 @@ impl Operation {
     }
 
     /// Keeps the input at this place, if a result that comes there overwrites it.
-    pub(super) fn save(&mut self, slice: Slice, most: usize) {
+    pub(super) fn save(&mut self, slice: Slice, most: usize, spares: &mut Spares) {
         if let Some(start) = self.memory.overwritten(slice) {
             // SAFETY: `overwritten` checked that the slice lies inside the input of this operation,
             // which runs.
             let bytes = unsafe { core::slice::from_raw_parts(start, slice.bytes as usize) };
-            self.saved.keep(slice, bytes, most);
+            self.saved.keep(slice, bytes, most, spares);
         }
     }
 
     /// The input at this place, if a result has come over it.
     pub(super) fn saved(&self, slice: Slice) -> Option<&[u8]> {
-        self.saved.piece(slice)
+        self.saved.slice(slice)
     }
 
-    /// A copy, in this memory, of the input of these elements, of which there is one or more.
+    /// The input of these elements, of which there is one or more, and which nothing else keeps
+    /// from now on. What was saved as the result came over it is not copied again.
     ///
     /// # Safety
     /// The program's input is still there.
-    pub(super) unsafe fn keep(&self, elements: Range<u64>, mut bytes: Vec<u8>) -> Given {
+    pub(super) unsafe fn keep(&mut self, elements: Range<u64>, spares: &mut Spares) -> Saved {
+        let saved = core::mem::take(&mut self.saved);
+        if saved.covers(&elements) {
+            return saved;
+        }
+        let mut bytes = spares.bytes();
         // SAFETY: the caller's promise.
         unsafe { self.memory.copy_input(&elements, &mut bytes) };
-        self.saved.restore(&elements, &mut bytes);
-        Given::new(elements, bytes)
+        saved.restore(&elements, &mut bytes);
+        spares.give(saved);
+        Saved::one(elements, bytes, spares)
+    }
+
+    /// Gives back what was saved and is needed no more.
+    pub(super) fn take_saved(&mut self) -> Saved {
+        core::mem::take(&mut self.saved)
     }
 
     /// The operation and its number in the group: `allreduce of 1024 float64 (sum), the 3rd

@@ -18,15 +18,25 @@ use trib_client::{Context, DataType, Params, RankList, ReduceOp};
 #[derive(Debug)]
 struct Round {
     bytes: usize,
+    /// Whether the result overwrites the input.
+    in_place: bool,
     warm_up: usize,
     operations: usize,
 }
 
-const ROUNDS: [Round; 4] = [
-    Round { bytes: 4, warm_up: 500, operations: 3000 },
-    Round { bytes: 8 << 10, warm_up: 500, operations: 1000 },
-    Round { bytes: 64 << 10, warm_up: 200, operations: 500 },
-    Round { bytes: 4 << 20, warm_up: 20, operations: 30 },
+const fn round(bytes: usize, in_place: bool, (warm_up, operations): (usize, usize)) -> Round {
+    Round { bytes, in_place, warm_up, operations }
+}
+
+const ROUNDS: [Round; 8] = [
+    round(4, false, (500, 3000)),
+    round(4, true, (500, 3000)),
+    round(8 << 10, false, (500, 1000)),
+    round(8 << 10, true, (500, 1000)),
+    round(64 << 10, false, (200, 500)),
+    round(64 << 10, true, (200, 500)),
+    round(4 << 20, false, (20, 30)),
+    round(4 << 20, true, (20, 30)),
 ];
 
 #[test]
@@ -97,18 +107,19 @@ fn run(rank: u32, manager: String, gate: impl Fn()) {
     let context = Context::join(Params { manager: Some(manager), host, ..Params::new(rank, RANKS) }).unwrap();
     let world = context.create_group(RankList::world(RANKS), 0).unwrap();
     gate();
-    for Round { bytes, warm_up, operations } in ROUNDS {
-        let (input, mut output) = (vec![rank as u8; bytes], vec![0; bytes]);
+    for Round { bytes, in_place, warm_up, operations } in ROUNDS {
+        let (input, mut output) = (vec![rank as u8; bytes], vec![rank as u8; bytes]);
         let mut repeat = |times| {
             for _ in 0..times {
-                world.allreduce(Some(&input), &mut output, DataType::U8, ReduceOp::Sum).unwrap();
+                let input = Some(&input[..]).filter(|_| !in_place);
+                world.allreduce(input, &mut output, DataType::U8, ReduceOp::Max).unwrap();
             }
         };
         repeat(warm_up);
         gate();
         repeat(operations);
         gate();
-        assert!(output.iter().all(|sum| *sum == (0..RANKS as u8).sum::<u8>()), "wrong sum of {bytes} bytes");
+        assert!(output.iter().all(|largest| u32::from(*largest) == RANKS - 1), "wrong result of {bytes} bytes");
     }
 }
 
