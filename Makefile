@@ -16,7 +16,7 @@ MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
 
-.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds test-aarch64 bench build lint install strip-installed deb package-test dependencies
+.PHONY: help demo test conformance conformance-valgrind conformance-sanitizers conformance-mutants misuse mutants rounds recovery-cost test-aarch64 bench build lint install strip-installed deb package-test dependencies
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 25
@@ -50,6 +50,9 @@ mutants: ## break the protocol core in known ways and show that the simulator no
 
 rounds: build ## jobs whose nodes are killed, stopped and cut off, in a laboratory: ROUNDS=1000, FROM=1
 	tests/rounds/run --rounds $(ROUNDS) --from $(FROM)
+
+recovery-cost: build ## what it costs that jobs go on when a node dies: instructions of a rank, bytes on the wire (valgrind)
+	tests/cost/run
 
 test-aarch64: ## build for aarch64 and run there, emulated, what can depend on the processor
 	@scripts/test-aarch64
