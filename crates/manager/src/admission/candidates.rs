@@ -34,8 +34,10 @@ pub(super) struct Candidates<'a> {
     may: BTreeSet<usize>,
     /// By logical node, the places of its backups. Empty if the job does not go on.
     backups: Vec<Vec<usize>>,
-    /// By logical node, the ranks that may host it.
+    /// By logical node, the ranks that may host it, if the job goes on.
     deputies: Vec<Vec<Deputy>>,
+    /// Whether each logical node has a backup or a deputy.
+    recovers: bool,
     /// All of them, primaries and backups.
     sessions: Sessions,
     /// The primaries.
@@ -53,13 +55,14 @@ impl<'a> Candidates<'a> {
         let streams: Vec<SocketAddr> = own.values().flat_map(|session| session.streams()).collect();
         let deputies = deputies::choose(plan, request, deputies, &streams);
         let (may, backups, sessions) = (BTreeSet::new(), Vec::new(), own.clone());
-        let mut candidates = Candidates { fabric, plan, wanted, may, backups, deputies, sessions, own };
+        let recovers = false;
+        let mut candidates = Candidates { fabric, plan, wanted, may, backups, deputies, recovers, sessions, own };
         if wanted > 0 {
             let here = fabric.registry.all_answering();
             let nodes = fabric.topology.nodes().iter().enumerate();
             candidates.may = nodes.filter(|(_, node)| here.contains(&node.name)).map(|(place, _)| place).collect();
-            candidates.choose_again();
         }
+        candidates.choose_again();
         candidates
     }
 
@@ -73,7 +76,8 @@ impl<'a> Candidates<'a> {
         let here: Sessions = here.collect();
         self.may = here.keys().copied().collect();
         self.backups = backups(topology, self.plan, &self.may, self.wanted);
-        if !self.recovers() || self.backups.iter().all(Vec::is_empty) {
+        self.recovers = self.covers_all();
+        if !self.recovers || self.backups.iter().all(Vec::is_empty) {
             self.backups.clear();
         }
         self.sessions = self.own.clone();
@@ -111,6 +115,10 @@ impl<'a> Candidates<'a> {
 
     /// Whether the job goes on when a node dies.
     pub(super) fn recovers(&self) -> bool {
+        self.recovers
+    }
+
+    fn covers_all(&self) -> bool {
         let is_backed = |node: &PlanNode| self.backups_of(node.id).next().is_some();
         let has_deputy = |node: &PlanNode| self.deputies.get(usize::from(node.id.0)).is_some_and(|all| !all.is_empty());
         self.plan.nodes.iter().all(|node| is_backed(node) || has_deputy(node))
@@ -124,14 +132,15 @@ impl<'a> Candidates<'a> {
     /// Leaves out the deputies that have too little memory for these limits.
     pub(super) fn bound_deputies(&mut self, limits: &Limits, most: u64) {
         deputies::bound(self.plan, &mut self.deputies, limits, most);
-        if !self.recovers() {
+        self.recovers = self.covers_all();
+        if !self.recovers {
             self.without_any();
         }
     }
 
     /// The deputies of a logical node.
     pub(super) fn deputies_of(&self, node: NodeId) -> &[Deputy] {
-        let deputies = self.deputies.get(usize::from(node.0)).filter(|_| self.recovers());
+        let deputies = self.deputies.get(usize::from(node.0)).filter(|_| self.recovers);
         deputies.map_or(&[], Vec::as_slice)
     }
 
@@ -207,7 +216,7 @@ impl<'a> Candidates<'a> {
             }
             addresses.push(deputy.stream.ip());
         }
-        for place in self.of(below).filter(|_| self.recovers()) {
+        for place in self.of(below).filter(|_| self.recovers) {
             let Some(from) = self.fabric.topology.nodes()[place].connects_from(port) else { return Vec::new() };
             addresses.push(from);
             if self.of(node).any(|above| above == place) {
