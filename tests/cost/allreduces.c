@@ -1,5 +1,5 @@
-/* Allreduces of floats back to back, so that what one of them costs can be counted from outside. Rank
- * 0 prints the processor time that they took it, in seconds.
+/* Allreduces of floats back to back, so that what one of them costs can be counted from outside.
+ * Rank 0 prints the processor time that they took it, in seconds.
  *
  *   allreduces BYTES ITERATIONS in|out      result in place of the input, or apart from it */
 #include <stdio.h>

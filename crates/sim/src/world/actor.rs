@@ -1,5 +1,5 @@
-//! Actors, which are nodes and ranks as processes: what waits at each of them, when its processor has
-//! time, and when its timer is due.
+//! Actors, which are nodes and ranks as processes: what waits at each of them, when its processor
+//! has time, and when its timer is due.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
