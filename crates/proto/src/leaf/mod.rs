@@ -43,7 +43,7 @@ use trib_wire::{
     Signature, Standing,
 };
 
-use crate::liveness::{Liveness, Need, Peer};
+use crate::liveness::{Liveness, Need, Peer, Tick, next_tick};
 use crate::window;
 use crate::{Nanos, Path};
 use at::At;
@@ -271,7 +271,7 @@ impl LeafCore {
     /// payload of this frame.
     pub fn on_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
         if let Some(liveness) = &mut self.link {
-            liveness.heard();
+            liveness.heard(now);
         }
         if path == Path::Stream {
             self.edge.signs += 1;
@@ -355,9 +355,12 @@ impl LeafCore {
     /// The clock has reached `next_deadline`.
     pub fn on_timer(&mut self, now: Nanos, out: &mut impl LeafOutput) {
         if now >= self.next_tick {
-            self.next_tick = now + self.edge.config.limits.heartbeat;
             let limits = self.edge.config.limits;
-            match self.link.as_mut().map_or(Need::Nothing, |l| l.need(now, &limits)) {
+            let tick = Tick { due: self.next_tick, now };
+            let need = self.link.as_mut().map_or(Need::Nothing, |link| link.need(tick, &limits));
+            let in_doubt = self.link.is_some_and(|link| link.is_in_doubt());
+            self.next_tick = next_tick(now, in_doubt, &limits);
+            match need {
                 Need::Nothing => {}
                 Need::Heartbeat => self.beat(now, out),
                 Need::Dead => self.on_link_down(out),

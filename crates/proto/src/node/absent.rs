@@ -7,20 +7,21 @@
 use trib_wire::ChildIndex;
 
 use crate::limits::Limits;
+use crate::liveness::Tick;
 use crate::time::Nanos;
 
 /// The children of a node that have not called.
 pub(super) struct Absent {
     /// A bit for each of them.
     children: u64,
-    /// The last tick, and how many heartbeats' time this node has watched for.
+    /// The last tick, and for how long this node has watched.
     checked: Option<Nanos>,
-    watched: u64,
+    watched: Nanos,
 }
 
 impl Absent {
     pub(super) fn new(children: u64) -> Absent {
-        Absent { children, checked: None, watched: 0 }
+        Absent { children, checked: None, watched: Nanos(0) }
     }
 
     /// A child has called.
@@ -28,13 +29,12 @@ impl Absent {
         self.children &= !(1 << child.0);
     }
 
-    /// A tick, which comes once per heartbeat. Returns a bit for each child that is dead.
-    pub(super) fn tick(&mut self, now: Nanos, limits: &Limits) -> u64 {
-        if let Some(before) = self.checked.replace(now) {
-            let is_observed = now.since(before).0 <= limits.heartbeat.0 + limits.heartbeat.0 / 2;
-            self.watched += u64::from(is_observed);
+    /// A tick. Returns a bit for each child that is dead.
+    pub(super) fn tick(&mut self, tick: Tick, limits: &Limits) -> u64 {
+        if let Some(before) = self.checked.replace(tick.now) {
+            self.watched = self.watched + tick.observed(before, true, limits);
         }
-        let is_over = self.watched.saturating_mul(limits.heartbeat.0) >= limits.dead_after.0;
+        let is_over = self.watched >= limits.dead_after;
         if is_over { core::mem::take(&mut self.children) } else { 0 }
     }
 }
@@ -44,22 +44,28 @@ mod tests {
     use super::*;
     use crate::node::harness::LIMITS;
 
+    /// The tick with this number, `late` after it was due.
+    fn tick(number: u64, late: Nanos) -> Tick {
+        let due = Nanos(number * (LIMITS.heartbeat + late).0);
+        Tick { due, now: due + late }
+    }
+
     #[test]
     fn a_child_may_take_as_long_to_call_as_a_rank_may_be_silent() {
         let mut absent = Absent::new(0b101);
         absent.called(ChildIndex(2));
-        for tick in 0..60 {
-            assert_eq!(absent.tick(Nanos(tick * LIMITS.heartbeat.0), &LIMITS), 0);
+        for number in 0..60 {
+            assert_eq!(absent.tick(tick(number, Nanos(0)), &LIMITS), 0);
         }
-        assert_eq!(absent.tick(Nanos(60 * LIMITS.heartbeat.0), &LIMITS), 1);
-        assert_eq!(absent.tick(Nanos(61 * LIMITS.heartbeat.0), &LIMITS), 0, "it dies once");
+        assert_eq!(absent.tick(tick(60, Nanos(0)), &LIMITS), 1);
+        assert_eq!(absent.tick(tick(61, Nanos(0)), &LIMITS), 0, "it dies once");
     }
 
     #[test]
     fn a_node_that_sleeps_sees_nobody_call() {
         let mut absent = Absent::new(1);
-        for tick in 0..100 {
-            assert_eq!(absent.tick(Nanos(tick * LIMITS.dead_after.0), &LIMITS), 0);
+        for number in 0..100 {
+            assert_eq!(absent.tick(tick(number, LIMITS.dead_after), &LIMITS), 0);
         }
     }
 }

@@ -15,7 +15,7 @@ use super::output::{NodeOutput, Note, Payload, Target};
 use super::place::Place;
 use super::report::GroupReport;
 use super::table::Table;
-use crate::liveness::{Liveness, Need, Peer};
+use crate::liveness::{Liveness, Need, Peer, Tick, next_tick};
 use crate::lock::Arbiter;
 use crate::{Nanos, Path};
 
@@ -168,7 +168,7 @@ impl<B> NodeCore<B> {
     pub fn on_frame(&mut self, now: Nanos, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         self.now = now;
         if let Some(Some(liveness)) = self.liveness(link) {
-            liveness.heard();
+            liveness.heard(now);
         }
         if link == Link::Parent && frame.path == Path::Stream {
             self.place.signs_from_above += 1;
@@ -214,8 +214,9 @@ impl<B> NodeCore<B> {
         if now < self.next_tick {
             return;
         }
-        self.next_tick = now + self.place.config.limits.heartbeat;
-        let absent = self.absent.tick(now, &self.place.config.limits);
+        let tick = Tick { due: self.next_tick, now };
+        let mut in_doubt = false;
+        let absent = self.absent.tick(tick, &self.place.config.limits);
         for child in (0..64).filter(|child| absent & (1 << child) != 0).map(ChildIndex) {
             self.lose_child(child, out);
         }
@@ -223,7 +224,9 @@ impl<B> NodeCore<B> {
         for link in links {
             let limits = self.place.config.limits;
             let Some(Some(liveness)) = self.liveness(link) else { continue };
-            match liveness.need(now, &limits) {
+            let need = liveness.need(tick, &limits);
+            in_doubt |= liveness.is_in_doubt();
+            match need {
                 Need::Dead => self.on_silence(link, out),
                 Need::Nothing => {}
                 Need::Heartbeat => {
@@ -232,6 +235,7 @@ impl<B> NodeCore<B> {
                 }
             }
         }
+        self.next_tick = next_tick(now, in_doubt, &self.place.config.limits);
     }
 
     /// The far end of a link has left all questions without an answer. A node that was only stopped

@@ -7,6 +7,7 @@ use trib_wire::{
 use crate::node::config::{NodeChild, NodeConfig};
 use crate::node::harness::{BOTH, Log, config, key};
 use crate::node::{Frame, Link, NodeCore, Note, Target};
+use crate::liveness::NODE_PATIENCE;
 use crate::{Nanos, Path};
 
 struct World {
@@ -165,8 +166,8 @@ fn a_silent_node_hears_over_its_link_that_the_others_have_gone() {
     let mut world = above_a_node();
     let nodes_link = Link::Child(ChildIndex(1));
     world.core.on_link_up(Nanos(0), nodes_link, &mut world.out);
-    for second in 1..=6 {
-        world.core.on_timer(Nanos::from_millis(1000 * second), &mut world.out);
+    while world.core.next_deadline() <= NODE_PATIENCE {
+        world.core.on_timer(world.core.next_deadline(), &mut world.out);
     }
     assert_eq!(world.out.suspected, [NodeId(2)]);
     assert_eq!(world.core.take_dead_links(), [], "the link is still needed");
