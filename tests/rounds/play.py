@@ -9,15 +9,15 @@ import subprocess
 import tempfile
 import time
 
-from harness import TRIB, RanksOnHosts, send, wait_until
-from plan import HOSTS, NODES
+from harness import TRIB, send, wait_until
+from plan import NODES
 
 #: Operations before the fault, after it, and when everything runs again.
-WARM = {"256 B": 100, "4 MiB": 5, "64 MiB": 2}
-AFTER = {"256 B": 200, "4 MiB": 20, "64 MiB": 4}
+WARM = {"256 B": 100, "4 MiB": 5, "64 MiB": 2, "1 GiB": 1, "mpi": 100}
+AFTER = {"256 B": 200, "4 MiB": 20, "64 MiB": 4, "1 GiB": 2, "mpi": 200}
 #: What a step may take, in seconds, besides the time for which a link is cut. On a machine with a
 #: load of 37, eight ranks took longer than a minute for their first two operations of 64 MiB.
-LIMIT = {"256 B": 60, "4 MiB": 60, "64 MiB": 300}
+LIMIT = {"256 B": 60, "4 MiB": 60, "64 MiB": 300, "1 GiB": 900, "mpi": 120}
 #: How long nodes and manager may take until they are there for the next job.
 READY = 60
 
@@ -28,15 +28,22 @@ class Outcome:
     verdict: str = "ok"
     epochs: int = 0
     #: Milliseconds from the fault until the first rank has gone to another epoch, from there until
-    #: all ranks were out of their standstill, and the longest standstill of a rank.
+    #: all ranks were out of their standstill, and the longest standstill of a rank up to then (where
+    #: no rank has gone to another epoch, until everything ran again).
     detected: float | None = None
     recovered: float | None = None
     stall: float | None = None
-    #: The longest standstill in the second before the fault, and after the daemons were restarted.
+    #: The longest time of that standstill in which threads of one of the ranks were ready, and had
+    #: no processor.
+    waited: float | None = None
+    #: The longest standstill in the second before the fault, from the recovery until the daemons
+    #: were restarted, and after that.
     before: float | None = None
+    later: float | None = None
     after: float | None = None
     #: Standstills of some rank that took a tenth of a second or longer: rank, from and to,
-    #: milliseconds after the fault, and when which rank was in which epoch.
+    #: milliseconds after the fault, and how long it waited for a processor in it; and when which
+    #: rank was in which epoch.
     standstills: list = dataclasses.field(default_factory=list)
     moves: list = dataclasses.field(default_factory=list)
     operations: int = 0
@@ -48,7 +55,7 @@ class Outcome:
         plan = self.plan
         parts = f"detected after {told(self.detected)}, recovered in {told(self.recovered)}"
         return (f"seed {plan.seed:<5} {plan.size:>6}  {plan.what():<30} at {1000 * plan.when:4.0f} ms  epochs {self.epochs}  "
-                f"stall {told(self.stall):>8} ({parts})  {self.verdict}")
+                f"stall {told(self.stall):>8} ({parts}, waited for a processor {told(self.waited)})  {self.verdict}")
 
     def json(self):
         values = dataclasses.asdict(self)
@@ -70,8 +77,8 @@ class Stage:
 
     def strike(self, plan):
         """Does what the plan wants and returns when."""
-        if plan.fault in ("kill", "stop", "kill all"):
-            pids = [self.pid(node) for node in (NODES if plan.fault == "kill all" else [plan.where])]
+        if plan.hurts_all or plan.fault in ("kill", "stop"):
+            pids = [self.pid(node) for node in (NODES if plan.hurts_all else [plan.where])]
             began = time.monotonic()
             for pid in pids:
                 send(pid, signal.SIGSTOP if plan.fault == "stop" else signal.SIGKILL)
@@ -119,12 +126,12 @@ def said(command, env):
     return f"$ {' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
 
 
-def play(lab, plan, expected):
-    """`expected` is what expected.write returned for the size of the vectors."""
+def play(lab, plan, job):
+    """`job` is what jobs.prepare returned for the vectors."""
     stage, outcome, began = Stage(lab), Outcome(plan), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trib-round-") as folder:
         stop = pathlib.Path(folder) / "stop"
-        with RanksOnHosts(lab.name, HOSTS, "round_worker", "run", {**expected, "stop": str(stop)}) as ranks:
+        with job.start(stop) as ranks:
             try:
                 struck, whole = faults(stage, ranks, plan)
                 stop.touch()
@@ -156,7 +163,8 @@ def faults(stage, ranks, plan):
         stage.lab.fault("mend", "--link", plan.where)
     wait_until(more(AFTER[plan.size]), limit, "operations after the fault")
     whole = time.monotonic()
-    stage.make_whole()
+    if plan.fault != "no nodes":
+        stage.make_whole()
     wait_until(more(AFTER[plan.size]), limit, "operations after the daemons were restarted")
     return struck, whole
 
@@ -186,21 +194,37 @@ def measure(outcome, results, struck, whole):
     if wrong:
         outcome.verdict = f"WRONG BITS: {wrong[0]}"
         outcome.state = "\n".join(map(str, wrong))
-    gaps = [gap for result in results for gap in result["gaps"]]
-    outcome.standstills = [(rank, *(milliseconds(at - struck) for at in gap)) for rank, result in enumerate(results)
-                           for gap in result["gaps"] if length(gap) >= 0.1 and gap[1] > struck]
-    outcome.moves = [(rank, milliseconds(at - struck), epochs) for rank, result in enumerate(results) for at, epochs in result["epochs"]]
+    gaps = [tuple(gap) for result in results for gap in result["gaps"]]
     hurt = [gap for gap in gaps if gap[1] > struck and gap[0] < whole]
-    longest = max(hurt, key=length, default=None)
-    outcome.stall = longest and milliseconds(length(longest))
-    outcome.before = milliseconds(max((length(gap) for gap in gaps if struck - 1 < gap[0] and gap[1] <= struck), default=0))
-    outcome.after = milliseconds(max((length(gap) for gap in gaps if gap[0] >= whole), default=0))
+    outcome.standstills = [
+        (rank, milliseconds(gap[0] - struck), milliseconds(gap[1] - struck), milliseconds(waited(gap)))
+        for rank, result in enumerate(results) for gap in result["gaps"] if length(gap) >= 0.1 and gap[1] > struck
+    ]
+    outcome.moves = [(rank, milliseconds(at - struck), epochs) for rank, result in enumerate(results) for at, epochs in result["epochs"]]
     moved = [at for result in results for at, _ in result["epochs"] if struck <= at <= whole]
+    # A rank stands still until its next operation ends, wherever in that time it has moved.
+    over = max([gap[1] for gap in hurt if any(gap[0] <= at <= gap[1] for at in moved)] + moved, default=whole)
+    stall = max((gap for gap in hurt if gap[0] < over), key=length, default=None)
+    if stall:
+        outcome.stall = milliseconds(length(stall))
+        outcome.waited = milliseconds(max(waited(gap) for gap in hurt if gap[0] < stall[1] and gap[1] > stall[0]))
+    outcome.before = longest(gap for gap in gaps if struck - 1 < gap[0] and gap[1] <= struck)
+    outcome.later = longest(gap for gap in hurt if gap[0] >= over)
+    outcome.after = longest(gap for gap in gaps if gap[0] >= whole)
     if moved:
         # Shorter gaps than those that the move ends are the processor's.
-        standing = [end for begin, end in hurt if begin <= min(moved) <= end]
+        standing = [gap[1] for gap in hurt if gap[0] <= min(moved) <= gap[1]]
         outcome.detected = milliseconds(min(moved) - struck)
         outcome.recovered = milliseconds(max(standing, default=min(moved)) - min(moved))
+
+
+def longest(gaps):
+    return milliseconds(max(map(length, gaps), default=0))
+
+
+def waited(gap):
+    """Who cannot tell has not waited."""
+    return gap[2] if len(gap) > 2 else 0
 
 
 def length(gap):

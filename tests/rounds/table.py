@@ -3,7 +3,7 @@
 import math
 import statistics
 
-COLUMNS = ["detected", "recovered", "stall"]
+COLUMNS = ["detected", "recovered", "stall", "waited", "later"]
 
 
 def rows(outcomes):
@@ -15,7 +15,7 @@ def rows(outcomes):
     for (fault, size), those in sorted(kinds.items()):
         figures = {}
         for column in COLUMNS:
-            values = sorted(outcome[column] for outcome in those if outcome[column] is not None)
+            values = sorted(outcome[column] for outcome in those if outcome.get(column) is not None)
             if values:
                 figures[column] = (statistics.median(values), values[math.ceil(0.9 * len(values)) - 1], values[-1], len(values))
         yield fault, size, len(those), figures
@@ -23,8 +23,9 @@ def rows(outcomes):
 
 def text(outcomes):
     """A table for docs/reliability.md."""
-    lines = ["| fault | vectors | n | " + " | ".join(f"{column}: median / p90 / max, ms" for column in COLUMNS) + " |",
-             "| --- | --- | ---: | ---: | ---: | ---: |"]
+    lines = ["Milliseconds, each as median / nine of ten / longest.\n",
+             "| fault | vectors | n | " + " | ".join(COLUMNS) + " |",
+             "| --- | --- | ---: |" + " ---: |" * len(COLUMNS)]
     for fault, size, number, figures in rows(outcomes):
         cells = [" / ".join(f"{value:.0f}" for value in figures[c][:3]) if c in figures else "-" for c in COLUMNS]
         lines.append(f"| {fault} | {size} | {number} | " + " | ".join(cells) + " |")

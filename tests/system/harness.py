@@ -161,12 +161,14 @@ class Ranks:
 
 class RanksOnHosts(Ranks):
     """Puts one rank on each host of a laboratory: rank n on host hn; or several, rank n on host
-    h(n / per_host). Without a name, the laboratory is the one that TRIB_LAB names."""
+    h(n / per_host); or leaves hosts without a rank, rank n on host h(n * apart). Without a name, the
+    laboratory is the one that TRIB_LAB names."""
 
-    def __init__(self, lab, ranks, worker, function, argument, quota=None, per_host=1):
+    def __init__(self, lab, ranks, worker, function, argument, quota=None, per_host=1, apart=1):
         which = f'--name "{lab}" ' if lab else ""
         # The launcher gives every rank its number; the shell turns it into a host.
-        through = ["sh", "-c", f'exec "{TRIB}" lab exec {which}"h$((TRIB_RANK / {per_host}))" -- "$@"', "sh"]
+        host = f"h$((TRIB_RANK * {apart} / {per_host}))"
+        through = ["sh", "-c", f'exec "{TRIB}" lab exec {which}"{host}" -- "$@"', "sh"]
         super().__init__(None, ranks, worker, function, argument, quota, through=through)
 
 

@@ -47,9 +47,13 @@ def calls(seed, number, most):
 
 
 def input_of(call, seed, rank):
-    size = len(GROUPS[call["group"]])
-    count = call["count"] * (size if call["collective"] == "reduce_scatter" else 1)
+    count = given_by(call, GROUPS)
     return reference.make_input(call["dtype"], seed * 100_003 + call["index"], rank, count)
+
+
+def given_by(call, groups):
+    """How many elements each rank gives."""
+    return call["count"] * (len(groups[call["group"]]) if call["collective"] == "reduce_scatter" else 1)
 
 
 def digest(array):
