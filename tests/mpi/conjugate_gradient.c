@@ -10,7 +10,8 @@
  *
  * `progress` in the folder holds the number of collectives that rank 0 has done, as 8 bytes. At the
  * end each rank writes RANK.json: that number, the hash, how many solutions had another one, and
- * the spans longer than 5 ms in which no collective of this rank ended, by CLOCK_MONOTONIC.
+ * the spans longer than 5 ms in which no collective of this rank ended, by CLOCK_MONOTONIC, with the
+ * seconds in which its thread was ready to run and had no processor.
  */
 #include "check.h"
 
@@ -29,9 +30,9 @@ static const double LEAST_GAP = 5e-3;
 static int rank, size;
 static uint64_t hash;
 static volatile int64_t *progress;
-static struct { double from, to; } gaps[GAPS_MAX];
-static int gap_count;
-static double last;
+static struct { double from, to, waited; } gaps[GAPS_MAX];
+static int gap_count, schedule = -1;
+static double last, last_waited;
 
 static double seconds(void)
 {
@@ -41,17 +42,30 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* For how long this thread has been ready to run and had no processor; 0 if the kernel does not tell. */
+static double waited(void)
+{
+    char text[128] = "";
+    long long ran, waited = 0;
+
+    if (pread(schedule, text, sizeof text - 1, 0) <= 0 || sscanf(text, "%lld %lld", &ran, &waited) != 2)
+        return 0;
+    return (double)waited * 1e-9;
+}
+
 /* A collective has ended, with this result. */
 static void ended(const double *result, int count)
 {
-    double now = seconds();
+    double now = seconds(), now_waited = waited();
     uint64_t bits;
 
     if (last > 0 && now - last > LEAST_GAP && gap_count < GAPS_MAX) {
         gaps[gap_count].from = last;
-        gaps[gap_count++].to = now;
+        gaps[gap_count].to = now;
+        gaps[gap_count++].waited = now_waited - last_waited;
     }
     last = now;
+    last_waited = now_waited;
     ++*progress;
     for (int i = 0; i < count; i++) {
         memcpy(&bits, &result[i], sizeof bits);
@@ -158,7 +172,7 @@ static void write_outcome(const char *folder, uint64_t first, int wrong)
     fprintf(file, "{\"done\": %lld, \"hash\": \"%016llx\", \"wrong\": %d, \"gaps\": [", (long long)*progress,
             (unsigned long long)first, wrong);
     for (int i = 0; i < gap_count; i++)
-        fprintf(file, "%s[%.6f, %.6f]", i ? ", " : "", gaps[i].from, gaps[i].to);
+        fprintf(file, "%s[%.6f, %.6f, %.6f]", i ? ", " : "", gaps[i].from, gaps[i].to, gaps[i].waited);
     fprintf(file, "]}\n");
     CHECK(fclose(file) == 0, "cannot write %s", path);
 }
@@ -175,6 +189,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(argc > 1 && 8 * size <= WORDS_MAX, "usage: %s FOLDER [HASH], at most %d ranks", argv[0], WORDS_MAX / 8);
     share_progress(argv[1]);
+    schedule = open("/proc/thread-self/schedstat", O_RDONLY);
     snprintf(stop, sizeof stop, "%s/stop", argv[1]);
     for (int turn = 0; !over; turn++) {
         hash = 0xcbf29ce484222325;

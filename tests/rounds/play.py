@@ -197,7 +197,7 @@ def measure(outcome, results, struck, whole):
     gaps = [tuple(gap) for result in results for gap in result["gaps"]]
     hurt = [gap for gap in gaps if gap[1] > struck and gap[0] < whole]
     outcome.standstills = [
-        (rank, milliseconds(gap[0] - struck), milliseconds(gap[1] - struck), milliseconds(waited(gap)))
+        (rank, milliseconds(gap[0] - struck), milliseconds(gap[1] - struck), milliseconds(gap[2]))
         for rank, result in enumerate(results) for gap in result["gaps"] if length(gap) >= 0.1 and gap[1] > struck
     ]
     outcome.moves = [(rank, milliseconds(at - struck), epochs) for rank, result in enumerate(results) for at, epochs in result["epochs"]]
@@ -207,7 +207,7 @@ def measure(outcome, results, struck, whole):
     stall = max((gap for gap in hurt if gap[0] < over), key=length, default=None)
     if stall:
         outcome.stall = milliseconds(length(stall))
-        outcome.waited = milliseconds(max(waited(gap) for gap in hurt if gap[0] < stall[1] and gap[1] > stall[0]))
+        outcome.waited = milliseconds(max(gap[2] for gap in hurt if gap[0] < stall[1] and gap[1] > stall[0]))
     outcome.before = longest(gap for gap in gaps if struck - 1 < gap[0] and gap[1] <= struck)
     outcome.later = longest(gap for gap in hurt if gap[0] >= over)
     outcome.after = longest(gap for gap in gaps if gap[0] >= whole)
@@ -220,11 +220,6 @@ def measure(outcome, results, struck, whole):
 
 def longest(gaps):
     return milliseconds(max(map(length, gaps), default=0))
-
-
-def waited(gap):
-    """Who cannot tell has not waited."""
-    return gap[2] if len(gap) > 2 else 0
 
 
 def length(gap):

@@ -8,8 +8,9 @@
 //!    `-----lost, or told of another placement-----------'
 //! ```
 //! The first calls follow each other at once, one to each candidate. After that there is a pause,
-//! which doubles with each call that bore no fruit, as does the time given to a call: where
-//! everything is slow, nobody hurries all others from epoch to epoch.
+//! which doubles with each round of calls that bore no fruit. The time given to a call doubles with
+//! each two that had no answer at all: where everything is slow, nobody hurries all others from
+//! epoch to epoch, and who has refused was not slow.
 
 use trib_wire::NodeId;
 
@@ -34,13 +35,15 @@ pub struct Caller {
     candidates: usize,
     /// The calls without fruit since the last connection.
     fruitless: u32,
+    /// Those among them that had no answer.
+    unanswered: u32,
     state: State,
 }
 
 impl Caller {
     /// The lower end of an edge to this node, which has so many candidates. It calls at once.
     pub fn new(node: NodeId, candidates: usize, now: Nanos) -> Caller {
-        Caller { node, candidates: candidates.max(1), fruitless: 0, state: State::Due(now) }
+        Caller { node, candidates: candidates.max(1), fruitless: 0, unanswered: 0, state: State::Due(now) }
     }
 
     /// The node above.
@@ -76,7 +79,7 @@ impl Caller {
         if now < at {
             return None;
         }
-        let doubled = self.fruitless / self.candidates as u32;
+        let doubled = self.unanswered / 2;
         let span = if view.has_moved() { (CALL_MIN.0 << doubled.min(16)).min(CALL_MAX.0) } else { CALL_FIRST.0 };
         self.state = State::Calling(now + Nanos(span));
         Some(view.placement().candidate(self.node, self.candidates))
@@ -89,13 +92,14 @@ impl Caller {
 
     /// Something has come over the connection: the epoch bears fruit.
     pub fn on_fruit(&mut self) {
-        self.fruitless = 0;
+        (self.fruitless, self.unanswered) = (0, 0);
     }
 
     /// The called process cannot be reached or refuses, or the call took too long. Returns whether
     /// a new epoch begins.
     pub fn on_failed(&mut self, now: Nanos, view: &mut View) -> bool {
         self.fruitless += 1;
+        self.unanswered += u32::from(matches!(self.state, State::Calling(until) if now >= until));
         let rounds = self.fruitless / self.candidates as u32;
         let pause = match rounds {
             0 => Nanos(0),
@@ -170,6 +174,25 @@ mod tests {
         let later = &spans[1..];
         assert!(later.is_sorted() && later[0] == 1_010 && later[later.len() - 1] == 9_000, "{spans:?}");
         assert_eq!(u32::from(view.placement().moves_of(NODE)), caller.fruitless());
+    }
+
+    #[test]
+    fn who_is_refused_waits_no_longer_for_an_answer_and_who_hears_nothing_does_after_two_calls() {
+        let mut view = View::new(Epoch(1));
+        let mut caller = Caller::new(NODE, 7, Nanos(0));
+        view.suspect(NODE, view.epoch());
+        let mut span = |caller: &mut Caller, answered| {
+            let begun = caller.deadline();
+            caller.on_timer(begun, &mut view);
+            let until = caller.deadline();
+            caller.on_failed(if answered { begun } else { until }, &mut view);
+            until.since(begun).0 / 1_000_000
+        };
+        for _ in 0..20 {
+            assert_eq!(span(&mut caller, true), 1_000);
+        }
+        let unanswered: Vec<u64> = (0..8).map(|_| span(&mut caller, false)).collect();
+        assert_eq!(unanswered, [1_000, 1_000, 2_000, 2_000, 4_000, 4_000, 8_000, 8_000]);
     }
 
     #[test]

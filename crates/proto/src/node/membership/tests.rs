@@ -4,10 +4,10 @@ use trib_wire::{
     Body, ChildIndex, ChildKind, Fault, GroupName, Kind, Marks, NodeId, Placement, Rank, RankList, Reason, Standing,
 };
 
+use crate::liveness::NODE_PATIENCE;
 use crate::node::config::{NodeChild, NodeConfig};
 use crate::node::harness::{BOTH, Log, config, key};
 use crate::node::{Frame, Link, NodeCore, Note, Target};
-use crate::liveness::NODE_PATIENCE;
 use crate::{Nanos, Path};
 
 struct World {

@@ -140,12 +140,30 @@ fn try_until(
 }
 
 fn dial(local: Option<IpAddr>, target: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(target), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
-    if let Some(local) = local {
-        socket.bind(&SocketAddr::new(local, 0).into())?;
+    in_tries(patience, |patience| {
+        let socket = Socket::new(Domain::for_address(target), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
+        if let Some(local) = local {
+            socket.bind(&SocketAddr::new(local, 0).into())?;
+        }
+        socket.connect_timeout(&target.into(), patience)?;
+        Ok(socket.into())
+    })
+}
+
+/// Tries to connect, each time for longer, until somebody answers or `patience` is over. When the
+/// first packet of a connection is lost, the kernel says it again after a second only, as it knows
+/// nothing of the way yet, and by then others may have counted this call as without an answer.
+fn in_tries<T>(patience: Duration, mut connect: impl FnMut(Duration) -> io::Result<T>) -> io::Result<T> {
+    let (mut left, mut span) = (patience, TRY.first());
+    loop {
+        // A last try that is shorter than those before would be in vain.
+        let is_last = left < 2 * span;
+        match connect(if is_last { left } else { span }) {
+            Err(error) if error.kind() == ErrorKind::TimedOut && !is_last => left -= span,
+            outcome => return outcome,
+        }
+        span = TRY.after_pause(span);
     }
-    socket.connect_timeout(&target.into(), patience)?;
-    Ok(socket.into())
 }
 
 fn accepted(status: Status) -> Result<(), HandshakeError> {
@@ -221,3 +239,37 @@ fn io_error(error: io::Error) -> HandshakeError {
 /// Between two tries. The first is short, because nodes hear of a job as late as its ranks; the
 /// last is short beside what people take to start a node.
 const PAUSE: Pause = Pause::doubling(Duration::from_millis(5), Duration::from_millis(200));
+/// How long a try to connect takes at first: longer than any way through a machine room and back.
+const TRY: Pause = Pause::doubling(Duration::from_millis(200), Duration::from_millis(1600));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_first_packet_is_said_again_soon_and_ever_later() {
+        let tries = |patience| {
+            let mut spans = Vec::new();
+            let outcome: io::Result<()> = in_tries(Duration::from_millis(patience), |span| {
+                spans.push(span.as_millis() as u64);
+                Err(ErrorKind::TimedOut.into())
+            });
+            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::TimedOut);
+            assert_eq!(spans.iter().sum::<u64>(), patience);
+            spans
+        };
+        assert_eq!(tries(100), [100]);
+        assert_eq!(tries(1_000), [200, 400, 400]);
+        assert_eq!(tries(5_000), [200, 400, 800, 1_600, 2_000]);
+    }
+
+    #[test]
+    fn what_is_refused_is_not_tried_again() {
+        let mut count = 0;
+        let refused: io::Result<()> = in_tries(Duration::from_secs(5), |_| {
+            count += 1;
+            Err(ErrorKind::ConnectionRefused.into())
+        });
+        assert_eq!((refused.unwrap_err().kind(), count), (ErrorKind::ConnectionRefused, 1));
+    }
+}
