@@ -10,8 +10,8 @@
  *
  * `progress` in the folder holds the number of collectives that rank 0 has done, as 8 bytes. At the
  * end each rank writes RANK.json: that number, the hash, how many solutions had another one, and
- * the spans longer than 5 ms in which no collective of this rank ended, by CLOCK_MONOTONIC, with the
- * seconds in which its thread was ready to run and had no processor.
+ * the spans longer than 5 ms in which no collective of this rank ended, by CLOCK_MONOTONIC, with
+ * the seconds in which its thread was ready to run and had no processor.
  */
 #include "check.h"
 
@@ -42,7 +42,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* For how long this thread has been ready to run and had no processor; 0 if the kernel does not tell. */
+/* For how long this thread has been ready and had no processor; 0 if the kernel does not tell. */
 static double waited(void)
 {
     char text[128] = "";

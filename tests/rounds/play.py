@@ -28,8 +28,8 @@ class Outcome:
     verdict: str = "ok"
     epochs: int = 0
     #: Milliseconds from the fault until the first rank has gone to another epoch, from there until
-    #: all ranks were out of their standstill, and the longest standstill of a rank up to then (where
-    #: no rank has gone to another epoch, until everything ran again).
+    #: all ranks were out of their standstill, and the longest standstill of a rank up to then
+    #: (where no rank has gone to another epoch, until everything ran again).
     detected: float | None = None
     recovered: float | None = None
     stall: float | None = None
