@@ -92,6 +92,11 @@ impl Course {
         self.view.placement()
     }
 
+    /// The epoch of that placement.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.view.epoch()
+    }
+
     /// The process that is to host the node.
     pub(crate) fn host(&self) -> &Candidate {
         self.way.node.hosted(self.placement())

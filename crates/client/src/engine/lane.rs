@@ -370,6 +370,16 @@ impl Lane {
     /// If the node is gone, or has told that the tree is elsewhere, the rank goes where the tree
     /// is.
     fn watch_node(&mut self, now: Nanos) {
+        if self.roaming.is_waiting() && !self.core.is_rejoining() {
+            self.roaming.end_waiting();
+        }
+        if self.roaming.is_lost(now, self.config.limits.dead_after) {
+            tracing::error!("no candidate of the node leads to the root of the tree");
+            self.roaming.end_waiting();
+            self.link = None;
+            self.core.give_up(&mut self.driver);
+            return;
+        }
         let told = self.driver.moved_to.take();
         if told.is_none() && !self.driver.stream_broken && !self.core.is_detached() {
             return;

@@ -8,6 +8,7 @@ use std::thread;
 
 use trib_proto::Nanos;
 use trib_transport::tcp::StreamSocket;
+use trib_wire::Epoch;
 
 use super::Shared;
 use super::helper::SignalMask;
@@ -20,19 +21,44 @@ pub(super) struct Roaming {
     home: (Weak<Shared>, usize),
     /// Since when the lane has been without a node.
     since: Option<Nanos>,
+    /// Since when groups of the lane have waited to be whole again, and the epoch before.
+    waits: Option<(Nanos, Epoch)>,
     /// The connection to the last node. Its kernel may still have to read what was said last.
     last: Option<StreamSocket>,
 }
 
 impl Roaming {
     pub(super) fn new(course: Course, home: (Weak<Shared>, usize)) -> Roaming {
-        Roaming { course, home, since: None, last: None }
+        Roaming { course, home, since: None, waits: None, last: None }
     }
 
     /// Whether the lane has been without a node for longer than the program wants to wait.
     pub(super) fn is_weary(&self, now: Nanos) -> bool {
-        let patience = Nanos(self.course.way.patience.as_nanos().min(u64::MAX.into()) as u64);
-        self.since.is_some_and(|since| now.since(since) > patience)
+        self.since.is_some_and(|since| now.since(since) > self.patience())
+    }
+
+    /// Whether the lane has a node that leads nowhere: its groups have not been whole again for
+    /// longer than the program wants to wait, and the nodes have moved again and again meanwhile.
+    /// Where they have not, a member is late, which the nodes judge within `dead_after`.
+    pub(super) fn is_lost(&self, now: Nanos, dead_after: Nanos) -> bool {
+        let Some((since, before)) = self.waits else { return false };
+        let (waited, moves) = (now.since(since), self.course.epoch().0.saturating_sub(before.0));
+        let is_astray = moves as usize >= ROUNDS * self.course.way.node.candidates.len();
+        waited > self.patience() && is_astray || waited > self.patience() + dead_after
+    }
+
+    /// Whether groups may wait to be whole again.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// No group waits any more.
+    pub(super) fn end_waiting(&mut self) {
+        self.waits = None;
+    }
+
+    fn patience(&self) -> Nanos {
+        Nanos(self.course.way.patience.as_nanos().min(u64::MAX.into()) as u64)
     }
 
     /// The lane has a node, or will never have one again.
@@ -44,6 +70,7 @@ impl Roaming {
     /// Calls the node where it is now. `last` is the connection that has ended, if one has.
     pub(super) fn set_out(&mut self, now: Nanos, last: Option<StreamSocket>) {
         self.since = self.since.or(Some(now));
+        self.waits = self.waits.or(Some((now, self.course.epoch())));
         self.last = last.or(self.last.take());
         let (way, (home, at)) = (self.course.way.clone(), self.home.clone());
         let Attempt { pause, patience, placement } = self.course.next_call(now);
@@ -61,3 +88,6 @@ impl Roaming {
         }
     }
 }
+
+/// How often every candidate of the node may be tried before the way counts as lost.
+const ROUNDS: usize = 3;

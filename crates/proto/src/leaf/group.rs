@@ -101,6 +101,11 @@ impl Group {
         matches!(self.state, State::Abandoned | State::Left | State::Gone)
     }
 
+    /// Whether it was ready, and waits for the others in a new epoch.
+    pub(super) fn is_rejoining(&self) -> bool {
+        self.state == State::Ready && self.name.is_none()
+    }
+
     /// Asks the node to make the group, or to go on with it in a new epoch.
     pub(super) fn join(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
         self.joined = true;

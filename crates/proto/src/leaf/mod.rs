@@ -440,6 +440,11 @@ impl LeafCore {
         self.link.is_none() && self.edge.config.recovers && !self.lost
     }
 
+    /// Whether a group that was ready is not yet whole again in this epoch.
+    pub fn is_rejoining(&self) -> bool {
+        self.groups.values().any(Group::is_rejoining)
+    }
+
     /// The number of groups that the program has freed, and for which this rank has to stay all the
     /// same: other members have not freed them, and may lack a result.
     pub fn groups_left_behind(&self) -> usize {
