@@ -38,6 +38,22 @@ class Kept(Watched):
         self.am = self.start(f"am{self.managers}", ["am", *options], None)
         self.am.wait_for("X_TRIB_ADDRESS")
 
+    def kill_nodes(self):
+        for node in self.nodes.values():
+            node.process.kill()
+            node.process.wait(20)
+
+    def start_nodes(self):
+        """Starts all nodes again, which have forgotten everything."""
+        where = ["--manager", self.manager, "--listen", "127.0.0.1:0"]
+        self.nodes = {name: self.start(f"{name}-again", ["an", "--name", name, *where], None) for name in self.nodes}
+
+    def told(self, *words):
+        done = subprocess.run([TRIB, *words, "--manager", self.manager], capture_output=True, text=True, timeout=30)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        return done.stdout
+
     def status(self):
         command = [TRIB, "status", "--json", "--manager", self.manager]
         return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
@@ -79,6 +95,41 @@ class Restart(unittest.TestCase):
             fabric.start_manager()
             self.assertEqual(fabric.past(), told)
             self.assertEqual(told[0][0], job)
+
+    def test_a_job_whose_nodes_are_at_its_ranks_lasts_as_long_as_they_do(self):
+        with Kept() as fabric, tempfile.TemporaryDirectory() as folder:
+            stop = pathlib.Path(folder) / "stop"
+            with Ranks(fabric, 4, "loop_worker", "loop", {"counts": [3, 60_000], "stop": str(stop)}) as ranks:
+                wait_until(lambda: ranks.progress(0) > 5, 90, "operations")
+                ((job, _),) = fabric.jobs()
+                fabric.kill_manager()
+                fabric.kill_nodes()
+                before = ranks.progress(0)
+                wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations without nodes")
+                fabric.start_manager()
+                fabric.start_nodes()
+                wait_until(lambda: all(node["connected"] for node in fabric.status()["nodes"]), 60, "new nodes")
+
+                def live():
+                    return json.loads(fabric.told("jobs", "--json"))["live"]
+
+                wait_until(lambda: live()[0]["state"] == "running", 30, "its ranks have told where it is")
+                (line,) = live()
+                self.assertEqual((line["id"], line["adopted"], line["activity"]["ranks"]), (job, True, 4))
+                self.assertEqual({home["name"] for home in line["moved"]}, {"root", "leaf0", "leaf1"})
+                told = fabric.told("jobs") + fabric.told("status") + fabric.told("explain", str(job))
+                print(told)
+                for home in line["moved"]:
+                    self.assertRegex(home["at"], r"^rank [0-3] on \S+$")
+                    self.assertIn(f"{home['name']} is at {home['at']} after {home['moves']} move", told)
+                self.assertRegex(told, r"\nepoch \d+, .* ago: .*(lost|did not reach|was told)")
+                explained = json.loads(fabric.told("explain", str(job), "--json"))
+                self.assertEqual([home["moves"] > 0 for home in explained["homes"]], [True] * 3)
+                self.assertTrue(all(told["by"].startswith("rank ") for told in explained["epochs"]), explained["epochs"])
+                self.assertEqual(len(explained["parts"]), 3)
+                stop.touch()
+                self.assertEqual(len({result["digest"] for result in ranks.results(60)}), 1)
+            wait_until(lambda: fabric.jobs() == [], 60, "the job is forgotten with its last rank")
 
     def test_a_manager_that_dies_loses_no_job(self):
         with Kept() as fabric:

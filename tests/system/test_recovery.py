@@ -1,6 +1,7 @@
 """A node dies under a running job, and the job does not notice: another process hosts its logical node,
 and every operation ends with the bits that it would have had."""
 
+import json
 import pathlib
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PYTHON, Fabric, Ranks, rank_env, send, wait_until
+from harness import PYTHON, TRIB, Fabric, Ranks, rank_env, send, wait_until
 
 import test_random_collectives
 
@@ -134,6 +135,76 @@ context.finalize()
                 said = [process.communicate(timeout=60) for process in started]
         self.assertEqual([process.returncode for process in started], [-signal.SIGKILL, 0, 0, 0], said)
         self.assertTrue(all(int(output) >= 1 for output, _ in said[1:]), said)
+
+    def test_ranks_that_host_nodes_and_leave_one_by_one_hand_them_over(self):
+        code = """
+import os, pathlib, sys
+import native, numpy as np
+rank, size, folder = int(sys.argv[1]), 6, pathlib.Path(sys.argv[2])
+context = native.Context(rank=rank, size=size)
+# Stage n is over for rank n + 1 when it ends. Rank 0 holds the job.
+groups = [context.group([0, *range(stage + 1, size)], tag=stage) for stage in range(size - 1)
+          if rank == 0 or rank > stage]
+done = 0
+for stage, group in enumerate(groups):
+    members, over = np.array([0, *range(stage + 1, size)]), np.zeros(1, np.int64)
+    while not over[0]:
+        for count in (5, 30_000):
+            out = np.zeros(count, np.int64)
+            group.allreduce(np.arange(count) + rank + done, out, "int64", "sum").wait(30000)
+            assert np.array_equal(out, len(members) * (np.arange(count) + done) + members.sum()), (rank, done)
+        done += 1
+        (folder / f"{rank}.tmp").write_text(f"{stage} {done}")
+        os.replace(folder / f"{rank}.tmp", folder / str(rank))
+        mine = np.array([(folder / f"end{stage}").exists()], np.int64)
+        group.allreduce(mine, over, "int64", "max").wait(30000)
+    group.free()
+context.finalize()
+"""
+        with Fabric() as fabric, tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            base = rank_env(fabric, None, {"TRIB_RENDEZVOUS": f"leaving{time.time_ns()}", "TRIB_SIZE": "6"})
+            started = [
+                subprocess.Popen([PYTHON, "-c", code, str(rank), name], env={**base, "TRIB_RANK": str(rank)},
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for rank in range(6)
+            ]
+
+            def reached():
+                return [int(word) for word in (folder / "0").read_text().split()] if (folder / "0").exists() else [0, 0]
+
+            def explained():
+                command = [TRIB, "explain", "1", "--json", "--manager", fabric.manager]
+                said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+                return json.loads(said)
+
+            def moves():
+                return sum(home["moves"] for home in explained()["homes"])
+
+            found = []
+            try:
+                wait_until(lambda: reached()[1] > 5, 60, "operations")
+                for node in ("leaf0", "leaf1", "root"):
+                    send(fabric.processes()[node], signal.SIGKILL)
+                before = reached()[1]
+                wait_until(lambda: reached()[1] > before + 5, 60, "operations without nodes")
+                wait_until(lambda: moves() >= 3, 30, "the ranks have told")
+                killed = moves()
+                for stage in range(5):
+                    (folder / f"end{stage}").touch()
+                    started[stage + 1].wait(60)
+                    if stage < 4:
+                        before = reached()[1]
+                        wait_until(lambda: reached()[1] > before + 5, 60, f"operations without rank {stage + 1}")
+                        found = explained()["epochs"]
+                        now = moves()
+            finally:
+                said = [process.communicate(timeout=60) for process in started]
+        self.assertEqual([process.returncode for process in started], [0] * 6, said)
+        self.assertGreater(now, killed, "none of those that left hosted anything")
+        # Nobody has had to find out by a connection that ended.
+        later = [epoch for epoch in found if epoch["moves"] > killed]
+        self.assertEqual([epoch for epoch in later if epoch["cause"] != "told"], [])
 
     def test_a_job_that_declines_both_ends_its_groups_with_a_dead_node(self):
         with Fabric() as fabric, tempfile.TemporaryDirectory() as folder:

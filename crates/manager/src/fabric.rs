@@ -8,6 +8,7 @@ use trib_topology::Topology;
 use trib_topology::predict::Constants;
 
 use crate::Error;
+use crate::nodes::deputies::Deputies;
 use crate::nodes::registry::Registry;
 use crate::planning::trees::Trees;
 use crate::programs::launches::Launches;
@@ -24,6 +25,7 @@ pub(crate) struct Fabric {
     /// The constants with which predictions are made.
     pub constants: Constants,
     pub registry: Arc<Registry>,
+    pub deputies: Arc<Deputies>,
     pub jobs: Jobs,
     pub tenancy: Tenancy,
     pub trees: Trees,
@@ -58,13 +60,15 @@ impl Fabric {
             store.trim(&old).map_err(Error::State)?;
         }
         let tenancy = Tenancy::new(tenants, &topology, &jobs.list())?;
-        let (registry, rendezvous, ledger) = (Arc::default(), Rendezvous::default(), Ledger::default());
+        let (registry, deputies) = (Arc::default(), Arc::default());
+        let (rendezvous, ledger) = (Rendezvous::default(), Ledger::default());
         let launches = Launches::default();
         let started_ms = unix_ms();
         Ok(Fabric {
             topology,
             constants,
             registry,
+            deputies,
             jobs,
             tenancy,
             trees,
@@ -79,6 +83,7 @@ impl Fabric {
     /// Takes every lock once.
     pub(crate) fn touch(&self) {
         self.registry.touch();
+        self.deputies.touch();
         self.jobs.touch();
         self.tenancy.touch();
         self.trees.touch();

@@ -19,7 +19,8 @@
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection
 //! does, it costs others at most the memory of its own messages; a job ends with the connection
-//! that asked for it, or, if an earlier manager had that connection, when its nodes have lost it.
+//! that asked for it, or, if an earlier manager had that connection, when its nodes have lost it and
+//! none of its ranks hosts any.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -151,7 +152,7 @@ impl Manager {
         tracing::info!(%constants, "predictions");
         let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
         admission::adoption::watch(&fabric).map_err(Error::Thread)?;
-        nodes::watch::watch(&fabric.registry).map_err(Error::Thread)?;
+        nodes::watch::watch(&fabric.registry, &fabric.deputies).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
         Ok(Manager { server })
     }

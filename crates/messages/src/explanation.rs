@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use trib_wire::{ChildIndex, ChildKind, NodeId, Rank, RankList};
 
 use crate::processes::Process;
+use crate::recovery::{Dwelling, EpochTold};
 use crate::reply::JobStatus;
 
 /// A job, and its logical nodes.
@@ -23,6 +24,12 @@ pub struct Explanation {
     /// Where the ranks run that are late, as far as that is known.
     #[serde(default)]
     pub processes: Vec<(Rank, Process)>,
+    /// Where each of its logical nodes is, as far as that is known.
+    #[serde(default)]
+    pub homes: Vec<Dwelling>,
+    /// What its processes have told of its epochs, by lane and epoch.
+    #[serde(default)]
+    pub epochs: Vec<EpochTold>,
 }
 
 /// A logical node, and the aggregation node that told about it.
@@ -97,6 +104,10 @@ pub struct NodePart {
     /// which it is hosted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<(NodeId, u16)>,
+    /// How long it took in that epoch until it folded again, milliseconds, from when it was hosted
+    /// there. `None` in the first epoch, and as long as nothing was folded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_fold_ms: Option<u64>,
     /// Which groups stream and which wait to. It is there only at the root of the tree, where that
     /// is decided.
     pub contexts: Option<ContextsPart>,

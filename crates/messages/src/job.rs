@@ -129,6 +129,20 @@ pub struct JobTicket {
     /// What its deputies may host.
     #[serde(default)]
     pub deputies: Vec<DeputyGrant>,
+    /// With this a deputy shows the manager that it is one.
+    #[serde(default)]
+    pub pass: Pass,
+}
+
+/// What the ranks of a job and the manager know and nobody else: a rank that hosts nodes of its job
+/// shows it to the manager, which may be another one than the one that admitted the job.
+#[derive(Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Pass(pub [u8; 32]);
+
+impl core::fmt::Debug for Pass {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Pass(..)")
+    }
 }
 
 /// A logical node that a rank may host.

@@ -6,8 +6,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use trib_wire::JobId;
+use trib_wire::{JobId, NodeId};
 
+use crate::recovery::Dwelling;
 use crate::reply::Refusal;
 
 /// All jobs that a manager knows.
@@ -71,6 +72,12 @@ pub struct LiveJob {
     /// Why it, or one of its groups, could not go on, if a node has said so.
     #[serde(default)]
     pub fault: Option<JobFault>,
+    /// The epochs that its trees have come to after their first.
+    #[serde(default)]
+    pub epochs: u64,
+    /// Those of its logical nodes that have moved, and where they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<Dwelling>,
 }
 
 /// What a job is doing.
@@ -85,13 +92,30 @@ pub struct Activity {
 }
 
 /// One job's activity at one aggregation node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct JobActivity {
     /// The job.
     pub job: JobId,
     /// The sum over its logical nodes there; for the idle time the smallest value, for the groups
     /// the largest.
     pub activity: Activity,
+    /// Which nodes of its trees have moved, and how often, as far as the process knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<(NodeId, u16)>,
+}
+
+impl JobActivity {
+    /// What another process, or another logical node of the same, says of the same job. Of the moves
+    /// of each node the larger count is true: who knows fewer is behind.
+    pub fn join(&mut self, other: JobActivity) {
+        self.activity = self.activity.and(other.activity);
+        for (node, moves) in other.moves {
+            match self.moves.iter_mut().find(|(known, _)| *known == node) {
+                Some((_, known)) => *known = moves.max(*known),
+                None => self.moves.push((node, moves)),
+            }
+        }
+    }
 }
 
 impl Activity {

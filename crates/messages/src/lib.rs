@@ -6,8 +6,8 @@
 //! made of, `quota` the table of its limits, `memory` what they reserve, `prediction` for which
 //! operations its tree is predicted to pay, `explanation` what a job is doing, `jobs` a line about
 //! each job that runs or ended, `tenant` for which tenant a job counts and which jobs wait,
-//! `processes` where the ranks run, `candidates` where its nodes may run, and `directory` how
-//! people call the nodes and ranks of a job.
+//! `processes` where the ranks run, `candidates` where its nodes may run, `recovery` where they are
+//! when they have moved, and `directory` how people call the nodes and ranks of a job.
 //!
 //! Both ends speak the same protocol version. Within one version, a field that a message gains has
 //! a default, so that the releases before and after it understand each other in everything that
@@ -30,6 +30,7 @@ pub mod node;
 pub mod prediction;
 pub mod processes;
 pub mod quota;
+pub mod recovery;
 pub mod reply;
 pub mod request;
 pub mod tenant;

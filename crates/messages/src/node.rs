@@ -23,6 +23,10 @@
 //! again until it is let in. A node that loses the manager goes on serving its jobs and registers
 //! again until it succeeds; a job whose `End` it may have missed is forgotten when its children are
 //! gone.
+//!
+//! A deputy, a rank that hosts nodes of its own job, speaks the same from the moment at which it
+//! hosts one; it begins with [`Request::Serve`](crate::request::Request::Serve), and nothing is
+//! installed there.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -34,6 +38,7 @@ use trib_wire::{Fault, JobId, NodeId};
 use crate::explanation::{NodePart, TrafficPart};
 use crate::job::NodeGrant;
 use crate::jobs::JobActivity;
+use crate::recovery::EpochPart;
 use crate::reply::Refusal;
 
 /// The largest number of addresses at which one node takes streams.
@@ -93,6 +98,9 @@ pub enum NodeMessage {
         /// What has gone over their links.
         #[serde(default)]
         traffic: Vec<TrafficPart>,
+        /// The last epochs that its trees have come to, as this process knows it.
+        #[serde(default)]
+        epochs: Vec<EpochPart>,
     },
     /// The answer to `QueryActivity`: every job that is here, once.
     Activity(Vec<JobActivity>),

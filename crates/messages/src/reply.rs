@@ -15,6 +15,7 @@ use crate::job::{JobTicket, Limits};
 use crate::jobs::{Fallback, JobFault, JobsReport, Names, PastJob};
 use crate::prediction::PredictionStatus;
 use crate::quota::QuotaField;
+use crate::recovery::JobHomes;
 use crate::tenant::{JobCharge, QueuedJob, TenantStatus};
 
 /// What a refused request wanted too much of, or what it lacks.
@@ -327,6 +328,9 @@ pub struct StatusReport {
     pub nodes: Vec<NodeStatus>,
     /// Every job, oldest first.
     pub jobs: Vec<JobStatus>,
+    /// Where the nodes of jobs are that have moved.
+    #[serde(default)]
+    pub homes: Vec<JobHomes>,
     /// Jobs that wait for their turn, in the order in which they get it.
     #[serde(default)]
     pub queue: Vec<QueuedJob>,

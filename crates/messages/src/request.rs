@@ -7,6 +7,9 @@ use core::net::SocketAddr;
 
 use trib_wire::JobId;
 
+use crate::job::Pass;
+use crate::processes::Process;
+
 /// What a job would like to use; a field left out gets the fabric's default.
 ///
 /// The fields have the meanings and units of the same fields of [`crate::job::Limits`].
@@ -110,6 +113,21 @@ pub struct AttachRequest {
     pub wait_ms: Option<u32>,
 }
 
+/// A rank that hosts nodes of its own job, because no aggregation node does.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ServeRequest {
+    /// The job.
+    pub job: JobId,
+    /// What came with the job's ticket.
+    pub pass: Pass,
+    /// The rank.
+    pub rank: u32,
+    /// Where it runs.
+    pub process: Process,
+    /// The address at which it takes streams.
+    pub stream: SocketAddr,
+}
+
 /// How a program came to its end, by its launcher.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Account {
@@ -128,6 +146,9 @@ pub enum Request {
     /// Admit a job once all its ranks have asked. The answer is `Granted` or `Refused`, the same to
     /// all ranks.
     Attach(AttachRequest),
+    /// This connection is a deputy's from now on. The answer is `Registered` or `Refused`, and what
+    /// follows is the conversation of a node ([`crate::node`]), without installations.
+    Serve(ServeRequest),
     /// End a job that this connection holds. The answer is `Ended` or `Refused`.
     EndJob {
         /// The job.

@@ -1,19 +1,24 @@
 //! A rank that may host logical nodes of its own job: it listens, and does no more until somebody
 //! calls.
 //!
-//! It is the acceptor and one worker of a node, without a manager. Its grants come with the job's
-//! ticket, and it ends with the rank. Until somebody calls it is one thread that sleeps.
+//! It is the acceptor and one worker of a node. Its grants come with the job's ticket, and it ends
+//! with the rank. Until somebody calls it is one thread that sleeps. From then on a thread of its
+//! own talks to the manager, if that is there, so that people see where the job's nodes are.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
+use trib_control::ManagerUrl;
 use trib_messages::job::NodeGrant;
+use trib_messages::request::ServeRequest;
 
 use crate::Error;
 use crate::accept::{Door, Request};
 use crate::mailbox::Mailbox;
+use crate::manager::{Manager, Who};
 use crate::worker::{self, Command};
 
 /// A rank that listens. Calls wait in the kernel until it serves.
@@ -35,14 +40,15 @@ impl Deputy {
         self.door.addresses[0].port()
     }
 
-    /// Starts the thread, which waits until one of these logical nodes is called.
+    /// Starts the thread, which waits until one of these logical nodes is called. From then on the
+    /// manager is `told` what is hosted here.
     ///
     /// # Errors
     /// If the system lacks threads.
-    pub fn serve(self, grants: Vec<NodeGrant>) -> Result<Serving, Error> {
+    pub fn serve(self, grants: Vec<NodeGrant>, told: Told) -> Result<Serving, Error> {
         let acceptor = self.door.handle.clone();
         let serve = move || {
-            if let Err(error) = host(self.door, grants) {
+            if let Err(error) = host(self.door, grants, told) {
                 tracing::error!(%error, "this rank hosts no nodes of its job any more");
             }
         };
@@ -52,25 +58,49 @@ impl Deputy {
 }
 
 /// Waits for the first call, and then hosts what is called.
-fn host(mut door: Door, grants: Vec<NodeGrant>) -> io::Result<()> {
+fn host(mut door: Door, grants: Vec<NodeGrant>, Told { url, request }: Told) -> io::Result<()> {
     if !door.wait()? {
         return Ok(());
     }
-    // Nobody is told what becomes of jobs: the rank is in the only one, and notices.
-    let (news, _) = mpsc::channel();
+    let (news, receiver) = mpsc::channel();
     let (address, acceptor) = (door.addresses[0], door.handle.clone());
-    let tell = Box::new(move |request| acceptor.post(request));
+    let mail = acceptor.clone();
+    let tell = Box::new(move |request| mail.post(request));
     let (worker, thread) = worker::start(0, address.ip(), tell, news.clone())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let manager = Manager {
+        url,
+        who: Who::Deputy(request),
+        acceptor,
+        workers: vec![worker.clone()],
+        stop: stop.clone(),
+        // Nobody waits for it: the job goes on whether there is a manager or not.
+        registered: mpsc::channel().0,
+        news: receiver,
+    };
+    // A rank that leaves does not wait for a manager that does not answer: this thread notices by
+    // itself that it is to end.
+    thread::Builder::new().name("control".into()).spawn(move || manager.run()).map(drop)?;
     door.accept(vec![worker.clone()], None, news, grants);
+    // If the acceptor has ended by itself, the worker does not know yet.
     worker.mailbox.post(Command::Stop);
+    stop.store(true, Ordering::Relaxed);
     if thread.join().is_err() {
         tracing::error!("a thread of the node panicked");
     }
     Ok(())
 }
 
-/// A rank that hosts what it is called for. Dropping it ends that: neighbours find their
-/// connections closed, and go to the next candidate.
+/// Who is told what a deputy hosts, and how the deputy names itself.
+pub struct Told {
+    /// The manager.
+    pub url: ManagerUrl,
+    /// What the deputy begins with.
+    pub request: ServeRequest,
+}
+
+/// A rank that hosts what it is called for. Dropping it ends that: neighbours hear that what it
+/// hosts is at the next candidates from now on.
 pub struct Serving {
     acceptor: Mailbox<Request>,
     thread: Option<JoinHandle<()>>,

@@ -35,7 +35,7 @@ mod rescue;
 mod worker;
 
 pub use counters::Counters;
-pub use deputy::{Deputy, Serving};
+pub use deputy::{Deputy, Serving, Told};
 pub use error::Error;
 pub use job::{Latencies, Stages};
 pub use node::{Node, Options, run};

@@ -13,8 +13,10 @@ use trib_control::{Channel, Error as ControlError, ManagerUrl};
 use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::hello::Role;
 use trib_messages::job::NodeGrant;
-use trib_messages::jobs::{Activity, JobActivity};
+use trib_messages::jobs::JobActivity;
 use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::recovery::EpochPart;
+use trib_messages::request::{Request as Asked, ServeRequest};
 use trib_waiting::Pause;
 use trib_wire::JobId;
 
@@ -28,15 +30,22 @@ use crate::worker::{Command, WorkerHandle, guard};
 /// What the control thread needs.
 pub(crate) struct Manager {
     pub url: ManagerUrl,
-    pub name: String,
-    pub addresses: Vec<SocketAddr>,
+    pub who: Who,
     pub acceptor: Mailbox<Request>,
     pub workers: Vec<WorkerHandle>,
     pub stop: Arc<AtomicBool>,
-    /// Gets one message: that the node is registered, or why it never will be.
+    /// Gets one message: that the process is registered, or why it never will be.
     pub registered: Sender<Result<(), Error>>,
     /// What happens to jobs, to be told to the manager.
     pub news: Receiver<News>,
+}
+
+/// Who talks to the manager.
+pub(crate) enum Who {
+    /// An aggregation node: its name in the topology, and the addresses at which it takes streams.
+    Node { name: String, addresses: Vec<SocketAddr> },
+    /// A rank that hosts nodes of its own job.
+    Deputy(ServeRequest),
 }
 
 impl Manager {
@@ -55,6 +64,11 @@ impl Manager {
             });
             match ended {
                 Ok(()) => pause = PAUSE.first(),
+                // The manager does not know the job any more, or this rank as its deputy.
+                Err(error) if is_final(&error) && matches!(self.who, Who::Deputy(_)) => {
+                    tracing::info!(%error, "the manager is not told what this rank hosts");
+                    return;
+                }
                 Err(error) if is_final(&error) && !said => {
                     // The thread that started the node may not wait for this.
                     let _ = self.registered.send(Err(Error::Control(error)));
@@ -69,21 +83,18 @@ impl Manager {
 
     /// One connection, from registration to its end.
     fn conversation(&self, said: &mut bool) -> Result<(), ControlError> {
-        let channel = Channel::connect(&self.url, Role::Node, ANSWER)?;
-        channel.send(&NodeMessage::Register {
-            name: self.name.clone(),
-            stream: self.addresses[0],
-            further: self.addresses[1..].to_vec(),
-            datagram_buffer_bytes: self.workers.iter().map(|w| w.datagram_buffer as u64).min().unwrap_or(0),
-            workers: self.workers.len() as u32,
-            jobs: self.hosted(),
-        })?;
+        let channel = self.introduce()?;
         match channel.recv(Some(ANSWER))? {
             ManagerMessage::Registered => {}
             ManagerMessage::Refused(refusal) => return Err(ControlError::Refused(refusal)),
             other => tracing::warn!(?other, "the manager speaks before it has registered this node"),
         }
-        tracing::info!(name = self.name, addresses = ?self.addresses, "registered");
+        match &self.who {
+            Who::Node { name, addresses } => tracing::info!(name, ?addresses, "registered"),
+            Who::Deputy(ServeRequest { job, rank, .. }) => {
+                tracing::info!(job = job.0, rank, "the manager knows what this rank hosts");
+            }
+        }
         if !core::mem::replace(said, true) {
             let _ = self.registered.send(Ok(()));
         }
@@ -109,6 +120,29 @@ impl Manager {
         Ok(())
     }
 
+    /// Connects, and says who this is.
+    fn introduce(&self) -> Result<Channel, ControlError> {
+        match &self.who {
+            Who::Node { name, addresses } => {
+                let channel = Channel::connect(&self.url, Role::Node, ANSWER)?;
+                channel.send(&NodeMessage::Register {
+                    name: name.clone(),
+                    stream: addresses[0],
+                    further: addresses[1..].to_vec(),
+                    datagram_buffer_bytes: self.workers.iter().map(|w| w.datagram_buffer as u64).min().unwrap_or(0),
+                    workers: self.workers.len() as u32,
+                    jobs: self.hosted(),
+                })?;
+                Ok(channel)
+            }
+            Who::Deputy(request) => {
+                let channel = Channel::connect(&self.url, Role::User, ANSWER)?;
+                channel.send(&Asked::Serve(request.clone()))?;
+                Ok(channel)
+            }
+        }
+    }
+
     fn on_message(&self, channel: &Channel, message: ManagerMessage) -> Result<(), ControlError> {
         match message {
             ManagerMessage::Install(grant) => channel.send(&self.install(grant)),
@@ -121,7 +155,8 @@ impl Manager {
             ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
             ManagerMessage::Explain { job, group } => {
                 let (parts, traffic) = self.explain(job, group);
-                channel.send(&NodeMessage::Explained { job, group, parts, traffic })
+                let epochs = self.epochs(job);
+                channel.send(&NodeMessage::Explained { job, group, parts, traffic, epochs })
             }
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
             ManagerMessage::Registered => Ok(()),
@@ -167,6 +202,13 @@ impl Manager {
         gather(answers, COUNT).flatten().unzip()
     }
 
+    /// The last epochs that the trees of the job have come to.
+    fn epochs(&self, job: JobId) -> Vec<EpochPart> {
+        let (reply, answer) = mpsc::channel();
+        self.acceptor.post(Request::Epochs(job, reply));
+        answer.recv_timeout(COUNT).unwrap_or_default()
+    }
+
     /// What the jobs do here, with each job once.
     fn activity(&self) -> Vec<JobActivity> {
         let (reply, answers) = mpsc::channel();
@@ -174,11 +216,14 @@ impl Manager {
             worker.mailbox.post(Command::Activity(reply.clone()));
         }
         drop(reply);
-        let mut jobs: BTreeMap<JobId, Activity> = BTreeMap::new();
-        for JobActivity { job, activity } in gather(answers, COUNT).flatten() {
-            jobs.entry(job).and_modify(|known| *known = known.and(activity)).or_insert(activity);
+        let mut jobs: BTreeMap<JobId, JobActivity> = BTreeMap::new();
+        for told in gather(answers, COUNT).flatten() {
+            match jobs.get_mut(&told.job) {
+                Some(known) => known.join(told),
+                None => drop(jobs.insert(told.job, told)),
+            }
         }
-        jobs.into_iter().map(|(job, activity)| JobActivity { job, activity }).collect()
+        jobs.into_values().collect()
     }
 
     fn count(&self) -> Counters {

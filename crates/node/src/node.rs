@@ -15,7 +15,7 @@ use crate::Error;
 use crate::accept::{Door, Request};
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
-use crate::manager::{Manager, answers, collect};
+use crate::manager::{Manager, Who, answers, collect};
 use crate::report::Observer;
 use crate::rescue;
 use crate::worker::{self, Command, WorkerHandle};
@@ -42,6 +42,7 @@ pub struct Node {
     acceptor: Mailbox<Request>,
     workers: Vec<WorkerHandle>,
     stop: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
     threads: Vec<JoinHandle<()>>,
     registered: Receiver<Result<(), Error>>,
 }
@@ -66,6 +67,7 @@ impl Node {
             acceptor: acceptor.clone(),
             workers: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
+            accepting: None,
             threads: Vec::new(),
             registered: mpsc::channel().1,
         };
@@ -78,13 +80,12 @@ impl Node {
             node.workers.push(handle);
             node.threads.push(thread);
         }
-        node.threads.push(door.serve(node.workers.clone(), options.memory, news).map_err(Error::Thread)?);
+        node.accepting = Some(door.serve(node.workers.clone(), options.memory, news).map_err(Error::Thread)?);
         let (registered, said) = mpsc::channel();
         node.registered = said;
         let manager = Manager {
             url: options.manager,
-            name: options.name,
-            addresses,
+            who: Who::Node { name: options.name, addresses },
             acceptor,
             workers: node.workers.clone(),
             stop: node.stop.clone(),
@@ -123,7 +124,7 @@ impl Node {
     /// Whether a thread has ended that should not have, which is an error in this program. Its jobs
     /// have lost their connections.
     pub fn is_broken(&self) -> bool {
-        self.threads.iter().any(JoinHandle::is_finished)
+        self.accepting.iter().chain(&self.threads).any(JoinHandle::is_finished)
     }
 
     /// Whether every thread that serves jobs has answered within `patience`.
@@ -165,15 +166,21 @@ impl Node {
 
     fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // It tells the neighbours of its nodes where these are now, and ends the workers.
         self.acceptor.post(Request::Stop);
+        if let Some(accepting) = self.accepting.take() {
+            joined(accepting);
+        }
         for worker in &self.workers {
             worker.mailbox.post(Command::Stop);
         }
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the node panicked");
-            }
-        }
+        self.threads.drain(..).for_each(joined);
+    }
+}
+
+fn joined(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the node panicked");
     }
 }
 

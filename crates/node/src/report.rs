@@ -34,6 +34,10 @@ pub struct JobReport {
     pub name: String,
     /// The lane of the job to which it belongs.
     pub lane: u32,
+    /// The epochs that its tree has come to after the first.
+    pub epochs: u64,
+    /// How long it took in a later epoch until something was folded.
+    pub first_fold: Option<Duration>,
     /// The number of groups alive.
     pub groups_alive: u64,
     /// The number of buffers that hold vector data.
@@ -121,6 +125,8 @@ impl JobReport {
             node: io.place.node,
             name: io.name.clone(),
             lane: io.lane,
+            epochs: io.placement.moves().map(|(_, moves)| u64::from(moves)).sum(),
+            first_fold: io.stay.first_fold(),
             groups_alive: core.groups() as u64,
             buffers_held: job.buffers_held(),
             payload_bytes_folded: io.bytes_folded,

@@ -176,6 +176,7 @@ impl World {
             Event::Program(actor) => self.give(actor, Input::Program),
             Event::KillRank { rank, orderly } => self.kill_now(rank, orderly),
             Event::KillProcess { process, refuses } => self.kill_process(process, refuses),
+            Event::Depart(process) => self.depart_now(process),
             Event::Restart(process) => self.restart(process),
         }
     }

@@ -117,9 +117,16 @@ impl Driver {
     }
 
     /// The connection is gone, and with it all that waited for it.
-    pub(super) fn cut_off(&mut self) {
-        self.writer = StreamWriter::new(self.keys.up, CONTROL_MAX);
+    pub(super) fn cut_off(&mut self) -> StreamWriter<Outgoing> {
         self.severed = false;
+        std::mem::replace(&mut self.writer, StreamWriter::new(self.keys.up, CONTROL_MAX))
+    }
+
+    /// Drops what is queued for the node. Of a frame that is half sent the far end expects the rest,
+    /// which does not refer to the program's memory any more.
+    pub(super) fn drop_queue(&mut self) {
+        self.writer.cut(|_| true);
+        self.writer.payloads_mut().for_each(|(_, payload)| payload.detach());
     }
 
     /// The rank has a connection to its node in another epoch.

@@ -12,8 +12,8 @@ use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
 use trib_transport::tcp::{
-    Arrived, Connected, Destination, Due, FrameSink, HandshakeError, LowWater, ReadEnd, StreamError, StreamReader,
-    StreamSocket,
+    Arrived, Connected, Destination, Due, FlushEnd, FrameSink, HandshakeError, LowWater, Parting, ReadEnd, StreamError,
+    StreamReader, StreamSocket,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
@@ -390,18 +390,27 @@ impl Lane {
             None => self.roaming.course.on_lost(now),
         }
         // The node must not take the end of the connection for this rank's death.
+        self.driver.drop_queue();
         self.core.move_to(self.roaming.course.placement(), &mut self.driver);
-        let said = self.driver.writer.flush(&mut link.socket).is_ok() && link.socket.finish().is_ok();
+        let flushed = self.driver.writer.flush(&mut link.socket);
+        let said = matches!(flushed, Ok(FlushEnd::Idle)) && link.socket.finish().is_ok();
         let counters = &mut self.driver.counters;
         counters.epochs += 1;
         counters.stream_bytes_sent += self.driver.writer.bytes();
         counters.stream_bytes_received += link.reader.bytes();
         tracing::warn!(placement = ?self.roaming.course.placement(), said, "the job goes on in another epoch");
-        self.driver.cut_off();
+        let writer = self.driver.cut_off();
         if !self.core.is_detached() {
             self.core.on_link_down(&mut self.driver);
         }
-        self.roaming.set_out(now, Some(link.socket));
+        let mut last = Some(link.socket);
+        if matches!(flushed, Ok(FlushEnd::Blocked))
+            && let Some(socket) = last.take()
+        {
+            // The node does not read: it hangs, or is only slow and will.
+            self.roaming.say_later(Parting { socket, writer });
+        }
+        self.roaming.set_out(now, last);
     }
 
     /// What became of a call of the node.

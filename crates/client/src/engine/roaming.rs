@@ -5,13 +5,15 @@
 
 use std::sync::Weak;
 use std::thread;
+use std::time::Duration;
 
 use trib_proto::Nanos;
-use trib_transport::tcp::StreamSocket;
+use trib_transport::tcp::{Parting, StreamSocket, say};
 use trib_wire::Epoch;
 
 use super::Shared;
 use super::helper::SignalMask;
+use super::operation::Outgoing;
 use crate::way::{Attempt, Course};
 
 /// Where the lane's tree is, and how the lane gets there.
@@ -67,6 +69,14 @@ impl Roaming {
         self.since = None;
     }
 
+    /// The last frames wait until the node reads. If it does, it must not take the end of the
+    /// connection for this rank's death.
+    pub(super) fn say_later(&self, parting: Parting<Outgoing>) {
+        // Signals are for the application's threads.
+        let _mask = SignalMask::block_all();
+        drop(say(vec![parting], FAREWELL));
+    }
+
     /// Calls the node where it is now. `last` is the connection that has ended, if one has.
     pub(super) fn set_out(&mut self, now: Nanos, last: Option<StreamSocket>) {
         self.since = self.since.or(Some(now));
@@ -91,3 +101,6 @@ impl Roaming {
 
 /// How often every candidate of the node may be tried before the way counts as lost.
 const ROUNDS: usize = 3;
+/// How long a node that does not read has to begin again, before it can do harm by taking this rank
+/// for dead: nobody listens to it any more then.
+const FAREWELL: Duration = Duration::from_secs(60);

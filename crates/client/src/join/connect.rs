@@ -40,7 +40,7 @@ pub(super) fn to_nodes(
     let directory = JobDirectory::new(names, ticket.processes.clone()).with_calls(params.calls.clone());
     let directory = Arc::new(directory);
     // Others may call this rank as soon as they have their tickets.
-    let serving = candidacy.and_then(|candidacy| candidacy.serve(ticket, params.rank));
+    let serving = candidacy.and_then(|candidacy| candidacy.serve(params, ticket));
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);

@@ -1,5 +1,5 @@
 //! Jobs that an earlier manager admitted, at nodes that do not come back to say whether they have
-//! them, and at backups that do not know whether they are over.
+//! them, at backups that do not know whether they are over, and at ranks of their own.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -38,7 +38,10 @@ fn give_up(fabric: &Weak<Fabric>) {
         }
         if last_look.elapsed() >= LOOK {
             last_look = Instant::now();
-            let now = without_ranks(&fabric);
+            let mut now = without_ranks(&fabric);
+            if begin.elapsed() < CALLS {
+                now.retain(|job| fabric.jobs.get(*job).is_some_and(|status| status.deputies.is_empty()));
+            }
             // Ranks may be on their way from a dead node to its backup, but not for so long.
             end_adopted(&fabric, now.intersection(&quiet).copied().collect());
             quiet = now;
@@ -46,7 +49,7 @@ fn give_up(fabric: &Weak<Fabric>) {
     }
 }
 
-/// The jobs of which no node hosts anything. A node to which no rank has come in an epoch, as a
+/// The jobs of which neither a node nor a rank hosts anything. A node to which no rank has come in an epoch, as a
 /// backup or as a primary, does not know that its job is over. Where all primaries have
 /// said that they are done, it is enough that no rank is left.
 fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
@@ -57,6 +60,9 @@ fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
         Some(jobs)
     };
     let is_quiet = |job: &Adopted| {
+        if !fabric.deputies.of(job.id).is_empty() {
+            return false;
+        }
         let is_over =
             |hosted: Vec<JobActivity>| hosted.iter().all(|told| job.has_left_primaries && told.activity.ranks == 0);
         job.maybe_at.iter().all(|node| at(job, node).is_some_and(is_over))
@@ -68,6 +74,9 @@ fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
 /// jobs with it.
 const GRACE: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_millis(500);
+/// A rank that hosts nodes of its job calls again at least every two seconds, and waits five for an
+/// answer. Before that is over, no job of an earlier manager counts as one without such ranks.
+const CALLS: Duration = Duration::from_secs(8);
 /// How often backups are asked whether ranks have come to them.
 const LOOK: Duration = Duration::from_secs(3);
 /// How long a backup may take to answer.

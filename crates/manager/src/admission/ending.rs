@@ -22,6 +22,7 @@ pub(super) fn forget(fabric: &Fabric, job: JobId, how: Option<JobEnd>) -> Option
     fabric.trees.release(job);
     fabric.tenancy.end(job);
     fabric.registry.end_job(job, &status.nodes);
+    fabric.deputies.end_job(job);
     Some(status)
 }
 

@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use trib_control::clock::unix_ms;
-use trib_messages::job::{JobTicket, Limits, NodeGrant, TicketNode};
+use trib_messages::job::{JobTicket, Limits, NodeGrant, Pass, TicketNode};
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
 use trib_messages::quota::QuotaField;
@@ -37,6 +37,7 @@ use crate::planning::quota::{RANKS_MAX, Site, bytes, check_ranks};
 use crate::planning::trees::{Claim, Planned, PlannedLane};
 use crate::planning::ways::Ways;
 use crate::planning::wish::Wish;
+use crate::records::jobs::Belongings;
 use crate::refuse::{refuse, since_start, too_much};
 use crate::tenancy::{Applicant, Charge};
 
@@ -125,7 +126,7 @@ fn attempt(
         candidates.renew(find_nodes(fabric, &plan)?);
     }
     let random = |cause| refuse(Resource::Request, None, format!("the manager cannot make a job key: {cause}"));
-    let key = JobKey(secret::random().map_err(random)?);
+    let (key, pass) = (JobKey(secret::random().map_err(random)?), Pass(secret::random().map_err(random)?));
     let footprint = claims.iter().filter_map(|claim| claim.footprint(&fabric.topology)).reduce(Footprint::and);
     if !around.is_empty() {
         let away = around.join(",");
@@ -151,7 +152,8 @@ fn attempt(
         let nodes = status.nodes.clone();
         let (grants, deputies) = grants(&status, &key, &limits, &plan, &candidates);
         let ways = Ways::of(&request.hosts, &planned, &fabric.topology);
-        fabric.jobs.enter(status, footprint.as_ref(), processes.clone(), ways)?;
+        let belongings = Belongings { footprint: footprint.as_ref(), pass: &pass };
+        fabric.jobs.enter(status, &belongings, processes.clone(), ways)?;
         fabric.tenancy.hold(job, taken, &nodes);
         let unfit = install_backups(&grants, candidates.sessions());
         let installed = match unfit.is_empty() {
@@ -201,6 +203,7 @@ fn attempt(
         processes,
         recovers,
         deputies,
+        pass,
     }))
 }
 

@@ -3,16 +3,19 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use trib_messages::explanation::{Explanation, HostedPart, NodePart};
+use trib_messages::recovery::EpochTold;
 use trib_messages::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::{JobId, Rank};
 
+use super::homes::{self, Moves};
 use super::status::PATIENCE;
 use crate::fabric::Fabric;
 use crate::names::cut;
-use crate::nodes::session::Told;
+use crate::nodes::session::{Session, Told};
 use crate::records::past::NAME_MAX;
 use crate::refuse::{lasting, refuse};
 
@@ -49,20 +52,24 @@ pub(crate) fn explain_program(fabric: &Fabric, name: &str, group: Option<u64>) -
 }
 
 fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Explanation {
-    let asked: Vec<_> = status
-        .nodes
-        .iter()
-        .map(|name| (name, fabric.registry.connected(name).and_then(|session| session.explain(status.id, group))))
-        .collect();
+    let at_node = |name: &String| (name.clone(), true, fabric.registry.connected(name));
+    let at_rank = |session: Arc<Session>| (session.name.clone(), false, Some(session));
+    let sessions = status.nodes.iter().map(at_node).chain(fabric.deputies.of(status.id).into_iter().map(at_rank));
+    let ask = |session: Arc<Session>| session.explain(status.id, group);
+    let asked: Vec<_> = sessions.map(|(name, is_node, session)| (name, is_node, session.and_then(ask))).collect();
     let ways = fabric.jobs.ways(status.id);
     let end = Instant::now() + PATIENCE;
-    let (mut parts, mut silent) = (Vec::new(), Vec::new());
-    for (name, answer) in asked {
+    let (mut parts, mut silent, mut epochs, mut moves) = (Vec::new(), Vec::new(), Vec::new(), Moves::default());
+    for (name, is_node, answer) in asked {
         let left = end.saturating_duration_since(Instant::now());
-        let Some(Told { parts: here, traffic }) = answer.and_then(|answer| answer.recv_timeout(left).ok()) else {
-            silent.push(name.clone());
+        let Some(told) = answer.and_then(|answer| answer.recv_timeout(left).ok()) else {
+            // A rank that is gone by now is no trouble of its own.
+            silent.extend(Some(name).filter(|_| is_node));
             continue;
         };
+        let Told { parts: here, traffic, epochs: known } = told;
+        epochs.extend(known.into_iter().map(|epoch| EpochTold { by: name.clone(), epoch }));
+        here.iter().for_each(|part| moves.learn(&part.moves));
         parts.extend(here.into_iter().map(|part| HostedPart {
             at: name.clone(),
             lane: status.lane_of(part.node).unwrap_or(0) as u32,
@@ -71,6 +78,8 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
             part,
         }));
     }
+    epochs.sort_by_key(|told: &EpochTold| (told.epoch.lane, told.epoch.moves, told.epoch.at_ms));
+    let homes = homes::all(fabric, &status, &moves);
     // Backups of a node tell about it, too. It is where its children are.
     let is_backup = |hosted: &HostedPart| status.primary_of(hosted.part.node).is_some_and(|name| name != hosted.at);
     let connected = |part: &NodePart| part.children.iter().filter(|child| child.connected).count();
@@ -79,7 +88,7 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
     let groups = parts.iter().flat_map(|hosted: &HostedPart| &hosted.part.groups);
     let late: BTreeSet<Rank> = groups.flat_map(|group| &group.late).map(|late| late.rank).collect();
     let processes = fabric.jobs.processes(status.id, &late);
-    Explanation { job: status, parts, silent, processes }
+    Explanation { job: status, parts, silent, processes, homes, epochs }
 }
 
 fn has_groups(explanation: &Explanation) -> bool {

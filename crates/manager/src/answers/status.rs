@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use trib_control::clock::unix_ms;
 use trib_messages::reply::{NodeStatus, StatusReport};
 
+use super::survey::homes;
 use crate::fabric::Fabric;
 
 /// Asks every connected node at once and waits at most a second for the slowest.
@@ -34,11 +35,14 @@ pub(crate) fn report(fabric: &Fabric) -> StatusReport {
         })
         .collect();
     let time_ms = Some(unix_ms());
+    let jobs = fabric.jobs.list();
+    let homes = homes(fabric, &jobs);
     StatusReport {
         fabric: fabric.topology.name().into(),
         time_ms,
         nodes,
-        jobs: fabric.jobs.list(),
+        jobs,
+        homes,
         queue: fabric.tenancy.queue(),
         tenants: fabric.tenancy.tenants(),
     }

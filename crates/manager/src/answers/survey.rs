@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use trib_control::clock::unix_ms;
 use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob};
+use trib_messages::recovery::JobHomes;
 use trib_messages::reply::JobStatus;
 use trib_wire::ids::JobId;
 
+use super::homes::{self, Moves};
 use super::status::PATIENCE;
 use crate::fabric::Fabric;
 use crate::names::{LIST_MAX, cut, names};
@@ -19,35 +21,79 @@ pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
     // The list is taken before the nodes are asked, so that a job that ends meanwhile is in one of
     // the lists.
     let live = fabric.jobs.list();
-    let activities = if live.is_empty() { BTreeMap::new() } else { activities(fabric, &live) };
+    let doings = doings(fabric, &live);
     let (past, forgotten) = fabric.past.list();
     let past = past.into_iter().filter(|job| live.iter().all(|other| other.id != job.id)).collect();
-    let live = live.into_iter().map(|job| line(job, &activities)).collect();
+    let live = live.into_iter().map(|job| line(fabric, job, &doings)).collect();
     let (fabric, started_ms) = (fabric.topology.name().into(), fabric.started_ms);
     JobsReport { fabric, time_ms: unix_ms(), started_ms, live, past, forgotten }
 }
 
-/// What the nodes of each job say about it. A node may also have an earlier manager's job with the
-/// same number.
-fn activities(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Activity> {
-    let places: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
-    let nodes = fabric.topology.nodes().iter();
-    let sessions: Vec<_> = nodes.filter_map(|node| fabric.registry.connected(&node.name)).collect();
-    let asked: Vec<_> =
-        sessions.iter().filter_map(|session| Some((&session.name, session.query_activity()?))).collect();
-    let end = Instant::now() + PATIENCE;
-    let mut activities: BTreeMap<JobId, Activity> = BTreeMap::new();
-    for (name, answer) in asked {
-        let left = end.saturating_duration_since(Instant::now());
-        let is_here = |told: &JobActivity| places.get(&told.job).is_some_and(|nodes| nodes.contains(name));
-        for JobActivity { job, activity } in answer.recv_timeout(left).unwrap_or_default().into_iter().filter(is_here) {
-            activities.entry(job).and_modify(|known| *known = known.and(activity)).or_insert(activity);
-        }
-    }
-    activities
+/// Where the nodes of these jobs are that have moved.
+pub(crate) fn homes(fabric: &Fabric, live: &[JobStatus]) -> Vec<JobHomes> {
+    let doings = doings(fabric, live);
+    let of = |status: &JobStatus| {
+        let moves = &doings.get(&status.id)?.1;
+        let (job, epochs, moved) = (status.id, moves.epochs(), homes::moved(fabric, status, moves));
+        (epochs > 0).then_some(JobHomes { job, epochs, moved })
+    };
+    live.iter().filter_map(of).collect()
 }
 
-fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
+/// The most nodes of one job of which a line tells where they are.
+const MOVED_TOLD: usize = 4;
+
+/// What a job does, and which of its nodes have moved.
+type Doing = (Activity, Moves);
+
+/// What the nodes of each job say about it, and the ranks that host nodes of it. A node may also
+/// have an earlier manager's job with the same number.
+fn doings(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Doing> {
+    if live.is_empty() {
+        return BTreeMap::new();
+    }
+    let places: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
+    let nodes = fabric.topology.nodes().iter().filter_map(|node| fabric.registry.connected(&node.name));
+    let nodes = nodes.map(|session| (None, session));
+    let deputies = fabric.deputies.all().into_iter().map(|(job, session)| (Some(job), session));
+    let sessions: Vec<_> = nodes.chain(deputies).collect();
+    let asked: Vec<_> =
+        sessions.iter().filter_map(|(of, session)| Some((of, session, session.query_activity()?))).collect();
+    let end = Instant::now() + PATIENCE;
+    let mut doings: BTreeMap<JobId, Doing> = BTreeMap::new();
+    for (of, session, answer) in asked {
+        let left = end.saturating_duration_since(Instant::now());
+        let is_here = |told: &JobActivity| match of {
+            Some(job) => told.job == *job,
+            None => places.get(&told.job).is_some_and(|nodes| nodes.contains(&session.name)),
+        };
+        for told in answer.recv_timeout(left).unwrap_or_default().into_iter().filter(is_here) {
+            match doings.get_mut(&told.job) {
+                Some((known, moves)) => {
+                    *known = known.and(told.activity);
+                    moves.learn(&told.moves);
+                }
+                None => {
+                    let mut moves = Moves::default();
+                    moves.learn(&told.moves);
+                    doings.insert(told.job, (told.activity, moves));
+                }
+            }
+        }
+    }
+    doings
+}
+
+fn line(fabric: &Fabric, job: JobStatus, doings: &BTreeMap<JobId, Doing>) -> LiveJob {
+    let doing = doings.get(&job.id);
+    let mut moved = doing.map_or_else(Vec::new, |(_, moves)| homes::moved(fabric, &job, moves));
+    moved.truncate(MOVED_TOLD);
+    let epochs = doing.map_or(0, |(_, moves)| moves.epochs());
+    LiveJob { epochs, moved, ..bare_line(job, doing.map(|(activity, _)| *activity)) }
+}
+
+/// The line of a job of which none has said that its nodes have moved.
+fn bare_line(job: JobStatus, activity: Option<Activity>) -> LiveJob {
     let nodes = names(job.primaries());
     let each = |backups: &Vec<u32>| backups.iter().filter_map(|at| job.nodes.get(*at as usize)).collect::<Vec<_>>();
     let recovers = !job.backups.is_empty() || !job.deputies.is_empty();
@@ -64,9 +110,11 @@ fn line(job: JobStatus, activities: &BTreeMap<JobId, Activity>) -> LiveJob {
         backups,
         since_ms: since * 1000,
         adopted,
-        activity: activities.get(&id).copied(),
+        activity,
         fallback: fallback.map(|known| Fallback { text: cut(&known.text, LIST_MAX), ..known }),
         fault: fault.map(|known| JobFault { text: cut(&known.text, LIST_MAX), ..known }),
+        epochs: 0,
+        moved: Vec::new(),
     }
 }
 
@@ -104,7 +152,7 @@ mod tests {
             prediction: None,
         };
         let activity = Activity { groups: u64::MAX, ranks: u32::MAX, idle_ms: u64::MAX };
-        let line = line(job, &BTreeMap::from([(JobId(u32::MAX), activity)]));
+        let line = bare_line(job, Some(activity));
         assert_ne!((&line.hosts, &line.nodes), (&Names::default(), &Names::default()));
         let report = JobsReport { live: vec![line; JOBS_MAX], ..JobsReport::default() };
         let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();

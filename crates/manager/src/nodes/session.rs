@@ -11,6 +11,7 @@ use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_messages::node::ManagerMessage;
+use trib_messages::recovery::EpochPart;
 use trib_messages::reply::Refusal;
 use trib_wire::ids::{JobId, NodeId};
 
@@ -37,6 +38,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Told {
     pub parts: Vec<NodePart>,
     pub traffic: Vec<TrafficPart>,
+    pub epochs: Vec<EpochPart>,
 }
 
 /// The answer to one installation: of which logical node, and as which of its candidates.

@@ -6,7 +6,8 @@
 //!                        | the manager is killed, another starts
 //!                        v
 //!                     adopted: may be at its nodes -------------------------> gone
-//!                          all of them say that it is not, or say nothing for long
+//!                          all of them say that it is not, or say nothing for long,
+//!                          and no rank says that it hosts nodes of it
 //! ```
 //! No connection holds an adopted job, so none can end it. Its ranks' connections to their nodes do
 //! that instead: a killed rank loses them, its nodes forget the job in bounded time, and they say
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trib_control::clock::unix_ms;
 use trib_messages::directory::JobDirectory;
+use trib_messages::job::Pass;
 use trib_messages::jobs::{Fallback, JobFault};
 use trib_messages::processes::{Process, Processes};
 use trib_messages::reply::{JobStatus, Refusal, Resource};
@@ -63,6 +65,16 @@ struct Entry {
     ways: Arc<Ways>,
     /// For an adopted job: the nodes that may still have it.
     maybe_at: BTreeSet<String>,
+    /// What its deputies show; `None` where a manager admitted it that gave them nothing.
+    pass: Option<Pass>,
+}
+
+/// What is kept of a job beside its status.
+pub(crate) struct Belongings<'a> {
+    /// What its tree takes of a fabric that is a graph.
+    pub(crate) footprint: Option<&'a Footprint>,
+    /// What its deputies show.
+    pub(crate) pass: &'a Pass,
 }
 
 /// A job that an earlier manager admitted, and that goes on when a node dies.
@@ -77,7 +89,7 @@ impl Jobs {
     /// A table with the jobs that the store kept, which are adopted, and with its count. Without a
     /// store there is no job, and the count starts anew.
     pub(crate) fn new(store: Option<Arc<Store>>, kept: Kept) -> Self {
-        let Kept { last, jobs, past, .. } = kept;
+        let Kept { last, jobs, past, mut passes, .. } = kept;
         let last = past.iter().fold(last, |last, job| later(last, job.id));
         let mut table = Table {
             last,
@@ -90,10 +102,10 @@ impl Jobs {
             table.order.push(job.id);
             let maybe_at = job.nodes.iter().cloned().collect();
             let directory = JobDirectory::new(job.node_names(), Processes::default());
-            table.live.insert(
-                job.id,
-                Entry { status: JobStatus { adopted: true, ..job }, directory, ways: Arc::default(), maybe_at },
-            );
+            let (ways, pass) = (Arc::default(), passes.remove(&job.id));
+            table
+                .live
+                .insert(job.id, Entry { status: JobStatus { adopted: true, ..job }, directory, ways, maybe_at, pass });
         }
         table.order.sort_by_key(|id| (table.live[id].status.since, *id));
         Jobs { table: Mutex::new(table), store, failing_ms: AtomicU64::new(0) }
@@ -108,7 +120,7 @@ impl Jobs {
     pub(crate) fn enter(
         &self,
         status: JobStatus,
-        footprint: Option<&Footprint>,
+        belongings: &Belongings<'_>,
         processes: Processes,
         ways: Ways,
     ) -> Result<(), Refusal> {
@@ -118,13 +130,14 @@ impl Jobs {
                 return Err(table.full());
             }
             let directory = JobDirectory::new(status.node_names(), processes);
-            let entry = Entry { status: status.clone(), directory, ways: Arc::new(ways), maybe_at: BTreeSet::new() };
+            let (ways, pass) = (Arc::new(ways), Some(belongings.pass.clone()));
+            let entry = Entry { status: status.clone(), directory, ways, maybe_at: BTreeSet::new(), pass };
             table.live.insert(status.id, entry);
             table.order.push(status.id);
             (status.id, table.last)
         };
         let Some(store) = &self.store else { return Ok(()) };
-        let Err(error) = store.keep(&status, footprint, last) else {
+        let Err(error) = store.keep(&status, belongings, last) else {
             self.failing_ms.store(0, Ordering::Relaxed);
             return Ok(());
         };
@@ -166,6 +179,19 @@ impl Jobs {
         }?;
         let words = fault.map_or_else(|| format!("{node}: {why}"), |fault| fault.told(directory));
         Some(cut(&words, STORY_MAX))
+    }
+
+    /// The same of a rank of the job that hosts nodes of it.
+    pub(crate) fn told_by_deputy(&self, id: JobId, rank: &str, fault: Option<&Fault>, why: &str) -> Option<String> {
+        let table = self.lock();
+        let directory = &table.live.get(&id)?.directory;
+        let words = fault.map_or_else(|| format!("{rank}: {why}"), |fault| fault.told(directory));
+        Some(cut(&words, STORY_MAX))
+    }
+
+    /// Whether this is what the deputies of the job show.
+    pub(crate) fn admits(&self, id: JobId, pass: &Pass) -> bool {
+        self.lock().live.get(&id).is_some_and(|entry| entry.pass.as_ref() == Some(pass))
     }
 
     /// A node says why the job, or one of its groups, cannot go on. Returns whether there is such a
@@ -327,12 +353,13 @@ impl Table {
         Some(status)
     }
 
-    /// Changes where adopted jobs may be. Returns those that are at no node any more.
+    /// Changes where adopted jobs may be. Returns those that are at no node any more, and that none
+    /// of their ranks may host.
     fn settle(&mut self, change: impl Fn(JobId, &mut BTreeSet<String>)) -> Vec<JobId> {
         let adopted = self.live.iter_mut().filter(|(_, entry)| entry.status.adopted);
         let nowhere = |(id, entry): (&JobId, &mut Entry)| {
             change(*id, &mut entry.maybe_at);
-            entry.maybe_at.is_empty().then_some(*id)
+            (entry.maybe_at.is_empty() && entry.status.deputies.is_empty()).then_some(*id)
         };
         adopted.filter_map(nowhere).collect()
     }

@@ -4,17 +4,21 @@
 //! An embedded database (redb) does the writing: a job is in the file before its ticket leaves the
 //! manager, and a kill at any moment leaves either the state before or the state after. How a job
 //! ended is written together with its end, at no further cost. The file holds what the status shows
-//! and what the job's tree takes of the fabric. The keys of jobs stay with ranks and nodes.
+//! and what the job's tree takes of the fabric, and what a rank shows that hosts nodes of its job. The
+//! keys of jobs stay with ranks and nodes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use redb::{Database, ReadableDatabase as _, ReadableTable, TableDefinition};
 use serde::de::DeserializeOwned;
+use trib_messages::job::Pass;
 use trib_messages::jobs::PastJob;
 use trib_messages::reply::JobStatus;
 use trib_topology::trees::Footprint;
 use trib_wire::ids::JobId;
+
+use super::jobs::Belongings;
 
 /// The file.
 pub(crate) struct Store {
@@ -40,6 +44,8 @@ pub(crate) struct Kept {
     pub(crate) jobs: Vec<JobStatus>,
     /// What the trees take of those jobs that were planned in a graph.
     pub(crate) footprints: BTreeMap<JobId, Footprint>,
+    /// What the deputies of those jobs show.
+    pub(crate) passes: BTreeMap<JobId, Pass>,
     /// The jobs that ended, and the requests that were refused.
     pub(crate) past: Vec<PastJob>,
 }
@@ -64,23 +70,28 @@ impl Store {
             let jobs = records(&transaction.open_table(JOBS)?)?.into_iter().map(|(_, job)| job).collect();
             let footprints = records(&transaction.open_table(FOOTPRINTS)?)?;
             let footprints = footprints.into_iter().map(|(id, footprint)| (JobId(id), footprint)).collect();
+            let passes = records(&transaction.open_table(PASSES)?)?;
+            let passes = passes.into_iter().map(|(id, pass)| (JobId(id), pass)).collect();
             let mut past = records(&transaction.open_table(ENDED)?)?;
             past.extend(records(&transaction.open_table(REFUSED)?)?);
             let past = past.into_iter().map(|(_, job)| job).collect();
-            Ok(Kept { last, jobs, footprints, past })
+            Ok(Kept { last, jobs, footprints, passes, past })
         };
         read().map_err(|error| self.wrong("read", &error.to_string()))
     }
 
-    /// Keeps a job, with what its tree takes and the last number that was given.
-    pub(crate) fn keep(&self, job: &JobStatus, footprint: Option<&Footprint>, last: u32) -> Result<(), StoreError> {
+    /// Keeps a job, with what belongs to it and the last number that was given.
+    pub(crate) fn keep(&self, job: &JobStatus, belongings: &Belongings<'_>, last: u32) -> Result<(), StoreError> {
+        let Belongings { footprint, pass } = belongings;
         let record = serde_json::to_vec(job).expect("a status has string keys only");
         let footprint = footprint.map(|footprint| serde_json::to_vec(footprint).expect("a footprint has no keys"));
+        let pass = serde_json::to_vec(pass).expect("a pass has no keys");
         self.write("write", |tables| {
             tables.jobs.insert(job.id.0, record.as_slice())?;
             if let Some(footprint) = &footprint {
                 tables.footprints.insert(job.id.0, footprint.as_slice())?;
             }
+            tables.passes.insert(job.id.0, pass.as_slice())?;
             tables.numbers.insert(LAST, last)?;
             Ok(())
         })
@@ -91,6 +102,7 @@ impl Store {
         self.write("write", |tables| {
             tables.jobs.remove(job.0)?;
             tables.footprints.remove(job.0)?;
+            tables.passes.remove(job.0)?;
             ended.into_iter().try_for_each(|entry| tables.remember(entry))
         })
     }
@@ -115,8 +127,8 @@ impl Store {
             let transaction = self.database.begin_write()?;
             let (jobs, footprints) = (transaction.open_table(JOBS)?, transaction.open_table(FOOTPRINTS)?);
             let (ended, refused) = (transaction.open_table(ENDED)?, transaction.open_table(REFUSED)?);
-            let numbers = transaction.open_table(NUMBERS)?;
-            change(&mut Tables { jobs, footprints, ended, refused, numbers })?;
+            let (passes, numbers) = (transaction.open_table(PASSES)?, transaction.open_table(NUMBERS)?);
+            change(&mut Tables { jobs, footprints, passes, ended, refused, numbers })?;
             Ok(transaction.commit()?)
         };
         write().map_err(|error| self.wrong(what, &error.to_string()))
@@ -153,6 +165,7 @@ pub(crate) struct Entry {
 struct Tables<'t> {
     jobs: redb::Table<'t, u32, &'static [u8]>,
     footprints: redb::Table<'t, u32, &'static [u8]>,
+    passes: redb::Table<'t, u32, &'static [u8]>,
     ended: redb::Table<'t, u32, &'static [u8]>,
     refused: redb::Table<'t, u32, &'static [u8]>,
     numbers: redb::Table<'t, &'static str, u32>,
@@ -177,6 +190,8 @@ type Done = Result<(), StoreError>;
 const JOBS: TableDefinition<u32, &[u8]> = TableDefinition::new("jobs");
 /// From the number of a job to what its tree takes, as JSON.
 const FOOTPRINTS: TableDefinition<u32, &[u8]> = TableDefinition::new("footprints");
+/// From the number of a job to what its deputies show, as JSON.
+const PASSES: TableDefinition<u32, &[u8]> = TableDefinition::new("passes");
 /// From the number of a job to how it ended, as JSON.
 const ENDED: TableDefinition<u32, &[u8]> = TableDefinition::new("ended jobs");
 /// From the number of a refused request to what is known of it, as JSON.
@@ -261,7 +276,9 @@ mod tests {
             let store = Store::open(&path).unwrap();
             assert_eq!((store.load().unwrap().last, store.load().unwrap().jobs.len()), (0, 0));
             // A number may be given before another one and kept after it.
-            [7, 9, 8].map(job).iter().for_each(|job| store.keep(job, Some(&footprint), 9).unwrap());
+            let pass = Pass([7; 32]);
+            let belongings = Belongings { footprint: Some(&footprint), pass: &pass };
+            [7, 9, 8].map(job).iter().for_each(|job| store.keep(job, &belongings, 9).unwrap());
             store.forget(JobId(8), Some(&entry(8, JobEnd::Lost, None))).unwrap();
             store
                 .remember(&[entry(4, refused(), None), entry(5, refused(), Some(4)), entry(6, JobEnd::Ended, None)])
@@ -273,6 +290,7 @@ mod tests {
         let kept = Store::open(&path).unwrap().load().unwrap();
         assert_eq!((kept.last, kept.jobs), (9, vec![job(7), job(9)]));
         assert_eq!(kept.footprints, BTreeMap::from([(JobId(7), footprint.clone()), (JobId(9), footprint)]));
+        assert_eq!(kept.passes, [7, 9].map(|id| (JobId(id), Pass([7; 32]))).into());
         assert_eq!(kept.past, [entry(8, JobEnd::Lost, None).job, entry(5, refused(), None).job]);
         std::fs::write(&path, b"not a database").unwrap();
         assert!(Store::open(&path).is_err());

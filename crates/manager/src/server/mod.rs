@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   node       a node's conversation: registration, then grants and counters
+//!   deputy     that of a rank that hosts nodes of its job
 //!   user       a user's conversation: jobs, rendezvous, status
 //!   observer   a look at all this from outside
 //! ```
@@ -24,6 +25,7 @@ use crate::admission::ending::end;
 use crate::fabric::Fabric;
 use crate::refuse::{lasting, too_much};
 
+mod deputy;
 mod node;
 mod observer;
 mod user;

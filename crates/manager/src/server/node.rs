@@ -9,6 +9,7 @@ use std::time::Duration;
 use trib_control::{Channel, Error};
 use trib_messages::node::{ManagerMessage, NodeMessage, PORTS_MAX};
 use trib_messages::reply::{Refusal, Resource};
+use trib_wire::ids::JobId;
 
 use crate::admission::ending::end_adopted;
 use crate::fabric::Fabric;
@@ -29,19 +30,41 @@ pub(crate) fn serve(fabric: &Fabric, channel: Arc<Channel>) -> Result<(), Error>
         }
     };
     tracing::info!(node = session.name, stream = %session.stream, "node connected");
-    let ended = thread::scope(|scope| {
+    let ended = converse(&session, messages, || listen(fabric, &session, &channel));
+    fabric.tenancy.lost(&session.name);
+    tracing::warn!(node = session.name, "node disconnected");
+    ended
+}
+
+/// Writes to the session and listens to it, until its connection ends.
+pub(super) fn converse(
+    session: &Session,
+    messages: Receiver<ManagerMessage>,
+    listen: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    thread::scope(|scope| {
         let writer = thread::Builder::new().name(format!("to {}", session.name)).stack_size(STACK);
-        let started = writer.spawn_scoped(scope, || write(&session, messages));
-        let ended = match started {
-            Ok(_) => listen(fabric, &session, &channel),
+        let ended = match writer.spawn_scoped(scope, || write(session, messages)) {
+            Ok(_) => listen(),
             Err(cause) => Err(Error::Socket { what: "start a thread".into(), cause }),
         };
         session.lose();
         ended
-    });
-    fabric.tenancy.lost(&session.name);
-    tracing::warn!(node = session.name, "node disconnected");
-    ended
+    })
+}
+
+/// Hands an answer to those that wait for it. Any other message is returned.
+pub(super) fn take_answer(session: &Session, message: NodeMessage) -> Option<NodeMessage> {
+    match message {
+        NodeMessage::Alive => {}
+        NodeMessage::Counters(counters) => session.counted(&counters),
+        NodeMessage::Activity(jobs) => session.active(&jobs),
+        NodeMessage::Explained { job, group, parts, traffic, epochs } => {
+            session.explained(job, group, &Told { parts, traffic, epochs });
+        }
+        other => return Some(other),
+    }
+    None
 }
 
 type Registered = (Arc<Session>, Receiver<ManagerMessage>);
@@ -136,22 +159,14 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
         session.listens();
         let message = channel.recv(None);
         session.heard();
+        let message = match message {
+            Ok(message) => take_answer(session, message).map(Ok),
+            Err(error) => Some(Err(error)),
+        };
+        let Some(message) = message else { continue };
         let (job, node, outcome) = match message {
             Ok(NodeMessage::Installed { job, node }) => (job, node, Outcome::Installed),
             Ok(NodeMessage::Rejected { job, node, refusal }) => (job, node, Outcome::Rejected(refusal)),
-            Ok(NodeMessage::Alive) => continue,
-            Ok(NodeMessage::Counters(counters)) => {
-                session.counted(&counters);
-                continue;
-            }
-            Ok(NodeMessage::Activity(jobs)) => {
-                session.active(&jobs);
-                continue;
-            }
-            Ok(NodeMessage::Explained { job, group, parts, traffic }) => {
-                session.explained(job, group, &Told { parts, traffic });
-                continue;
-            }
             Ok(NodeMessage::Hosts { jobs }) => {
                 end_adopted(fabric, fabric.jobs.hosted(&session.name, &jobs));
                 continue;
@@ -161,10 +176,7 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                     tracing::debug!(node = session.name, job = job.0, "a fault of a job that is not there");
                     continue;
                 };
-                tracing::warn!(node = session.name, job = job.0, why, "job cannot go on");
-                if !fabric.jobs.fault(job, why.clone()) {
-                    fabric.past.fault(job, &why);
-                }
+                note_fault(fabric, session, job, why);
                 continue;
             }
             Ok(NodeMessage::Left { job }) => {
@@ -172,7 +184,7 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 fabric.tenancy.left(&session.name, job);
                 continue;
             }
-            Ok(NodeMessage::Register { .. }) => {
+            Ok(_) => {
                 let cause = "it registered twice".into();
                 return Err(Error::Malformed { address: session.name.clone(), cause });
             }
@@ -182,6 +194,14 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
         if !session.answer(job, node, outcome) {
             tracing::debug!(node = session.name, job = job.0, "answer about a job nobody waits for");
         }
+    }
+}
+
+/// A job, or a group of it, cannot go on.
+pub(super) fn note_fault(fabric: &Fabric, session: &Session, job: JobId, why: String) {
+    tracing::warn!(node = session.name, job = job.0, why, "job cannot go on");
+    if !fabric.jobs.fault(job, why.clone()) {
+        fabric.past.fault(job, &why);
     }
 }
 

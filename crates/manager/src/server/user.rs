@@ -1,5 +1,6 @@
 //! A user's conversation: jobs, rendezvous, status.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trib_control::{Channel, Error};
@@ -9,6 +10,7 @@ use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_messages::request::{Account, AttachRequest, JobRequest, Request};
 use trib_wire::ids::JobId;
 
+use super::deputy;
 use crate::admission::admit;
 use crate::admission::ending::end;
 use crate::answers::explain::{explain, explain_program};
@@ -19,7 +21,7 @@ use crate::records::past::end_of;
 use crate::refuse::{lasting, refuse, too_much};
 
 /// Serves one user until its connection ends. The jobs that it still holds are left in `held`.
-pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -> Result<(), Error> {
+pub(crate) fn serve(fabric: &Fabric, channel: &Arc<Channel>, held: &mut Vec<JobId>) -> Result<(), Error> {
     loop {
         // A connection that holds a job may be silent for days. One that holds none has no reason
         // to stay.
@@ -29,6 +31,10 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Channel, held: &mut Vec<JobId>) -
             Ok(Request::Attach(rank)) => match attach(fabric, channel, rank, held) {
                 Some(reply) => reply,
                 None => return Ok(()),
+            },
+            Ok(Request::Serve(request)) => match deputy::serve(fabric, channel, &request) {
+                Ok(ended) => return ended,
+                Err(refusal) => Reply::Refused(refusal),
             },
             Ok(Request::EndJob { job, why }) => end_held(fabric, job, why, held),
             Ok(Request::Fallback { job, why }) => note(fabric, job, &why, held),

@@ -1,9 +1,20 @@
 //! Jobs outlive the manager that admitted them, and end when their nodes have lost them.
 
-use crate::common::{Fabric, Manner, Node, eventually};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Fabric, LIMIT, Manner, Node, eventually};
+use trib_control::Channel;
+use trib_messages::hello::Role;
+use trib_messages::job::{JobTicket, Pass};
+use trib_messages::jobs::{Activity, JobActivity};
 use trib_messages::node::{ManagerMessage, NodeMessage};
-use trib_messages::request::QuotaAsk;
-use trib_wire::ids::JobId;
+use trib_messages::processes::Process;
+use trib_messages::reply::Reply;
+use trib_messages::request::{JobRequest, QuotaAsk, Request, ServeRequest};
+use trib_wire::ids::{JobId, NodeId};
 
 fn jobs(fabric: &Fabric) -> Vec<(JobId, bool)> {
     fabric.user().status().jobs.iter().map(|job| (job.id, job.adopted)).collect()
@@ -61,4 +72,83 @@ fn a_manager_goes_on_where_its_predecessor_was() {
     eventually("the second job ends", || jobs(&fabric) == [(first, true), (fourth, false)]);
     drop(user);
     eventually("the fourth job ends with its user", || jobs(&fabric) == [(first, true)]);
+}
+
+/// What a deputy says first.
+fn serve(ticket: &JobTicket, rank: u32, pass: Pass) -> Request {
+    let process = Process { host: "h7".into(), pid: 42 };
+    let stream = "127.0.0.1:4700".parse().unwrap();
+    Request::Serve(ServeRequest { job: ticket.job, pass, rank, process, stream })
+}
+
+/// A rank that hosts all nodes of its job: the connection over which it answers.
+fn deputy(fabric: &Fabric, ticket: &JobTicket) -> Arc<Channel> {
+    let channel = Arc::new(Channel::connect(&fabric.url(), Role::User, LIMIT).unwrap());
+    channel.send(&serve(ticket, 0, ticket.pass.clone())).unwrap();
+    assert_eq!(channel.recv::<ManagerMessage>(Some(LIMIT)).unwrap(), ManagerMessage::Registered);
+    let (inner, job) = (channel.clone(), ticket.job);
+    thread::spawn(move || {
+        while let Ok(message) = inner.recv::<ManagerMessage>(None) {
+            let activity = Activity { groups: 1, ranks: 2, idle_ms: 0 };
+            let moves = vec![(NodeId(0), 1), (NodeId(1), 1)];
+            let answer = match message {
+                ManagerMessage::Ping => NodeMessage::Alive,
+                ManagerMessage::QueryActivity => NodeMessage::Activity(vec![JobActivity { job, activity, moves }]),
+                other => panic!("{other:?}"),
+            };
+            let _ = inner.send(&answer);
+        }
+    });
+    channel
+}
+
+#[test]
+fn a_job_whose_nodes_are_at_ranks_of_its_own_goes_on_until_they_have_gone() {
+    let (mut fabric, nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let address: SocketAddr = "127.0.0.1:4700".parse().unwrap();
+    let request = JobRequest {
+        hosts: vec!["x".into(), "x".into()],
+        pids: vec![41, 42],
+        deputies: vec![Some(address), Some(address)],
+        ask: QuotaAsk::default(),
+        name: "prog".into(),
+        user: "ann".into(),
+        wait_ms: None,
+    };
+    let Reply::Granted(ticket) = user.0.ask(&Request::RequestJob(request), LIMIT).unwrap() else { panic!("refused") };
+    assert!(ticket.recovers && ticket.nodes.iter().all(|node| node.candidates.len() > 1));
+    let guess = fabric.user().0.ask::<_, Reply>(&serve(&ticket, 0, Pass([0; 32])), LIMIT).unwrap();
+    let refusal = |reply: Reply| match reply {
+        Reply::Refused(refusal) => refusal.text,
+        other => panic!("{other:?}"),
+    };
+    assert!(refusal(guess).contains("shows its pass"));
+    let stranger = fabric.user().0.ask::<_, Reply>(&serve(&ticket, 7, ticket.pass.clone()), LIMIT).unwrap();
+    assert!(refusal(stranger).contains("no rank 7"));
+
+    drop(nodes);
+    fabric.stop_manager();
+    drop(user);
+    fabric.start_manager();
+    let began = Instant::now();
+    let rank = deputy(&fabric, &ticket);
+    let _nodes = ["root", "leaf0", "leaf1"].map(|name| {
+        let node = fabric.node(name, Manner::Installs);
+        node.channel.send(&NodeMessage::Hosts { jobs: Vec::new() }).unwrap();
+        node
+    });
+    // No node has it, and it runs. It is looked for at nodes and ranks every three seconds.
+    while began.elapsed() < Duration::from_secs(16) {
+        let told = fabric.user().jobs().live;
+        let [job] = &told[..] else { panic!("{told:?}") };
+        assert_eq!((job.id, job.adopted, job.activity.map(|doing| doing.ranks)), (ticket.job, true, Some(2)));
+        let moved: Vec<String> = job.moved.iter().map(|home| format!("{} {}", home.name, home.at)).collect();
+        let is_at_a_rank = |home: &String| home.ends_with(" rank 0 on h7") || home.ends_with(" rank 1");
+        assert!(job.epochs == 2 && moved.len() == 2 && moved.iter().all(is_at_a_rank), "{moved:?}");
+        assert_eq!(fabric.user().status().homes[0].moved, job.moved);
+        thread::sleep(Duration::from_millis(500));
+    }
+    rank.close();
+    eventually("the job is forgotten", || jobs(&fabric).is_empty());
 }

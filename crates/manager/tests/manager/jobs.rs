@@ -188,7 +188,10 @@ fn one_group_is_asked_for_by_its_tag_and_an_unknown_one_is_refused() {
             let asking = scope.spawn(|| fabric.user().ask(&Request::Explain { job, group: Some(tag) }));
             assert_eq!(leaf0.next(), ManagerMessage::Explain { job, group: Some(tag) });
             let parts = if tag == 7 { vec![part_with_group(7)] } else { Vec::new() };
-            leaf0.channel.send(&NodeMessage::Explained { job, group: Some(tag), parts, traffic: Vec::new() }).unwrap();
+            leaf0
+                .channel
+                .send(&NodeMessage::Explained { job, group: Some(tag), parts, traffic: Vec::new(), epochs: Vec::new() })
+                .unwrap();
             asking.join()
         });
         asked.unwrap()
@@ -251,6 +254,7 @@ fn part_with_group(tag: u64) -> NodePart {
         buffers_held: 0,
         payload_bytes_folded: 0,
         moves: Vec::new(),
+        first_fold_ms: None,
         contexts: None,
         groups: vec![group],
     }

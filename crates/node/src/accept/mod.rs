@@ -11,6 +11,7 @@
 
 mod callers;
 mod calls;
+mod chronicle;
 mod install;
 mod registry;
 
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use trib_messages::job::NodeGrant;
+use trib_messages::recovery::EpochPart;
 use trib_messages::reply::Refusal;
 use trib_proto::node::Link;
 use trib_transport::tcp::HandshakeError;
@@ -57,9 +59,11 @@ pub(crate) enum Request {
     Called(Box<Called>),
     /// Answer with the jobs that are here.
     Hosted(Sender<Vec<JobId>>),
+    /// Answer with the last epochs of a job's trees.
+    Epochs(JobId, Sender<Vec<EpochPart>>),
     /// Answer with the acceptor's counters.
     Count(Sender<Counters>),
-    /// End the thread.
+    /// Leave all jobs, and end the workers and this thread.
     Stop,
 }
 
@@ -213,12 +217,18 @@ impl Acceptor {
                 Request::Hosted(reply) => {
                     let _ = reply.send(self.registry.jobs());
                 }
+                Request::Epochs(job, reply) => {
+                    let _ = reply.send(self.registry.epochs(job));
+                }
                 Request::Count(reply) => {
                     let mut counters = Counters::new();
                     self.callers.add_to(&mut counters);
+                    let epochs = self.registry.epoch_tally();
+                    add(&mut counters, "epochs_found", epochs.found);
+                    add(&mut counters, "epochs_told", epochs.told);
                     let _ = reply.send(counters);
                 }
-                Request::Stop => self.stopping = true,
+                Request::Stop => self.leave(),
             }
         }
     }
@@ -307,6 +317,17 @@ impl Acceptor {
             // It is told again.
             (Purpose::Candidate, _) => {}
         }
+    }
+
+    /// The process leaves all jobs. Neighbours hear where their nodes are now, so that they need
+    /// not find out. What follows is the workers' last order.
+    fn leave(&mut self) {
+        self.registry.leave();
+        self.follow(None);
+        for worker in &self.workers {
+            worker.mailbox.post(Command::Stop);
+        }
+        self.stopping = true;
     }
 
     fn first_caller(&self) -> usize {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use trib_control::clock::unix_ms;
 use trib_messages::job::NodeGrant;
+use trib_messages::recovery::{EpochCause, EpochPart};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_proto::placing::{Answer, Errand, Host, Hosting};
@@ -20,6 +21,7 @@ use trib_wire::auth::JobKey;
 use trib_wire::hello::{Hello, Status};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
+use super::chronicle::Chronicle;
 use crate::job::memory_for;
 use crate::worker::Key;
 
@@ -33,9 +35,21 @@ pub(crate) struct Registry {
     trees: HashMap<Tree, Host>,
     /// The trees that have moved since the steps were last taken.
     moved: BTreeSet<Tree>,
+    /// The epochs of each tree that has moved.
+    chronicles: BTreeMap<Tree, Chronicle>,
+    tally: EpochTally,
     /// The logical nodes that this process hosts since then.
     begun: BTreeSet<Key>,
     clock: Clock,
+}
+
+/// The number of epochs that trees have come to here, by how this process came to know of them.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct EpochTally {
+    /// It found a node gone, or could not reach one.
+    pub(crate) found: u64,
+    /// A neighbour told it.
+    pub(crate) told: u64,
 }
 
 /// What the worker of a logical node is to be told.
@@ -160,19 +174,32 @@ impl Registry {
         let was_last = !self.nodes.keys().any(|(job, _)| *job == key.0);
         if was_last {
             self.trees.retain(|(job, _), _| *job != key.0);
+            self.chronicles.retain(|(job, _), _| *job != key.0);
         }
         was_last
     }
 
     /// A neighbour of a logical node knows of this placement of its tree.
     pub(crate) fn learn(&mut self, key: Key, placement: &Placement) {
-        self.change(key, |host, _| host.told(placement));
+        self.change(key, EpochCause::Told, |host, _| host.told(placement));
+    }
+
+    /// This process leaves: the logical nodes that it hosts go on to their next candidates, and it
+    /// hosts no other. Those of jobs that do not go on stay.
+    pub(crate) fn leave(&mut self) {
+        let recovers = |tree: &&Tree| self.nodes.values().any(|entry| entry.tree() == **tree && entry.grant.recovers);
+        let trees: Vec<Tree> = self.trees.keys().filter(recovers).copied().collect();
+        for tree in trees {
+            if self.trees.get_mut(&tree).is_some_and(Host::leave) {
+                self.moved.insert(tree);
+            }
+        }
     }
 
     /// A logical node has found that a neighbour is gone, in the epoch of its core.
     pub(crate) fn suspect(&mut self, key: Key, epoch: Epoch, neighbour: NodeId) {
         let parent = self.nodes.get(&key).and_then(|entry| Some(entry.grant.parent.as_ref()?.node));
-        self.change(key, |host, now| match parent == Some(neighbour) {
+        self.change(key, EpochCause::Lost { node: neighbour }, |host, now| match parent == Some(neighbour) {
             true => host.on_parent_lost(now, key.1, epoch),
             false => host.suspect(neighbour, epoch),
         });
@@ -180,16 +207,41 @@ impl Registry {
 
     /// The call of a logical node to the one above has failed.
     pub(crate) fn call_failed(&mut self, key: Key, epoch: Epoch) {
-        self.change(key, |host, now| host.on_parent_lost(now, key.1, epoch));
+        let parent = self.nodes.get(&key).and_then(|entry| Some(entry.grant.parent.as_ref()?.node));
+        let cause = parent.map_or(EpochCause::Told, |node| EpochCause::Unreached { node });
+        self.change(key, cause, |host, now| host.on_parent_lost(now, key.1, epoch));
     }
 
-    fn change(&mut self, key: Key, change: impl FnOnce(&mut Host, Nanos) -> bool) {
+    fn change(&mut self, key: Key, cause: EpochCause, change: impl FnOnce(&mut Host, Nanos) -> bool) {
         let now = self.now();
         let Some(entry) = self.nodes.get(&key).filter(|entry| entry.grant.recovers) else { return };
         let tree = entry.tree();
         if self.trees.get_mut(&tree).is_some_and(|host| change(host, now)) {
-            self.moved.insert(tree);
+            self.has_moved(tree, cause);
         }
+    }
+
+    /// A tree has another placement.
+    fn has_moved(&mut self, tree: Tree, cause: EpochCause) {
+        self.moved.insert(tree);
+        match cause {
+            EpochCause::Told => self.tally.told += 1,
+            EpochCause::Lost { .. } | EpochCause::Unreached { .. } => self.tally.found += 1,
+        }
+        if let Some(host) = self.trees.get(&tree) {
+            self.chronicles.entry(tree).or_default().enter(tree.1, host.view().placement(), cause);
+        }
+    }
+
+    /// The last epochs of a job's trees.
+    pub(crate) fn epochs(&self, job: JobId) -> Vec<EpochPart> {
+        let own = self.chronicles.iter().filter(|((other, _), _)| *other == job);
+        own.flat_map(|(_, chronicle)| chronicle.last()).collect()
+    }
+
+    /// How many epochs there were.
+    pub(crate) fn epoch_tally(&self) -> EpochTally {
+        self.tally
     }
 
     /// What follows from all that was learnt since this was last asked.
@@ -215,11 +267,14 @@ impl Registry {
 
     /// The calls that are due.
     pub(crate) fn take_calls(&mut self) -> Vec<Call> {
-        let (now, mut calls) = (self.now(), Vec::new());
+        let (now, mut calls, mut moved) = (self.now(), Vec::new(), Vec::new());
         for (tree, host) in self.trees.iter_mut().filter(|(_, host)| host.deadline() <= now) {
+            let before = host.view().placement().clone();
             let (has_moved, errands) = host.on_timer(now);
             if has_moved {
-                self.moved.insert(*tree);
+                let mut all = host.view().placement().moves();
+                let silent = all.find(|(node, moves)| *moves > before.moves_of(*node)).map(|(node, _)| node);
+                moved.extend(silent.map(|node| (*tree, EpochCause::Unreached { node })));
             }
             for errand in errands {
                 let (node, candidate, until, purpose) = match errand {
@@ -232,6 +287,7 @@ impl Registry {
                 calls.push(Call { grant, worker: entry.worker, placement, candidate, purpose, patience });
             }
         }
+        moved.into_iter().for_each(|(tree, cause)| self.has_moved(tree, cause));
         calls
     }
 
@@ -358,8 +414,15 @@ impl Registry {
 
 impl Default for Registry {
     fn default() -> Registry {
-        let (nodes, trees) = (HashMap::new(), HashMap::new());
-        Registry { nodes, trees, moved: BTreeSet::new(), begun: BTreeSet::new(), clock: Clock::start() }
+        Registry {
+            nodes: HashMap::new(),
+            trees: HashMap::new(),
+            moved: BTreeSet::new(),
+            chronicles: BTreeMap::new(),
+            tally: EpochTally::default(),
+            begun: BTreeSet::new(),
+            clock: Clock::start(),
+        }
     }
 }
 
@@ -385,8 +448,9 @@ impl Admission for Registry {
             Answer::Refuse if host.hosts(hello.node) => Err(Denied::Status(Status::DuplicateChild)),
             Answer::Refuse => Err(Denied::Status(Status::UnknownNode)),
         };
-        let tree = self.nodes.get(&key).map(Entry::tree);
-        self.moved.extend(tree.filter(|_| heard.moved));
+        if let Some(tree) = self.nodes.get(&key).map(Entry::tree).filter(|_| heard.moved) {
+            self.has_moved(tree, EpochCause::Told);
+        }
         self.begun.extend(Some(key).filter(|_| heard.begins));
         verdict
     }

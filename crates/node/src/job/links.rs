@@ -6,13 +6,12 @@ use std::net::SocketAddr;
 
 use trib_messages::explanation::CarriedPart;
 use trib_proto::node::Link;
-use trib_transport::tcp::{FlushEnd, StreamReader, StreamSocket, StreamWriter, Written};
+use trib_transport::tcp::{FlushEnd, Parting, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;
 use trib_wire::ids::CHILDREN_MAX;
 
 use super::JobBuffer;
-use crate::worker::Parting;
 
 /// A link as a number: a child's index, or `PARENT`.
 pub(crate) type LinkNumber = usize;
@@ -262,7 +261,7 @@ impl Links {
 
     /// Takes every open connection away, with the control frames that its far end has still to get
     /// but without vector data.
-    pub(crate) fn part(&mut self) -> Vec<Parting> {
+    pub(crate) fn part(&mut self) -> Vec<Parting<JobBuffer>> {
         let parting = |io: LinkIo| match io.state {
             State::Open(Some(connection)) => {
                 let mut writer = io.writer;

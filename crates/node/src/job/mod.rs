@@ -3,7 +3,8 @@
 //! Map: `activity` (whether it has work), `buffers` (the job's memory), `links`
 //! (connections to parent and children), `output` (the core's wishes carried out), `fold` (the
 //! kernels), `sink` (frames from a connection into the core), `latencies` (how long fragments and
-//! segments stayed), `explain` (what it waits for), `faults` (why groups of it could not go on),
+//! segments stayed), `stay` (how long it
+//! took to fold again), `explain` (what it waits for), `faults` (why groups of it could not go on),
 //! `lifetime` (when it is over).
 
 mod activity;
@@ -16,6 +17,7 @@ mod lifetime;
 mod links;
 mod output;
 mod sink;
+mod stay;
 
 pub(crate) use activity::FoldWatch;
 pub(crate) use buffers::{Buffers, JobBuffer, memory_for};
@@ -25,6 +27,7 @@ use lifetime::Lifetime;
 pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
 pub(crate) use output::Output;
 pub(crate) use sink::{Sink, belongs};
+use stay::Stay;
 
 use trib_messages::job::NodeGrant;
 use trib_proto::{Nanos, NodeConfig, NodeCore};
@@ -57,6 +60,8 @@ pub(crate) struct JobIo {
     pub bytes_folded: u64,
     /// How long fragments and segments stayed here so far.
     pub latencies: Latencies,
+    /// Since when it is here in its epoch, and how long it took until something was folded.
+    pub stay: Stay,
     /// Why groups of it could not go on.
     pub faults: Faults,
     /// Datagrams that the kernel knows to be too long for the way over a link. The core is still to
@@ -127,6 +132,7 @@ impl Job {
                 up: above.up,
                 bytes_folded: 0,
                 latencies,
+                stay: Stay::begin(*placement != Placement::FIRST),
                 faults: Faults::default(),
                 too_long: Vec::new(),
                 placement: placement.clone(),

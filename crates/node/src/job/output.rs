@@ -42,6 +42,7 @@ impl NodeOutput for Output<'_> {
         let result = fold::fold(&mut self.io.buffers, fold, parts);
         self.tally.payload_bytes_folded += bytes;
         self.io.bytes_folded += bytes;
+        self.io.stay.folded();
         match result {
             Ok(buffer) => buffer,
             Err((buffer, why)) => {

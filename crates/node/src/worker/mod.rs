@@ -15,7 +15,6 @@
 
 mod command;
 mod datagrams;
-mod farewell;
 mod hosted;
 mod isolation;
 mod links;
@@ -24,7 +23,6 @@ mod shares;
 
 pub(crate) use command::{Command, Key};
 use datagrams::Datagrams;
-pub(crate) use farewell::Parting;
 use hosted::{Hosted, Slot};
 pub(crate) use isolation::guard;
 #[cfg(test)]
@@ -88,6 +86,8 @@ struct Worker {
     tell: Box<dyn Fn(Request) + Send>,
     /// Tells the manager's thread what it does not ask for.
     news: Sender<News>,
+    /// The threads that say the last frames of connections.
+    farewells: Vec<JoinHandle<()>>,
     stopping: bool,
 }
 
@@ -118,6 +118,7 @@ pub(crate) fn start(
         next_housekeeping: Nanos(0),
         tell,
         news,
+        farewells: Vec::new(),
         stopping: false,
     };
     let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
@@ -206,6 +207,7 @@ impl Worker {
                 self.on_mail();
             }
         }
+        self.see_off();
         Ok(())
     }
 
@@ -311,7 +313,12 @@ impl Worker {
 
     fn activity(&mut self) -> Vec<JobActivity> {
         let now = self.now();
-        self.ask(|job| JobActivity { job: job.io.place.job, activity: job.activity(now) })
+        let told = |job: &Job| JobActivity {
+            job: job.io.place.job,
+            activity: job.activity(now),
+            moves: job.io.placement.moves().collect(),
+        };
+        self.ask(told)
     }
 
     fn explain(&mut self, job: JobId, tag: Option<u64>) -> Vec<(NodePart, TrafficPart)> {

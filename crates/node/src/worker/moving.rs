@@ -1,11 +1,14 @@
 //! A job goes on elsewhere, or comes here: its tree has another placement.
 
-use trib_wire::Placement;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use trib_messages::job::NodeGrant;
+use trib_transport::tcp::say;
+use trib_wire::Placement;
 
 use super::hosted::Slot;
-use super::{Key, Worker, farewell, guard};
+use super::{Key, Worker, guard};
 use crate::accept::Request;
 use crate::job::{Buffers, Output};
 use crate::news::News;
@@ -57,6 +60,20 @@ impl Worker {
                 tracing::debug!(%error, "a connection that closes was not polled");
             }
         }
-        farewell::say(partings);
+        self.farewells.retain(|farewell| !farewell.is_finished());
+        self.farewells.extend(say(partings, FAREWELL));
+    }
+
+    /// The thread is about to end: last frames get a moment, for the process may end with it.
+    pub(super) fn see_off(&mut self) {
+        let end = Instant::now() + LAST_WORDS;
+        while self.farewells.iter().any(|farewell| !farewell.is_finished()) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
+
+/// How long the far ends may take to read and to close.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The same when the process is about to end.
+const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -51,6 +51,7 @@ impl<B> NodeCore<B> {
             buffers_held: (datagrams + segments) as u64,
             payload_bytes_folded: 0,
             moves: Vec::new(),
+            first_fold_ms: None,
             contexts,
             groups: busy.into_iter().chain(idle).take(most).map(|group| group.explain(now)).collect(),
         }

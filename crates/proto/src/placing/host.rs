@@ -143,6 +143,16 @@ impl Host {
         self.empty_if(moved)
     }
 
+    /// The process leaves the job: every node that it hosts moves on to its next candidate, and no
+    /// other comes here. Returns whether it hosts any, as in `told`.
+    pub fn leave(&mut self) -> bool {
+        let hosted = self.seats.iter().filter(|(_, seat)| seat.hosted.is_some());
+        let placement = hosted.fold(self.view.placement().clone(), |placement, (node, _)| placement.without(*node));
+        let moved = self.told(&placement);
+        self.seats.clear();
+        moved
+    }
+
     /// A neighbour of a node that the process hosts is gone, in the epoch of that node's core.
     /// Returns whether this begins a new epoch, as in `told`.
     pub fn suspect(&mut self, node: NodeId, epoch: Epoch) -> bool {
@@ -328,6 +338,21 @@ mod tests {
         assert_eq!(host.on_timer(again), (false, vec![tell(0, again + TELL_AGAIN)]));
         host.on_has_heard(ROOT, 0);
         assert_eq!(host.deadline(), Nanos::NEVER);
+    }
+
+    #[test]
+    fn one_who_leaves_takes_all_that_it_hosts_out_of_the_placement_and_hosts_no_more() {
+        let mut host = host(0);
+        assert!(!host.leave(), "it hosts nothing");
+        let mut host = self::host(0);
+        assert!(host.begin(NOW, ROOT) && host.begin(NOW, INNER));
+        assert!(host.leave());
+        let left = Placement::FIRST.without(ROOT).without(INNER);
+        assert_eq!((host.view().placement(), host.hosts(ROOT), host.deadline()), (&left, false, Nanos::NEVER));
+        let call = |host: &mut Host, placement: &Placement| host.on_call(NOW, INNER, ChildIndex(0), placement).answer;
+        assert_eq!(call(&mut host, &Placement::FIRST), Answer::Moved);
+        let round = (0..3).fold(left, |placement, _| placement.without(INNER));
+        assert_eq!(call(&mut host, &round), Answer::Refuse, "though its turn would have come again");
     }
 
     #[test]

@@ -71,6 +71,16 @@ impl<'a> Labelled<'a> {
 }
 
 fn per_job(page: &mut Page, jobs: &[Labelled<'_>]) {
+    let mut epochs = page.metric("tributary_job_epochs");
+    for Labelled { job, node, lane, report } in jobs {
+        epochs.sample(&[job, node, lane], report.epochs);
+    }
+    let mut first_fold = page.metric("tributary_job_first_fold_seconds");
+    for Labelled { job, node, lane, report } in jobs {
+        if let Some(span) = report.first_fold {
+            first_fold.sample(&[job, node, lane], span.as_secs_f64());
+        }
+    }
     let mut groups = page.metric("tributary_job_groups");
     for Labelled { job, node, lane, report } in jobs {
         groups.sample(&[job, node, lane], report.groups_alive);
@@ -196,6 +206,8 @@ mod tests {
             node: NodeId(1),
             name: "leaf1".into(),
             lane: 0,
+            epochs: 3,
+            first_fold: Some(Duration::from_millis(250)),
             groups_alive: 2,
             buffers_held: 3,
             payload_bytes_folded: 6,
@@ -206,6 +218,8 @@ mod tests {
         let text = node_page(&report, SystemTime::now());
         for line in [
             "tributary_node_workers 2",
+            "tributary_job_epochs{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 3",
+            "tributary_job_first_fold_seconds{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 0.25",
             "tributary_node_worker_cpu_seconds_total 1.5",
             "tributary_node_folds_total{path=\"stream\"} 0",
             "tributary_job_groups{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 2",

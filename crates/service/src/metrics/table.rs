@@ -321,6 +321,13 @@ pub const METRICS: &[Metric] = &[
         &[("jobs_installed", "installed"), ("jobs_removed", "removed"), ("jobs_broken", "broken")],
     ),
     counted(
+        "tributary_node_epochs_total",
+        Type::Counter,
+        &["cause"],
+        "Epochs that trees of jobs have come to after their first: a node was found gone here, or a neighbour told it",
+        &[("epochs_found", "found"), ("epochs_told", "told")],
+    ),
+    counted(
         "tributary_node_handshakes_total",
         Type::Counter,
         &["result"],
@@ -349,6 +356,18 @@ pub const METRICS: &[Metric] = &[
         Type::Histogram,
         &["path"],
         "How long the tree above takes: from the fold of a fragment or segment to its result from the parent, all jobs since the daemon began",
+    ),
+    of_node(
+        "tributary_job_epochs",
+        Type::Gauge,
+        &["job_id", "node", "lane"],
+        "The epochs that the tree of a job's node here has come to after its first: the moves of all its nodes",
+    ),
+    of_node(
+        "tributary_job_first_fold_seconds",
+        Type::Gauge,
+        &["job_id", "node", "lane"],
+        "How long a node that came here in a later epoch took until it folded; left out before that, and in the first epoch",
     ),
     of_node("tributary_job_groups", Type::Gauge, &["job_id", "node", "lane"], "A job's groups alive now"),
     of_node(

@@ -58,6 +58,8 @@ pub enum Event {
         /// Whether its host lives, and says that nobody is there.
         refuses: bool,
     },
+    /// A process that may host nodes leaves the job, and tells its neighbours.
+    Depart(usize),
     /// A process that was killed begins anew, and has forgotten everything.
     Restart(usize),
 }

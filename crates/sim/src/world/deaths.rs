@@ -61,4 +61,12 @@ impl World {
             self.drop_core(site, Close::Killed);
         }
     }
+
+    /// A process tells its neighbours that it leaves, and is gone.
+    pub(super) fn depart_now(&mut self, process: usize) {
+        if self.hosts[process].0.leave() {
+            self.move_process(process);
+        }
+        self.kill_process(process, true);
+    }
 }

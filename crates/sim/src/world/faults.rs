@@ -92,6 +92,9 @@ fn hurt_nodes(world: &mut World, rng: &mut Rng) {
                     dead.pop();
                 }
                 let again = (!stays).then_some(for_a_while);
+                if at.0.is_multiple_of(3) {
+                    world.depart((sites.node(site), sites.candidate(site)), at);
+                }
                 world.crash((sites.node(site), sites.candidate(site)), at, again, rng.chance(700));
             }
             5..8 => world.pause(site, at, at + Nanos::from_millis(rng.between(1_000, 12_000))),

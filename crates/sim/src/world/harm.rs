@@ -40,6 +40,13 @@ impl World {
         }
     }
 
+    /// The process of a candidate of a node leaves the job in an orderly way.
+    pub fn depart(&mut self, (node, candidate): (usize, usize), at: Nanos) {
+        let process = self.environment.sites.process(self.environment.sites.site(node, candidate));
+        self.calm_at = self.calm_at.max(at);
+        self.environment.clock.at(at, Event::Depart(process));
+    }
+
     /// Lets nothing through the way above an actor from one time to another, in one direction.
     pub fn outage(&mut self, below: usize, up: bool, start: Nanos, end: Nanos) {
         self.calm_at = self.calm_at.max(end);

@@ -68,6 +68,24 @@ fn a_node_may_die_at_any_moment_of_a_program() {
 }
 
 #[test]
+fn processes_that_leave_one_by_one_cost_a_program_some_round_trips_each() {
+    for elements in SIZES {
+        let work = Workload::plain(4, &[sum(elements); 6]);
+        let span = undisturbed(&work, 6);
+        for step in 0..40 {
+            let at = |more: u64| Nanos(span.0 * step / 32) + us(more);
+            for (first, second) in [(ROOT, LOWER), (LOWER, ROOT), (LOWER, 2)] {
+                let mut world = recovering(&work);
+                world.depart((first, 0), at(0));
+                world.depart((second, 0), at(40));
+                // All that is lost is what was under way, and the time to come to the next process.
+                all_well(world, 6, Nanos(2 * span.0) + ms(4));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_second_node_may_die_while_the_first_is_replaced() {
     for elements in SIZES {
         let work = Workload::plain(4, &[sum(elements); 6]);

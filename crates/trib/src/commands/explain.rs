@@ -25,7 +25,7 @@ use crate::table::Table;
 use crate::view::{self, Canvas, Line, Tone, View};
 
 mod group;
-mod homes;
+pub(in crate::commands) mod homes;
 mod moves;
 mod naming;
 mod node;
@@ -302,7 +302,7 @@ pub(in crate::commands) fn lines(
     }
     lines.push(Line::default());
     let mut say = |line: Line| lines.extend(canvas.sentence(line));
-    homes::line(now, &naming).into_iter().for_each(&mut say);
+    homes::lines(now, &naming, now_ms).into_iter().for_each(&mut say);
     moves::lines(parts, &rates).into_iter().for_each(&mut say);
     for name in silent {
         let words = format!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`");
@@ -497,6 +497,7 @@ mod tests {
             buffers_held: 0,
             payload_bytes_folded: 0,
             moves: Vec::new(),
+            first_fold_ms: None,
             contexts: Some(ContextsPart {
                 capacity: 1,
                 held: vec![0],
@@ -520,6 +521,8 @@ mod tests {
             }],
             silent: Vec::new(),
             processes: vec![(Rank(3), Process { host: "h3".into(), pid: 4242 })],
+            homes: Vec::new(),
+            epochs: Vec::new(),
         };
         let naming = Naming::of(&explanation);
         let said =

@@ -10,6 +10,7 @@ use trib_messages::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
 use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_messages::request::Request;
 
+use super::explain::homes::place;
 use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
 use crate::failure::Failure;
@@ -122,7 +123,7 @@ fn tables(report: &JobsReport, left_out: usize) -> String {
     let ago = |ms: u64| span(time_ms.saturating_sub(ms));
     let mut text = String::new();
     if !live.is_empty() {
-        write!(text, "{}{}", running(live, &ago), reasons(live)).expect("writing to memory cannot fail");
+        write!(text, "{}{}{}", running(live, &ago), reasons(live), moved(live)).expect("writing to memory cannot fail");
     }
     let (refused, ended): (Vec<&PastJob>, Vec<&PastJob>) = past.iter().partition(|job| is_refused(job));
     for (jobs, table) in [(&ended, over(&ended, &ago)), (&refused, turned_away(&refused, &ago))] {
@@ -153,6 +154,16 @@ fn reasons(jobs: &[LiveJob]) -> String {
         Some(format!("{}, {}: {why}\n", job.id, state(job)))
     };
     jobs.iter().filter_map(why).collect()
+}
+
+/// Where the nodes of jobs are that have gone on without some of them, a line each.
+fn moved(jobs: &[LiveJob]) -> String {
+    let told = |job: &LiveJob| {
+        let places: Vec<String> = job.moved.iter().map(place).collect();
+        let epochs = if job.epochs == 1 { "epoch" } else { "epochs" };
+        format!("{}, {} {epochs} later: {}\n", job.id, job.epochs, places.join("; "))
+    };
+    jobs.iter().filter(|job| !job.moved.is_empty()).map(told).collect()
 }
 
 fn running(jobs: &[LiveJob], ago: &impl Fn(u64) -> String) -> Table {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use trib_control::clock::span;
+use trib_messages::recovery::Dwelling;
 use trib_messages::reply::{NodeStatus, Reply, StatusReport};
 use trib_messages::request::Request;
 
@@ -82,6 +83,7 @@ fn tables(report: &StatusReport, all: bool) -> String {
         }
         write!(text, "\n{table}").expect("writing to memory cannot fail");
     }
+    text += &moved(report);
     text += &tenants::tables(report);
     if let Some((table, hidden)) = counters(nodes, all) {
         write!(text, "\n{table}").expect("writing to memory cannot fail");
@@ -91,6 +93,19 @@ fn tables(report: &StatusReport, all: bool) -> String {
         }
     }
     text
+}
+
+/// Where the nodes of jobs are that have moved.
+fn moved(report: &StatusReport) -> String {
+    let homes = report.homes.iter().flat_map(|job| job.moved.iter().map(move |home| (job.job, home)));
+    let mut table = Table::new(["JOB", "LANE", "NODE", "NOW AT", "MOVES"]);
+    let mut rows = 0;
+    for (job, home) in homes {
+        let Dwelling { name, lane, at, moves, .. } = home;
+        table.row([&job.0.to_string(), &lane.to_string(), name, at, &moves.to_string()]);
+        rows += 1;
+    }
+    if rows == 0 { String::new() } else { format!("\n{table}") }
 }
 
 /// The addresses at which a node takes streams.

@@ -31,7 +31,8 @@ fn job(name: &str) -> JobStatus {
 
 fn enter(jobs: &Jobs, name: &str) -> Result<JobId, Refusal> {
     let id = jobs.number();
-    jobs.enter(JobStatus { id, ..job(name) }, None, Processes::default(), Ways::default()).map(|()| id)
+    let belongings = Belongings { footprint: None, pass: &Pass([1; 32]) };
+    jobs.enter(JobStatus { id, ..job(name) }, &belongings, Processes::default(), Ways::default()).map(|()| id)
 }
 
 #[test]
@@ -83,7 +84,8 @@ fn a_fault_is_told_with_the_names_of_the_job_and_by_its_own_nodes_only() {
     let jobs = Jobs::new(None, Kept::default());
     let id = jobs.number();
     let processes = Processes::new(&["h0".to_owned()], vec![42]);
-    jobs.enter(JobStatus { id, ..job("train") }, None, processes, Ways::default()).unwrap();
+    let belongings = Belongings { footprint: None, pass: &Pass([1; 32]) };
+    jobs.enter(JobStatus { id, ..job("train") }, &belongings, processes, Ways::default()).unwrap();
     let rank = Fault { reason: trib_wire::Reason::MemberDead, ..dead_node(1) };
     let by_name = |node: &str, fault: &Fault| jobs.told(id, node, Some(fault), "in the node's words");
     let dead = "node b of the reduction tree is gone or does not answer";

@@ -231,7 +231,7 @@ impl Node {
                     }
                     (ManagerMessage::QueryActivity, Manner::Installs) => {
                         let activity = Activity { groups: 2, ranks: 1, idle_ms: 5 };
-                        let told = installed.iter().map(|job| JobActivity { job: *job, activity });
+                        let told = installed.iter().map(|job| JobActivity { job: *job, activity, moves: Vec::new() });
                         Some(NodeMessage::Activity(told.collect()))
                     }
                     _ => None,

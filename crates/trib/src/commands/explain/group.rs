@@ -157,6 +157,7 @@ mod tests {
             buffers_held: 0,
             payload_bytes_folded: 0,
             moves: Vec::new(),
+            first_fold_ms: None,
             contexts: None,
             groups,
         };
@@ -166,7 +167,18 @@ mod tests {
     fn explained(parts: Vec<HostedPart>) -> String {
         let job = serde_json::json!({ "id": 7, "name": "p", "user": "u", "ranks": 4, "nodes": [], "since": 0 });
         let job = serde_json::from_value(job).unwrap();
-        text(&Explanation { job, parts, silent: Vec::new(), processes: Vec::new() }, 42, 1_000)
+        text(
+            &Explanation {
+                job,
+                parts,
+                silent: Vec::new(),
+                processes: Vec::new(),
+                homes: Vec::new(),
+                epochs: Vec::new(),
+            },
+            42,
+            1_000,
+        )
     }
 
     #[test]

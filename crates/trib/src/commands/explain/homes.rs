@@ -1,37 +1,65 @@
-//! Where the logical nodes of a job are that have moved.
+//! How a job went on when its nodes died: which of them have moved, where they are, and who found
+//! what when.
 
-use std::collections::BTreeMap;
-
+use trib_control::clock::span;
 use trib_messages::explanation::Explanation;
-use trib_messages::reply::Home;
+use trib_messages::recovery::{Dwelling, EpochCause, EpochTold};
 use trib_wire::Directory as _;
-use trib_wire::ids::{NodeId, Rank};
 
 use super::naming::Naming;
 use crate::view::{Line, Tone};
 
-/// One line, if some have.
-pub(super) fn line(explanation: &Explanation, naming: &Naming) -> Option<Line> {
-    // A process that has not heard of the last moves yet knows fewer.
-    let mut moved: BTreeMap<NodeId, u16> = BTreeMap::new();
-    for (node, moves) in explanation.parts.iter().flat_map(|hosted| &hosted.part.moves) {
-        let known = moved.entry(*node).or_default();
-        *known = (*known).max(*moves);
+/// Where the nodes are that have moved, in one line; and a line for each of the last epochs.
+pub(super) fn lines(explanation: &Explanation, naming: &Naming, now_ms: u64) -> Vec<Line> {
+    let moved = explanation.homes.iter().filter(|home| home.moves > 0);
+    let places: Vec<String> = moved.map(place).collect();
+    if places.is_empty() {
+        return Vec::new();
     }
-    let place = |(node, moves): (&NodeId, &u16)| {
-        let home = match explanation.job.home_of(*node, *moves) {
-            Some(Home::Node(name)) => format!("node {name}"),
-            Some(Home::Rank(rank)) => naming.rank(Rank(rank)),
-            None => "a process unknown here".to_owned(),
-        };
-        format!(
-            "{} is hosted by {home} after {moves} {}",
-            naming.node(*node),
-            if *moves == 1 { "move" } else { "moves" }
-        )
+    let found =
+        epochs(explanation).into_iter().map(|told| Line::new(Tone::Plain, epoch(told, explanation, naming, now_ms)));
+    std::iter::once(Line::new(Tone::Warning, format!("{}.", places.join("; ")))).chain(found).collect()
+}
+
+/// `leaf0 is at rank 3 on h2 after 2 moves`.
+pub(in crate::commands) fn place(home: &Dwelling) -> String {
+    let moves = if home.moves == 1 { "move" } else { "moves" };
+    format!("{} is at {} after {} {moves}", home.name, home.at, home.moves)
+}
+
+/// Of each epoch what says most: those that found a node gone know more than those that were told.
+/// The list is sorted by lane, epoch and time.
+fn epochs(explanation: &Explanation) -> Vec<&EpochTold> {
+    let mut each: Vec<&EpochTold> = Vec::new();
+    for told in &explanation.epochs {
+        let same = |other: &&EpochTold| (other.epoch.lane, other.epoch.moves) == (told.epoch.lane, told.epoch.moves);
+        match each.last_mut().filter(|last| same(last)) {
+            Some(last) if last.epoch.cause == EpochCause::Told => *last = told,
+            Some(_) => {}
+            None => each.push(told),
+        }
+    }
+    each
+}
+
+fn epoch(told: &EpochTold, explanation: &Explanation, naming: &Naming, now_ms: u64) -> String {
+    let EpochTold { by, epoch } = told;
+    let why = match epoch.cause {
+        EpochCause::Lost { node } => format!("{by} lost {}", naming.node(node)),
+        EpochCause::Unreached { node } => format!("{by} did not reach {}", naming.node(node)),
+        EpochCause::Told => {
+            let moved: Vec<String> = epoch.moved.iter().map(|node| naming.node(*node)).collect();
+            format!("{by} was told that {} moved", moved.join(", "))
+        }
     };
-    let places: Vec<String> = moved.iter().map(place).collect();
-    (!places.is_empty()).then(|| Line::new(Tone::Warning, format!("{}.", places.join("; "))))
+    let lane = if explanation.job.lanes.len() > 1 { format!(" of lane {}", epoch.lane) } else { String::new() };
+    let here = explanation.parts.iter().filter(|hosted| hosted.lane == epoch.lane);
+    let now = here
+        .clone()
+        .filter(|hosted| hosted.part.moves.iter().map(|(_, moves)| u64::from(*moves)).sum::<u64>() == epoch.moves);
+    let first_fold = now.filter_map(|hosted| hosted.part.first_fold_ms).max();
+    let stood = first_fold.map_or_else(String::new, |ms| format!("; it folded again after {}", span(ms)));
+    format!("epoch {}{lane}, {} ago: {why}{stood}", epoch.moves + 1, span(now_ms.saturating_sub(epoch.at_ms)))
 }
 
 #[cfg(test)]
@@ -41,21 +69,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_has_moved_is_told_with_its_home() {
-        let part = |moves: &[(u16, u16)]| {
-            json!({"at": "root", "lane": 0, "part": {"node": 0, "parent": null, "children": [], "groups_alive": 0, "buffers_held": 0,
-                "payload_bytes_folded": 0, "moves": moves, "contexts": null, "groups": []}})
-        };
-        let told = |parts: &[serde_json::Value]| {
+    fn nodes_that_have_moved_are_told_with_their_homes_and_each_epoch_with_its_cause() {
+        let told = |moves: u64, by: &str, cause: serde_json::Value| json!({"by": by, "lane": 0, "moves": moves, "moved": [1], "cause": cause, "at_ms": 10_000 + moves});
+        let text = |homes: serde_json::Value, epochs: serde_json::Value| {
             let job = json!({"id": 1, "name": "p", "user": "u", "ranks": 2, "nodes": ["root", "leaf0", "leaf1"], "places": [0, 1, 2],
-                "backups": [[1], [2], [0]], "deputies": [[0], [1], [0]], "since": 0,
-                "lanes": [{"tree": 0, "root": "root", "first": 0, "nodes": 3, "weight": 1}]});
-            let text = json!({"job": job, "parts": parts, "traffic": [], "ways": [], "silent": [], "processes": []});
+                "since": 0, "lanes": [{"tree": 0, "root": "root", "first": 0, "nodes": 3, "weight": 1}]});
+            let part = json!({"at": "rank 1 on h1", "lane": 0, "part": {"node": 1, "parent": 0, "children": [], "groups_alive": 0,
+                "buffers_held": 0, "payload_bytes_folded": 0, "moves": [[1, 2]], "first_fold_ms": 43, "contexts": null, "groups": []}});
+            let text = json!({"job": job, "parts": [part], "silent": [], "homes": homes, "epochs": epochs});
             let explanation: Explanation = serde_json::from_value(text).unwrap();
-            line(&explanation, &Naming::of(&explanation)).map(|line| line.to_string())
+            let lines = lines(&explanation, &Naming::of(&explanation), 12_002);
+            lines.iter().map(|line| line.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(told(&[part(&[])]), None);
-        let words = "leaf0 is hosted by rank 1 after 2 moves; leaf1 is hosted by node root after 1 move.";
-        assert_eq!(told(&[part(&[(1, 1)]), part(&[(1, 2), (2, 1)])]).as_deref(), Some(words));
+        let home = |node: u16, name: &str, at: &str, moves: u16| json!({"node": node, "name": name, "lane": 0, "at": at, "moves": moves});
+        assert!(text(json!([home(0, "root", "root", 0)]), json!([])).is_empty());
+        let homes =
+            json!([home(0, "root", "root", 0), home(1, "leaf0", "rank 1 on h1", 2), home(2, "leaf1", "root", 1)]);
+        let epochs = json!([
+            told(1, "root", json!("told")),
+            told(2, "leaf1", json!("told")),
+            told(2, "root", json!({"lost": {"node": 1}})),
+            told(2, "leaf1", json!("told"))
+        ]);
+        assert_eq!(
+            text(homes, epochs),
+            [
+                "leaf0 is at rank 1 on h1 after 2 moves; leaf1 is at root after 1 move.",
+                "epoch 2, 2 s ago: root was told that leaf0 moved",
+                "epoch 3, 2 s ago: root lost leaf0; it folded again after 43 ms"
+            ]
+        );
     }
 }

@@ -25,6 +25,8 @@ fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
         activity,
         fallback: None,
         fault: None,
+        epochs: 0,
+        moved: Vec::new(),
     }
 }
 

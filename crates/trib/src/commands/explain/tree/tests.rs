@@ -61,6 +61,7 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
             buffers_held: 0,
             payload_bytes_folded: 0,
             moves: Vec::new(),
+            first_fold_ms: None,
             contexts: None,
             groups,
         },
@@ -78,6 +79,8 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
         ],
         silent: Vec::new(),
         processes: Vec::new(),
+        homes: Vec::new(),
+        epochs: Vec::new(),
     }
 }
 

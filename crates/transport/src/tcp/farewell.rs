@@ -3,45 +3,47 @@
 //! If something that the far end has sent was not read, the kernel closes the connection with a
 //! reset, and the reset discards what was written last. So the frames are written, what comes is
 //! read to its end and forgotten, and then the connection is closed. A thread of its own does that
-//! for a bounded time, while the worker goes on with other jobs.
+//! for a bounded time, because the far end may be slow to read.
 
-use std::io::Read;
-use std::thread;
+use std::io::{ErrorKind, Read};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use trib_transport::tcp::{FlushEnd, StreamSocket, StreamWriter};
-
-use crate::job::JobBuffer;
+use super::{FlushEnd, StreamSocket, StreamWriter};
+use crate::landing::Source;
 
 /// A connection that is to close when its last frames are written.
-pub(crate) struct Parting {
+#[derive(Debug)]
+pub struct Parting<P> {
+    /// The connection.
     pub socket: StreamSocket,
     /// The queue of these frames.
-    pub writer: StreamWriter<JobBuffer>,
+    pub writer: StreamWriter<P>,
 }
 
-/// Writes the last frames of all these connections, and closes them.
-pub(super) fn say(mut partings: Vec<Parting>) {
+/// Writes the last frames of all these connections, and closes them, within this time. Returns the
+/// thread that does it, if one is needed.
+pub fn say<P: Source + Send + 'static>(mut partings: Vec<Parting<P>>, patience: Duration) -> Option<JoinHandle<()>> {
     // If no thread can be had, at least what the sockets have room for is written now, which is
     // nearly always everything.
     partings.retain_mut(Parting::go_on);
     if partings.is_empty() {
-        return;
+        return None;
     }
-    if let Err(error) = thread::Builder::new().name("farewell".into()).spawn(move || linger(partings)) {
-        tracing::warn!(%error, "links close at once");
-    }
+    let thread = thread::Builder::new().name("farewell".into()).spawn(move || linger(partings, patience));
+    thread.inspect_err(|error| tracing::warn!(%error, "links close at once")).ok()
 }
 
-fn linger(mut partings: Vec<Parting>) {
-    let deadline = Instant::now() + PATIENCE;
+fn linger<P: Source>(mut partings: Vec<Parting<P>>, patience: Duration) {
+    let (deadline, mut pause) = (Instant::now() + patience, PAUSE);
     while !partings.is_empty() && Instant::now() < deadline {
-        thread::sleep(PAUSE);
+        thread::sleep(pause);
+        pause = (pause + PAUSE).min(PAUSE_MAX);
         partings.retain_mut(Parting::go_on);
     }
 }
 
-impl Parting {
+impl<P: Source> Parting<P> {
     /// Writes what there is room for and forgets what has come. Returns false when the connection
     /// is over.
     fn go_on(&mut self) -> bool {
@@ -56,15 +58,15 @@ impl Parting {
             match self.socket.read(&mut scrap) {
                 Ok(0) => return false,
                 Ok(_) => {}
-                Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
         }
         true
     }
 }
 
-/// How long the far ends may take to read and to close.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(5);
+/// The first pause of the thread, and the longest one.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The number of reads from one connection before it is the next one's turn.
 const READS: usize = 64;
