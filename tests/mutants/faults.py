@@ -38,6 +38,7 @@ DEPARTED = "node/membership/departed.rs"
 PENDING = "node/membership/pending.rs"
 HOST = "placing/host.rs"
 VIEW = "placing/view.rs"
+TIDINGS = "leaf/tidings.rs"
 MARKS = "../../wire/src/standing.rs"
 
 FAULTS = [
@@ -335,5 +336,23 @@ FAULTS = [
     Fault(
         "a lost node fails the groups of a job that could go on",
         [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),", "(Some(node), Link::Parent) if self.place.config.recovers => out.suspect(node),")],
+    ),
+    Fault(
+        "no mark while a group rests",
+        [Edit(TIDINGS, "if self.recovers && mark > self.said {", "if self.recovers && mark == u64::MAX {")],
+    ),
+    Fault(
+        "a mark of one child taken for that of all",
+        [
+            Edit(
+                DATAGRAM,
+                "        let least = self.marks.iter().copied().min().unwrap_or(0);\n        if least >",
+                "        let least = self.marks.iter().copied().max().unwrap_or(0);\n        if least >",
+            )
+        ],
+    ),
+    Fault(
+        "a mark not passed down",
+        [Edit("node/marks.rs", "Target::Children(at.info.all)", "Target::Children(at.info.all & 1)")],
     ),
 ]

@@ -94,6 +94,22 @@ impl Workload {
         work
     }
 
+    /// The same program, in which every rank rests before it frees its first group, with everything
+    /// that it has posted complete.
+    #[must_use]
+    pub fn with_rest(mut self, rest: Nanos) -> Workload {
+        for script in &mut self.scripts {
+            let Some(at) = script.iter().position(|step| matches!(step, Step::Free(_))) else { continue };
+            let posted = script[..at].iter().filter_map(|step| match step {
+                Step::Post(operation) => Some(*operation),
+                _ => None,
+            });
+            let rest = [Step::Wait(posted.collect()), Step::Sleep(rest)];
+            script.splice(at..at, rest);
+        }
+        self
+    }
+
     /// Every member makes group 0, posts all operations, waits and frees: the shape of most
     /// scenarios.
     pub fn plain(ranks: u32, signatures: &[Signature]) -> Workload {

@@ -58,7 +58,10 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut options = Options::draw(&mut rng.split());
         let tree = Tree::random(&mut rng.split(), options.ranks, options.levels);
-        let work = Workload::random(&mut rng.split(), &options);
+        let mut work = Workload::random(&mut rng.split(), &options);
+        if Rng::new(!seed).chance(100) {
+            work = work.with_rest(Nanos::from_millis(1_500));
+        }
         fit(&mut options, &work, &mut rng);
         World::new(seed, options, tree, work, rng, printing)
     }
@@ -108,7 +111,7 @@ impl World {
                 self.end_early();
                 break;
             };
-            self.environment.checkers.tick(self.environment.clock.now());
+            self.environment.checkers.tick(self.environment.clock.now(), self.calm_at);
             self.handle(event);
         }
         if self.environment.checkers.failure().is_none() {

@@ -106,6 +106,8 @@ pub enum Kind {
     Lost = 35,
     /// both: the tree has a new placement, and the sender goes there.
     Move = 36,
+    /// both: all ranks below (up), or all of the group (down), hold the results below `mark`.
+    Mark = 37,
 }
 
 impl Kind {
@@ -133,6 +135,7 @@ impl Kind {
         Kind::GroupError,
         Kind::Lost,
         Kind::Move,
+        Kind::Mark,
     ];
 
     /// The kind with this code.

@@ -1,5 +1,6 @@
 //! One group of this rank.
 
+use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
     Body, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, RankList, Reason, Standing,
 };
@@ -11,6 +12,7 @@ use super::output::{GroupId, LeafOutput, Payload};
 use super::sat::{Activity, Streams};
 use super::state::{Event, State, transition};
 use crate::Path;
+use crate::time::Nanos;
 
 /// The rank's only edge, which leads to its node.
 pub(super) struct Edge {
@@ -57,6 +59,8 @@ pub(super) struct Group {
     pub(super) failed: Option<Fault>,
     pub(super) datagrams: Datagrams,
     pub(super) streams: Streams,
+    /// Whether the rank looks at its timers.
+    pub(super) armed: bool,
     /// How the rank counts this group: as one that asks for the lock, as one that streams, or as
     /// neither.
     pub(super) activity: Activity,
@@ -79,9 +83,15 @@ impl Group {
             failed: None,
             datagrams: Datagrams::new(limits, edge.config.recovers),
             streams: Streams::new(limits, edge.config.recovers),
+            armed: false,
             activity: Activity::None,
             op_seq: 0,
         }
+    }
+
+    /// When one of its timers is due.
+    pub(super) fn deadline(&self) -> Nanos {
+        self.datagrams.deadline().min(self.datagrams.mark_due()).min(self.streams.mark_due())
     }
 
     /// Takes an event. Returns the state that follows, if the event leads to one.
@@ -127,6 +137,7 @@ impl Group {
         self.resumed |= self.joined;
         (self.name, self.joined, self.said_left) = (None, false, false);
         self.datagrams.suspend();
+        self.streams.suspend();
     }
 
     /// The group exists in this epoch, which begins with these pieces. Returns false if it cannot.
@@ -140,7 +151,18 @@ impl Group {
         let is_due = self.state == State::Left && self.name.is_some() && !self.said_left;
         if is_due && self.datagrams.is_idle() && self.streams.is_idle() {
             self.said_left = true;
+            self.tell_marks(edge, out);
             out.transmit(Path::Stream, &self.header(edge, Kind::Leave), Payload::None);
+        }
+    }
+
+    /// Tells the node which results are here, if it has not heard of all.
+    fn tell_marks(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
+        let mark = |mark, flags| Header { mark, flags, ..edge.group_header(&self.name, Kind::Mark) };
+        let (fragments, segments) = (self.datagrams.last_mark(), self.streams.last_mark());
+        for header in [fragments.map(|to| mark(to, 0)), segments.map(|to| mark(to, FLAG_STREAM))].into_iter().flatten()
+        {
+            out.transmit(Path::Stream, &header, Payload::None);
         }
     }
 

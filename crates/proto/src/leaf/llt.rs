@@ -18,6 +18,7 @@ use super::kept::Kept;
 use super::operation::{Operation, resumed};
 use super::output::{LeafOutput, Note, OpId, Payload};
 use super::rtt::{self, RoundTrip};
+use super::tidings::Tidings;
 use crate::Path;
 use crate::limits::Limits;
 use crate::passage::Questions;
@@ -40,6 +41,8 @@ pub(super) struct Datagrams {
     kept: Kept,
     /// Every member holds all results below this number.
     stable: u64,
+    /// What this rank tells of its marks when nothing else does.
+    tidings: Tidings,
     deadline: Nanos,
     pause: Nanos,
     /// The probe that has no answer yet: when it left, and the number below which fragments had
@@ -60,6 +63,7 @@ impl Datagrams {
             had: Delivered::default(),
             kept: Kept::new(recovers),
             stable: 0,
+            tidings: Tidings::new(recovers),
             deadline: Nanos::NEVER,
             pause: Nanos(0),
             probe: None,
@@ -86,6 +90,32 @@ impl Datagrams {
         self.deadline
     }
 
+    /// When a mark is due, if nothing else tells it.
+    pub(super) fn mark_due(&self) -> Nanos {
+        self.tidings.due()
+    }
+
+    /// The mark that is to be told before the rank leaves, if one is.
+    pub(super) fn last_mark(&mut self) -> Option<u64> {
+        self.tidings.take(Nanos::NEVER)
+    }
+
+    /// Tells the node which results are here, if it does not know yet and the time has come.
+    pub(super) fn tell_mark(&mut self, at: &mut At<'_, impl LeafOutput>, now: Nanos) {
+        if let Some(mark) = self.tidings.take(now) {
+            at.out.transmit(Path::Stream, &Header { mark, ..at.header(Kind::Mark) }, Payload::None);
+        }
+    }
+
+    /// Every member holds all results below this number.
+    pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
+        if mark > self.stable {
+            self.stable = mark;
+            at.out.stable(at.group, Path::Datagram, mark);
+            self.kept.release(mark, at.out);
+        }
+    }
+
     /// Gives up all operations that are not over. Returns their names.
     pub(super) fn abandon(&mut self) -> Vec<OpId> {
         let (over, given_up) = self.operations.drain(..).partition(|operation: &Operation| operation.over);
@@ -100,6 +130,7 @@ impl Datagrams {
     /// The connection is gone. Nothing comes any more until `resume`.
     pub(super) fn suspend(&mut self) {
         (self.deadline, self.probe) = (Nanos::NEVER, None);
+        self.tidings.begin(0);
         self.had.unite(self.got);
     }
 
@@ -119,11 +150,13 @@ impl Datagrams {
         operations.make_contiguous().sort_by_key(|operation| operation.base);
         self.operations = resumed(operations, start, out);
         (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);
+        self.tidings.begin(start);
         true
     }
 
     /// Drops all that was kept for other ranks.
     pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
+        self.tidings.end();
         self.kept.release(u64::MAX, out);
         for operation in self.operations.drain(..) {
             out.forget(operation.id);
@@ -156,11 +189,7 @@ impl Datagrams {
     }
 
     pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) {
-        if header.mark > self.stable {
-            self.stable = header.mark;
-            at.out.stable(at.group, Path::Datagram, header.mark);
-            self.kept.release(header.mark, at.out);
-        }
+        self.on_mark(at, header.mark);
         if self.expected(header.seq).is_none() {
             return at.out.note(Note::Duplicate);
         }
@@ -180,6 +209,9 @@ impl Datagrams {
         if complete && let Some(operation) = self.operations.remove(index) {
             let stable = self.held_by_all();
             self.kept.complete(operation, stable, at.out);
+        }
+        if self.operations.is_empty() {
+            self.tidings.rest(at.now, self.got.low());
         }
     }
 
@@ -241,11 +273,12 @@ impl Datagrams {
         seq.checked_sub(self.window).is_none_or(|before| self.got.contains(before))
     }
 
-    fn send(&self, at: &mut At<'_, impl LeafOutput>, seq: u64) {
+    fn send(&mut self, at: &mut At<'_, impl LeafOutput>, seq: u64) {
         let Some(operation) = self.index_of(seq).and_then(|i| self.operations.get(i)) else { return };
         let header = Header { mark: self.got.low(), ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);
         at.out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
+        self.tidings.stir();
     }
 
     fn index_of(&self, seq: u64) -> Option<usize> {

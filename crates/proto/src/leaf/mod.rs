@@ -3,7 +3,8 @@
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
 //! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
-//! that are over here and perhaps not elsewhere), `delivered` (which results are here), `config`
+//! that are over here and perhaps not elsewhere), `tidings` (when the node is told that they are),
+//! `delivered` (which results are here), `config`
 //! and `output` (what the driver says and is asked for). Tables of transitions: `phase` of the
 //! lease, `state` of a group.
 //!
@@ -32,6 +33,7 @@ mod rtt;
 mod sat;
 mod state;
 mod streaming;
+mod tidings;
 
 pub use config::LeafConfig;
 pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
@@ -112,7 +114,7 @@ pub struct LeafCore {
     /// The groups that the program has freed, by their names at the node, which may have given
     /// their indices to others.
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
-    /// The groups that may have a probe timer running.
+    /// The groups that may have a timer running, for a probe or a mark.
     armed: Vec<GroupId>,
     /// The groups that stream now.
     streaming: Streaming,
@@ -318,6 +320,7 @@ impl LeafCore {
         self.link = None;
         self.next_tick = Nanos::NEVER;
         self.armed.clear();
+        self.groups.values_mut().for_each(|group| group.armed = false);
         self.joining.clear();
         self.by_index.clear();
         self.left_behind.clear();
@@ -366,7 +369,8 @@ impl LeafCore {
                 Need::Dead => self.on_link_down(out),
             }
         }
-        let longest = rtt::longest_pause(self.armed.len());
+        let probing = self.armed.iter().filter_map(|id| self.groups.get(id));
+        let longest = rtt::longest_pause(probing.filter(|group| group.datagrams.deadline() != Nanos::NEVER).count());
         let (groups, edge, round_trip) = (&mut self.groups, &self.edge, &mut self.round_trip);
         let mut given_up = Vec::new();
         self.armed.retain(|id| {
@@ -374,12 +378,15 @@ impl LeafCore {
             if group.failed.is_none() {
                 let mut at =
                     At { edge, name: &group.name, group: *id, now, round_trip: &mut *round_trip, out: &mut *out };
+                group.datagrams.tell_mark(&mut at, now);
+                group.streams.tell_mark(&mut at, now);
                 if let Some(reason) = group.datagrams.on_timer(&mut at, longest) {
                     group.give_up(edge, reason, out);
                     given_up.push(*id);
                 }
             }
-            group.datagrams.deadline() != Nanos::NEVER
+            group.armed = group.deadline() != Nanos::NEVER;
+            group.armed
         });
         for id in given_up {
             self.count(id);
@@ -401,10 +408,10 @@ impl LeafCore {
         self.next_tick
     }
 
-    /// When `on_timer` wants to be called, for probes and heartbeats.
+    /// When `on_timer` wants to be called, for probes, marks and heartbeats.
     pub fn next_deadline(&self) -> Nanos {
-        let probes = self.armed.iter().filter_map(|id| self.groups.get(id)).map(|g| g.datagrams.deadline());
-        probes.min().unwrap_or(Nanos::NEVER).min(self.next_tick)
+        let timers = self.armed.iter().filter_map(|id| self.groups.get(id)).map(Group::deadline);
+        timers.min().unwrap_or(Nanos::NEVER).min(self.next_tick)
     }
 
     /// The bytes of results that will come over the stream before any other frame on it matters to
@@ -581,6 +588,8 @@ impl LeafCore {
                     self.streaming.result(id);
                 }
             }
+            (Kind::Mark, Path::Stream, _) if header.is_stream() => streams.on_mark(&mut at, header.mark),
+            (Kind::Mark, Path::Stream, _) => datagrams.on_mark(&mut at, header.mark),
             (Kind::Credit, Path::Stream, _) => streams.on_credit(header.seq),
             (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),
             (Kind::Revoke, Path::Stream, _) => streams.on_revoke(&mut at, header.seq),
@@ -602,10 +611,10 @@ impl LeafCore {
         }
         let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
         let mut at = At { edge, name, group: id, now, round_trip, out: &mut *out };
-        let idle = group.datagrams.deadline() == Nanos::NEVER;
         group.datagrams.pump(&mut at);
         group.streams.pump(&mut at, self.streaming.sharers(id));
-        if idle && group.datagrams.deadline() != Nanos::NEVER && !self.armed.contains(&id) {
+        if !group.armed && group.deadline() != Nanos::NEVER {
+            group.armed = true;
             self.armed.push(id);
         }
         group.say_left(&self.edge, out);

@@ -18,8 +18,10 @@ use super::kept::Kept;
 use super::operation::{Operation, resumed};
 use super::output::{LeafOutput, Note, OpId, Payload};
 use super::phase::{Event, Phase, transition};
+use super::tidings::Tidings;
 use crate::Path;
 use crate::limits::Limits;
+use crate::time::Nanos;
 
 /// What a group does with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +62,8 @@ pub(super) struct Streams {
     credit: u64,
     /// Every member holds all results below this number.
     stable: u64,
+    /// What this rank tells of its marks when nothing else does.
+    tidings: Tidings,
     phase: Phase,
     /// The number of the last lease.
     lease: u64,
@@ -83,6 +87,7 @@ impl Streams {
             kept: Kept::new(recovers),
             credit: u64::from(limits.staging),
             stable: 0,
+            tidings: Tidings::new(recovers),
             phase: Phase::Idle,
             lease: 0,
             lease_operations: limits.lease_operations,
@@ -167,6 +172,7 @@ impl Streams {
             let (header, slice) = operation.describe(self.sent, header);
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.sent += 1;
+            self.tidings.stir();
         }
         // A used-up lease is given back only when all results are here: after a stop no rank and no
         // node on the way up sends anything, and other ranks may not have posted as much yet.
@@ -177,11 +183,7 @@ impl Streams {
 
     /// Returns whether it was the next result.
     pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) -> bool {
-        if header.mark > self.stable {
-            self.stable = header.mark;
-            at.out.stable(at.group, Path::Stream, header.mark);
-            self.kept.release(header.mark, at.out);
-        }
+        self.on_mark(at, header.mark);
         if !self.expected(header.seq).is_some_and(|o| o.accepts(header)) {
             at.out.note(Note::Violation);
             return false;
@@ -201,6 +203,9 @@ impl Streams {
             let stable = self.held_by_all();
             self.kept.complete(operation, stable, at.out);
         }
+        if self.is_idle() {
+            self.tidings.rest(at.now, self.got);
+        }
         true
     }
 
@@ -208,6 +213,38 @@ impl Streams {
     /// of n - F, and the result of n took all ranks.
     fn held_by_all(&self) -> u64 {
         self.stable.max(self.got.saturating_sub(self.flight))
+    }
+
+    /// When a mark is due, if nothing else tells it.
+    pub(super) fn mark_due(&self) -> Nanos {
+        self.tidings.due()
+    }
+
+    /// The mark that is to be told before the rank leaves, if one is.
+    pub(super) fn last_mark(&mut self) -> Option<u64> {
+        self.tidings.take(Nanos::NEVER)
+    }
+
+    /// Tells the node which results are here, if it does not know yet and the time has come.
+    pub(super) fn tell_mark(&mut self, at: &mut At<'_, impl LeafOutput>, now: Nanos) {
+        if let Some(mark) = self.tidings.take(now) {
+            let header = Header { mark, flags: FLAG_STREAM, ..at.header(Kind::Mark) };
+            at.out.transmit(Path::Stream, &header, Payload::None);
+        }
+    }
+
+    /// Every member holds all results below this number.
+    pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
+        if mark > self.stable {
+            self.stable = mark;
+            at.out.stable(at.group, Path::Stream, mark);
+            self.kept.release(mark, at.out);
+        }
+    }
+
+    /// The connection is gone. Nothing is told until `resume`.
+    pub(super) fn suspend(&mut self) {
+        self.tidings.begin(0);
     }
 
     /// The number of the oldest segment whose result is not here.
@@ -228,6 +265,7 @@ impl Streams {
         self.waiting = resumed(operations, start, out);
         self.next = self.waiting.front().map_or(start, |first| first.base);
         (self.got, self.sent, self.stable) = (start, start, start);
+        self.tidings.begin(start);
         self.credit = start + self.staging;
         (self.phase, self.lease, self.used) = (Phase::Idle, 0, 0);
         true
@@ -235,6 +273,7 @@ impl Streams {
 
     /// Drops all that was kept for other ranks.
     pub(super) fn forget(&mut self, out: &mut impl LeafOutput) {
+        self.tidings.end();
         self.kept.release(u64::MAX, out);
         for operation in self.active.drain(..).chain(self.waiting.drain(..)) {
             out.forget(operation.id);

@@ -97,6 +97,21 @@ impl<B> NodeCore<B> {
                 let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
                 datagrams.on_probe(&mut at, position, header)
             }
+            // Without records there is no result either, of which the mark could tell.
+            (Kind::Mark, Path::Stream, true, _) => {
+                let streams = group.streams.as_mut();
+                streams.map_or(Ok(()), |streams| {
+                    streams.on_mark(&mut at, position, header.mark);
+                    Ok(())
+                })
+            }
+            (Kind::Mark, Path::Stream, false, _) => {
+                let datagrams = group.datagrams.as_mut();
+                datagrams.map_or(Ok(()), |datagrams| {
+                    datagrams.on_mark(&mut at, position, header.mark);
+                    Ok(())
+                })
+            }
             (Kind::Intent, Path::Stream, _, _) => return self.on_intent(index, position, header, out),
             (Kind::StopAt, Path::Stream, _, _) => {
                 let step = group.lease.on_stop(&at, position, header.seq, group.left);
@@ -131,6 +146,11 @@ impl<B> NodeCore<B> {
             (Kind::Result, Path::Stream, _, _, Some(streams)) if header.is_stream() => {
                 outcome = streams.on_result(&mut at, frame);
             }
+            (Kind::Mark, Path::Stream, _, datagrams, streams) => match (header.is_stream(), datagrams, streams) {
+                (false, Some(datagrams), _) => datagrams.on_stable(&mut at, header.mark),
+                (true, _, Some(streams)) => streams.on_stable(&mut at, header.mark),
+                _ => {}
+            },
             (Kind::Held, Path::Datagram, Body::Held(held), datagrams, _) => {
                 if let Some(datagrams) = datagrams {
                     outcome = datagrams.on_held(&mut at, header, *held);

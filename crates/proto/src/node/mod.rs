@@ -6,7 +6,7 @@
 //! ```text
 //!   config, output, link         what the driver says and is asked for
 //!   place, info, frame, at       where an event meets a group
-//!   parts, results, report       folding, handing down, counting
+//!   parts, results, marks, report  folding, handing down, who holds what, counting
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
 //!   group/, table                one group with its machines; all groups, by name
 //!   absent                       children that have not called in a later epoch
@@ -37,6 +37,7 @@ mod info;
 mod lease;
 mod link;
 mod llt;
+mod marks;
 mod membership;
 mod output;
 mod parts;

@@ -117,6 +117,8 @@ pub struct Checkers {
     stable: BTreeMap<(usize, bool, u32), u64>,
     traffic: Vec<Traffic>,
     now: Nanos,
+    /// When the last planned fault is over.
+    calm_at: Nanos,
     progress: Nanos,
     failure: Option<Failure>,
 }
@@ -149,14 +151,15 @@ impl Checkers {
             traffic: vec![Traffic::default(); tree.leaves.len()],
             work: work.clone(),
             now: Nanos(0),
+            calm_at: Nanos(0),
             progress: Nanos(0),
             failure: None,
         }
     }
 
-    /// The time goes on.
-    pub fn tick(&mut self, now: Nanos) {
-        self.now = now;
+    /// The time goes on. The last planned fault is over at `calm_at`.
+    pub fn tick(&mut self, now: Nanos, calm_at: Nanos) {
+        (self.now, self.calm_at) = (now, calm_at);
     }
 
     /// What went wrong first.
@@ -203,6 +206,7 @@ impl Checkers {
     /// The rank frees the group.
     pub fn freed(&mut self, group: usize, rank: u32) {
         self.progress(rank);
+        self.check_rested(group, rank);
         self.groups[group].freed.push(rank);
     }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use trib_proto::{Path, window};
+use trib_proto::{Nanos, Path, window};
 
 use super::{Checkers, streams};
 
@@ -25,6 +25,31 @@ impl Checkers {
         let kept = (0..self.operations.len()).find(|op| of_rank(&self.operations[*op]));
         if let Some(operation) = kept.filter(|_| !self.may_fail()) {
             let what = format!("{} is kept by rank {rank} after all have freed its group", self.name(operation));
+            self.fail(NAME, what);
+        }
+    }
+
+    /// A rank frees a group. If all its members have rested for a while, with everything that was
+    /// posted complete everywhere, they know it of each other and keep nothing.
+    pub(super) fn check_rested(&mut self, group: usize, rank: u32) {
+        if self.is_disturbed(group) || !self.recovers {
+            return;
+        }
+        let own = || self.operations.iter().filter(|operation| operation.group == group);
+        let is_over = |operation: &super::Operation| {
+            operation.members.iter().all(|m| m.outcome.is_some()) || operation.members.iter().all(|m| !m.posted)
+        };
+        let last = own().flat_map(|operation| &operation.endings).map(|ending| ending.at).max();
+        let rest = if self.moved { REST_AFTER_MOVE } else { REST };
+        let rests = last.is_some_and(|last| self.now >= last.max(self.calm_at) + rest);
+        if !rests || !self.groups[group].freed.is_empty() || !own().all(is_over) {
+            return;
+        }
+        let keeps = |operation: &super::Operation| operation.members.iter().any(|m| m.rank == rank && m.kept.is_some());
+        let kept = self.operations.iter().position(|operation| operation.group == group && keeps(operation));
+        if let Some(operation) = kept {
+            let what =
+                format!("{} is kept by rank {rank} though its group has rested for {rest} s", self.name(operation));
             self.fail(NAME, what);
         }
     }
@@ -124,3 +149,8 @@ impl Checkers {
         }
     }
 }
+
+/// How long a group has rested when all its members know that they have everything.
+const REST: Nanos = Nanos::from_millis(1_000);
+/// The same where nodes may have to be found first.
+const REST_AFTER_MOVE: Nanos = Nanos::from_millis(25_000);

@@ -257,7 +257,7 @@ fn a_storm_of_datagrams_while_waiting_is_found() {
     let send = |per_second: u64| {
         let mut checkers = posted();
         for n in 0..3 * per_second {
-            checkers.tick(Nanos(n * 1_000_000_000 / per_second));
+            checkers.tick(Nanos(n * 1_000_000_000 / per_second), Nanos(0));
             checkers.datagram_sent(0);
         }
         checkers

@@ -248,3 +248,17 @@ fn a_node_that_dies_just_after_all_ranks_below_it_leaves_no_group_behind() {
         }
     }
 }
+
+#[test]
+fn ranks_that_rest_keep_nothing_for_each_other() {
+    for elements in SIZES {
+        let work = Workload::plain(4, &[sum(elements); 6]);
+        all_well(recovering(&work.clone().with_rest(ms(2_000))), 6, ms(1_000));
+        let span = undisturbed(&work, 6);
+        for step in 0..12 {
+            let mut world = recovering(&work.clone().with_rest(ms(40_000)));
+            world.crash((LOWER, 0), Nanos(span.0 * step / 10), None, step % 2 == 0);
+            all_well(world, 6, ms(6_500));
+        }
+    }
+}

@@ -91,6 +91,7 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         }
         Kind::LeaseEnd => (stream(down, 656), Body::None, &[]),
         Kind::Released => (stream(base, 2), Body::None, &[]),
+        Kind::Mark => (Header { mark: 640, ..stream(base, 0) }, Body::None, &[]),
         Kind::Credit => (stream(base, 24), Body::None, &[]),
         Kind::GroupError => (down, Body::GroupError(fault()), &[]),
         Kind::Lost => {

@@ -26,6 +26,7 @@ use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::link::Link;
+use crate::node::marks::{pass_down, pass_up};
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
@@ -87,6 +88,8 @@ pub(in crate::node) struct Datagrams<B> {
     answers: Vec<Answers>,
     /// The number below which all ranks of the group hold the results.
     stable: u64,
+    /// The highest mark that was told by a frame of its own.
+    told: u64,
     folded: Folded,
 }
 
@@ -102,6 +105,7 @@ impl<B> Datagrams<B> {
             marks: vec![info.start.fragments; info.members.len()],
             answers: vec![Answers::default(); info.members.len()],
             stable: info.start.fragments,
+            told: info.start.fragments,
             folded: Folded::default(),
         }
     }
@@ -177,6 +181,30 @@ impl<B> Datagrams<B> {
             self.complete(at, slot);
         }
         Ok(opens)
+    }
+
+    /// All ranks below a child hold the results below this number, and rest.
+    pub(in crate::node) fn on_mark(
+        &mut self,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
+        position: usize,
+        mark: u64,
+    ) {
+        self.marks[position] = self.marks[position].max(mark);
+        let least = self.marks.iter().copied().min().unwrap_or(0);
+        if least > self.told.max(self.stable) {
+            self.told = least;
+            pass_up(at, 0, least);
+            if at.info.duty == Duty::Root {
+                self.on_stable(at, least);
+            }
+        }
+    }
+
+    /// All ranks of the group hold the results below this number.
+    pub(in crate::node) fn on_stable(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, mark: u64) {
+        self.stable = self.stable.max(mark);
+        pass_down(at, 0, mark);
     }
 
     /// There is a fault if the child never gets the result for which it asks.

@@ -20,6 +20,7 @@ use trib_wire::{ChildIndex, Fault, Header, Kind};
 use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
+use crate::node::marks::{pass_down, pass_up};
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
@@ -68,6 +69,8 @@ pub(in crate::node) struct Streams<B> {
     silent: bool,
     /// The number below which all ranks of the group hold the results.
     stable: u64,
+    /// The highest mark that was told by a frame of its own.
+    told: u64,
     folded: Folded,
 }
 
@@ -86,6 +89,7 @@ impl<B> Streams<B> {
             parent_credit: start + staging,
             silent: false,
             stable: start,
+            told: start,
             folded: Folded::default(),
         }
     }
@@ -150,6 +154,30 @@ impl<B> Streams<B> {
         self.next[position] += 1;
         self.staged[position].push_back(Staged { head: *header, part: frame.into_part(elements), came: at.now });
         self.advance(at)
+    }
+
+    /// All ranks below a child hold the results below this number, and rest.
+    pub(in crate::node) fn on_mark(
+        &mut self,
+        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
+        position: usize,
+        mark: u64,
+    ) {
+        self.marks[position] = self.marks[position].max(mark);
+        let least = self.marks.iter().copied().min().unwrap_or(0);
+        if least > self.told.max(self.stable) {
+            self.told = least;
+            pass_up(at, FLAG_STREAM, least);
+            if at.info.duty == Duty::Root {
+                self.on_stable(at, least);
+            }
+        }
+    }
+
+    /// All ranks of the group hold the results below this number.
+    pub(in crate::node) fn on_stable(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, mark: u64) {
+        self.stable = self.stable.max(mark);
+        pass_down(at, FLAG_STREAM, mark);
     }
 
     /// The result came from the parent, in order.

@@ -1,0 +1,86 @@
+//! When a rank says by a frame of its own which results it has, because nothing else says it: after
+//! a while of rest, once.
+
+use crate::time::Nanos;
+
+/// What is to be said on one path of one group.
+pub(super) struct Tidings {
+    /// Whether the job goes on in another epoch. Else nothing is kept, and nobody wants to know.
+    recovers: bool,
+    /// The mark that is to be said, and when.
+    pending: Option<(u64, Nanos)>,
+    /// The highest mark that was said like this.
+    said: u64,
+}
+
+impl Tidings {
+    pub(super) fn new(recovers: bool) -> Tidings {
+        Tidings { recovers, pending: None, said: 0 }
+    }
+
+    /// All results of what was posted are here, those below `mark`.
+    pub(super) fn rest(&mut self, now: Nanos, mark: u64) {
+        if self.recovers && mark > self.said {
+            self.pending = Some((mark, now + PAUSE));
+        }
+    }
+
+    /// A contribution goes out, and says which results were here then.
+    pub(super) fn stir(&mut self) {
+        self.pending = None;
+    }
+
+    /// A new epoch begins, in which all ranks have what lies below `mark`.
+    pub(super) fn begin(&mut self, mark: u64) {
+        (self.pending, self.said) = (None, mark);
+    }
+
+    /// The group is over, and nothing is kept of it any more.
+    pub(super) fn end(&mut self) {
+        self.begin(u64::MAX);
+    }
+
+    pub(super) fn due(&self) -> Nanos {
+        self.pending.map_or(Nanos::NEVER, |(_, due)| due)
+    }
+
+    /// What is to be said now, if anything is.
+    pub(super) fn take(&mut self, now: Nanos) -> Option<u64> {
+        let (mark, _) = self.pending.take_if(|(_, due)| *due <= now)?;
+        self.said = mark;
+        Some(mark)
+    }
+}
+
+/// How long a group rests before its marks are said. A program that computes for less between its
+/// operations says them with these.
+const PAUSE: Nanos = Nanos::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_said_once_after_a_rest_that_nothing_disturbed() {
+        let mut tidings = Tidings::new(true);
+        let after = |ms: u64| Nanos::from_millis(ms);
+        tidings.rest(Nanos(0), 3);
+        assert_eq!((tidings.due(), tidings.take(after(9)), tidings.take(after(10))), (after(10), None, Some(3)));
+        assert_eq!((tidings.due(), tidings.take(after(99))), (Nanos::NEVER, None));
+        tidings.rest(after(99), 3);
+        assert_eq!(tidings.due(), Nanos::NEVER, "it was said");
+        tidings.rest(after(100), 4);
+        tidings.stir();
+        assert_eq!(tidings.take(after(200)), None, "the contribution said it, or a later one will");
+        tidings.rest(after(200), 5);
+        tidings.begin(4);
+        assert_eq!(tidings.due(), Nanos::NEVER);
+        tidings.rest(after(200), 5);
+        tidings.end();
+        tidings.rest(after(300), 6);
+        assert_eq!(tidings.due(), Nanos::NEVER, "the group has failed");
+        let mut never = Tidings::new(false);
+        never.rest(Nanos(0), 3);
+        assert_eq!(never.due(), Nanos::NEVER);
+    }
+}
