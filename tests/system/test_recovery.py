@@ -14,6 +14,13 @@ from harness import PYTHON, TRIB, Fabric, Ranks, rank_env, send, wait_until
 import test_random_collectives
 
 
+def explained(fabric):
+    """What `trib explain` says of the fabric's first job."""
+    command = [TRIB, "explain", "1", "--json", "--manager", fabric.manager]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    return json.loads(said)
+
+
 class Recovery(unittest.TestCase):
     def results(self, fabric, act, ranks=8, counts=(5, 9000, 300_000)):
         """What the ranks of a job say that runs while `act` does something to the fabric."""
@@ -136,6 +143,24 @@ context.finalize()
         self.assertEqual([process.returncode for process in started], [-signal.SIGKILL, 0, 0, 0], said)
         self.assertTrue(all(int(output) >= 1 for output, _ in said[1:]), said)
 
+    def test_daemons_that_are_told_to_end_hand_their_nodes_over(self):
+        with Fabric() as fabric:
+            said = []
+
+            def end_all():
+                for name in ("leaf0", "root", "leaf1"):
+                    pid = fabric.processes()[name]
+                    send(pid, signal.SIGTERM)
+                    wait_until(lambda: name not in fabric.processes(), 30, f"{name} has ended")
+                wait_until(lambda: len(explained(fabric)["parts"]) == 3, 30, "all nodes are at ranks")
+                said.append(explained(fabric))
+
+            results = self.results(fabric, end_all)
+            self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results))
+        self.assertTrue(all(home["moves"] for home in said[0]["homes"]), said[0]["homes"])
+        causes = [epoch["cause"] for epoch in said[0]["epochs"]]
+        self.assertEqual(set(causes), {"told"}, "nobody has had to find out")
+
     def test_ranks_that_host_nodes_and_leave_one_by_one_hand_them_over(self):
         code = """
 import os, pathlib, sys
@@ -163,7 +188,8 @@ context.finalize()
 """
         with Fabric() as fabric, tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            base = rank_env(fabric, None, {"TRIB_RENDEZVOUS": f"leaving{time.time_ns()}", "TRIB_SIZE": "6"})
+            # With fewer deputies all those of a node would have left before the end.
+            base = rank_env(fabric, {"deputies": 4}, {"TRIB_RENDEZVOUS": f"leaving{time.time_ns()}", "TRIB_SIZE": "6"})
             started = [
                 subprocess.Popen([PYTHON, "-c", code, str(rank), name], env={**base, "TRIB_RANK": str(rank)},
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -173,13 +199,8 @@ context.finalize()
             def reached():
                 return [int(word) for word in (folder / "0").read_text().split()] if (folder / "0").exists() else [0, 0]
 
-            def explained():
-                command = [TRIB, "explain", "1", "--json", "--manager", fabric.manager]
-                said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-                return json.loads(said)
-
             def moves():
-                return sum(home["moves"] for home in explained()["homes"])
+                return sum(home["moves"] for home in explained(fabric)["homes"])
 
             found = []
             try:
@@ -196,7 +217,7 @@ context.finalize()
                     if stage < 4:
                         before = reached()[1]
                         wait_until(lambda: reached()[1] > before + 5, 60, f"operations without rank {stage + 1}")
-                        found = explained()["epochs"]
+                        found = explained(fabric)["epochs"]
                         now = moves()
             finally:
                 said = [process.communicate(timeout=60) for process in started]

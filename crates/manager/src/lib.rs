@@ -19,8 +19,8 @@
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection
 //! does, it costs others at most the memory of its own messages; a job ends with the connection
-//! that asked for it, or, if an earlier manager had that connection, when its nodes have lost it and
-//! none of its ranks hosts any.
+//! that asked for it, or, if an earlier manager had that connection, when its nodes have lost it
+//! and none of its ranks hosts any.
 #![forbid(unsafe_code)]
 
 mod admission;

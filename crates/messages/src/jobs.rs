@@ -105,8 +105,8 @@ pub struct JobActivity {
 }
 
 impl JobActivity {
-    /// What another process, or another logical node of the same, says of the same job. Of the moves
-    /// of each node the larger count is true: who knows fewer is behind.
+    /// What another process, or another logical node of the same, says of the same job. Of the
+    /// moves of each node the larger count is true, because a process may be behind.
     pub fn join(&mut self, other: JobActivity) {
         self.activity = self.activity.and(other.activity);
         for (node, moves) in other.moves {

@@ -1,4 +1,4 @@
-//! How a job goes on when its nodes die: where its logical nodes are, and what has moved them there.
+//! How a job goes on when its nodes die: where its logical nodes are, and what has moved them.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -122,8 +122,8 @@ impl Driver {
         std::mem::replace(&mut self.writer, StreamWriter::new(self.keys.up, CONTROL_MAX))
     }
 
-    /// Drops what is queued for the node. Of a frame that is half sent the far end expects the rest,
-    /// which does not refer to the program's memory any more.
+    /// Drops what is queued for the node. Of a frame that is half sent the far end expects the
+    /// rest, which does not refer to the program's memory any more.
     pub(super) fn drop_queue(&mut self) {
         self.writer.cut(|_| true);
         self.writer.payloads_mut().for_each(|(_, payload)| payload.detach());

@@ -49,9 +49,9 @@ fn give_up(fabric: &Weak<Fabric>) {
     }
 }
 
-/// The jobs of which neither a node nor a rank hosts anything. A node to which no rank has come in an epoch, as a
-/// backup or as a primary, does not know that its job is over. Where all primaries have
-/// said that they are done, it is enough that no rank is left.
+/// The jobs of which neither a node nor a rank hosts anything. A node to which no rank has come in
+/// an epoch, as a backup or as a primary, does not know that its job is over. Where all primaries
+/// have said that they are done, it is enough that no rank is left.
 fn without_ranks(fabric: &Fabric) -> BTreeSet<JobId> {
     let at = |job: &Adopted, node: &String| {
         let answer = fabric.registry.connected(node)?.query_activity()?;

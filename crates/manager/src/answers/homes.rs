@@ -9,8 +9,8 @@ use trib_wire::ids::Rank;
 
 use crate::fabric::Fabric;
 
-/// How often each node has moved, put together from what several processes know: who knows fewer
-/// moves is behind.
+/// How often each node has moved, put together from what several processes know, some of which may
+/// be behind.
 #[derive(Clone, Default)]
 pub(super) struct Moves(BTreeMap<NodeId, u16>);
 

@@ -3,9 +3,9 @@
 //!
 //! An embedded database (redb) does the writing: a job is in the file before its ticket leaves the
 //! manager, and a kill at any moment leaves either the state before or the state after. How a job
-//! ended is written together with its end, at no further cost. The file holds what the status shows
-//! and what the job's tree takes of the fabric, and what a rank shows that hosts nodes of its job. The
-//! keys of jobs stay with ranks and nodes.
+//! ended is written together with its end, at no further cost. The file holds what the status
+//! shows, what the job's tree takes of the fabric, and what a rank shows that hosts nodes of its
+//! job. The keys of jobs stay with ranks and nodes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! A deputy's conversation: a rank that hosts nodes of its own job tells how they are, as a node does.
-//! Nothing is installed there.
+//! A deputy's conversation: a rank that hosts nodes of its own job tells how they are, as a node
+//! does. Nothing is installed there.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Stream connections: authentication (`handshake`), frames in (`reader`), frames out (`writer`),
-//! how many bytes wake a sleeper (`low_water`), last frames (`farewell`), and the socket itself (`socket`).
+//! how many bytes wake a sleeper (`low_water`), last frames (`farewell`), and the socket itself
+//! (`socket`).
 
 mod farewell;
 pub mod handshake;

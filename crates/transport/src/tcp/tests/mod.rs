@@ -1,3 +1,4 @@
+mod farewell;
 mod foreseen;
 mod framing;
 mod handshake;
