@@ -17,7 +17,7 @@ WARM = {"256 B": 100, "4 MiB": 5, "64 MiB": 2, "1 GiB": 1, "mpi": 100}
 AFTER = {"256 B": 200, "4 MiB": 20, "64 MiB": 4, "1 GiB": 2, "mpi": 200}
 #: What a step may take, in seconds, besides the time for which a link is cut. On a machine with a
 #: load of 37, eight ranks took longer than a minute for their first two operations of 64 MiB.
-LIMIT = {"256 B": 60, "4 MiB": 60, "64 MiB": 300, "1 GiB": 900, "mpi": 120}
+LIMIT = {"256 B": 120, "4 MiB": 120, "64 MiB": 300, "1 GiB": 900, "mpi": 120}
 #: How long nodes and manager may take until they are there for the next job.
 READY = 60
 

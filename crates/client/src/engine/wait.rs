@@ -223,11 +223,11 @@ pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), cou
 /// second cost 2 to 3 % of a core, which is too much over minutes; and a long wait is a wait for a
 /// late rank and not for the network, so longer pauses cost nothing then. But other ranks may send
 /// to this one through the caller's runtime meanwhile, in pieces each of which waits for a visit.
-/// While visits find some, the next piece is delayed by no more than half of the time that it took
-/// to come.
+/// While visits find some, the next piece is delayed by no more than a third of the time that it
+/// took to come: on a loaded machine its sender may have waited that long for a processor.
 const VISITS: Rounds = Rounds {
     idle: Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 100),
-    busy: Pause::growing(Duration::from_micros(100), Duration::from_millis(20), 2),
+    busy: Pause::growing(Duration::from_micros(100), Duration::from_millis(20), 3),
 };
 /// A follower wakes this often even if it is never woken.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
