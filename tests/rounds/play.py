@@ -204,7 +204,9 @@ def measure(outcome, results, struck, whole):
     moved = [at for result in results for at, _ in result["epochs"] if struck <= at <= whole]
     # A rank stands still until its next operation ends, wherever in that time it has moved.
     over = max([gap[1] for gap in hurt if any(gap[0] <= at <= gap[1] for at in moved)] + moved, default=whole)
-    stall = max((gap for gap in hurt if gap[0] < over), key=length, default=None)
+    # What a rank had waited before the fault is not the fault's.
+    stalls = [(max(gap[0], struck), *gap[1:]) for gap in hurt if gap[0] < over]
+    stall = max(stalls, key=length, default=None)
     if stall:
         outcome.stall = milliseconds(length(stall))
         outcome.waited = milliseconds(max(gap[2] for gap in hurt if gap[0] < stall[1] and gap[1] > stall[0]))
