@@ -10,7 +10,9 @@ use trib_messages::request::ServeRequest;
 
 use super::node::{converse, note_fault, take_answer};
 use crate::fabric::Fabric;
+use crate::names::cut;
 use crate::nodes::session::Session;
+use crate::records::past::NAME_MAX;
 use crate::refuse::{lasting, refuse};
 
 /// Serves one deputy until its connection ends. Fails if it is none.
@@ -25,11 +27,11 @@ pub(crate) fn serve(
         let text = format!("{job} has no rank {rank} that may host its nodes and that shows its pass");
         return Err(lasting(refuse(Resource::Job, Some(&job.to_string()), text), fabric.started_ms));
     }
-    let name = format!("rank {rank} on {}", process.host);
-    let (session, messages) = Session::new(name, *stream, Vec::new(), 0, 1, channel.clone());
+    let name = format!("rank {rank} on {}", cut(&process.host, NAME_MAX));
+    let (session, messages) = Session::new(name.clone(), *stream, Vec::new(), 0, 1, channel.clone());
     session.post(ManagerMessage::Registered);
     fabric.deputies.enter((*job, *rank), &session);
-    tracing::info!(job = job.0, rank, host = process.host, "a rank hosts nodes of its job");
+    tracing::info!(job = job.0, name, "a rank hosts nodes of its job");
     let ended = converse(&session, messages, || listen(fabric, request, &session, channel));
     fabric.deputies.leave((*job, *rank), &session);
     Ok(ended)

@@ -34,7 +34,11 @@ pub(crate) fn serve(fabric: &Fabric, channel: &Arc<Channel>, held: &mut Vec<JobI
             },
             Ok(Request::Serve(request)) => match deputy::serve(fabric, channel, &request) {
                 Ok(ended) => return ended,
-                Err(refusal) => Reply::Refused(refusal),
+                // No program goes without anything for it: most often its job has just ended.
+                Err(refusal) => {
+                    channel.send(&Reply::Refused(refusal))?;
+                    continue;
+                }
             },
             Ok(Request::EndJob { job, why }) => end_held(fabric, job, why, held),
             Ok(Request::Fallback { job, why }) => note(fabric, job, &why, held),

@@ -302,7 +302,8 @@ pub(in crate::commands) fn lines(
     }
     lines.push(Line::default());
     let mut say = |line: Line| lines.extend(canvas.sentence(line));
-    homes::lines(now, &naming, now_ms).into_iter().for_each(&mut say);
+    let most = if extent == Extent::Whole { usize::MAX } else { 1 };
+    homes::lines(now, &naming, now_ms).into_iter().take(most).for_each(&mut say);
     moves::lines(parts, &rates).into_iter().for_each(&mut say);
     for name in silent {
         let words = format!("node {name} does not answer: what is there is not shown; see its log, or `trib doctor`");
