@@ -209,7 +209,8 @@ def measure(outcome, results, struck, whole):
     stall = max(stalls, key=length, default=None)
     if stall:
         outcome.stall = milliseconds(length(stall))
-        outcome.waited = milliseconds(max(gap[2] for gap in hurt if gap[0] < stall[1] and gap[1] > stall[0]))
+        waited = max(gap[2] for gap in hurt if gap[0] < stall[1] and gap[1] > stall[0])
+        outcome.waited = milliseconds(min(waited, length(stall)))
     outcome.before = longest(gap for gap in gaps if struck - 1 < gap[0] and gap[1] <= struck)
     outcome.later = longest(gap for gap in hurt if gap[0] >= over)
     outcome.after = longest(gap for gap in gaps if gap[0] >= whole)
