@@ -113,9 +113,14 @@ class Restart(unittest.TestCase):
                 def live():
                     return json.loads(fabric.told("jobs", "--json"))["live"]
 
-                wait_until(lambda: live()[0]["state"] == "running", 30, "its ranks have told where it is")
+                def ranks_told():
+                    return (live()[0]["activity"] or {"ranks": 0})["ranks"]
+
+                wait_until(lambda: ranks_told() == 4, 30, "all ranks that host nodes have told what they host")
+                parts = lambda: json.loads(fabric.told("explain", str(job), "--json"))["parts"]
+                wait_until(lambda: len(parts()) == 3, 30, "the one that hosts the root is among them")
                 (line,) = live()
-                self.assertEqual((line["id"], line["adopted"], line["activity"]["ranks"]), (job, True, 4))
+                self.assertEqual((line["id"], line["adopted"], line["state"]), (job, True, "running"))
                 self.assertEqual({home["name"] for home in line["moved"]}, {"root", "leaf0", "leaf1"})
                 told = fabric.told("jobs") + fabric.told("status") + fabric.told("explain", str(job))
                 print(told)
