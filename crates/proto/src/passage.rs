@@ -51,6 +51,16 @@ impl Repeats {
         }
     }
 
+    /// What has repeated itself so far. What comes is counted anew.
+    fn take(&mut self) -> Repeats {
+        core::mem::replace(self, Repeats { last: self.last, ..Repeats::default() })
+    }
+
+    fn add(&mut self, other: Repeats) {
+        self.times += other.times;
+        self.span = self.span + other.span;
+    }
+
     fn is_beyond(&self, times: u64, span: Nanos) -> bool {
         self.times >= times && self.span >= span
     }
@@ -62,19 +72,25 @@ pub(crate) struct Questions {
     asked: u64,
     /// The last question has no answer yet.
     open: bool,
+    /// What was unanswered since the upper end last gave a sign of life on its stream.
     unanswered: Repeats,
-    /// What was unanswered when the upper end last gave a sign of life on its stream.
+    /// What was unanswered while it gave signs of life.
     though_alive: Repeats,
     signs: u64,
     fruitless: Repeats,
 }
 
 impl Questions {
-    /// A question goes out. `signs` counts what the stream has brought so far. Returns why the
-    /// group cannot go on, if no question gets an answer.
-    pub(crate) fn ask(&mut self, now: Nanos, signs: u64) -> Option<Reason> {
+    /// A question goes out. `signs` counts what the stream has brought so far; a live upper end
+    /// gives a sign of life every `heartbeat`. What it gives at once after it was cut off for long
+    /// says nothing of the time before. Returns why the group cannot go on, if no question gets an
+    /// answer.
+    pub(crate) fn ask(&mut self, now: Nanos, signs: u64, heartbeat: Nanos) -> Option<Reason> {
         if core::mem::replace(&mut self.signs, signs) != signs {
-            self.though_alive = self.unanswered;
+            let before = self.unanswered.take();
+            if before.span.0 <= 2 * heartbeat.0 {
+                self.though_alive.add(before);
+            }
         }
         self.asked += 1;
         self.open = true;
@@ -137,7 +153,7 @@ mod tests {
     #[test]
     fn a_node_that_lives_and_answers_no_question_is_found_out() {
         let mut questions = Questions::default();
-        let found = first(100, |now| questions.ask(now, now.0 / 1_000_000_000));
+        let found = first(100, |now| questions.ask(now, now.0 / 1_000_000_000, ms(1_000)));
         let (at, reason) = found.expect("nothing is ever answered");
         assert_eq!(reason, Reason::DatagramsBlocked);
         assert!(ms(10_000) <= at && at <= ms(11_500), "{at}");
@@ -146,14 +162,21 @@ mod tests {
     #[test]
     fn a_node_that_gives_no_sign_of_life_is_not_judged_here() {
         let mut questions = Questions::default();
-        assert_eq!(first(100, |now| questions.ask(now, 7)), None);
+        assert_eq!(first(100, |now| questions.ask(now, 7, ms(1_000))), None);
+    }
+
+    #[test]
+    fn signs_of_life_that_all_come_after_a_long_silence_prove_nothing_of_it() {
+        let mut questions = Questions::default();
+        let found = first(100, |now| questions.ask(now, now.0 / 20_000_000_000, ms(1_000)));
+        assert_eq!(found, None, "the way was cut each time, and what waited came at once");
     }
 
     #[test]
     fn one_answer_makes_up_for_all_questions_before_it() {
         let mut questions = Questions::default();
         let found = first(100, |now| {
-            let verdict = questions.ask(now, now.0);
+            let verdict = questions.ask(now, now.0, ms(1_000));
             if now.0 % 9_000_000_000 == 0 {
                 assert_eq!(questions.answer(now, true), None);
             }
@@ -165,7 +188,7 @@ mod tests {
     #[test]
     fn questions_that_are_far_apart_prove_nothing() {
         let mut questions = Questions::default();
-        assert_eq!(first(1_600, |now| questions.ask(now, now.0)), None);
+        assert_eq!(first(1_600, |now| questions.ask(now, now.0, ms(1_000))), None);
         let mut answers = Answers::default();
         assert_eq!(first(1_600, |now| answers.give(now, 1)), None);
     }
@@ -173,7 +196,7 @@ mod tests {
     #[test]
     fn resends_that_never_arrive_are_found_out() {
         let mut questions = Questions::default();
-        let found = first(100, |now| questions.ask(now, 0).or(questions.answer(now, false)));
+        let found = first(100, |now| questions.ask(now, 0, ms(1_000)).or(questions.answer(now, false)));
         let (at, reason) = found.expect("nothing ever arrives");
         assert_eq!(reason, Reason::DatagramTooLong);
         assert!(ms(5_000) <= at && at <= ms(6_000), "{at}");
@@ -184,7 +207,7 @@ mod tests {
         let mut questions = Questions::default();
         let mut resends = 0;
         let found = first(100, |now| {
-            let mut verdict = questions.ask(now, 0);
+            let mut verdict = questions.ask(now, 0, ms(1_000));
             if now.0 / 100_000_000 % 10 == 0 {
                 resends += 1;
                 verdict = verdict.or(questions.answer(now, false));
@@ -197,7 +220,7 @@ mod tests {
     #[test]
     fn an_answer_counts_once_however_often_it_comes() {
         let mut questions = Questions::default();
-        assert_eq!(questions.ask(ms(1), 0), None);
+        assert_eq!(questions.ask(ms(1), 0, ms(1_000)), None);
         assert_eq!(first(100, |now| questions.answer(now, false)), None);
     }
 

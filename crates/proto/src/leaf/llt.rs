@@ -257,7 +257,7 @@ impl Datagrams {
         self.probe = Some((now, self.sent));
         self.pause = Nanos(2 * self.pause.0.max(at.round_trip.timeout().0)).min(longest);
         self.deadline = now + rtt::spread(self.pause, at.edge.config.rank, now);
-        self.questions.ask(now, at.edge.signs)
+        self.questions.ask(now, at.edge.signs, at.edge.config.limits.heartbeat)
     }
 
     /// The oldest fragment has changed, so its timer starts anew.

@@ -394,7 +394,7 @@ impl<B> Datagrams<B> {
     fn ask_up(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) -> Result<(), Fault> {
         let record = &mut self.records[slot];
         record.asked = at.now;
-        let verdict = record.questions.ask(at.now, at.place.signs_from_above);
+        let verdict = record.questions.ask(at.now, at.place.signs_from_above, at.place.config.limits.heartbeat);
         if let Some(header) = self.header_up(at, Kind::Probe, &self.records[slot].head) {
             at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
         }
