@@ -149,6 +149,8 @@ impl Datagrams {
         operations.append(&mut self.operations);
         operations.make_contiguous().sort_by_key(|operation| operation.base);
         self.operations = resumed(operations, start, out);
+        // What was given up in an earlier epoch is not sent in this one.
+        self.next = self.operations.back().map_or(start, Operation::end);
         (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);
         self.tidings.begin(start);
         true

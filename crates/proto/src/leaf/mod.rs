@@ -389,7 +389,7 @@ impl LeafCore {
             group.armed
         });
         for id in given_up {
-            self.count(id);
+            self.settle(id, out);
         }
     }
 
@@ -399,7 +399,7 @@ impl LeafCore {
         if let Some(group) = self.groups.get_mut(&id).filter(|group| group.failed.is_none()) {
             group.give_up(&self.edge, Reason::DatagramTooLong, out);
         }
-        self.count(id);
+        self.settle(id, out);
     }
 
     /// When this rank next judges whether the node is still there. The driver reads all that has
@@ -598,9 +598,19 @@ impl LeafCore {
             _ => out.note(Note::Violation),
         }
         if group.is_gone() {
-            return self.remove(id);
+            return self.settle(id, out);
         }
         self.pump(now, id, out);
+    }
+
+    /// The group may have failed. If its program has freed it before, the rank has nothing to stay
+    /// for any more, and says so to the node.
+    fn settle(&mut self, id: GroupId, out: &mut impl LeafOutput) {
+        let Some(group) = self.groups.get(&id).filter(|group| group.is_gone()) else { return self.count(id) };
+        if !group.said_left {
+            out.transmit(Path::Stream, &group.header(&self.edge, Kind::Leave), Payload::None);
+        }
+        self.remove(id);
     }
 
     /// Sends what the windows allow now.

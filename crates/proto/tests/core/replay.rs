@@ -1,6 +1,6 @@
 //! A rank that sends again, in a new epoch, what others lack of operations that are over for it.
 
-use trib_proto::leaf::Post;
+use trib_proto::leaf::{GroupId, OpId, Post};
 use trib_proto::{Nanos, Path};
 use trib_wire::{
     Body, ChildIndex, Collective, Epoch, Fault, GroupKey, Header, JobId, Kind, Marks, NodeId, Rank, RankList, Reason,
@@ -23,8 +23,8 @@ fn make(leaf: &mut Leaf, now: Nanos, epoch: Epoch) {
     leaf.core.on_frame(now, Path::Stream, &from_node(Kind::Ready, epoch), body, &mut leaf.memory);
 }
 
-#[test]
-fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
+/// A rank with a group in which it has just sent the first fragment of a barrier.
+fn posted() -> (Leaf, GroupId, OpId, Header) {
     let mut leaf = leaf(0, limits(1, 0), true);
     leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
     let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
@@ -32,9 +32,60 @@ fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
     let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
     leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
     let sent = leaf.memory.sent.last().expect("a fragment was sent").header;
+    (leaf, group, post.id, sent)
+}
+
+fn dead() -> Fault {
+    Fault { reason: Reason::MemberDead, node: NodeId(0), rank_a: Rank(1), rank_b: Rank(1), signatures: None }
+}
+
+/// The first frame of this kind that was sent since the last call.
+fn take(leaf: &mut Leaf, kind: Kind) -> Option<Header> {
+    leaf.memory.sent.drain(..).map(|frame| frame.header).find(|header| header.kind == kind)
+}
+
+#[test]
+fn who_has_freed_a_group_and_still_replays_it_leaves_when_it_fails() {
+    let (mut leaf, group, _, sent) = posted();
     let result = Header { kind: Kind::Result, ..sent };
     leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
-    assert_eq!(leaf.memory.done[&post.id], Ok(0..0));
+    leaf.core.free_group(ms(1), group, &mut leaf.memory);
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    take(&mut leaf, Kind::Join);
+    make(&mut leaf, ms(3), next);
+    assert_eq!(take(&mut leaf, Kind::Leave), None, "others lack what it sends again");
+    leaf.core.on_frame(
+        ms(4),
+        Path::Stream,
+        &from_node(Kind::GroupError, next),
+        Body::GroupError(dead()),
+        &mut leaf.memory,
+    );
+    assert!(take(&mut leaf, Kind::Leave).is_some(), "the node waits for it");
+    assert_eq!((leaf.core.groups_left_behind(), leaf.core.next_deadline()), (0, ms(1_002)));
+}
+
+#[test]
+fn what_was_given_up_is_not_asked_after_in_the_next_epoch() {
+    let (mut leaf, group, id, _) = posted();
+    leaf.core.free_group(ms(1), group, &mut leaf.memory);
+    assert!(leaf.memory.done[&id].is_err());
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    make(&mut leaf, ms(3), next);
+    assert!(take(&mut leaf, Kind::Leave).is_some());
+    assert_eq!(leaf.core.next_deadline(), ms(1_002), "only a heartbeat is due");
+}
+
+#[test]
+fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
+    let (mut leaf, group, id, sent) = posted();
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.memory.done[&id], Ok(0..0));
 
     let next = Epoch(EPOCH.0 + 1);
     leaf.core.on_link_down(&mut leaf.memory);
@@ -43,11 +94,14 @@ fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
     let again = leaf.memory.sent.last().expect("the fragment was sent again").header;
     assert_eq!((again.kind, again.seq, again.epoch), (Kind::Contribution, 0, next));
 
-    let fault =
-        Fault { reason: Reason::MemberDead, node: NodeId(0), rank_a: Rank(1), rank_b: Rank(1), signatures: None };
-    let error = from_node(Kind::GroupError, next);
-    leaf.core.on_frame(ms(4), Path::Stream, &error, Body::GroupError(fault), &mut leaf.memory);
-    assert_eq!(leaf.memory.failed, [(group, fault)]);
+    leaf.core.on_frame(
+        ms(4),
+        Path::Stream,
+        &from_node(Kind::GroupError, next),
+        Body::GroupError(dead()),
+        &mut leaf.memory,
+    );
+    assert_eq!(leaf.memory.failed, [(group, dead())]);
     let heartbeat = ms(1_002);
     assert_eq!(leaf.core.next_deadline(), heartbeat);
     leaf.core.on_timer(heartbeat, &mut leaf.memory);
