@@ -159,9 +159,7 @@ impl<B> NodeCore<B> {
     /// Whether all ranks below the node at the far end have gone. Such a node ends, too, and nobody
     /// needs it any more.
     fn is_deserted(&self, link: Link) -> bool {
-        let Link::Child(child) = link else { return false };
-        let child = self.place.config.children.get(usize::from(child.0));
-        child.is_some_and(|child| child.ranks.iter().all(|rank| self.lost.contains(&rank)))
+        matches!(link, Link::Child(child) if self.was_lost(child))
     }
 
     /// An authenticated frame came over `link`.

@@ -30,6 +30,10 @@ impl<B> NodeCore<B> {
         if let Some(fault) = self.orphaned {
             return self.refuse(key, bit, fault, out);
         }
+        if !join.standing.all_left && self.was_lost(child) {
+            // All others have been told that these ranks are dead, and wait for them no more.
+            return self.refuse(key, bit, self.death_of(child), out);
+        }
         if !self.pending.contains_key(key) {
             if join.standing.all_left {
                 // The question has been answered.
@@ -52,7 +56,9 @@ impl<B> NodeCore<B> {
         }
         let fault = join.fault.or((!credible).then(|| self.place.about(Reason::Protocol, Rank(0))));
         pending.join(child, Join { fault, nodes: if credible { nodes } else { &EMPTY }, ..join });
-        if join.standing.resumed && !pending.asked {
+        // In a later epoch nobody knows who was taken for dead before, and what was over then.
+        let may_be_over = join.standing.resumed || self.place.config.moves > 0;
+        if may_be_over && !pending.asked {
             pending.asked = true;
             let targets = pending.all & !pending.joined;
             self.ask(key, targets, out);

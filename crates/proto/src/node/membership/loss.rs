@@ -47,6 +47,13 @@ impl<B> NodeCore<B> {
         self.lose_ranks(&ranks, out);
     }
 
+    /// Whether all ranks at or below a child were found dead in this epoch. Some of them may come
+    /// back all the same.
+    pub(in crate::node) fn was_lost(&self, child: ChildIndex) -> bool {
+        let child = self.place.config.children.get(usize::from(child.0));
+        child.is_some_and(|child| child.ranks.iter().all(|rank| self.lost.contains(&rank)))
+    }
+
     /// A node below has lost these ranks.
     pub(in crate::node) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
         let below = &self.place.config.children[usize::from(child.0)].ranks;
