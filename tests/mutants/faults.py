@@ -16,10 +16,13 @@ class Edit(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What is broken, in one line, and how."""
+    """What is broken, in one line, and how. `tests` are words in the names of those tests of a
+    package that notice it, where no seeds do, or where tests say it better."""
 
     name: str
     edits: list[Edit]
+    tests: str = ""
+    package: str = "trib-proto"
 
 
 NODE = "node/core.rs"
@@ -39,7 +42,17 @@ PENDING = "node/membership/pending.rs"
 HOST = "placing/host.rs"
 VIEW = "placing/view.rs"
 TIDINGS = "leaf/tidings.rs"
+CALLER = "placing/caller.rs"
+ARBITER = "lock/arbiter.rs"
+LEASE = "node/lease/mod.rs"
+LIVENESS = "liveness.rs"
+RESULTS = "node/results.rs"
+KEPT = "leaf/kept.rs"
+LEAF_GROUP = "leaf/group.rs"
+ENDING = "node/membership/ending.rs"
+RESUMING = "node/membership/resuming.rs"
 MARKS = "../../wire/src/standing.rs"
+PLACEMENT = "../../wire/src/placement.rs"
 
 FAULTS = [
     Fault(
@@ -295,7 +308,7 @@ FAULTS = [
     ),
     Fault(
         "a node does not ask for members that have left",
-        [Edit(CREATION, "if join.standing.resumed && !pending.asked {", "if join.standing.resumed && pending.asked {")],
+        [Edit(CREATION, "if may_be_over && !pending.asked {", "if may_be_over && pending.asked {")],
     ),
     Fault(
         "members that have left are not counted",
@@ -354,5 +367,250 @@ FAULTS = [
     Fault(
         "a mark not passed down",
         [Edit("node/marks.rs", "Target::Children(at.info.all)", "Target::Children(at.info.all & 1)")],
+        "who died in a group just before its node is waited for",
+        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),", "(Some(node), _) if self.place.config.recovers => {\n                if !self.is_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
+        tests="a_node_that_dies_just_after_all_ranks_below_it",
+        package="trib-sim",
+    ),
+    Fault(
+        "a group that fails while it is replayed keeps its timer",
+        [Edit(LEAF_LLT, "        (self.deadline, self.probe) = (Nanos::NEVER, None);\n    }\n\n    /// The operation to which", "    }\n\n    /// The operation to which")],
+        tests="replay::",
+    ),
+    Fault(
+        "who fails while it replays does not leave",
+        [Edit(LEAF, "        if !group.said_left {\n", "        if group.said_left {\n")],
+        tests="replay::",
+    ),
+    Fault(
+        "what was given up is asked after in the next epoch",
+        [Edit(LEAF_LLT, "        self.next = self.operations.back().map_or(start, Operation::end);\n", "")],
+        tests="replay::",
+    ),
+    Fault(
+        "what was over before an epoch is not asked after",
+        [Edit(CREATION, "let may_be_over = join.standing.resumed || self.place.config.moves > 0;", "let may_be_over = join.standing.resumed;")],
+    ),
+    Fault(
+        "who was found dead and comes back is waited for by nobody",
+        [Edit(CREATION, "if !join.standing.all_left && self.was_lost(child) {", "if join.standing.all_left && self.was_lost(child) {")],
+    ),
+    Fault(
+        "signs of life after a long silence count for all of it",
+        [Edit(PASSAGE, "if before.span.0 <= 2 * heartbeat.0 {", "if before.span.0 <= 2000 * heartbeat.0 {")],
+    ),
+    # Names of groups.
+    Fault(
+        "generation not incremented",
+        [
+            Edit(
+                TABLE,
+                "        self.generations[index.0 as usize] = self.generations[index.0 as usize].wrapping_add(1);\n",
+                "",
+            ),
+        ],
+    ),
+    # Leases and their ends.
+    Fault(
+        "roll-back keeps credit",
+        [
+            Edit(STREAM, "        self.parent_credit = self.parent_credit.min(limit);\n", ""),
+            Edit(STREAM, "            *told = (*told).min(limit);\n", "            let _ = (&told, limit);\n"),
+        ],
+    ),
+    Fault(
+        "a rank keeps credit over a lease's end",
+        [Edit(LEAF_SAT, "        self.credit = self.credit.min(end + self.staging);\n", "")],
+    ),
+    Fault(
+        "StopAt overtakes segments",
+        [
+            Edit(LEAF_SAT, "seq: self.next, flags: FLAG_STREAM | FLAG_IN_TURN,", "seq: self.next, flags: FLAG_STREAM,"),
+            Edit(LEASE, "seq: self.stop_at, flags: FLAG_STREAM | FLAG_IN_TURN,", "seq: self.stop_at, flags: FLAG_STREAM,"),
+        ],
+    ),
+    Fault(
+        "a node sends on after its StopAt",
+        [Edit(LOCKING, "                    streams.fall_silent();\n", "                    let _ = streams;\n")],
+    ),
+    Fault(
+        "a rank sends on after its StopAt",
+        [Edit(LEAF_SAT, "while self.phase != Phase::Stopping && self.sent", "while self.sent")],
+    ),
+    Fault(
+        "a lease ends at the most progress of its ranks",
+        [
+            Edit(LEASE, "self.stop_at = self.stop_at.min(end);", "self.stop_at = self.stop_at.max(end);"),
+            Edit(LEASE, "(self.stops, self.stop_at, self.released) = (0, u64::MAX, 0);", "(self.stops, self.stop_at, self.released) = (0, 0, 0);"),
+        ],
+    ),
+    Fault(
+        "the end of a lease is off by one operation",
+        [Edit(LEAF_SAT, "self.active.back().is_some_and(|o| o.base >= end)", "self.active.back().is_some_and(|o| o.base > end)")],
+    ),
+    Fault(
+        "Revoke unanswered while idle",
+        [Edit(LEAF_SAT, "        if lease == self.lease {\n", "        if lease == self.lease && !self.active.is_empty() {\n")],
+    ),
+    Fault(
+        "a context is given back before the nodes below have",
+        [Edit(LEASE, "let all_released = (self.released | left) & info.inner == info.inner;", "let all_released = true;")],
+    ),
+    Fault(
+        "a lease waits for a child that has left",
+        [Edit(LEASE, "let all_here = self.stops | left == info.all && self.stops & !left != 0;", "let all_here = self.stops == info.all && self.stops & !left != 0;")],
+    ),
+    # The lock's line.
+    Fault(
+        "the line is LIFO",
+        [Edit(ARBITER, "self.line.push_back(Waiting { group, nodes, since: now });", "self.line.push_front(Waiting { group, nodes, since: now });")],
+    ),
+    Fault(
+        "who waits in line claims no room",
+        [Edit(ARBITER, "if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &claimed) {", "if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &BTreeMap::new()) {")],
+    ),
+    Fault(
+        "no holder is asked to stop for a second in line",
+        [Edit(ARBITER, "                if staying + *claimed <= self.capacity {", "                if staying + 1 <= self.capacity {")],
+    ),
+    # Windows.
+    Fault(
+        "a fragment is sent before the one a window below has its result",
+        [Edit(LEAF_LLT, "seq.checked_sub(self.window).is_none_or(|before| self.got.contains(before))", "seq.checked_sub(self.window + 1).is_none_or(|before| self.got.contains(before))")],
+    ),
+    Fault(
+        "what a child has is told of its neighbour",
+        [Edit(DATAGRAM, "have: self.have(child, seq), have_base: seq", "have: self.have(ChildIndex(child.0 ^ 1), seq), have_base: seq")],
+    ),
+    Fault(
+        "only the oldest fragment is sent again",
+        [Edit(LEAF_LLT, "            if lacks && self.expected(seq).is_some() {", "            if lacks && seq == low && self.expected(seq).is_some() {")],
+    ),
+    Fault(
+        "a node asks upward for every question",
+        [Edit(DATAGRAM, "at.now.since(record.asked) >= ASK_UP_INTERVAL;", "at.now.since(record.asked) >= Nanos(0);")],
+    ),
+    Fault(
+        "a result that one child lacks is sent to all",
+        [Edit(DATAGRAM, "self.spread(at, slot, 1 << child.0);", "self.spread(at, slot, at.info.all | 1 << child.0);")],
+    ),
+    Fault(
+        "a rank has more segments in flight than its flight",
+        [Edit(LEAF_SAT, ".min(self.got + flight) {", ".min(self.got + flight + self.flight) {")],
+    ),
+    Fault(
+        "a node sends segments beyond the parent's credit",
+        [Edit(STREAM, "self.next_up < self.next_fold.min(self.parent_credit) {", "self.next_up < self.next_fold {")],
+    ),
+    Fault(
+        "payload for segment",
+        [Edit(STREAM, "let given = at.info.given(position, header, at.place.config.limits.segment);", "let given = at.info.given(position, header, at.place.config.limits.payload);")],
+    ),
+    Fault(
+        "a result is no credit",
+        [Edit(STREAM, "            *told = (*told).max(limit);\n", "            let _ = (&told, limit);\n")],
+    ),
+    # What a rank keeps.
+    Fault(
+        "only the last operation is kept",
+        [Edit(KEPT, "            self.operations.insert(at, operation);\n", "            self.operations.insert(at, operation);\n            while self.operations.len() > 1 {\n                let first = self.operations.pop_front();\n                first.into_iter().for_each(|first| out.forget(first.id));\n            }\n")],
+    ),
+    Fault(
+        "what is kept is not said",
+        [Edit(KEPT, "let needed = if self.recovers { operation.given_from(stable) } else { 0..0 };", "let needed = 0..0;")],
+    ),
+    Fault(
+        "what all hold is kept",
+        [
+            Edit(LEAF_LLT, "            at.out.stable(at.group, Path::Datagram, header.mark);\n            self.kept.release(header.mark, at.out);\n", "            at.out.stable(at.group, Path::Datagram, header.mark);\n"),
+            Edit(LEAF_SAT, "            at.out.stable(at.group, Path::Stream, header.mark);\n            self.kept.release(header.mark, at.out);\n", "            at.out.stable(at.group, Path::Stream, header.mark);\n"),
+        ],
+    ),
+    Fault(
+        "a rank leaves before it has sent again what others need",
+        [Edit(LEAF_GROUP, "if is_due && self.datagrams.is_idle() && self.streams.is_idle() {", "if is_due {")],
+    ),
+    # Epochs.
+    Fault(
+        "no fence: frames of an epoch that is over are taken",
+        [
+            Edit(DISPATCH, "if header.job != self.place.config.job || header.epoch != self.place.config.epoch {", "if header.job != self.place.config.job {"),
+            Edit(LEAF, "let ours = header.job == config.job && header.epoch == config.epoch;", "let ours = header.job == config.job;"),
+            Edit(LEAF, "if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {", "if header.job != self.edge.config.job {"),
+        ],
+    ),
+    Fault(
+        "an epoch's start is decided without one child's marks",
+        [Edit(PENDING, "self.standing = Some(self.standing.map_or(join.standing, |standing| standing.with(join.standing)));", "self.standing = Some(join.standing);")],
+    ),
+    Fault(
+        "the marks of ranks that have left count",
+        [Edit(MARKS, "            (true, _) => other.marks,\n            (_, true) => self.marks,\n", "")],
+    ),
+    Fault(
+        "a suspicion of an epoch that is over counts",
+        [Edit(VIEW, "epoch == self.epoch() && self.told(&self.placement.without(node))", "epoch <= self.epoch() && self.told(&self.placement.without(node))")],
+    ),
+    # Placing.
+    Fault(
+        "a process hosts a node that the placement gives to another",
+        [Edit(HOST, "if view.placement().candidate(node, candidates) != me || seat.hosted.is_some() {", "if view.placement().candidate(node, candidates) > candidates || seat.hosted.is_some() {")],
+    ),
+    Fault(
+        "a child that has confirmed and forgotten is accepted again",
+        [Edit(HOST, "Some(hosted) if !hosted.confirmed.contains(&child.0) => Answer::Accept,", "Some(_) => Answer::Accept,")],
+    ),
+    Fault(
+        "the root's other candidates are told once",
+        [Edit(HOST, "*due = now + TELL_AGAIN;", "*due = Nanos::NEVER;")],
+    ),
+    Fault(
+        "a call waits for its answer without end",
+        [Edit(CALLER, "self.state = State::Calling(now + Nanos(span));", "self.state = State::Calling(Nanos(Nanos::NEVER.0 - span));")],
+    ),
+    Fault(
+        "a call that failed counts no move",
+        [Edit(CALLER, "        view.suspect(self.node, view.epoch())\n", "        let _ = view;\n        false\n")],
+    ),
+    Fault(
+        "calls follow each other without a pause",
+        [Edit(CALLER, "        self.state = State::Due(now + pause);\n", "        self.state = State::Due(now + Nanos(pause.0 * 0));\n")],
+        tests="placing::caller",
+    ),
+    Fault(
+        "a connection without fruit forgives the calls before it",
+        [Edit(CALLER, "    pub fn on_accepted(&mut self) {\n", "    pub fn on_accepted(&mut self) {\n        self.fruitless = 0;\n")],
+        tests="placing::caller",
+    ),
+    # Signs of life.
+    Fault(
+        "a stopped process judges others",
+        [Edit(LIVENESS, "        } else if span.0 <= limits.heartbeat.0 + limits.heartbeat.0 / 2 {\n            self.unanswered += 1;", "        } else {\n            self.unanswered += 1 + span.0 / limits.heartbeat.0 / 2;")],
+    ),
+    Fault(
+        "one silent second is death",
+        [Edit(LIVENESS, "const QUESTIONS_MIN: u64 = 3;", "const QUESTIONS_MIN: u64 = 1;"), Edit(LIVENESS, "self.unanswered.saturating_mul(limits.heartbeat.0) >= self.peer.patience(limits).0", "self.unanswered.saturating_mul(limits.heartbeat.0) >= self.peer.patience(limits).0.min(limits.heartbeat.0)")],
+    ),
+    Fault(
+        "heartbeats are not answered",
+        [Edit(NODE, "            && liveness.owes_answer(now, &limits)\n", "            && liveness.owes_answer(now, &limits)\n            && now == Nanos::NEVER\n"), Edit(LEAF, "if self.link.is_some_and(|liveness| liveness.owes_answer(now, &self.edge.config.limits)) {", "if self.link.is_some_and(|liveness| liveness.owes_answer(now, &self.edge.config.limits)) && now == Nanos::NEVER {")],
+    ),
+    Fault(
+        "patience does not grow with epochs that bear no fruit",
+        [Edit(LIVENESS, "NODE_PATIENCE.0 << fruitless.min(DOUBLINGS_MAX)", "NODE_PATIENCE.0 << fruitless.min(0)")],
+        tests="liveness",
+    ),
+    # The quota.
+    Fault(
+        "quota asked at the first join",
+        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse(key, bit, fault, out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse(key, bit, fault, out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
+    ),
+    Fault(
+        "a verdict gives no place in the quota back",
+        [Edit(CREATION, "        *self.reserved.of(pending.duty) -= usize::from(pending.reserves);\n", "")],
+    ),
+    Fault(
+        "the quota is not asked",
+        [Edit(CREATION, "        pending.fault = pending.fault.or(quota);\n", "        let _ = quota;\n")],
     ),
 ]

@@ -19,7 +19,7 @@ use trib_wire::{ChildIndex, Epoch, Header};
 use crate::checkers::Checkers;
 use crate::clock::Clock;
 use crate::fabric::Tree;
-use crate::network::{Cable, Frame};
+use crate::network::{Cable, Frame, Partition};
 use crate::options::Options;
 use crate::random::Rng;
 use crate::sites::Sites;
@@ -47,6 +47,8 @@ pub struct Environment {
     pub trace: Trace,
     /// Both directions (down, up) of the way above each actor.
     pub cables: Vec<[Cable; 2]>,
+    /// When processes fall into two parts.
+    pub partitions: Vec<Partition>,
     /// All connections that ever were.
     links: Vec<Connection>,
     /// How often the process of each site has begun anew. It has the keys of those connections that
@@ -63,6 +65,8 @@ pub struct Environment {
     /// For each core that ever was, the buffers that wait to be written, and into how many sockets
     /// each waits to be written.
     unwritten: Vec<BTreeMap<u32, u32>>,
+    /// Whether some rank has begun under a lease what had to wait for the next one.
+    pub rolled_back: bool,
     rng: Rng,
     frames: u64,
     /// Datagrams of which the sender's kernel says that they are too long for the link.
@@ -92,6 +96,7 @@ impl Environment {
             checkers,
             trace,
             cables,
+            partitions: Vec::new(),
             links,
             lives: vec![0; nodes],
             up,
@@ -99,6 +104,7 @@ impl Environment {
             early,
             early_up: vec![Vec::new(); actors],
             unwritten,
+            rolled_back: false,
             rng,
             frames,
             refused,
@@ -127,6 +133,14 @@ impl Environment {
             Some(rank) => self.tree.leaves[rank],
         };
         Some((node, ChildIndex(child)))
+    }
+
+    /// Whether something that is said now gets from one actor to another.
+    pub fn reaches(&self, from: usize, to: usize) -> bool {
+        let now = self.now();
+        let (from, to) = (self.sites.process_of_actor(from), self.sites.process_of_actor(to));
+        let stands = |partition: &&Partition| partition.span.0 <= now && now < partition.span.1;
+        !self.partitions.iter().filter(stands).any(|partition| partition.parts(from, to))
     }
 
     /// A name for traces.

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::placing::{Caller, View};
 use trib_proto::{LeafConfig, LeafCore, LeafOutput, Nanos, Path};
-use trib_wire::{Body, ChildIndex, Epoch, Fault, GroupName, Header, Kind, NodeId, Placement, Rank, RankList};
+use trib_wire::{
+    Body, ChildIndex, Epoch, Fault, Generation, GroupIndex, GroupName, Header, Kind, NodeId, Placement, Rank, RankList,
+};
 
 use crate::environment::{Close, Edge, Environment, Event};
 use crate::network::Frame;
@@ -41,6 +43,8 @@ struct Names {
     actor: usize,
     operations: BTreeMap<OpId, usize>,
     groups: BTreeMap<GroupId, usize>,
+    /// Where the rank has stopped in its groups, by their names at the node.
+    stops: BTreeMap<(GroupIndex, Generation), u64>,
     /// Whether stream frames that read an operation's input may still be queued.
     may_queue: bool,
     /// The placements of which the core was told.
@@ -68,6 +72,7 @@ impl Leaf {
                 actor: environment.actor_of(rank),
                 operations: BTreeMap::new(),
                 groups: BTreeMap::new(),
+                stops: BTreeMap::new(),
                 may_queue: false,
                 told: Vec::new(),
             },
@@ -142,6 +147,10 @@ impl Leaf {
         let now = environment.now();
         if frame.header.kind == Kind::Result && frame.header.payload_len == 0 {
             environment.checkers.heard_of_result(self.names.rank);
+        }
+        if frame.header.kind == Kind::LeaseEnd {
+            let stop = self.names.stops.remove(&(frame.header.group, frame.header.generation));
+            environment.rolled_back |= stop.is_some_and(|stop| stop > frame.header.seq);
         }
         let place = frame.data.as_ref().and_then(|_| self.core.place(&frame.header));
         if let (Some(slice), Some(value)) = (place, &frame.data) {
@@ -351,6 +360,9 @@ impl LeafOutput for Driver<'_> {
         let rank = self.names.rank;
         if path == Path::Datagram {
             self.environment.checkers.datagram_sent(rank);
+        }
+        if header.kind == Kind::StopAt {
+            self.names.stops.insert((header.group, header.generation), header.seq);
         }
         let (body, data) = match payload {
             Payload::None => (Body::None, None),

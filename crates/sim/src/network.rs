@@ -133,6 +133,24 @@ impl Cable {
     }
 }
 
+/// Processes fall into two parts for a while.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    /// Whether each process is in the first part.
+    pub first: Vec<bool>,
+    /// From when to when.
+    pub span: (Nanos, Nanos),
+    /// Whether the first part still reaches the second.
+    pub one_way: bool,
+}
+
+impl Partition {
+    /// Whether nothing gets from one process to another while it lasts.
+    pub fn parts(&self, from: usize, to: usize) -> bool {
+        self.first[from] != self.first[to] && !(self.one_way && self.first[from])
+    }
+}
+
 /// One direction of a link.
 #[derive(Debug)]
 pub struct Channel {
@@ -141,6 +159,8 @@ pub struct Channel {
     /// Which datagrams it carries.
     pub gate: Gate,
     outages: Vec<(Nanos, Nanos)>,
+    /// When the stream stands still.
+    unacknowledged: Vec<(Nanos, Nanos)>,
     control: VecDeque<Rc<Frame>>,
     data: VecDeque<Rc<Frame>>,
     in_socket: VecDeque<(Nanos, Rc<Frame>)>,
@@ -167,6 +187,7 @@ impl Channel {
             quality,
             gate: Gate::Open,
             outages: Vec::new(),
+            unacknowledged: Vec::new(),
             control: VecDeque::new(),
             data: VecDeque::new(),
             in_socket: VecDeque::new(),
@@ -178,9 +199,23 @@ impl Channel {
         }
     }
 
-    /// The same over a cable.
-    pub fn over(cable: &Cable) -> Channel {
-        Channel { gate: cable.gate, outages: cable.outages.clone(), ..Channel::new(cable.quality.clone()) }
+    /// The same over a cable, whose other direction takes the acknowledgements back.
+    pub fn over(cable: &Cable, back: &Cable) -> Channel {
+        let mut channel = Channel { gate: cable.gate, ..Channel::new(cable.quality.clone()) };
+        cable.outages.iter().for_each(|span| channel.cut_off(*span));
+        back.outages.iter().for_each(|span| channel.leave_unacknowledged(*span));
+        channel
+    }
+
+    /// Lets nothing through in this span.
+    pub fn cut_off(&mut self, span: (Nanos, Nanos)) {
+        self.outages.push(span);
+    }
+
+    /// Nothing comes back in this span: a stream stands still when it has been without
+    /// acknowledgements for a while.
+    pub fn leave_unacknowledged(&mut self, (start, end): (Nanos, Nanos)) {
+        self.unacknowledged.push((start + UNACKNOWLEDGED_MAX, end));
     }
 
     /// When each copy of a datagram arrives; none if it is lost.
@@ -231,8 +266,7 @@ impl Channel {
         let mut arrivals = Vec::new();
         while let Some(frame) = self.control.pop_front() {
             self.used += frame.wire_len;
-            let arrival = now + self.quality.delay;
-            self.last_arrival = self.last_arrival.max(self.outage_end(arrival).unwrap_or(arrival));
+            self.last_arrival = self.last_arrival.max(self.stream_arrival(now + self.quality.delay));
             self.in_socket.push_back((self.last_arrival, frame));
             arrivals.push(self.last_arrival);
         }
@@ -241,8 +275,7 @@ impl Channel {
 
     /// When a word that is said now is at the other end, in the order of what was said before.
     pub fn word_arrival(&mut self, now: Nanos) -> Nanos {
-        let arrival = now + self.quality.delay;
-        self.last_arrival = self.last_arrival.max(self.outage_end(arrival).unwrap_or(arrival));
+        self.last_arrival = self.last_arrival.max(self.stream_arrival(now + self.quality.delay));
         self.last_arrival
     }
 
@@ -276,8 +309,7 @@ impl Channel {
         let quality = &self.quality;
         self.free_at = self.free_at.max(now) + Nanos(len * 1_000_000 / quality.bandwidth.max(1));
         let arrival = self.free_at + quality.delay + Nanos(rng.below(quality.jitter.0 + 1));
-        let arrival = self.outage_end(arrival).unwrap_or(arrival);
-        self.last_arrival = self.last_arrival.max(arrival);
+        self.last_arrival = self.last_arrival.max(self.stream_arrival(arrival));
         self.in_socket.push_back((self.last_arrival, Rc::clone(&frame)));
         Some(Written { frame, arrival: self.last_arrival })
     }
@@ -310,7 +342,17 @@ impl Channel {
         let inside = self.outages.iter().filter(|(start, end)| *start <= now && now < *end);
         inside.map(|(_, end)| *end).max()
     }
+
+    /// When what would arrive at this time over the stream does arrive.
+    fn stream_arrival(&self, at: Nanos) -> Nanos {
+        let stops = self.outages.iter().chain(&self.unacknowledged);
+        let inside = stops.filter(|(start, end)| *start <= at && at < *end);
+        inside.map(|(_, end)| *end).max().unwrap_or(at)
+    }
 }
+
+/// How long a stream goes on without acknowledgements: its window, and small frames in it.
+const UNACKNOWLEDGED_MAX: Nanos = Nanos::from_millis(1_000);
 
 #[cfg(test)]
 mod tests {

@@ -48,6 +48,7 @@ impl Node {
         let epoch = view.epoch();
         let number = environment.sites.node(site);
         let core = environment.new_core();
+        environment.checkers.core_begins();
         let node = &environment.tree.nodes[number];
         let config = NodeConfig {
             job: JOB,
@@ -104,12 +105,20 @@ impl Node {
     /// A link's stream is closed.
     pub fn link_down(&mut self, link: Link, environment: &mut Environment) {
         let now = environment.now();
+        if let (ROOT, Link::Child(child)) = (self.place.node, link) {
+            environment.checkers.root_loses(self.place.core, child.0);
+        }
         self.drive(environment, |core, out| core.on_link_down(now, link, out));
     }
 
     /// A frame came.
     pub fn frame(&mut self, link: Link, path: Path, frame: &Frame, environment: &mut Environment) {
         let now = environment.now();
+        let (core, node) = (self.place.core, self.place.node);
+        environment.checkers.core_hears((core, node), link, path, &frame.header);
+        if let (ROOT, Link::Child(child), Path::Stream) = (node, link, path) {
+            environment.checkers.root_hears(core, child.0, &frame.header);
+        }
         let data = frame.data.as_ref().map(|value| self.ledger.enter(Rc::clone(value), path));
         let frame = node::Frame { path, header: &frame.header, body: &frame.body, data };
         self.drive(environment, |core, out| core.on_frame(now, link, frame, out));
@@ -166,6 +175,9 @@ impl Node {
 fn len(elements: &Range<u64>) -> u64 {
     elements.end.saturating_sub(elements.start)
 }
+
+/// The root of every tree.
+const ROOT: usize = 0;
 
 /// The job of every run.
 pub const JOB: JobId = JobId(7);
@@ -243,13 +255,21 @@ impl NodeOutput for Driver<'_> {
         };
         let Some(frame) = self.environment.frame(header, body, data) else { return };
         let frame = Rc::new(Frame { source, ..frame });
+        let at = (self.place.core, self.place.node);
+        if let (ROOT, Path::Stream) = (self.place.node, path) {
+            self.environment.checkers.root_says(self.place.core, header, &frame.body);
+        }
         let children = match target {
-            Target::Parent => return self.environment.send_up(self.place.site, path, frame),
+            Target::Parent => {
+                self.environment.checkers.core_says(at, None, path, header);
+                return self.environment.send_up(self.place.site, path, frame);
+            }
             Target::Child(child) => 1u64 << child.0,
             Target::Children(bits) => bits,
         };
         for child in (0..64).filter(|c| children & (1 << c) != 0).map(ChildIndex) {
             if usize::from(child.0) < self.environment.tree.nodes[self.place.node].children.len() {
+                self.environment.checkers.core_says(at, Some(child.0), path, header);
                 self.environment.send_down(self.place.site, child, path, Rc::clone(&frame));
             } else {
                 self.fail(&format!("sends to {child}, which it does not have"));

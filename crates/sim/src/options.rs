@@ -16,6 +16,8 @@ pub enum Trouble {
     None,
     /// A rank is killed; its connection closes (`true`) or it falls silent.
     KillRank(bool),
+    /// A rank stands still for longer than others wait for it.
+    StopRank,
     /// A node is killed; its connections close.
     KillNode,
     /// A rank posts another operation than the rest of its group.
@@ -59,6 +61,9 @@ pub struct Options {
     pub bad_links: u64,
     /// After how many datagrams in a thousand a forged copy of an older epoch or generation comes.
     pub ghosts: u64,
+    /// How many times the processes fall into two parts for a while, between which nothing passes,
+    /// or nothing one way. Only jobs that recover are hurt so.
+    pub partitions: u64,
     /// How many links fail for a while.
     pub outages: u64,
     /// How many processes stop for a while.
@@ -79,6 +84,12 @@ pub struct Options {
     pub operations: u64,
     /// Whether ranks post over different groups in different order.
     pub crossing: bool,
+    /// Whether ranks wait for an operation before they post the next.
+    pub blocking: bool,
+    /// Whether groups want the same stream context all the time.
+    pub contention: bool,
+    /// Whether the quota allows as many groups as the program has alive at once, and none more.
+    pub full_quota: bool,
     /// How many operations in a thousand are streamed.
     pub streamed: u64,
     /// How long one rank sleeps before a round, if one does.
@@ -90,8 +101,8 @@ pub struct Options {
 impl Options {
     /// The options of a seed.
     pub fn draw(rng: &mut Rng) -> Options {
-        let payload = 8 * rng.between(2, 8) as u32;
-        let window = rng.pick(&[1, 1, 2, 2, 3, 4, 4, 8, 16]);
+        let payload = 8 * if rng.chance(250) { rng.scaled(9, 1024) } else { rng.between(2, 8) } as u32;
+        let window = rng.pick(&[1, 1, 2, 2, 3, 4, 4, 8, 16, 33, 64]);
         let segment = if rng.chance(100) { 8 * 1024 * rng.between(1, 4) as u32 } else { 8 * rng.scaled(2, 256) as u32 };
         let clean = rng.chance(200);
         let fault = |rng: &mut Rng, chance: u64, most: u64| {
@@ -101,8 +112,9 @@ impl Options {
         let late = (rng.chance(80)).then(|| Nanos::from_millis(rng.scaled(100, 30_000)));
         let trouble = match rng.below(100) {
             0..3 => Trouble::KillRank(true),
-            3..5 => Trouble::KillRank(false),
-            5..7 => Trouble::KillNode,
+            3..4 => Trouble::KillRank(false),
+            4..6 => Trouble::KillNode,
+            6..7 => Trouble::StopRank,
             7..11 => Trouble::Mismatch,
             11..15 => Trouble::EarlyFree,
             15..18 => Trouble::TightQuota,
@@ -111,9 +123,9 @@ impl Options {
             _ => Trouble::None,
         };
         let mut options = Options {
-            recovers: trouble != Trouble::KillNode && rng.chance(600),
+            recovers: trouble != Trouble::KillNode && rng.chance(800),
             candidates: rng.between(2, 3),
-            hurts: if rng.chance(500) { rng.between(1, 3) } else { 0 },
+            hurts: if rng.chance(680) { rng.between(1, 4) } else { 0 },
             ranks: rng.scaled(1, 24) as u32,
             levels: rng.between(1, 4),
             limits: Limits {
@@ -142,6 +154,7 @@ impl Options {
             },
             bad_links: fault(rng, 150, 300),
             ghosts: fault(rng, 300, 100),
+            partitions: if rng.chance(150) { rng.between(1, 2) } else { 0 },
             outages: fault(rng, 200, 4),
             pauses: fault(rng, 300, 5),
             fault_max: Nanos::from_millis(rng.scaled(1, 3000)),
@@ -152,6 +165,9 @@ impl Options {
             phases: rng.between(1, 4),
             operations: rng.scaled(1, 12),
             crossing: rng.chance(600),
+            blocking: rng.chance(200),
+            contention: rng.chance(120),
+            full_quota: rng.chance(300),
             streamed: rng.pick(&[0, 200, 500, 1000]),
             late,
             trouble,
@@ -161,10 +177,27 @@ impl Options {
             options.bad_links = 0;
             options.quality.loss = options.quality.loss.min(100);
         }
-        if !options.recovers || options.trouble.is_of_the_way() {
-            options.hurts = 0;
+        if options.limits.payload > 64 {
+            // Vectors are long, and not cut into ten thousand pieces.
+            let payload = u64::from(options.limits.payload);
+            options.limits.stream_threshold = payload * rng.scaled(1, 8);
+            options.limits.segment = options.limits.segment.max(payload.next_multiple_of(16) as u32 / 2);
         }
-        if options.hurts > 0 {
+        if options.contention {
+            (options.limits.streams, options.streamed) = (1, 1000);
+            options.limits.lease_operations = 0;
+            (options.crossing, options.blocking) = (true, false);
+            options.groups = options.groups.clamp(2, 4);
+            options.operations = options.operations.max(6);
+        }
+        if !options.recovers || options.trouble.is_of_the_way() {
+            (options.hurts, options.partitions) = (0, 0);
+        }
+        if options.hurts + options.partitions > 0 || options.trouble == Trouble::StopRank {
+            // In another epoch, groups that were freed may have to stay beside new ones.
+            options.full_quota = false;
+        }
+        if options.hurts + options.partitions > 0 {
             // A rank that nobody can hear for some seconds lives.
             options.limits.dead_after = Nanos::from_millis(40_000);
         }
@@ -205,6 +238,7 @@ impl Options {
             },
             bad_links: 0,
             ghosts: 0,
+            partitions: 0,
             outages: 0,
             pauses: 0,
             fault_max: Nanos(0),
@@ -215,6 +249,9 @@ impl Options {
             phases: 1,
             operations: 4,
             crossing: false,
+            blocking: false,
+            contention: false,
+            full_quota: false,
             streamed: 0,
             late: None,
             trouble: Trouble::None,
@@ -254,19 +291,23 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "recovers {} candidates {} hurts {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} phases {} operations {} crossing {} streamed {} late {:?} trouble {:?}",
+            "recovers {} candidates {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
             self.recovers,
             self.candidates,
             self.hurts,
+            self.partitions,
             self.outages,
             self.pauses,
             self.fault_max.0 / 1_000_000,
             self.slow,
             self.datagram_room,
             self.groups,
+            self.full_quota,
             self.phases,
             self.operations,
             self.crossing,
+            self.blocking,
+            self.contention,
             self.streamed,
             self.late.map(|l| l.0 / 1_000_000),
             self.trouble

@@ -76,6 +76,14 @@ impl Sites {
         self.process_of[site]
     }
 
+    /// The process of an actor, which is a site or a rank.
+    pub fn process_of_actor(&self, actor: usize) -> usize {
+        match actor.checked_sub(self.len()) {
+            None => self.process(actor),
+            Some(rank) => self.processes + rank,
+        }
+    }
+
     /// The sites of a process.
     pub fn of_process(&self, process: usize) -> Vec<usize> {
         (0..self.len()).filter(|site| self.process_of[*site] == process).collect()

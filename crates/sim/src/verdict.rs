@@ -25,6 +25,8 @@ pub struct Verdict {
     pub ended_at: Nanos,
     /// How each operation ended at its members.
     pub endings: Vec<Vec<Ending>>,
+    /// What the run has met of that which is to be met often.
+    pub met: Vec<&'static str>,
 }
 
 impl Verdict {
@@ -40,13 +42,14 @@ impl Verdict {
             Some(failure) => (quoted(failure.checker), quoted(&failure.what)),
         };
         format!(
-            "{{\"seed\":{},\"passed\":{},\"checker\":{checker},\"what\":{what},\"hash\":\"{:016x}\",\"events\":{},\"frames\":{},\"simulated_ns\":{}}}",
+            "{{\"seed\":{},\"passed\":{},\"checker\":{checker},\"what\":{what},\"hash\":\"{:016x}\",\"events\":{},\"frames\":{},\"simulated_ns\":{},\"met\":[{}]}}",
             self.seed,
             self.passed(),
             self.hash,
             self.events,
             self.frames,
-            self.ended_at.0
+            self.ended_at.0,
+            self.met.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",")
         )
     }
 }

@@ -1,8 +1,9 @@
 //! The program that the ranks run: groups, operations, and one script per rank.
 //!
 //! The program is legal: members post the operations of a group in the same order, and what a rank
-//! waits for in one round is posted by every member before it waits in that round. So a run that
-//! hangs is the core's fault. Everything else is random, above all the order over different groups.
+//! waits for in one round is posted by every member before it waits in that round; or all post in
+//! one order over all groups, and each may wait for whatever it has posted. So a run that hangs is
+//! the core's fault. Everything else is random, above all the order over different groups.
 
 use trib_proto::Nanos;
 use trib_wire::{Collective, DataType, ReduceOp, Signature, WireFormat};
@@ -19,6 +20,8 @@ pub struct GroupPlan {
     pub tag: u64,
     /// Why its operations may fail, if they may.
     pub disturbed: Option<Trouble>,
+    /// The first and the last round of its life.
+    pub rounds: (u64, u64),
 }
 
 /// An operation of one group.
@@ -47,6 +50,23 @@ pub enum Step {
     Free(usize),
 }
 
+impl GroupPlan {
+    /// A group that lives in the first round.
+    pub fn new(members: Vec<u32>, tag: u64) -> GroupPlan {
+        GroupPlan { members, tag, disturbed: None, rounds: (0, 0) }
+    }
+
+    fn lives_in(&self, round: u64) -> bool {
+        (self.rounds.0..=self.rounds.1).contains(&round)
+    }
+
+    /// Whether it is gone everywhere before the other one can be made: each of its members leaves
+    /// it before it joins the other.
+    fn precedes(&self, other: &GroupPlan) -> bool {
+        self.rounds.1 < other.rounds.0 && self.members.iter().all(|member| other.members.contains(member))
+    }
+}
+
 /// A whole program.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
@@ -58,32 +78,24 @@ pub struct Workload {
     pub scripts: Vec<Vec<Step>>,
 }
 
-/// A group's life in rounds: made in the first, freed after the last.
-struct Life {
-    first: u64,
-    last: u64,
-}
-
 impl Workload {
     /// A random program.
     pub fn random(rng: &mut Rng, options: &Options) -> Workload {
         let mut work = Workload { scripts: vec![Vec::new(); options.ranks as usize], ..Workload::default() };
-        let mut lives = Vec::new();
         for _ in 0..options.groups {
             let first = rng.below(options.phases);
-            lives.push(Life { first, last: rng.between(first, options.phases - 1) });
+            let rounds = (first, rng.between(first, options.phases - 1));
             let group = random_group(rng, options.ranks, &work.groups);
-            work.groups.push(group);
+            work.groups.push(GroupPlan { rounds, ..group });
         }
         let mut rounds = Vec::new();
         for phase in 0..options.phases {
-            let alive: Vec<usize> =
-                (0..lives.len()).filter(|g| (lives[*g].first..=lives[*g].last).contains(&phase)).collect();
+            let alive: Vec<usize> = (0..work.groups.len()).filter(|g| work.groups[*g].lives_in(phase)).collect();
             rounds.push(work.random_round(rng, options, &alive));
         }
         work.disturb(rng, options);
         for rank in 0..options.ranks {
-            work.script(rng, options, rank, &lives, &rounds);
+            work.script(rng, options, rank, &rounds);
         }
         if let Some(late) = options.late {
             let script = rng.below(u64::from(options.ranks)) as usize;
@@ -113,7 +125,7 @@ impl Workload {
     /// Every member makes group 0, posts all operations, waits and frees: the shape of most
     /// scenarios.
     pub fn plain(ranks: u32, signatures: &[Signature]) -> Workload {
-        let group = GroupPlan { members: (0..ranks).collect(), tag: 0, disturbed: None };
+        let group = GroupPlan::new((0..ranks).collect(), 0);
         let operations =
             signatures.iter().map(|signature| OperationPlan { group: 0, signature: *signature, odd: None });
         let mut script = vec![Step::Create(0)];
@@ -123,10 +135,19 @@ impl Workload {
         Workload { groups: vec![group], operations: operations.collect(), scripts: vec![script; ranks as usize] }
     }
 
-    /// The largest number of groups that any rank has alive at once, over the whole program. It is
-    /// an upper bound for every node.
+    /// The largest number of groups that may be alive at once at any node: none of them is certainly
+    /// gone before another begins.
     pub fn groups_alive_max(&self) -> u32 {
-        self.groups.len() as u32
+        let groups = &self.groups;
+        // Who frees a group before it is made leaves it later. Who has had a result of it does not.
+        let is_used = |g: usize| self.operations.iter().any(|operation| operation.group == g);
+        let precedes = |a: usize, b: usize| is_used(a) && groups[a].precedes(&groups[b]);
+        let follow = |a: usize, b: usize| precedes(a, b) || precedes(b, a);
+        let meet = |set: &u32| {
+            let of_set: Vec<usize> = (0..groups.len()).filter(|g| set & (1 << g) != 0).collect();
+            of_set.iter().enumerate().all(|(at, a)| of_set[..at].iter().all(|b| !follow(*a, *b)))
+        };
+        (0..1u32 << groups.len()).filter(meet).map(u32::count_ones).max().unwrap_or(0)
     }
 
     fn random_round(&mut self, rng: &mut Rng, options: &Options, alive: &[usize]) -> Vec<usize> {
@@ -147,7 +168,7 @@ impl Workload {
     fn disturb(&mut self, rng: &mut Rng, options: &Options) {
         match options.trouble {
             Trouble::Mismatch => self.make_mismatch(rng, options),
-            Trouble::TightQuota | Trouble::KillNode | Trouble::ShortPath(_) | Trouble::NoDatagrams => {
+            Trouble::TightQuota | Trouble::ShortPath(_) | Trouble::NoDatagrams => {
                 for group in &mut self.groups {
                     group.disturbed = Some(options.trouble);
                 }
@@ -156,7 +177,7 @@ impl Workload {
                 let group = rng.below(self.groups.len() as u64) as usize;
                 self.groups[group].disturbed = Some(Trouble::EarlyFree);
             }
-            Trouble::KillRank(_) | Trouble::None => {}
+            Trouble::KillRank(_) | Trouble::StopRank | Trouble::KillNode | Trouble::None => {}
         }
     }
 
@@ -181,18 +202,17 @@ impl Workload {
         self.groups[operation.group].disturbed = Some(Trouble::Mismatch);
     }
 
-    fn script(&mut self, rng: &mut Rng, options: &Options, rank: u32, lives: &[Life], rounds: &[Vec<usize>]) {
+    fn script(&mut self, rng: &mut Rng, options: &Options, rank: u32, rounds: &[Vec<usize>]) {
         let mut script = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for (phase, round) in rounds.iter().enumerate() {
             let mut queues: Vec<(usize, Vec<Step>)> = Vec::new();
             for (g, group) in self.groups.iter().enumerate() {
-                let alive = (lives[g].first..=lives[g].last).contains(&(phase as u64));
-                if !alive || !group.members.contains(&rank) {
+                if !group.lives_in(phase as u64) || !group.members.contains(&rank) {
                     continue;
                 }
                 let mut queue = Vec::new();
-                if lives[g].first == phase as u64 {
+                if group.rounds.0 == phase as u64 {
                     queue.push(Step::Create(g));
                 }
                 let posts = round.iter().filter(|op| self.operations[**op].group == g);
@@ -204,14 +224,36 @@ impl Workload {
                 Step::Post(op) => Some(*op),
                 _ => None,
             }));
-            self.interleave(rng, options, queues, &mut script);
+            if options.blocking {
+                self.in_order(rng, queues, &mut script);
+            } else {
+                self.interleave(rng, options, queues, &mut script);
+            }
             let ends: Vec<usize> = (0..self.groups.len())
-                .filter(|g| lives[*g].last == phase as u64)
+                .filter(|g| self.groups[*g].rounds.1 == phase as u64)
                 .filter(|g| self.groups[*g].members.contains(&rank))
                 .collect();
             self.end_round(rng, &ends, &mut open, &mut script);
         }
         self.scripts[rank as usize] = script;
+    }
+
+    /// Takes steps from the queues in an order that is the same for all ranks: first the creations,
+    /// then the operations. After some of these the rank waits.
+    fn in_order(&self, rng: &mut Rng, queues: Vec<(usize, Vec<Step>)>, script: &mut Vec<Step>) {
+        let waits = rng.pick(&[0, 500, 1000, 1000]);
+        let mut steps: Vec<Step> = queues.into_iter().flat_map(|(_, queue)| queue.into_iter().rev()).collect();
+        steps.sort_by_key(|step| if let Step::Post(operation) = step { operation + 1 } else { 0 });
+        for step in steps {
+            let posted = if let Step::Post(operation) = step { Some(operation) } else { None };
+            script.push(step);
+            if let Some(operation) = posted.filter(|_| rng.chance(waits)) {
+                script.push(Step::Wait(vec![operation]));
+            }
+            if rng.chance(50) {
+                script.push(Step::Sleep(Nanos::from_micros(rng.scaled(1, 5000))));
+            }
+        }
     }
 
     /// Takes steps from the queues (each reversed) until they are empty.
@@ -223,6 +265,7 @@ impl Workload {
         script: &mut Vec<Step>,
     ) {
         queues.retain(|(_, q)| !q.is_empty());
+        let sleeps = if options.contention { 300 } else { 50 };
         while !queues.is_empty() {
             let mut at = 0;
             if options.crossing {
@@ -240,7 +283,7 @@ impl Workload {
             if queues[at].1.is_empty() {
                 queues.remove(at);
             }
-            if rng.chance(50) {
+            if rng.chance(sleeps) {
                 script.push(Step::Sleep(Nanos::from_micros(rng.scaled(1, 5000))));
             }
         }
@@ -287,7 +330,7 @@ fn random_group(rng: &mut Rng, ranks: u32, others: &[GroupPlan]) -> GroupPlan {
             }
         }
     }
-    GroupPlan { members, tag: if rng.chance(200) { rng.below(3) } else { 0 }, disturbed: None }
+    GroupPlan::new(members, if rng.chance(200) { rng.below(3) } else { 0 })
 }
 
 fn random_signature(rng: &mut Rng, options: &Options, size: u64) -> Signature {

@@ -3,7 +3,7 @@
 //! Map: `setting` (what a run begins with), `actor` (what waits at each, and when it has time),
 //! `intake` (what it does with that), `placing` (how actors come to each other, epoch by epoch),
 //! `harm` (what can be done to them), `faults` (what is, as the options say), `deaths` (how
-//! processes end and begin anew), `ending` (when the run is over).
+//! processes end and begin anew), `ending` (when the run is over), `met` (what it has met).
 
 mod actor;
 mod deaths;
@@ -11,6 +11,7 @@ mod ending;
 mod faults;
 mod harm;
 mod intake;
+mod met;
 mod placing;
 mod setting;
 
@@ -131,6 +132,7 @@ impl World {
             frames: self.environment.frames(),
             ended_at: self.environment.now(),
             endings: self.environment.checkers.endings(),
+            met: self.met(),
         }
     }
 

@@ -100,6 +100,10 @@ impl Checkers {
 
     /// A number means the same piece to all ranks, in all epochs.
     fn check_piece(&mut self, (group, stream, seq): (usize, bool, u64), piece: Piece) {
+        let signature = self.work.operations[piece.operation].signature;
+        if window::vector_elements(&signature, self.size(group)).is_none_or(|total| total == piece.range.end) {
+            self.operations[piece.operation].end = Some((stream, seq + 1));
+        }
         let is_new = *self.pieces.entry((group, stream, seq)).or_insert_with(|| piece.clone()) == piece;
         if !is_new && self.work.groups[group].disturbed.is_none() {
             let what = format!("number {seq} of group {group} is {piece:?}, and was another piece");

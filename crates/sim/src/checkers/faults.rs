@@ -12,14 +12,14 @@ impl Checkers {
     pub fn group_failed(&mut self, group: usize, rank: u32, fault: &Fault) {
         self.progress(rank);
         self.groups[group].failed = true;
-        if let Some(wrong) = self.objection(group, fault) {
+        if let Some(wrong) = self.objection(group, rank, fault) {
             self.fail(NAME, format!("group {group} fails at rank {rank} {wrong}: {fault}"));
         }
     }
 
     pub(super) fn check_fault(&mut self, operation: usize, rank: u32, fault: &Fault) {
         let group = self.operations[operation].group;
-        if let Some(wrong) = self.objection(group, fault) {
+        if let Some(wrong) = self.objection(group, rank, fault) {
             let what = format!("{} fails at rank {rank} {wrong}: {fault}", self.name(operation));
             self.fail(NAME, what);
         }
@@ -31,11 +31,25 @@ impl Checkers {
         self.fail(NAME, what);
     }
 
-    fn objection(&self, group: usize, fault: &Fault) -> Option<&'static str> {
+    /// What is wrong with a fault that the group has at this rank.
+    fn objection(&self, group: usize, rank: u32, fault: &Fault) -> Option<&'static str> {
         let plan = &self.work.groups[group];
-        let dead = |rank: u32| self.dead.get(rank as usize).copied().unwrap_or(false);
-        if self.node_dead {
+        let is_set = |ranks: &[bool], rank: u32| ranks.get(rank as usize).copied().unwrap_or(false);
+        let dead = |rank: u32| is_set(&self.dead, rank) || is_set(&self.stopped, rank);
+        if is_set(&self.stopped, rank) {
+            // It wakes among those that have gone on without it.
             return None;
+        }
+        if self.has_lost_a_node(group) {
+            let is_below = |node: &usize| self.tree.nodes[*node].ranks.contains(&fault.rank_a.0);
+            let named = match fault.reason {
+                Reason::NodeDead => self.lost.contains(&usize::from(fault.node.0)),
+                // What is said of a group that was in the making.
+                Reason::MemberDead => self.lost.iter().any(is_below),
+                _ => false,
+            };
+            let known = named || plan.disturbed.is_some();
+            return (!known).then_some("without naming the dead node");
         }
         if plan.members.iter().any(|m| dead(*m)) {
             let named = fault.reason == Reason::MemberDead && dead(fault.rank_a.0);

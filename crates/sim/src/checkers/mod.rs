@@ -5,10 +5,14 @@
 //! delivered or completed twice or outside its range), `recovery` (what a rank still lacks is kept
 //! by those ranks that have it), `faults` (no fault has no cause, and no cause has no fault),
 //! `epochs` (no node is in two places at once), `memory` (buffers stay within the grant), `no_leak`
-//! (nothing is left at the end), `traffic` (waiting is cheap), `liveness` (everything ends).
+//! (nothing is left at the end), `traffic` (waiting is cheap), `causes` (a node sends no more than
+//! it was asked for), `fairness` (nobody overtakes in the line for the lock), `liveness` (everything
+//! ends).
 
+mod causes;
 mod epochs;
 mod exactly_once;
+mod fairness;
 mod faults;
 mod liveness;
 mod memory;
@@ -32,6 +36,8 @@ use crate::fabric::Tree;
 use crate::options::Options;
 use crate::symbol::Expr;
 use crate::workload::Workload;
+use causes::Causes;
+use fairness::Line;
 use traffic::Traffic;
 
 /// The first thing that went wrong in a run.
@@ -68,6 +74,8 @@ struct Operation {
     expected: Option<Expr>,
     members: Vec<Member>,
     endings: Vec<Ending>,
+    /// Whether it is streamed, and the number after its last piece; once a rank has sent that one.
+    end: Option<(bool, u64)>,
 }
 
 /// How an operation ended at one member.
@@ -103,7 +111,10 @@ pub struct Checkers {
     operations: Vec<Operation>,
     groups: Vec<GroupState>,
     dead: Vec<bool>,
-    node_dead: bool,
+    /// Ranks that were stopped for so long that others may take them for dead.
+    stopped: Vec<bool>,
+    /// Nodes that are gone in a job that does not go on without them.
+    lost: Vec<usize>,
     recovers: bool,
     /// Whether the job has gone to another epoch.
     moved: bool,
@@ -115,7 +126,12 @@ pub struct Checkers {
     narrow: Option<(usize, (u32, u32))>,
     pieces: BTreeMap<(usize, bool, u64), Piece>,
     stable: BTreeMap<(usize, bool, u32), u64>,
+    /// The last words about stable pieces, after which the ranks that heard them forget.
+    heard: Vec<(usize, bool, u32, u64)>,
     traffic: Vec<Traffic>,
+    causes: Vec<Causes>,
+    /// The requests for the lock at each core of the root.
+    lines: BTreeMap<usize, Line>,
     now: Nanos,
     /// When the last planned fault is over.
     calm_at: Nanos,
@@ -132,6 +148,7 @@ impl Checkers {
                 group: plan.group,
                 expected: None,
                 endings: Vec::new(),
+                end: None,
                 members: members.map(|rank| Member { rank: *rank, ..Member::default() }).collect(),
             }
         });
@@ -140,7 +157,8 @@ impl Checkers {
             operations: operations.collect(),
             groups: vec![GroupState::default(); work.groups.len()],
             dead: vec![false; tree.leaves.len()],
-            node_dead: false,
+            stopped: vec![false; tree.leaves.len()],
+            lost: Vec::new(),
             recovers: options.recovers,
             moved: false,
             hosted: BTreeSet::new(),
@@ -148,6 +166,9 @@ impl Checkers {
             narrow: None,
             pieces: BTreeMap::new(),
             stable: BTreeMap::new(),
+            heard: Vec::new(),
+            causes: Vec::new(),
+            lines: BTreeMap::new(),
             traffic: vec![Traffic::default(); tree.leaves.len()],
             work: work.clone(),
             now: Nanos(0),
@@ -159,6 +180,7 @@ impl Checkers {
 
     /// The time goes on. The last planned fault is over at `calm_at`.
     pub fn tick(&mut self, now: Nanos, calm_at: Nanos) {
+        self.check_forgotten();
         (self.now, self.calm_at) = (now, calm_at);
     }
 
@@ -179,9 +201,15 @@ impl Checkers {
         self.progress = self.now;
     }
 
-    /// A node was killed: nothing below or above it need succeed any more.
-    pub fn node_killed(&mut self) {
-        self.node_dead = true;
+    /// A rank will stand still for so long that others may take it for dead.
+    pub fn rank_stopped(&mut self, rank: u32) {
+        self.stopped[rank as usize] = true;
+    }
+
+    /// A node is gone, and the job does not go on without it: no group with ranks below it need
+    /// succeed any more.
+    pub fn node_killed(&mut self, node: usize) {
+        self.lost.push(node);
         self.progress = self.now;
     }
 
@@ -260,7 +288,20 @@ impl Checkers {
 
     fn is_disturbed(&self, group: usize) -> bool {
         let plan = &self.work.groups[group];
-        self.node_dead || plan.disturbed.is_some() || plan.members.iter().any(|m| self.dead[*m as usize])
+        let is_hurt = |rank: &u32| self.dead[*rank as usize] || self.stopped[*rank as usize];
+        plan.disturbed.is_some() || plan.members.iter().any(is_hurt) || self.has_lost_a_node(group)
+    }
+
+    /// Whether the group has ranks below a node that is gone for good.
+    fn has_lost_a_node(&self, group: usize) -> bool {
+        let members = &self.work.groups[group].members;
+        let is_below = |node: &usize| self.tree.nodes[*node].ranks.iter().any(|rank| members.contains(rank));
+        self.lost.iter().any(is_below)
+    }
+
+    /// Whether the job has gone to another epoch.
+    pub fn has_moved(&self) -> bool {
+        self.moved
     }
 
     /// Whether any group may fail in this run.

@@ -129,6 +129,7 @@ impl Checkers {
             let what = format!("group {group}: rank {rank} hears of mark {seq} after {before}");
             return self.fail(NAME, what);
         }
+        self.heard.push((group, streams(path), rank, seq));
         let from = (group, streams(path), before);
         let to = (group, streams(path), seq);
         let lacking = self.pieces.range(from..to).find_map(|((_, _, number), piece)| {
@@ -146,6 +147,21 @@ impl Checkers {
                 self.name(operation)
             );
             self.fail(NAME, what);
+        }
+    }
+
+    /// What a rank keeps is empty of all that it has just heard to be stable.
+    pub(super) fn check_forgotten(&mut self) {
+        for (group, stream, rank, seq) in std::mem::take(&mut self.heard) {
+            let is_stable = |end: Option<(bool, u64)>| end.is_some_and(|end| end.0 == stream && end.1 <= seq);
+            let keeps = |operation: &super::Operation| {
+                operation.members.iter().any(|member| member.rank == rank && member.kept.is_some())
+            };
+            let left = self.operations.iter().position(|o| o.group == group && is_stable(o.end) && keeps(o));
+            if let Some(operation) = left {
+                let what = format!("{} is kept by rank {rank}, which knows that all have it", self.name(operation));
+                self.fail(NAME, what);
+            }
         }
     }
 }

@@ -65,7 +65,17 @@ impl Environment {
     /// An actor calls one that is above it.
     pub fn call(&mut self, lower: usize, upper: usize, placement: &Placement) {
         let Some((_, child)) = self.parent_of(lower) else { return };
-        let channels = [Channel::over(&self.cables[lower][0]), Channel::over(&self.cables[lower][1])];
+        let [down, up] = &self.cables[lower];
+        let mut channels = [Channel::over(down, up), Channel::over(up, down)];
+        let (below, above) = (self.sites.process_of_actor(lower), self.sites.process_of_actor(upper));
+        for partition in &self.partitions {
+            for (up, from, to) in [(false, above, below), (true, below, above)] {
+                if partition.parts(from, to) {
+                    channels[usize::from(up)].cut_off(partition.span);
+                    channels[usize::from(!up)].leave_unacknowledged(partition.span);
+                }
+            }
+        }
         let epoch = placement.epoch(self.first);
         self.up[lower] = Some(self.links.len());
         self.links.push(Connection { lower, upper, child, epoch, channels, closed: false, life: None });

@@ -51,7 +51,7 @@ impl World {
                 let later = self.environment.now() + Nanos::from_millis(1);
                 return self.environment.clock.at(later, Event::KillProcess { process, refuses });
             }
-            self.environment.checkers.node_killed();
+            self.lose_nodes(process);
         }
         self.hosts[process].1 = refuses;
         for site in self.environment.sites.of_process(process) {
@@ -68,5 +68,12 @@ impl World {
             self.move_process(process);
         }
         self.kill_process(process, true);
+    }
+
+    /// The job does not go on without the nodes of this process.
+    pub(super) fn lose_nodes(&mut self, process: usize) {
+        for site in self.environment.sites.of_process(process) {
+            self.environment.checkers.node_killed(self.environment.sites.node(site));
+        }
     }
 }

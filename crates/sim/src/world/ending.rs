@@ -94,7 +94,7 @@ impl World {
 }
 
 /// A run that schedules more events than this will not end.
-const EVENTS_MAX: u64 = 20_000_000;
+const EVENTS_MAX: u64 = 4_000_000;
 /// A run without progress for this long after the last fault hangs.
 const STUCK_AFTER: Nanos = Nanos::from_millis(60_000);
 /// Groups that still exist this long after the last program ended have leaked.

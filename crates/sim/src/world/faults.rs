@@ -3,7 +3,7 @@
 use trib_proto::Nanos;
 
 use super::World;
-use crate::network::Gate;
+use crate::network::{Gate, Partition};
 use crate::options::Trouble;
 use crate::random::Rng;
 
@@ -39,11 +39,19 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         world.pause(actor as usize, start, end);
     }
     hurt_nodes(world, rng);
+    for _ in 0..options.partitions {
+        part(world, rng);
+    }
     let at = Nanos::from_micros(rng.scaled(100, 100_000));
     match options.trouble {
         Trouble::KillRank(orderly) => {
             let rank = rng.below(ranks) as u32;
             world.kill_rank(at, rank, orderly);
+        }
+        Trouble::StopRank => {
+            let rank = rng.below(ranks) as u32;
+            let end = at + options.limits.dead_after + Nanos::from_millis(rng.between(2_000, 30_000));
+            world.stop_rank(rank, at, end);
         }
         Trouble::KillNode => {
             let node = rng.below(nodes) as usize;
@@ -65,6 +73,22 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         }
         _ => {}
     }
+}
+
+/// Cuts the processes in two. Often those that may host the root are on both sides.
+fn part(world: &mut World, rng: &mut Rng) {
+    let processes = world.pauses.len();
+    let share = rng.pick(&[100, 300, 500]);
+    let mut first: Vec<bool> = (0..processes).map(|_| rng.chance(share)).collect();
+    if rng.chance(500) {
+        let sites = &world.environment.sites;
+        for candidate in 0..sites.candidates() {
+            first[sites.process(sites.site(0, candidate))] = candidate % 2 == 0;
+        }
+    }
+    let start = Nanos::from_micros(rng.scaled(200, 60_000));
+    let span = (start, start + Nanos::from_micros(rng.scaled(100, 16_000_000)));
+    world.part(Partition { first, span, one_way: rng.chance(300) });
 }
 
 /// Kills processes that host nodes, stops them, and cuts ways, for longer than others wait. Those
@@ -97,7 +121,7 @@ fn hurt_nodes(world: &mut World, rng: &mut Rng) {
                 }
                 world.crash((sites.node(site), sites.candidate(site)), at, again, rng.chance(700));
             }
-            5..8 => world.pause(site, at, at + Nanos::from_millis(rng.between(1_000, 12_000))),
+            5..8 => world.pause(site, at, at + Nanos::from_millis(rng.scaled(1_000, 20_000))),
             _ => {
                 let actors = world.actors.len() as u64;
                 let below = rng.between(1, actors - 1) as usize;

@@ -5,7 +5,7 @@ use trib_proto::Nanos;
 use super::World;
 use super::actor::Pause;
 use crate::environment::Event;
-use crate::network::Gate;
+use crate::network::{Gate, Partition};
 
 impl World {
     /// Kills a rank at a time.
@@ -25,7 +25,7 @@ impl World {
     /// Stops the process of a node for longer than others wait for it.
     pub fn stop_node(&mut self, node: usize, start: Nanos, end: Nanos) {
         if !self.environment.options.recovers {
-            self.environment.checkers.node_killed();
+            self.lose_nodes(self.actors[node].host);
         }
         self.pause(node, start, end);
     }
@@ -51,6 +51,18 @@ impl World {
     pub fn outage(&mut self, below: usize, up: bool, start: Nanos, end: Nanos) {
         self.calm_at = self.calm_at.max(end);
         self.environment.cables[below][usize::from(up)].outages.push((start, end));
+    }
+
+    /// Lets nothing through between two parts of the processes, or nothing one way.
+    pub fn part(&mut self, partition: Partition) {
+        self.calm_at = self.calm_at.max(partition.span.1);
+        self.environment.partitions.push(partition);
+    }
+
+    /// Stops a rank for longer than others wait for it.
+    pub fn stop_rank(&mut self, rank: u32, start: Nanos, end: Nanos) {
+        self.environment.checkers.rank_stopped(rank);
+        self.pause(self.environment.actor_of(rank), start, end);
     }
 
     /// Lets only some datagrams through the link above an actor, in one direction.

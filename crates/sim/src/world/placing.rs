@@ -62,7 +62,9 @@ impl World {
                     let to = sites.site(usize::from(node.0), candidate);
                     let at = now + self.environment.options.quality.delay;
                     let placement = placement.clone();
-                    self.environment.clock.at(at, Event::Tell { from, to, placement, answers: false });
+                    if self.environment.reaches(from, to) {
+                        self.environment.clock.at(at, Event::Tell { from, to, placement, answers: false });
+                    }
                 }
             }
         }
@@ -243,7 +245,9 @@ impl World {
         let own = self.hosts[process].0.view().placement().clone();
         if !answers {
             let at = self.environment.now() + self.environment.options.quality.delay;
-            self.environment.clock.at(at, Event::Tell { from: other, to: site, placement: own, answers: true });
+            if self.environment.reaches(site, other) {
+                self.environment.clock.at(at, Event::Tell { from: other, to: site, placement: own, answers: true });
+            }
         } else if own == *placement {
             let (node, candidate) = (self.environment.sites.node(other), self.environment.sites.candidate(other));
             self.hosts[process].0.on_has_heard(NodeId(node as u16), candidate);

@@ -18,14 +18,15 @@ use crate::workload::Workload;
 /// Makes the quota fit the program, or not, as the options say, and keeps faults shorter than the
 /// time after which a process counts as dead.
 pub(super) fn fit(options: &mut Options, work: &Workload, rng: &mut Rng) {
-    let most = work.groups_alive_max().max(1);
+    let all = work.groups.len().max(1) as u32;
+    let most = if options.full_quota { work.groups_alive_max().max(1) } else { all };
     options.limits.groups = match options.trouble {
         // If the program were far beyond the quota, a node would take so many creations for a
         // flood, which is another fault.
-        Trouble::TightQuota => rng.between(u64::from(most).div_ceil(4), u64::from(most)) as u32,
+        Trouble::TightQuota => rng.between(u64::from(all).div_ceil(4), u64::from(all)) as u32,
         _ => most,
     };
-    options.limits.osts = most * options.limits.window;
+    options.limits.osts = all.max(most) * options.limits.window;
     let faults = options.outages + options.pauses;
     let room = options.limits.dead_after.min(NODE_PATIENCE).0 / 2 / (faults + 1);
     options.fault_max = Nanos(options.fault_max.0.min(room));

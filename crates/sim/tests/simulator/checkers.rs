@@ -1,6 +1,7 @@
 //! Every checker can fail: a short history that is right passes, and the same history with one
 //! thing wrong does not.
 
+use trib_proto::node::Link;
 use trib_proto::{Limits, Nanos, Path};
 use trib_sim::checkers::{Account, Checkers, Holdings};
 use trib_sim::fabric::Tree;
@@ -8,8 +9,8 @@ use trib_sim::options::Options;
 use trib_sim::symbol::{Value, contribution, fold};
 use trib_sim::workload::Workload;
 use trib_wire::{
-    ChildIndex, Collective, DataType, Epoch, Fault, Header, JobId, Kind, NodeId, Placement, Rank, Reason, ReduceOp,
-    Signature, WireFormat,
+    Body, ChildIndex, Collective, DataType, Epoch, Fault, GroupIndex, GroupKey, Header, JobId, Kind, Marks, NodeId,
+    Placement, Rank, RankList, Reason, ReduceOp, Signature, WireFormat,
 };
 
 /// Two ranks at one node, an allreduce of 16 elements as operation 0 and a barrier as operation 1.
@@ -264,4 +265,100 @@ fn a_storm_of_datagrams_while_waiting_is_found() {
     };
     assert_eq!(send(40).failure(), None);
     assert_found(&send(60), "traffic");
+}
+
+#[test]
+fn who_overtakes_another_in_the_line_for_the_lock_is_found() {
+    let name = |group: u32, kind: Kind| {
+        let head = Header::new(kind, JobId(1), Epoch(1), NodeId(0), ChildIndex(0));
+        Header { group: GroupIndex(group), ..head }
+    };
+    let asked = |capacity: u32| {
+        let mut options = Options::calm(2);
+        options.limits.streams = capacity;
+        let mut checkers = Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature()]), &options);
+        for group in [0, 1, 2] {
+            let key = GroupKey { tag: u64::from(group), creation: 0, members: RankList::world(2) };
+            checkers.root_says(0, &name(group, Kind::Ready), &Body::Ready(key, Marks::default()));
+        }
+        for (group, child) in [(0, 0), (1, 0), (1, 1), (0, 1), (2, 0)] {
+            checkers.root_hears(0, child, &name(group, Kind::Intent));
+        }
+        checkers
+    };
+    let says = |checkers: &mut Checkers, frames: &[(u32, Kind)]| {
+        for (group, kind) in frames {
+            checkers.root_says(0, &name(*group, *kind), &Body::None);
+        }
+    };
+    let mut checkers = asked(1);
+    says(&mut checkers, &[(1, Kind::Grant), (1, Kind::LeaseEnd), (0, Kind::Grant)]);
+    assert_eq!(checkers.failure(), None);
+    for (capacity, wrong) in [(1, &[0][..]), (1, &[1, 0]), (3, &[1, 2])] {
+        let mut checkers = asked(capacity);
+        let grants: Vec<(u32, Kind)> = wrong.iter().map(|group| (*group, Kind::Grant)).collect();
+        says(&mut checkers, &grants);
+        assert_found(&checkers, "fairness");
+    }
+    let mut checkers = asked(2);
+    says(&mut checkers, &[(0, Kind::Grant), (1, Kind::Grant)]);
+    assert_eq!(checkers.failure(), None, "there is room for both");
+}
+
+#[test]
+fn what_a_node_sends_without_a_cause_is_found() {
+    let (up, down) = (None, Some(0));
+    let child = Link::Child(ChildIndex(0));
+    let contribution = whole();
+    let probe = Header { kind: Kind::Probe, ..contribution };
+    let result = Header { kind: Kind::Result, ..contribution };
+    let core = |heard: &[(Link, Path, Header)], said: &[(Option<u16>, Path, Header)]| {
+        let mut checkers = checkers();
+        checkers.core_begins();
+        for (link, path, header) in heard {
+            checkers.core_hears((0, 0), *link, *path, header);
+        }
+        for (to, path, header) in said {
+            checkers.core_says((0, 0), *to, *path, header);
+        }
+        checkers
+    };
+    for path in [Path::Datagram, Path::Stream] {
+        let (answer, aggregate) = ((down, path, result), (up, path, contribution));
+        let heard = [(child, path, contribution)];
+        assert_eq!(core(&heard, &[answer, aggregate]).failure(), None);
+        assert_found(&core(&heard, &[answer, answer]), "causes");
+        assert_found(&core(&heard, &[aggregate, aggregate]), "causes");
+        // A result from above is for both children.
+        let heard = [(Link::Parent, path, result)];
+        assert_eq!(core(&heard, &[answer, answer]).failure(), None);
+        assert_found(&core(&heard, &[answer, answer, answer]), "causes");
+    }
+    let asked = [(child, Path::Datagram, probe), (child, Path::Datagram, probe)];
+    let asks = (up, Path::Datagram, probe);
+    assert_eq!(core(&asked, &[asks]).failure(), None);
+    assert_found(&core(&asked, &[asks, asks]), "causes");
+    let beat = (down, Path::Stream, Header { kind: Kind::Heartbeat, ..contribution });
+    assert_eq!(core(&[], &[beat; 3]).failure(), None);
+    assert_found(&core(&[], &[beat; 4]), "causes");
+}
+
+#[test]
+fn what_is_kept_though_all_have_it_is_found() {
+    let stable = || {
+        let mut checkers = posted();
+        for rank in [0, 1] {
+            checkers.delivered(0, rank, 0, &result(0, 16));
+            checkers.completed(0, rank, Ok(0..16), false);
+        }
+        checkers.stable(0, 0, Path::Datagram, 1);
+        checkers
+    };
+    let mut checkers = stable();
+    checkers.forgotten(0, 0);
+    checkers.tick(Nanos(1));
+    assert_eq!(checkers.failure(), None);
+    let mut checkers = stable();
+    checkers.tick(Nanos(1));
+    assert_found(&checkers, "recovery");
 }

@@ -164,7 +164,7 @@ fn a_rank_that_is_cut_off_for_seconds_takes_all_others_along_to_another_epoch() 
 
 #[test]
 fn a_node_may_die_while_two_groups_want_the_only_stream_context() {
-    let group = |tag| GroupPlan { members: vec![0, 1, 2, 3], tag, disturbed: None };
+    let group = |tag| GroupPlan::new(vec![0, 1, 2, 3], tag);
     let operation = |n: usize| OperationPlan { group: n % 2, signature: sum(3_000), odd: None };
     let mut work =
         Workload { groups: vec![group(0), group(1)], operations: (0..8).map(operation).collect(), scripts: Vec::new() };
@@ -190,7 +190,7 @@ fn a_node_may_die_while_two_groups_want_the_only_stream_context() {
 #[test]
 fn a_rank_that_dies_with_its_node_is_named_and_groups_without_it_go_on() {
     for elements in SIZES {
-        let group = |members: &[u32]| GroupPlan { members: members.to_vec(), tag: 0, disturbed: None };
+        let group = |members: &[u32]| GroupPlan::new(members.to_vec(), 0);
         let operation = |group| OperationPlan { group, signature: sum(elements), odd: None };
         let mut work = Workload {
             groups: vec![group(&[0, 1, 2, 3]), group(&[0, 2, 3])],
@@ -229,7 +229,7 @@ fn a_node_that_dies_just_after_all_ranks_below_it_leaves_no_group_behind() {
     // has said so, and dies before it can say that it has left the group.
     for step in 0..100 {
         let mut work = Workload::plain(3, &[sum(8)]);
-        work.groups.push(GroupPlan { members: vec![1, 2], tag: 0, disturbed: None });
+        work.groups.push(GroupPlan::new(vec![1, 2], 0));
         work.operations.push(OperationPlan { group: 1, signature: sum(8), odd: None });
         work.scripts[0].insert(0, Step::Sleep(ms(5)));
         for script in &mut work.scripts[1..] {
@@ -259,6 +259,48 @@ fn ranks_that_rest_keep_nothing_for_each_other() {
             let mut world = recovering(&work.clone().with_rest(ms(40_000)));
             world.crash((LOWER, 0), Nanos(span.0 * step / 10), None, step % 2 == 0);
             all_well(world, 6, ms(6_500));
+        }
+    }
+}
+
+/// Rank 0 makes a group with all others, and another one later; the others go on with a third.
+fn with_a_late_rank(elements: u64, creates: Nanos) -> Workload {
+    let mut work = Workload::plain(4, &[sum(elements)]);
+    work.groups.extend([GroupPlan::new(vec![0, 1, 2, 3], 1), GroupPlan::new(vec![1, 2, 3], 0)]);
+    work.operations.extend([1, 2].map(|group| OperationPlan { group, signature: sum(elements), odd: None }));
+    for (rank, script) in work.scripts.iter_mut().enumerate() {
+        script.insert(1, Step::Sleep(ms(10)));
+        script.insert(3, Step::Sleep(creates));
+        script.extend([Step::Create(1), Step::Post(1), Step::Wait(vec![1]), Step::Free(1)]);
+        if rank != 0 {
+            script.extend([Step::Create(2), Step::Post(2), Step::Wait(vec![2]), Step::Free(2)]);
+        }
+    }
+    work
+}
+
+#[test]
+fn a_rank_that_wakes_after_it_was_taken_for_dead_fails_what_others_have_given_up() {
+    for elements in SIZES {
+        // Beside other ranks, and as the only one below its node.
+        let cases = [2, 1].into_iter().flat_map(|below| [30_000, 60_000].map(|wakes| (below, wakes)));
+        for ((below, wakes), moves) in cases.flat_map(|case| [false, true].map(|moves| (case, moves))) {
+            let mut options = options();
+            options.limits.dead_after = ms(10_000);
+            let mut world = world(options, &[below, 4 - below], with_a_late_rank(elements, ms(20_000)));
+            world.stop_rank(0, ms(8), ms(wakes));
+            if moves {
+                // Nobody has ever seen the rank in the epoch in which it is missed.
+                world.crash((LOWER, 0), ms(9), None, true);
+            }
+            let verdict = passed(world.run());
+            assert!(succeeded(&verdict, 2), "{:?}", verdict.endings[2]);
+            for operation in [0, 1] {
+                let endings = &verdict.endings[operation];
+                assert_eq!(endings.len(), 4, "operation {operation}, awake at {wakes}, moves {moves}");
+                assert!(endings.iter().all(|ending| ending.fault.is_some()), "{endings:?}");
+                assert!(last(endings) < ms(wakes + 21_000), "{}", last(endings));
+            }
         }
     }
 }

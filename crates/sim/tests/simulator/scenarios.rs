@@ -29,7 +29,7 @@ pub(super) fn sum(elements: u64) -> Signature {
 }
 
 fn group(members: &[u32], tag: u64) -> GroupPlan {
-    GroupPlan { members: members.to_vec(), tag, disturbed: None }
+    GroupPlan::new(members.to_vec(), tag)
 }
 
 fn operation(group: usize, signature: Signature) -> OperationPlan {

@@ -1,0 +1,36 @@
+//! What a run has met, so that one can count in how many runs it is.
+
+use trib_proto::liveness::NODE_PATIENCE;
+
+use super::World;
+use super::actor::Pause;
+
+impl World {
+    /// Names of what this run has met.
+    pub(super) fn met(&self) -> Vec<&'static str> {
+        let options = &self.environment.options;
+        let limits = &options.limits;
+        let mut cables = self.environment.cables.iter();
+        let (nodes, ranks) = self.pauses.split_at(self.environment.sites.processes());
+        let is_longer = |pause: &Pause, than: trib_proto::Nanos| pause.end.since(pause.start) > than;
+        let met = [
+            ("nodes hurt", options.hurts > 0),
+            ("three nodes hurt", options.hurts >= 3),
+            ("a partition", options.partitions > 0),
+            ("a new epoch", self.environment.checkers.has_moved()),
+            ("a link cut one way", cables.any(|[down, up]| down.outages != up.outages)),
+            ("a node stopped for longer than others wait", nodes.iter().flatten().any(|p| is_longer(p, NODE_PATIENCE))),
+            (
+                "a rank stopped for longer than others wait",
+                ranks.iter().flatten().any(|p| is_longer(p, limits.dead_after)),
+            ),
+            ("a lease rolled back", self.environment.rolled_back),
+            ("a program that blocks", options.blocking),
+            ("a contended lock", options.contention),
+            ("a window over 16", limits.window > 16),
+            ("a payload over 64 bytes", limits.payload > 64),
+            ("a full quota", options.full_quota),
+        ];
+        met.into_iter().filter(|(_, is_met)| *is_met).map(|(name, _)| name).collect()
+    }
+}
