@@ -413,10 +413,7 @@ FAULTS = [
     # Leases and their ends.
     Fault(
         "roll-back keeps credit",
-        [
-            Edit(STREAM, "        self.parent_credit = self.parent_credit.min(limit);\n", ""),
-            Edit(STREAM, "            *told = (*told).min(limit);\n", "            let _ = (&told, limit);\n"),
-        ],
+        [Edit(STREAM, "        self.parent_credit = self.parent_credit.min(limit);\n", "")],
     ),
     Fault(
         "a rank keeps credit over a lease's end",
@@ -431,7 +428,8 @@ FAULTS = [
     ),
     Fault(
         "a node sends on after its StopAt",
-        [Edit(LOCKING, "                    streams.fall_silent();\n", "                    let _ = streams;\n")],
+        [Edit(STREAM, "        self.silent = true;\n", "")],
+        tests="node::sat",
     ),
     Fault(
         "a rank sends on after its StopAt",
@@ -468,10 +466,12 @@ FAULTS = [
     Fault(
         "who waits in line claims no room",
         [Edit(ARBITER, "if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &claimed) {", "if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &BTreeMap::new()) {")],
+        tests="lock::arbiter",
     ),
     Fault(
         "no holder is asked to stop for a second in line",
         [Edit(ARBITER, "                if staying + *claimed <= self.capacity {", "                if staying + 1 <= self.capacity {")],
+        tests="lock::arbiter",
     ),
     # Windows.
     Fault(
@@ -481,10 +481,6 @@ FAULTS = [
     Fault(
         "what a child has is told of its neighbour",
         [Edit(DATAGRAM, "have: self.have(child, seq), have_base: seq", "have: self.have(ChildIndex(child.0 ^ 1), seq), have_base: seq")],
-    ),
-    Fault(
-        "only the oldest fragment is sent again",
-        [Edit(LEAF_LLT, "            if lacks && self.expected(seq).is_some() {", "            if lacks && seq == low && self.expected(seq).is_some() {")],
     ),
     Fault(
         "a node asks upward for every question",
@@ -546,19 +542,24 @@ FAULTS = [
     Fault(
         "the marks of ranks that have left count",
         [Edit(MARKS, "            (true, _) => other.marks,\n            (_, true) => self.marks,\n", "")],
+        tests="who_has_left",
+        package="trib-wire",
     ),
     Fault(
         "a suspicion of an epoch that is over counts",
         [Edit(VIEW, "epoch == self.epoch() && self.told(&self.placement.without(node))", "epoch <= self.epoch() && self.told(&self.placement.without(node))")],
+        tests="placing::view",
     ),
     # Placing.
     Fault(
         "a process hosts a node that the placement gives to another",
         [Edit(HOST, "if view.placement().candidate(node, candidates) != me || seat.hosted.is_some() {", "if view.placement().candidate(node, candidates) > candidates || seat.hosted.is_some() {")],
+        tests="placing::host",
     ),
     Fault(
         "a child that has confirmed and forgotten is accepted again",
         [Edit(HOST, "Some(hosted) if !hosted.confirmed.contains(&child.0) => Answer::Accept,", "Some(_) => Answer::Accept,")],
+        tests="placing::host",
     ),
     Fault(
         "the root's other candidates are told once",
@@ -585,15 +586,12 @@ FAULTS = [
     # Signs of life.
     Fault(
         "a stopped process judges others",
-        [Edit(LIVENESS, "        } else if span.0 <= limits.heartbeat.0 + limits.heartbeat.0 / 2 {\n            self.unanswered += 1;", "        } else {\n            self.unanswered += 1 + span.0 / limits.heartbeat.0 / 2;")],
+        [Edit(LIVENESS, "if is_strict && is_late { Nanos(0) } else { self.due.since(since) }", "if is_strict && is_late { self.now.since(since) } else { self.now.since(since) }")],
+        tests="liveness",
     ),
     Fault(
         "one silent second is death",
-        [Edit(LIVENESS, "const QUESTIONS_MIN: u64 = 3;", "const QUESTIONS_MIN: u64 = 1;"), Edit(LIVENESS, "self.unanswered.saturating_mul(limits.heartbeat.0) >= self.peer.patience(limits).0", "self.unanswered.saturating_mul(limits.heartbeat.0) >= self.peer.patience(limits).0.min(limits.heartbeat.0)")],
-    ),
-    Fault(
-        "heartbeats are not answered",
-        [Edit(NODE, "            && liveness.owes_answer(now, &limits)\n", "            && liveness.owes_answer(now, &limits)\n            && now == Nanos::NEVER\n"), Edit(LEAF, "if self.link.is_some_and(|liveness| liveness.owes_answer(now, &self.edge.config.limits)) {", "if self.link.is_some_and(|liveness| liveness.owes_answer(now, &self.edge.config.limits)) && now == Nanos::NEVER {")],
+        [Edit(LIVENESS, "const QUESTIONS_MIN: u64 = 3;", "const QUESTIONS_MIN: u64 = 0;"), Edit(LIVENESS, "self.silence >= self.peer.patience(limits)", "self.silence >= self.peer.patience(limits).min(limits.heartbeat)")],
     ),
     Fault(
         "patience does not grow with epochs that bear no fruit",
@@ -612,5 +610,6 @@ FAULTS = [
     Fault(
         "the quota is not asked",
         [Edit(CREATION, "        pending.fault = pending.fault.or(quota);\n", "        let _ = quota;\n")],
+        tests="quota",
     ),
 ]

@@ -145,8 +145,14 @@ impl Leaf {
     /// A frame came; its payload is read straight to where the core says.
     pub fn frame(&mut self, path: Path, frame: &Frame, environment: &mut Environment) {
         let now = environment.now();
-        if frame.header.kind == Kind::Result && frame.header.payload_len == 0 {
-            environment.checkers.heard_of_result(self.names.rank);
+        // In a later epoch a group begins anew, and results come again that are here.
+        let comes_again = environment.checkers.has_moved();
+        match frame.header.kind {
+            Kind::Ready if comes_again => environment.checkers.goes_on(self.names.rank),
+            Kind::Result if comes_again || frame.header.payload_len == 0 => {
+                environment.checkers.goes_on(self.names.rank);
+            }
+            _ => {}
         }
         if frame.header.kind == Kind::LeaseEnd {
             let stop = self.names.stops.remove(&(frame.header.group, frame.header.generation));

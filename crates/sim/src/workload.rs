@@ -135,12 +135,15 @@ impl Workload {
         Workload { groups: vec![group], operations: operations.collect(), scripts: vec![script; ranks as usize] }
     }
 
-    /// The largest number of groups that may be alive at once at any node: none of them is certainly
-    /// gone before another begins.
+    /// The largest number of groups that may be alive at once at any node: none of them is
+    /// certainly gone before another begins.
     pub fn groups_alive_max(&self) -> u32 {
         let groups = &self.groups;
         // Who frees a group before it is made leaves it later. Who has had a result of it does not.
-        let is_used = |g: usize| self.operations.iter().any(|operation| operation.group == g);
+        let is_used = |g: usize| {
+            let waits = groups[g].disturbed != Some(Trouble::EarlyFree);
+            waits && self.operations.iter().any(|operation| operation.group == g)
+        };
         let precedes = |a: usize, b: usize| is_used(a) && groups[a].precedes(&groups[b]);
         let follow = |a: usize, b: usize| precedes(a, b) || precedes(b, a);
         let meet = |set: &u32| {

@@ -103,3 +103,18 @@ impl Standing {
         Ok(Standing { resumed, exists, some_left, all_left, marks: Marks::parse(r)? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_left_has_no_say_in_where_an_epoch_begins() {
+        let at = |fragments, segments| Standing { marks: Marks { fragments, segments }, ..Standing::NEW };
+        let left = Standing { some_left: true, all_left: true, ..Standing::NEW };
+        assert_eq!(at(7, 3).with(at(5, 4)).marks, Marks { fragments: 5, segments: 3 });
+        for both in [left.with(at(7, 3)), at(7, 3).with(left)] {
+            assert_eq!((both.marks, both.some_left, both.all_left), (at(7, 3).marks, true, false));
+        }
+    }
+}

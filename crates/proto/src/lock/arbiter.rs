@@ -196,6 +196,15 @@ mod tests {
     }
 
     #[test]
+    fn as_many_holders_are_asked_to_stop_as_groups_wait() {
+        let (mut arbiter, d) = (Arbiter::new(2), GroupIndex(4));
+        ask(&mut arbiter, A, &[0]);
+        ask(&mut arbiter, B, &[0]);
+        assert_eq!(ask(&mut arbiter, C, &[0]), [Decision::Revoke(A)]);
+        assert_eq!(ask(&mut arbiter, d, &[0]), [Decision::Revoke(B)]);
+    }
+
+    #[test]
     fn nobody_overtakes_who_waits_for_the_same_node() {
         let mut arbiter = Arbiter::new(1);
         ask(&mut arbiter, A, &[0]);

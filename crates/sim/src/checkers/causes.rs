@@ -71,8 +71,8 @@ impl Checkers {
             (_, Path::Stream, Kind::Heartbeat) => {
                 let beats = causes.beats.entry(child).or_default();
                 *beats += 1;
-                // One at each tick, and one answer.
-                let most = 3 + 2 * now.since(causes.began).0.div_ceil(heartbeat.0);
+                // Four while the other end is in doubt, and two answers.
+                let most = 6 * (1 + now.since(causes.began).0.div_ceil(heartbeat.0));
                 if *beats > most {
                     let what = format!("node {node} sends heartbeat {beats} on a link, {most} are enough");
                     self.fail(NAME, what);

@@ -1,9 +1,10 @@
 //! The lock on stream contexts is fair: a group overtakes no other that has asked before it, unless
 //! it takes nothing that the other waits for.
 //!
-//! What is checked is what the root of the tree is asked and what it answers. A group has asked when
-//! the intents of all children below which it has ranks are here. It may be granted a context when
-//! at each of its nodes those that hold one and those that have asked before it leave one free.
+//! What is checked is what the root of the tree is asked and what it answers. A group has asked
+//! when the intents of all children below which it has ranks are here. It may be granted a context
+//! when at each of its nodes those that hold one and those that have asked before it leave one
+//! free.
 
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@
 //! by those ranks that have it), `faults` (no fault has no cause, and no cause has no fault),
 //! `epochs` (no node is in two places at once), `memory` (buffers stay within the grant), `no_leak`
 //! (nothing is left at the end), `traffic` (waiting is cheap), `causes` (a node sends no more than
-//! it was asked for), `fairness` (nobody overtakes in the line for the lock), `liveness` (everything
-//! ends).
+//! it was asked for), `fairness` (nobody overtakes in the line for the lock), `liveness`
+//! (everything ends).
 
 mod causes;
 mod epochs;

@@ -36,8 +36,8 @@ impl Traffic {
 }
 
 impl Checkers {
-    /// A result without data came for the rank: its window moves, though nothing is delivered.
-    pub fn heard_of_result(&mut self, rank: u32) {
+    /// Something came for the rank that lets it send, though nothing is delivered.
+    pub fn goes_on(&mut self, rank: u32) {
         self.traffic[rank as usize].progress(self.now);
     }
 

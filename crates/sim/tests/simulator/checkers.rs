@@ -339,8 +339,8 @@ fn what_a_node_sends_without_a_cause_is_found() {
     assert_eq!(core(&asked, &[asks]).failure(), None);
     assert_found(&core(&asked, &[asks, asks]), "causes");
     let beat = (down, Path::Stream, Header { kind: Kind::Heartbeat, ..contribution });
-    assert_eq!(core(&[], &[beat; 3]).failure(), None);
-    assert_found(&core(&[], &[beat; 4]), "causes");
+    assert_eq!(core(&[], &[beat; 6]).failure(), None);
+    assert_found(&core(&[], &[beat; 7]), "causes");
 }
 
 #[test]

@@ -111,3 +111,15 @@ fn a_lease_that_ends_earlier_rolls_back_what_is_on_its_way_up() {
     assert_eq!(states(&streams), [State::Sent, State::Free, State::Free]);
     assert_eq!(streams.buffers_held(), 1, "what was staged is gone too");
 }
+
+#[test]
+fn after_a_stop_nothing_goes_up_until_the_end_is_known() {
+    let mut bench = Bench::below_a_parent();
+    let mut streams = with_segments(&mut bench, BEYOND_CREDIT);
+    bench.out.take_sent();
+    streams.fall_silent();
+    streams.on_credit(&mut bench.at(), BEYOND_CREDIT);
+    assert_eq!(pieces(&mut bench), []);
+    streams.roll_back(&mut bench.at(), BEYOND_CREDIT);
+    assert_eq!(pieces(&mut bench), [up(BEYOND_CREDIT - 1)]);
+}
