@@ -367,6 +367,8 @@ FAULTS = [
     Fault(
         "a mark not passed down",
         [Edit("node/marks.rs", "Target::Children(at.info.all)", "Target::Children(at.info.all & 1)")],
+    ),
+    Fault(
         "who died in a group just before its node is waited for",
         [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),", "(Some(node), _) if self.place.config.recovers => {\n                if !self.is_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
         tests="a_node_that_dies_just_after_all_ranks_below_it",
@@ -518,8 +520,8 @@ FAULTS = [
     Fault(
         "what all hold is kept",
         [
-            Edit(LEAF_LLT, "            at.out.stable(at.group, Path::Datagram, header.mark);\n            self.kept.release(header.mark, at.out);\n", "            at.out.stable(at.group, Path::Datagram, header.mark);\n"),
-            Edit(LEAF_SAT, "            at.out.stable(at.group, Path::Stream, header.mark);\n            self.kept.release(header.mark, at.out);\n", "            at.out.stable(at.group, Path::Stream, header.mark);\n"),
+            Edit(LEAF_LLT, "            self.kept.release(mark, at.out);\n", ""),
+            Edit(LEAF_SAT, "            self.kept.release(mark, at.out);\n", ""),
         ],
     ),
     Fault(

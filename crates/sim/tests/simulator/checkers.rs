@@ -356,9 +356,9 @@ fn what_is_kept_though_all_have_it_is_found() {
     };
     let mut checkers = stable();
     checkers.forgotten(0, 0);
-    checkers.tick(Nanos(1));
+    checkers.tick(Nanos(1), Nanos(0));
     assert_eq!(checkers.failure(), None);
     let mut checkers = stable();
-    checkers.tick(Nanos(1));
+    checkers.tick(Nanos(1), Nanos(0));
     assert_found(&checkers, "recovery");
 }
