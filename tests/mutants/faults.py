@@ -333,6 +333,7 @@ FAULTS = [
     Fault(
         "a placement is taken over instead of joined",
         [Edit(VIEW, "self.placement = self.placement.with(placement);", "self.placement = placement.clone();")],
+        tests="placing::",
     ),
     Fault(
         "a rank goes to another epoch without a word",
@@ -416,6 +417,7 @@ FAULTS = [
     Fault(
         "roll-back keeps credit",
         [Edit(STREAM, "        self.parent_credit = self.parent_credit.min(limit);\n", "")],
+        tests="node::sat",
     ),
     Fault(
         "a rank keeps credit over a lease's end",

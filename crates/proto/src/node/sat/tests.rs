@@ -123,3 +123,17 @@ fn after_a_stop_nothing_goes_up_until_the_end_is_known() {
     streams.roll_back(&mut bench.at(), BEYOND_CREDIT);
     assert_eq!(pieces(&mut bench), [up(BEYOND_CREDIT - 1)]);
 }
+
+#[test]
+fn a_roll_back_takes_the_credit_for_what_it_drops_back() {
+    let mut bench = Bench::below_a_parent();
+    let mut streams = with_segments(&mut bench, 1);
+    streams.on_credit(&mut bench.at(), 100);
+    streams.roll_back(&mut bench.at(), 0);
+    bench.out.take_sent();
+    for seq in 0..BEYOND_CREDIT {
+        contribute(&mut bench, &mut streams, 0, seq);
+        contribute(&mut bench, &mut streams, 1, seq);
+    }
+    assert_eq!(pieces(&mut bench), [up(0), up(1)]);
+}
