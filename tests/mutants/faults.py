@@ -64,6 +64,24 @@ FAULTS = [
         [Edit(PASSAGE, "        self.unanswered.again(now);\n", "")],
     ),
     Fault(
+        "what is of another epoch is a sign of life",
+        [
+            Edit(
+                LEAF,
+                "        if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {\n",
+                "        if let Some(liveness) = &mut self.link {\n            liveness.heard(now);\n        }\n"
+                "        if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {\n",
+            ),
+        ],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
+        "a patient child has no longer to hear that nothing comes",
+        [Edit(PASSAGE, "ANSWERED_MIN.max(patience + Nanos(patience.0 / 2))", "ANSWERED_MIN.max(Nanos(patience.0 / 8))")],
+        tests="passage::",
+    ),
+    Fault(
         "results sent in vain not counted",
         [Edit(PASSAGE, "        self.given.again(now);\n", "")],
     ),
@@ -105,9 +123,9 @@ FAULTS = [
         "epoch and generation not compared",
         [
             Edit(
-                DISPATCH,
-                "if header.job != self.place.config.job || header.epoch != self.place.config.epoch {",
-                "if header.job != self.place.config.job {",
+                NODE,
+                "if frame.header.job != self.place.config.job || frame.header.epoch != self.place.config.epoch {",
+                "if frame.header.job != self.place.config.job {",
             ),
             Edit(TABLE, "(group.info.generation == generation).then_some(index)", "Some((index, generation).0)"),
             Edit(
@@ -534,7 +552,11 @@ FAULTS = [
     Fault(
         "no fence: frames of an epoch that is over are taken",
         [
-            Edit(DISPATCH, "if header.job != self.place.config.job || header.epoch != self.place.config.epoch {", "if header.job != self.place.config.job {"),
+            Edit(
+                NODE,
+                "if frame.header.job != self.place.config.job || frame.header.epoch != self.place.config.epoch {",
+                "if frame.header.job != self.place.config.job {",
+            ),
             Edit(LEAF, "let ours = header.job == config.job && header.epoch == config.epoch;", "let ours = header.job == config.job;"),
             Edit(LEAF, "if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {", "if header.job != self.edge.config.job {"),
         ],

@@ -39,7 +39,7 @@ impl Peer {
     }
 
     /// How long it may leave questions without an answer.
-    fn patience(self, limits: &Limits) -> Nanos {
+    pub(crate) fn patience(self, limits: &Limits) -> Nanos {
         match self {
             Peer::Only => limits.dead_after,
             Peer::Replaceable(fruitless) => {

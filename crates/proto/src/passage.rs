@@ -24,9 +24,7 @@ const SILENCE_MIN: Nanos = Nanos::from_millis(10_000);
 /// So many resends that should have got through, over so long, are none either.
 const RESENDS_MIN: u64 = 20;
 const RESENT_MIN: Nanos = Nanos::from_millis(5_000);
-/// So many results, to one child about one fragment, over so long, are none either. It is longer
-/// than a child takes to find dead a node of which it hears nothing at all: where the way down is
-/// cut, streams included, the child goes to another epoch and nothing fails.
+/// So many results, to one child about one fragment, over so long, are none either.
 const RESULTS_MIN: u64 = 40;
 const ANSWERED_MIN: Nanos = Nanos::from_millis(8_000);
 /// A longer pause between two questions is one in which a side slept, so that neither watched.
@@ -127,13 +125,16 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// The result of a fragment is sent because the child has asked for it. Returns why the group
-    /// cannot go on, if it never arrives.
-    pub(crate) fn give(&mut self, now: Nanos, seq: u64) -> Option<Reason> {
+    /// cannot go on, if it never arrives. `patience` is how long the child may hear nothing at all
+    /// until it goes to another epoch, if it can: where the way down is cut, streams included, that
+    /// comes first, and nothing fails.
+    pub(crate) fn give(&mut self, now: Nanos, seq: u64, patience: Nanos) -> Option<Reason> {
         if self.seq != seq {
             *self = Answers { seq, given: Repeats::default() };
         }
         self.given.again(now);
-        self.given.is_beyond(RESULTS_MIN, ANSWERED_MIN).then_some(Reason::ResultLost)
+        let span = ANSWERED_MIN.max(patience + Nanos(patience.0 / 2));
+        self.given.is_beyond(RESULTS_MIN, span).then_some(Reason::ResultLost)
     }
 }
 
@@ -190,7 +191,7 @@ mod tests {
         let mut questions = Questions::default();
         assert_eq!(first(1_600, |now| questions.ask(now, now.0, ms(1_000))), None);
         let mut answers = Answers::default();
-        assert_eq!(first(1_600, |now| answers.give(now, 1)), None);
+        assert_eq!(first(1_600, |now| answers.give(now, 1, ms(0))), None);
     }
 
     #[test]
@@ -227,10 +228,17 @@ mod tests {
     #[test]
     fn a_result_for_which_a_child_asks_for_ever_is_found_out() {
         let mut answers = Answers::default();
-        let (at, reason) = first(100, |now| answers.give(now, 3)).expect("it never arrives");
+        let (at, reason) = first(100, |now| answers.give(now, 3, ms(5_000))).expect("it never arrives");
         assert_eq!(reason, Reason::ResultLost);
         assert!(ms(8_000) <= at && at <= ms(9_000), "{at}");
         let mut answers = Answers::default();
-        assert_eq!(first(100, |now| answers.give(now, now.0 / 4_000_000_000)), None);
+        assert_eq!(first(100, |now| answers.give(now, now.0 / 4_000_000_000, ms(5_000))), None);
+    }
+
+    #[test]
+    fn a_child_that_has_become_patient_has_longer_to_hear_that_nothing_comes() {
+        let mut answers = Answers::default();
+        let (at, _) = first(100, |now| answers.give(now, 3, ms(20_000))).expect("it never arrives");
+        assert!(ms(30_000) <= at && at <= ms(31_000), "{at}");
     }
 }

@@ -272,14 +272,15 @@ impl LeafCore {
     /// An authenticated frame came from the node. This calls `deliver` at most once, for the
     /// payload of this frame.
     pub fn on_frame(&mut self, now: Nanos, path: Path, header: &Header, body: Body, out: &mut impl LeafOutput) {
+        // What is of another epoch says nothing of the node of this one.
+        if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {
+            return out.note(Note::Violation);
+        }
         if let Some(liveness) = &mut self.link {
             liveness.heard(now);
         }
         if path == Path::Stream {
             self.edge.signs += 1;
-        }
-        if header.job != self.edge.config.job || header.epoch != self.edge.config.epoch {
-            return out.note(Note::Violation);
         }
         if header.kind == Kind::Result {
             self.fruitless = 0;

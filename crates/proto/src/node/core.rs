@@ -165,6 +165,10 @@ impl<B> NodeCore<B> {
     /// An authenticated frame came over `link`.
     pub fn on_frame(&mut self, now: Nanos, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         self.now = now;
+        // What is of another epoch says nothing of the neighbour of this one.
+        if frame.header.job != self.place.config.job || frame.header.epoch != self.place.config.epoch {
+            return self.refuse_frame(link, &frame, out);
+        }
         if let Some(Some(liveness)) = self.liveness(link) {
             liveness.heard(now);
         }

@@ -17,9 +17,6 @@ use crate::lock::Decision;
 impl<B> NodeCore<B> {
     pub(super) fn dispatch(&mut self, link: Link, frame: Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         let header = frame.header;
-        if header.job != self.place.config.job || header.epoch != self.place.config.epoch {
-            return self.refuse_frame(link, &frame, out);
-        }
         match (link, header.kind, frame.body) {
             (_, Kind::Heartbeat, _) => self.answer_heartbeat(link, out),
             (Link::Child(child), Kind::Join, Body::Join { key, fault, standing, nodes, name }) => {
@@ -38,7 +35,7 @@ impl<B> NodeCore<B> {
 
     /// Refuses a frame for a group, generation or epoch that is not one of ours. It is counted, and
     /// the sender of a datagram from below is told.
-    fn refuse_frame(&mut self, link: Link, frame: &Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
+    pub(super) fn refuse_frame(&mut self, link: Link, frame: &Frame<'_, B>, out: &mut impl NodeOutput<Buffer = B>) {
         out.note(Note::UnknownGroup);
         if let (Link::Child(child), Path::Datagram) = (link, frame.path) {
             let Header { group, generation, seq, .. } = *frame.header;

@@ -6,6 +6,8 @@ use trib_wire::{ChildIndex, ChildKind, Fault, Header, Kind, Rank, Reason};
 use super::config::NodeConfig;
 use super::info::Posted;
 use super::link::Link;
+use crate::liveness::Peer;
+use crate::time::Nanos;
 
 pub(super) struct Place {
     pub(super) config: NodeConfig,
@@ -42,6 +44,13 @@ impl Place {
     /// The number of children that are nodes.
     pub(super) fn nodes_below(&self) -> usize {
         self.config.children.iter().filter(|child| matches!(child.kind, ChildKind::Node(_))).count()
+    }
+
+    /// How long a child may hear nothing from here until it goes to another epoch; nothing where it
+    /// cannot. This core is of one epoch, and does not know whether those before bore fruit.
+    pub(super) fn patience_below(&self) -> Nanos {
+        let peer = Peer::node(self.config.recovers.then_some(self.config.moves));
+        if self.config.recovers { peer.patience(&self.config.limits) } else { Nanos(0) }
     }
 
     /// The header of a frame to a child, or to all with `ChildIndex::ALL`.

@@ -219,7 +219,7 @@ impl<B> Datagrams<B> {
         match self.age(header.seq) {
             Age::Current | Age::Next => {
                 if self.is_done(header.seq)
-                    && let Some(reason) = self.answers[position].give(at.now, header.seq)
+                    && let Some(reason) = self.answers[position].give(at.now, header.seq, at.place.patience_below())
                 {
                     return Err(at.place.between(reason, Link::Child(at.info.members[position].child)));
                 }
