@@ -64,6 +64,18 @@ FAULTS = [
         [Edit(PASSAGE, "        self.unanswered.again(now);\n", "")],
     ),
     Fault(
+        "a join of dead members alone opens their group again",
+        [
+            Edit(
+                "node/membership/loss.rs",
+                "members().next().filter(|_| members().all(|rank| self.lost.contains(&rank)))?",
+                "members().next().filter(|_| self.lost.len() > usize::from(u16::MAX))?",
+            ),
+        ],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
         "what is of another epoch is a sign of life",
         [
             Edit(
@@ -414,7 +426,7 @@ FAULTS = [
     ),
     Fault(
         "who was found dead and comes back is waited for by nobody",
-        [Edit(CREATION, "if !join.standing.all_left && self.was_lost(child) {", "if join.standing.all_left && self.was_lost(child) {")],
+        [Edit(CREATION, "if !join.standing.all_left\n            && let Some(fault)", "if join.standing.all_left\n            && let Some(fault)")],
     ),
     Fault(
         "signs of life after a long silence count for all of it",

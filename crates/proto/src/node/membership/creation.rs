@@ -30,9 +30,11 @@ impl<B> NodeCore<B> {
         if let Some(fault) = self.orphaned {
             return self.refuse(key, bit, fault, out);
         }
-        if !join.standing.all_left && self.was_lost(child) {
+        if !join.standing.all_left
+            && let Some(fault) = self.death_below(child, key)
+        {
             // All others have been told that these ranks are dead, and wait for them no more.
-            return self.refuse(key, bit, self.death_of(child), out);
+            return self.refuse(key, bit, fault, out);
         }
         if !self.pending.contains_key(key) {
             if join.standing.all_left {

@@ -54,6 +54,21 @@ impl<B> NodeCore<B> {
         child.is_some_and(|child| child.ranks.iter().all(|rank| self.lost.contains(&rank)))
     }
 
+    /// Why nobody below a child waits for a group any more, if all of its members there were found
+    /// dead.
+    pub(in crate::node) fn death_below(&self, child: ChildIndex, key: &GroupKey) -> Option<Fault> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        if self.was_lost(child) {
+            return Some(self.death_of(child));
+        }
+        let below = &self.place.config.children.get(usize::from(child.0))?.ranks;
+        let members = || below.iter().filter(|rank| key.members.contains(*rank));
+        let first = members().next().filter(|_| members().all(|rank| self.lost.contains(&rank)))?;
+        Some(self.place.about(Reason::MemberDead, first))
+    }
+
     /// A node below has lost these ranks.
     pub(in crate::node) fn on_lost(&mut self, child: ChildIndex, ranks: &RankList, out: &mut impl NodeOutput) {
         let below = &self.place.config.children[usize::from(child.0)].ranks;
