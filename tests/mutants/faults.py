@@ -298,8 +298,8 @@ FAULTS = [
         [
             Edit(
                 LEAF_LLT,
-                "        (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);\n",
-                "        (self.got, self.stable) = (Delivered::below(start), start);\n",
+                "        (self.got, self.sent) = (Delivered::below(start), start);\n",
+                "        self.got = Delivered::below(start);\n",
             ),
         ],
     ),
@@ -387,13 +387,7 @@ FAULTS = [
     ),
     Fault(
         "a mark of one child taken for that of all",
-        [
-            Edit(
-                DATAGRAM,
-                "        let least = self.marks.iter().copied().min().unwrap_or(0);\n        if least >",
-                "        let least = self.marks.iter().copied().max().unwrap_or(0);\n        if least >",
-            )
-        ],
+        [Edit("node/marks.rs", "self.held.iter().copied().min()", "self.held.iter().copied().max()")],
     ),
     Fault(
         "a mark not passed down",
@@ -551,10 +545,7 @@ FAULTS = [
     ),
     Fault(
         "what all hold is kept",
-        [
-            Edit(LEAF_LLT, "            self.kept.release(mark, at.out);\n", ""),
-            Edit(LEAF_SAT, "            self.kept.release(mark, at.out);\n", ""),
-        ],
+        [Edit(TIDINGS, "            kept.release(mark, out);\n", "")],
     ),
     Fault(
         "a rank leaves before it has sent again what others need",

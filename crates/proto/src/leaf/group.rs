@@ -1,6 +1,5 @@
 //! One group of this rank.
 
-use trib_wire::header::FLAG_STREAM;
 use trib_wire::{
     Body, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, RankList, Reason, Standing,
 };
@@ -91,7 +90,7 @@ impl Group {
 
     /// When one of its timers is due.
     pub(super) fn deadline(&self) -> Nanos {
-        self.datagrams.deadline().min(self.datagrams.mark_due()).min(self.streams.mark_due())
+        self.datagrams.deadline().min(self.datagrams.tidings.due()).min(self.streams.tidings.due())
     }
 
     /// Takes an event. Returns the state that follows, if the event leads to one.
@@ -151,18 +150,16 @@ impl Group {
         let is_due = self.state == State::Left && self.name.is_some() && !self.said_left;
         if is_due && self.datagrams.is_idle() && self.streams.is_idle() {
             self.said_left = true;
-            self.tell_marks(edge, out);
+            // The time has come for all that is left to be said.
+            self.tell_marks(edge, Nanos::NEVER, out);
             out.transmit(Path::Stream, &self.header(edge, Kind::Leave), Payload::None);
         }
     }
 
-    /// Tells the node which results are here, if it has not heard of all.
-    fn tell_marks(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
-        let mark = |mark, flags| Header { mark, flags, ..edge.group_header(&self.name, Kind::Mark) };
-        let (fragments, segments) = (self.datagrams.last_mark(), self.streams.last_mark());
-        for header in [fragments.map(|to| mark(to, 0)), segments.map(|to| mark(to, FLAG_STREAM))].into_iter().flatten()
-        {
-            out.transmit(Path::Stream, &header, Payload::None);
+    /// Tells the node which results are here, if it has not heard of all and the time has come.
+    pub(super) fn tell_marks(&mut self, edge: &Edge, now: Nanos, out: &mut impl LeafOutput) {
+        for tidings in [&mut self.datagrams.tidings, &mut self.streams.tidings] {
+            tidings.tell(edge, &self.name, now, out);
         }
     }
 

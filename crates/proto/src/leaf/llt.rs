@@ -39,10 +39,8 @@ pub(super) struct Datagrams {
     had: Delivered,
     /// Operations that are over.
     kept: Kept,
-    /// Every member holds all results below this number.
-    stable: u64,
-    /// What this rank tells of its marks when nothing else does.
-    tidings: Tidings,
+    /// What every member holds, and what this rank tells of that when nothing else does.
+    pub(super) tidings: Tidings,
     deadline: Nanos,
     pause: Nanos,
     /// The probe that has no answer yet: when it left, and the number below which fragments had
@@ -62,8 +60,7 @@ impl Datagrams {
             got: Delivered::default(),
             had: Delivered::default(),
             kept: Kept::new(recovers),
-            stable: 0,
-            tidings: Tidings::new(recovers),
+            tidings: Tidings::new(Path::Datagram, recovers),
             deadline: Nanos::NEVER,
             pause: Nanos(0),
             probe: None,
@@ -90,30 +87,9 @@ impl Datagrams {
         self.deadline
     }
 
-    /// When a mark is due, if nothing else tells it.
-    pub(super) fn mark_due(&self) -> Nanos {
-        self.tidings.due()
-    }
-
-    /// The mark that is to be told before the rank leaves, if one is.
-    pub(super) fn last_mark(&mut self) -> Option<u64> {
-        self.tidings.take(Nanos::NEVER)
-    }
-
-    /// Tells the node which results are here, if it does not know yet and the time has come.
-    pub(super) fn tell_mark(&mut self, at: &mut At<'_, impl LeafOutput>, now: Nanos) {
-        if let Some(mark) = self.tidings.take(now) {
-            at.out.transmit(Path::Stream, &Header { mark, ..at.header(Kind::Mark) }, Payload::None);
-        }
-    }
-
     /// Every member holds all results below this number.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
-        if mark > self.stable {
-            self.stable = mark;
-            at.out.stable(at.group, Path::Datagram, mark);
-            self.kept.release(mark, at.out);
-        }
+        self.tidings.hear(at.group, mark, &mut self.kept, at.out);
     }
 
     /// Gives up all operations that are not over. Returns their names.
@@ -130,7 +106,7 @@ impl Datagrams {
     /// The connection is gone. Nothing comes any more until `resume`.
     pub(super) fn suspend(&mut self) {
         (self.deadline, self.probe) = (Nanos::NEVER, None);
-        self.tidings.begin(0);
+        self.tidings.suspend();
         self.had.unite(self.got);
     }
 
@@ -151,7 +127,7 @@ impl Datagrams {
         self.operations = resumed(operations, start, out);
         // What was given up in an earlier epoch is not sent in this one.
         self.next = self.operations.back().map_or(start, Operation::end);
-        (self.got, self.sent, self.stable) = (Delivered::below(start), start, start);
+        (self.got, self.sent) = (Delivered::below(start), start);
         self.tidings.begin(start);
         true
     }
@@ -220,7 +196,7 @@ impl Datagrams {
     /// Every rank has the results below this number. A rank that has sent fragment n has the result
     /// of n - W, and the result of n took all ranks.
     fn held_by_all(&self) -> u64 {
-        self.stable.max(self.got.low().saturating_sub(self.window))
+        self.tidings.stable().max(self.got.low().saturating_sub(self.window))
     }
 
     /// The node says to which fragments it has this rank's contribution. Those that it lacks are

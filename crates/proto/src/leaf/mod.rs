@@ -377,10 +377,9 @@ impl LeafCore {
         self.armed.retain(|id| {
             let Some(group) = groups.get_mut(id) else { return false };
             if group.failed.is_none() {
+                group.tell_marks(edge, now, out);
                 let mut at =
                     At { edge, name: &group.name, group: *id, now, round_trip: &mut *round_trip, out: &mut *out };
-                group.datagrams.tell_mark(&mut at, now);
-                group.streams.tell_mark(&mut at, now);
                 if let Some(reason) = group.datagrams.on_timer(&mut at, longest) {
                     group.give_up(edge, reason, out);
                     given_up.push(*id);

@@ -21,7 +21,6 @@ use super::phase::{Event, Phase, transition};
 use super::tidings::Tidings;
 use crate::Path;
 use crate::limits::Limits;
-use crate::time::Nanos;
 
 /// What a group does with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,10 +59,8 @@ pub(super) struct Streams {
     kept: Kept,
     /// Segments below this number may be sent.
     credit: u64,
-    /// Every member holds all results below this number.
-    stable: u64,
-    /// What this rank tells of its marks when nothing else does.
-    tidings: Tidings,
+    /// What every member holds, and what this rank tells of that when nothing else does.
+    pub(super) tidings: Tidings,
     phase: Phase,
     /// The number of the last lease.
     lease: u64,
@@ -86,8 +83,7 @@ impl Streams {
             had: 0,
             kept: Kept::new(recovers),
             credit: u64::from(limits.staging),
-            stable: 0,
-            tidings: Tidings::new(recovers),
+            tidings: Tidings::new(Path::Stream, recovers),
             phase: Phase::Idle,
             lease: 0,
             lease_operations: limits.lease_operations,
@@ -212,39 +208,17 @@ impl Streams {
     /// Every rank has the results below this number. A rank that has sent segment n has the result
     /// of n - F, and the result of n took all ranks.
     fn held_by_all(&self) -> u64 {
-        self.stable.max(self.got.saturating_sub(self.flight))
-    }
-
-    /// When a mark is due, if nothing else tells it.
-    pub(super) fn mark_due(&self) -> Nanos {
-        self.tidings.due()
-    }
-
-    /// The mark that is to be told before the rank leaves, if one is.
-    pub(super) fn last_mark(&mut self) -> Option<u64> {
-        self.tidings.take(Nanos::NEVER)
-    }
-
-    /// Tells the node which results are here, if it does not know yet and the time has come.
-    pub(super) fn tell_mark(&mut self, at: &mut At<'_, impl LeafOutput>, now: Nanos) {
-        if let Some(mark) = self.tidings.take(now) {
-            let header = Header { mark, flags: FLAG_STREAM, ..at.header(Kind::Mark) };
-            at.out.transmit(Path::Stream, &header, Payload::None);
-        }
+        self.tidings.stable().max(self.got.saturating_sub(self.flight))
     }
 
     /// Every member holds all results below this number.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
-        if mark > self.stable {
-            self.stable = mark;
-            at.out.stable(at.group, Path::Stream, mark);
-            self.kept.release(mark, at.out);
-        }
+        self.tidings.hear(at.group, mark, &mut self.kept, at.out);
     }
 
     /// The connection is gone. Nothing is told until `resume`.
     pub(super) fn suspend(&mut self) {
-        self.tidings.begin(0);
+        self.tidings.suspend();
     }
 
     /// The number of the oldest segment whose result is not here.
@@ -264,7 +238,7 @@ impl Streams {
         operations.append(&mut self.waiting);
         self.waiting = resumed(operations, start, out);
         self.next = self.waiting.front().map_or(start, |first| first.base);
-        (self.got, self.sent, self.stable) = (start, start, start);
+        (self.got, self.sent) = (start, start);
         self.tidings.begin(start);
         self.credit = start + self.staging;
         (self.phase, self.lease, self.used) = (Phase::Idle, 0, 0);

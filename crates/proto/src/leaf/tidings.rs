@@ -1,12 +1,22 @@
-//! When a rank says by a frame of its own which results it has, because nothing else says it: after
-//! a while of rest, once.
+//! Which results every rank has, as far as this one has heard, and when it says by a frame of its
+//! own which it has, because nothing else says it: after a while of rest, once.
 
+use trib_wire::header::FLAG_STREAM;
+use trib_wire::{Header, Kind};
+
+use super::group::{Edge, Name};
+use super::kept::Kept;
+use super::output::{GroupId, LeafOutput, Payload};
+use crate::Path;
 use crate::time::Nanos;
 
-/// What is to be said on one path of one group.
+/// What is heard and to be said on one path of one group.
 pub(super) struct Tidings {
+    path: Path,
     /// Whether the job goes on in another epoch. Else nothing is kept, and nobody wants to know.
     recovers: bool,
+    /// Every member holds all results below this number.
+    stable: u64,
     /// The mark that is to be said, and when.
     pending: Option<(u64, Nanos)>,
     /// The highest mark that was said like this.
@@ -14,8 +24,31 @@ pub(super) struct Tidings {
 }
 
 impl Tidings {
-    pub(super) fn new(recovers: bool) -> Tidings {
-        Tidings { recovers, pending: None, said: 0 }
+    pub(super) fn new(path: Path, recovers: bool) -> Tidings {
+        Tidings { path, recovers, stable: 0, pending: None, said: 0 }
+    }
+
+    /// Every member holds all results below this number, as far as this rank has heard.
+    pub(super) fn stable(&self) -> u64 {
+        self.stable
+    }
+
+    /// The node says that every member holds all results below `mark`.
+    pub(super) fn hear(&mut self, group: GroupId, mark: u64, kept: &mut Kept, out: &mut impl LeafOutput) {
+        if mark > self.stable {
+            self.stable = mark;
+            out.stable(group, self.path, mark);
+            kept.release(mark, out);
+        }
+    }
+
+    /// Tells the node which results are here, if it does not know yet and the time has come.
+    pub(super) fn tell(&mut self, edge: &Edge, name: &Name, now: Nanos, out: &mut impl LeafOutput) {
+        if let Some(mark) = self.take(now) {
+            let flags = if self.path == Path::Stream { FLAG_STREAM } else { 0 };
+            let header = Header { mark, flags, ..edge.group_header(name, Kind::Mark) };
+            out.transmit(Path::Stream, &header, Payload::None);
+        }
     }
 
     /// All results of what was posted are here, those below `mark`.
@@ -30,14 +63,19 @@ impl Tidings {
         self.pending = None;
     }
 
+    /// The connection is gone. Nothing is said until `begin`.
+    pub(super) fn suspend(&mut self) {
+        (self.pending, self.said) = (None, 0);
+    }
+
     /// A new epoch begins, in which all ranks have what lies below `mark`.
     pub(super) fn begin(&mut self, mark: u64) {
-        (self.pending, self.said) = (None, mark);
+        (self.stable, self.pending, self.said) = (mark, None, mark);
     }
 
     /// The group is over, and nothing is kept of it any more.
     pub(super) fn end(&mut self) {
-        self.begin(u64::MAX);
+        (self.pending, self.said) = (None, u64::MAX);
     }
 
     pub(super) fn due(&self) -> Nanos {
@@ -45,7 +83,7 @@ impl Tidings {
     }
 
     /// What is to be said now, if anything is.
-    pub(super) fn take(&mut self, now: Nanos) -> Option<u64> {
+    fn take(&mut self, now: Nanos) -> Option<u64> {
         let (mark, _) = self.pending.take_if(|(_, due)| *due <= now)?;
         self.said = mark;
         Some(mark)
@@ -62,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_said_once_after_a_rest_that_nothing_disturbed() {
-        let mut tidings = Tidings::new(true);
+        let mut tidings = Tidings::new(Path::Datagram, true);
         let after = |ms: u64| Nanos::from_millis(ms);
         tidings.rest(Nanos(0), 3);
         assert_eq!((tidings.due(), tidings.take(after(9)), tidings.take(after(10))), (after(10), None, Some(3)));
@@ -79,7 +117,7 @@ mod tests {
         tidings.end();
         tidings.rest(after(300), 6);
         assert_eq!(tidings.due(), Nanos::NEVER, "the group has failed");
-        let mut never = Tidings::new(false);
+        let mut never = Tidings::new(Path::Datagram, false);
         never.rest(Nanos(0), 3);
         assert_eq!(never.due(), Nanos::NEVER);
     }

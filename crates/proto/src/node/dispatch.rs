@@ -98,14 +98,14 @@ impl<B> NodeCore<B> {
             (Kind::Mark, Path::Stream, true, _) => {
                 let streams = group.streams.as_mut();
                 streams.map_or(Ok(()), |streams| {
-                    streams.on_mark(&mut at, position, header.mark);
+                    streams.marks.on_mark(&mut at, position, header.mark);
                     Ok(())
                 })
             }
             (Kind::Mark, Path::Stream, false, _) => {
                 let datagrams = group.datagrams.as_mut();
                 datagrams.map_or(Ok(()), |datagrams| {
-                    datagrams.on_mark(&mut at, position, header.mark);
+                    datagrams.marks.on_mark(&mut at, position, header.mark);
                     Ok(())
                 })
             }
@@ -144,8 +144,8 @@ impl<B> NodeCore<B> {
                 outcome = streams.on_result(&mut at, frame);
             }
             (Kind::Mark, Path::Stream, _, datagrams, streams) => match (header.is_stream(), datagrams, streams) {
-                (false, Some(datagrams), _) => datagrams.on_stable(&mut at, header.mark),
-                (true, _, Some(streams)) => streams.on_stable(&mut at, header.mark),
+                (false, Some(datagrams), _) => datagrams.marks.on_stable(&mut at, header.mark),
+                (true, _, Some(streams)) => streams.marks.on_stable(&mut at, header.mark),
                 _ => {}
             },
             (Kind::Held, Path::Datagram, Body::Held(held), datagrams, _) => {

@@ -1,5 +1,7 @@
-//! Marks that no piece carries: who holds what, while the group rests.
+//! Who holds which results of a group on one path. Contributions and results carry that; while the
+//! group rests, frames of their own do.
 
+use trib_wire::header::FLAG_STREAM;
 use trib_wire::{ChildIndex, Header, Kind};
 
 use super::at::At;
@@ -7,18 +9,69 @@ use super::info::Duty;
 use super::output::{NodeOutput, Payload, Target};
 use crate::Path;
 
-/// All ranks below this node hold the results below `mark`. The group's root has nobody to tell.
-pub(super) fn pass_up<B>(at: &mut At<'_, impl NodeOutput<Buffer = B>>, flags: u16, mark: u64) {
-    if at.info.duty == Duty::Root {
-        return;
-    }
-    if let Some(header) = at.up(Kind::Mark) {
-        at.out.transmit(Target::Parent, Path::Stream, &Header { mark, flags, ..header }, Payload::None);
-    }
+/// The marks of one path.
+pub(super) struct Marks {
+    flags: u16,
+    /// Per member: the number below which all its ranks hold the results.
+    held: Vec<u64>,
+    /// The number below which all ranks of the group hold the results.
+    stable: u64,
+    /// The highest mark that was told by a frame of its own.
+    told: u64,
 }
 
-/// All ranks of the group hold the results below `mark`.
-pub(super) fn pass_down<B>(at: &mut At<'_, impl NodeOutput<Buffer = B>>, flags: u16, mark: u64) {
-    let header = Header { mark, flags, ..at.down(Kind::Mark, ChildIndex::ALL) };
-    at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::None);
+impl Marks {
+    /// All ranks below these members hold the results below `start`.
+    pub(super) fn new(path: Path, members: usize, start: u64) -> Marks {
+        let flags = if path == Path::Stream { FLAG_STREAM } else { 0 };
+        Marks { flags, held: vec![start; members], stable: start, told: start }
+    }
+
+    /// The number of members.
+    pub(super) fn members(&self) -> usize {
+        self.held.len()
+    }
+
+    /// All ranks of a member hold the results below this number.
+    pub(super) fn hold(&mut self, position: usize, mark: u64) {
+        self.held[position] = self.held[position].max(mark);
+    }
+
+    /// The number below which all ranks below this node hold the results.
+    pub(super) fn least(&self) -> u64 {
+        self.held.iter().copied().min().unwrap_or(0)
+    }
+
+    /// The number below which all ranks of the group hold the results, as far as this node knows.
+    pub(super) fn stable(&self) -> u64 {
+        self.stable
+    }
+
+    /// All ranks of the group hold the results below this number.
+    pub(super) fn settle(&mut self, mark: u64) {
+        self.stable = self.stable.max(mark);
+    }
+
+    /// A child rests, and all its ranks hold the results below this number.
+    pub(super) fn on_mark<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize, mark: u64) {
+        self.hold(position, mark);
+        let least = self.least();
+        if least <= self.told.max(self.stable) {
+            return;
+        }
+        self.told = least;
+        if at.info.duty == Duty::Root {
+            self.on_stable(at, least);
+        } else if let Some(header) = at.up(Kind::Mark) {
+            let header = Header { mark: least, flags: self.flags, ..header };
+            at.out.transmit(Target::Parent, Path::Stream, &header, Payload::None);
+        }
+    }
+
+    /// All ranks of the group hold the results below this number, and are to know.
+    pub(super) fn on_stable<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, mark: u64) {
+        self.settle(mark);
+        let header = Header { mark, flags: self.flags, ..at.down(Kind::Mark, ChildIndex::ALL) };
+        at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::None);
+    }
 }

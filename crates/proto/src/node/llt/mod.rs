@@ -26,7 +26,7 @@ use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
 use crate::node::link::Link;
-use crate::node::marks::{pass_down, pass_up};
+use crate::node::marks::Marks;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
@@ -82,14 +82,10 @@ pub(in crate::node) struct Datagrams<B> {
     records: Vec<Record<B>>,
     /// W x members: the contributions to the bank that is filling.
     parts: Vec<Option<Part<B>>>,
-    /// For each member by its position: the number below which all its ranks hold the results.
-    marks: Vec<u64>,
+    /// Who holds which results.
+    pub(in crate::node) marks: Marks,
     /// The results for which each member asks, by position.
     answers: Vec<Answers>,
-    /// The number below which all ranks of the group hold the results.
-    stable: u64,
-    /// The highest mark that was told by a frame of its own.
-    told: u64,
     folded: Folded,
 }
 
@@ -102,10 +98,8 @@ impl<B> Datagrams<B> {
             start: info.start.fragments,
             records: (0..2 * window).map(|_| Record::new(State::Empty, head, Nanos(0))).collect(),
             parts: (0..window * info.members.len()).map(|_| None).collect(),
-            marks: vec![info.start.fragments; info.members.len()],
+            marks: Marks::new(Path::Datagram, info.members.len(), info.start.fragments),
             answers: vec![Answers::default(); info.members.len()],
-            stable: info.start.fragments,
-            told: info.start.fragments,
             folded: Folded::default(),
         }
     }
@@ -143,7 +137,7 @@ impl<B> Datagrams<B> {
         let (info, header) = (at.info, frame.header);
         let child = info.members[position].child;
         let bit = 1u64 << child.0;
-        self.marks[position] = self.marks[position].max(header.mark);
+        self.marks.hold(position, header.mark);
         let slot = self.record_at(header.seq);
         let opens = match self.age(header.seq) {
             Age::Current => false,
@@ -183,30 +177,6 @@ impl<B> Datagrams<B> {
         Ok(opens)
     }
 
-    /// All ranks below a child hold the results below this number, and rest.
-    pub(in crate::node) fn on_mark(
-        &mut self,
-        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
-        position: usize,
-        mark: u64,
-    ) {
-        self.marks[position] = self.marks[position].max(mark);
-        let least = self.marks.iter().copied().min().unwrap_or(0);
-        if least > self.told.max(self.stable) {
-            self.told = least;
-            pass_up(at, 0, least);
-            if at.info.duty == Duty::Root {
-                self.on_stable(at, least);
-            }
-        }
-    }
-
-    /// All ranks of the group hold the results below this number.
-    pub(in crate::node) fn on_stable(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, mark: u64) {
-        self.stable = self.stable.max(mark);
-        pass_down(at, 0, mark);
-    }
-
     /// There is a fault if the child never gets the result for which it asks.
     pub(in crate::node) fn on_probe(
         &mut self,
@@ -214,7 +184,7 @@ impl<B> Datagrams<B> {
         position: usize,
         header: &Header,
     ) -> Result<(), Fault> {
-        self.marks[position] = self.marks[position].max(header.mark);
+        self.marks.hold(position, header.mark);
         at.out.note(Note::Probe);
         match self.age(header.seq) {
             Age::Current | Age::Next => {
@@ -247,7 +217,7 @@ impl<B> Datagrams<B> {
         record.part = frame.into_part(elements);
         record.state = next;
         at.out.took(Path::Datagram, Stage::Answer, at.now.since(record.since));
-        self.stable = self.stable.max(header.mark);
+        self.marks.settle(header.mark);
         self.spread(at, slot, at.info.all);
     }
 
@@ -287,7 +257,7 @@ impl<B> Datagrams<B> {
     }
 
     fn part_at(&self, seq: u64, position: usize) -> usize {
-        (seq % self.window) as usize * self.marks.len() + position
+        (seq % self.window) as usize * self.marks.members() + position
     }
 
     /// Where a fragment stands relative to the one in its record.
@@ -329,11 +299,10 @@ impl<B> Datagrams<B> {
         at.out.note(Note::FragmentFolded);
         at.out.took(Path::Datagram, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
-        let mark = self.marks.iter().copied().min().unwrap_or(0);
         let record = &mut self.records[slot];
         (record.part, record.state) = (folded, next);
         if is_root {
-            self.stable = self.stable.max(mark);
+            self.marks.settle(self.marks.least());
             self.spread(at, slot, at.info.all);
         } else {
             record.since = at.now;
@@ -357,7 +326,7 @@ impl<B> Datagrams<B> {
 
     fn header_up(&self, at: &At<'_, impl NodeOutput<Buffer = B>>, kind: Kind, head: &Header) -> Option<Header> {
         let up = at.up(kind)?;
-        let mark = self.marks.iter().copied().min().unwrap_or(0);
+        let mark = self.marks.least();
         Some(about_piece(head, mark, up))
     }
 
@@ -404,7 +373,7 @@ impl<B> Datagrams<B> {
     /// Hands the result of a record in state Done to these children.
     fn spread(&self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize, targets: u64) {
         let Record { head, part, .. } = &self.records[slot];
-        let outcome = Outcome { path: Path::Datagram, head, part: part.as_ref(), stable: self.stable };
+        let outcome = Outcome { path: Path::Datagram, head, part: part.as_ref(), stable: self.marks.stable() };
         spread(at, &outcome, targets);
     }
 

@@ -20,7 +20,7 @@ use trib_wire::{ChildIndex, Fault, Header, Kind};
 use crate::node::at::At;
 use crate::node::frame::{Frame, about_piece};
 use crate::node::info::{Duty, GroupInfo, Posted};
-use crate::node::marks::{pass_down, pass_up};
+use crate::node::marks::Marks;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
@@ -54,8 +54,8 @@ pub(in crate::node) struct Streams<B> {
     next: Vec<u64>,
     /// Per member: it has been told that it may send the segments below this number.
     credit: Vec<u64>,
-    /// Per member: the number below which all its ranks hold the results.
-    marks: Vec<u64>,
+    /// Who holds which results.
+    pub(in crate::node) marks: Marks,
     /// The accumulators, W of them.
     accumulators: Vec<Option<Accumulator<B>>>,
     /// The next segment to fold.
@@ -67,10 +67,6 @@ pub(in crate::node) struct Streams<B> {
     /// Whether nothing may go up, because the parent has been told how far this node is and decides
     /// where the lease ends.
     silent: bool,
-    /// The number below which all ranks of the group hold the results.
-    stable: u64,
-    /// The highest mark that was told by a frame of its own.
-    told: u64,
     folded: Folded,
 }
 
@@ -82,14 +78,12 @@ impl<B> Streams<B> {
             staged: (0..members).map(|_| VecDeque::with_capacity(limits.staging as usize)).collect(),
             next: vec![start; members],
             credit: vec![start + staging; members],
-            marks: vec![start; members],
+            marks: Marks::new(Path::Stream, members, start),
             accumulators: (0..limits.flight).map(|_| None).collect(),
             next_fold: start,
             next_up: start,
             parent_credit: start + staging,
             silent: false,
-            stable: start,
-            told: start,
             folded: Folded::default(),
         }
     }
@@ -150,34 +144,10 @@ impl<B> Streams<B> {
             at.out.note(Note::Violation);
             return Err(at.violation(position));
         };
-        self.marks[position] = self.marks[position].max(header.mark);
+        self.marks.hold(position, header.mark);
         self.next[position] += 1;
         self.staged[position].push_back(Staged { head: *header, part: frame.into_part(elements), came: at.now });
         self.advance(at)
-    }
-
-    /// All ranks below a child hold the results below this number, and rest.
-    pub(in crate::node) fn on_mark(
-        &mut self,
-        at: &mut At<'_, impl NodeOutput<Buffer = B>>,
-        position: usize,
-        mark: u64,
-    ) {
-        self.marks[position] = self.marks[position].max(mark);
-        let least = self.marks.iter().copied().min().unwrap_or(0);
-        if least > self.told.max(self.stable) {
-            self.told = least;
-            pass_up(at, FLAG_STREAM, least);
-            if at.info.duty == Duty::Root {
-                self.on_stable(at, least);
-            }
-        }
-    }
-
-    /// All ranks of the group hold the results below this number.
-    pub(in crate::node) fn on_stable(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, mark: u64) {
-        self.stable = self.stable.max(mark);
-        pass_down(at, FLAG_STREAM, mark);
     }
 
     /// The result came from the parent, in order.
@@ -200,7 +170,7 @@ impl<B> Streams<B> {
         accumulator.part = frame.into_part(elements);
         (accumulator.state, accumulator.unwritten) = (State::Result, at.info.all);
         at.out.took(Path::Stream, Stage::Answer, at.now.since(accumulator.since));
-        self.stable = self.stable.max(header.mark);
+        self.marks.settle(header.mark);
         self.hand_down(at, slot);
         // What the parent has folded has left its staging room.
         self.on_credit(at, header.seq + 1 + u64::from(at.place.config.limits.staging));
@@ -310,7 +280,7 @@ impl<B> Streams<B> {
         self.next_fold += 1;
         self.accumulators[slot] = Some(Accumulator { head, part, state, unwritten: at.info.all, since: at.now });
         if is_root {
-            self.stable = self.stable.max(self.marks.iter().copied().min().unwrap_or(0));
+            self.marks.settle(self.marks.least());
             self.hand_down(at, slot);
         } else {
             self.send_up(at);
@@ -322,7 +292,7 @@ impl<B> Streams<B> {
     /// is credit too.
     fn hand_down(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
         let Some(Accumulator { head, part, .. }) = &self.accumulators[slot] else { return };
-        let outcome = Outcome { path: Path::Stream, head, part: part.as_ref(), stable: self.stable };
+        let outcome = Outcome { path: Path::Stream, head, part: part.as_ref(), stable: self.marks.stable() };
         spread(at, &outcome, at.info.all);
         let limit = head.seq + 1 + u64::from(at.place.config.limits.staging);
         for told in &mut self.credit {
@@ -338,7 +308,7 @@ impl<B> Streams<B> {
         }
         while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
             let slot = self.slot(self.next_up);
-            let mark = self.marks.iter().copied().min().unwrap_or(0);
+            let mark = self.marks.least();
             let Some(accumulator) = self.accumulators[slot].as_mut() else { return };
             let Some(up) = at.up(Kind::Contribution) else { return };
             let head = &accumulator.head;
