@@ -403,13 +403,14 @@ impl Lane {
         if !self.core.is_detached() {
             self.core.on_link_down(&mut self.driver);
         }
-        let mut last = Some(link.socket);
-        if matches!(flushed, Ok(FlushEnd::Blocked))
-            && let Some(socket) = last.take()
-        {
+        let last = match flushed {
             // The node does not read: it hangs, or is only slow and will.
-            self.roaming.say_later(Parting { socket, writer });
-        }
+            Ok(FlushEnd::Blocked) => {
+                self.roaming.say_later(Parting { socket: link.socket, writer });
+                None
+            }
+            _ => Some(link.socket),
+        };
         self.roaming.set_out(now, last);
     }
 

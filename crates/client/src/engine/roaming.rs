@@ -14,6 +14,7 @@ use trib_wire::Epoch;
 use super::Shared;
 use super::helper::SignalMask;
 use super::operation::Outgoing;
+use super::wait::nanos;
 use crate::way::{Attempt, Course};
 
 /// Where the lane's tree is, and how the lane gets there.
@@ -60,7 +61,7 @@ impl Roaming {
     }
 
     fn patience(&self) -> Nanos {
-        Nanos(self.course.way.patience.as_nanos().min(u64::MAX.into()) as u64)
+        nanos(self.course.way.patience)
     }
 
     /// The lane has a node, or will never have one again.

@@ -38,8 +38,7 @@ impl Shared {
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
         engine.waiters += 1;
-        let limit = |span: Duration| engine.lately() + Nanos(span.as_nanos().min(u64::MAX.into()) as u64);
-        let limit = timeout.map_or(Nanos::NEVER, limit);
+        let limit = timeout.map_or(Nanos::NEVER, |span| engine.lately() + nanos(span));
         engine.flush();
         engine = self.spin(engine, completion)?;
         engine = self.block(engine, completion, limit)?;
@@ -207,8 +206,9 @@ impl Shared {
     }
 }
 
-fn nanos(span: Duration) -> Nanos {
-    Nanos(span.as_nanos() as u64)
+/// A span of a caller's. What is longer than centuries is as long.
+pub(super) fn nanos(span: Duration) -> Nanos {
+    Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// The error after a thread panicked while it held the engine.
