@@ -59,12 +59,6 @@ impl Caller {
         }
     }
 
-    /// The calls without fruit since the last connection. A driver whose patience is at an end
-    /// gives up.
-    pub fn fruitless(&self) -> u32 {
-        self.fruitless
-    }
-
     /// The clock has reached `deadline`. A call that had no answer has failed, which may begin a
     /// new epoch: the driver looks at the view. Returns the candidate that is to be called now with
     /// the view's placement. A call or connection that was there is over.
@@ -173,7 +167,7 @@ mod tests {
         assert_eq!(spans[0], 5_000, "nobody may have heard of the job yet");
         let later = &spans[1..];
         assert!(later.is_sorted() && later[0] == 1_010 && later[later.len() - 1] == 9_000, "{spans:?}");
-        assert_eq!(u32::from(view.placement().moves_of(NODE)), caller.fruitless());
+        assert_eq!(u32::from(view.placement().moves_of(NODE)), caller.fruitless);
     }
 
     #[test]
@@ -204,12 +198,12 @@ mod tests {
             assert!(caller.on_timer(now, &mut view).is_some());
             caller.on_accepted();
             assert!(caller.on_lost(now, &mut view));
-            assert_eq!(caller.fruitless(), lost);
+            assert_eq!(caller.fruitless, lost);
         }
         let paused = caller.deadline();
         caller.on_moved(Nanos(0));
         assert_eq!(caller.deadline(), paused);
         caller.on_fruit();
-        assert_eq!(caller.fruitless(), 0);
+        assert_eq!(caller.fruitless, 0);
     }
 }
