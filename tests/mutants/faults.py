@@ -53,6 +53,8 @@ ENDING = "node/membership/ending.rs"
 RESUMING = "node/membership/resuming.rs"
 MARKS = "../../wire/src/standing.rs"
 PLACEMENT = "../../wire/src/placement.rs"
+HELD = "../../keys/src/held.rs"
+GRANT = "../../messages/src/job.rs"
 
 FAULTS = [
     Fault(
@@ -584,6 +586,24 @@ FAULTS = [
         "a process hosts a node that the placement gives to another",
         [Edit(HOST, "if view.placement().candidate(node, candidates) != me || seat.hosted.is_some() {", "if view.placement().candidate(node, candidates) > candidates || seat.hosted.is_some() {")],
         tests="placing::host",
+    ),
+    Fault(
+        "all candidates of a child have the same keys",
+        [Edit(HELD, "&[&child.0.to_le_bytes(), &candidate.to_le_bytes()]", "&[&child.0.to_le_bytes(), &[0; 2], &candidate.to_le_bytes()[..0]]")],
+        tests="has_its_own_key",
+        package="trib-keys",
+    ),
+    Fault(
+        "the key of a node's datagrams outlives a move",
+        [Edit(HELD, '"tributary v1 results", &[&placement_to_bytes(placement)]', '"tributary v1 results", &[&placement_to_bytes(placement)[..0]]')],
+        tests="has_its_own_key",
+        package="trib-keys",
+    ),
+    Fault(
+        "a child that has moved is expected with its first keys",
+        [Edit(GRANT, "ChildKind::Node(node) => placement.candidate(*node, usize::from(*candidates)) as u16,", "ChildKind::Node(_) => candidates * 0,")],
+        tests="the_keys_of_a_child",
+        package="trib-messages",
     ),
     Fault(
         "a child that has confirmed and forgotten is accepted again",

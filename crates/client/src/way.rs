@@ -3,14 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use trib_keys::{EdgeKeys, JobKey};
 use trib_messages::candidates::Candidate;
 use trib_messages::job::TicketNode;
 use trib_proto::Nanos;
 use trib_proto::placing::{Caller, View};
 use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{Connected, HandshakeError, connect_from, connect_once};
-use trib_transport::{EdgeKeys, edge_keys};
-use trib_wire::auth::JobKey;
 use trib_wire::{ChildIndex, Epoch, JobId, Placement};
 
 /// What a rank needs to call its node.
@@ -42,7 +41,8 @@ impl Way {
     /// placement it tries again until then, because the node may not have heard of the job yet.
     pub(crate) fn call(&self, placement: &Placement, patience: Duration) -> Result<Connection, HandshakeError> {
         let (node, epoch) = (self.node.node, placement.epoch(self.first));
-        let keys = edge_keys(&self.key, self.job, epoch, node, self.child);
+        let candidate = placement.candidate(node, self.node.candidates.len()) as u16;
+        let keys = self.key.node(self.job, node, candidate).edge(self.child, 0).keys(placement);
         let identity = Identity {
             job: self.job,
             epoch,

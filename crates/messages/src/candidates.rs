@@ -49,10 +49,11 @@ mod tests {
     use alloc::{format, vec};
 
     use serde_json::{Value, json};
+    use trib_keys::EdgeKey;
     use trib_wire::{ChildIndex, NodeId, Placement};
 
     use super::*;
-    use crate::job::{GrantParent, TicketNode};
+    use crate::job::{GrantParent, ParentCandidate, TicketNode};
 
     fn node(candidates: usize) -> Value {
         let candidate = |port: usize| json!({"name": "leaf", "stream": format!("10.0.0.1:{port}")});
@@ -63,8 +64,9 @@ mod tests {
     fn a_node_has_one_candidate_at_least_and_a_bounded_number() {
         for (count, is_read) in [(0, false), (1, true), (CANDIDATES_MAX, true), (CANDIDATES_MAX + 1, false)] {
             assert_eq!(serde_json::from_value::<TicketNode>(node(count)).is_ok(), is_read, "{count}");
-            let streams = vec!["10.0.0.1:4000"; count];
-            let parent = serde_json::from_value::<GrantParent>(json!({"node": 0, "child": 1, "candidates": streams}));
+            let candidates = vec![json!({"stream": "10.0.0.1:4000", "key": vec![7; 32]}); count];
+            let parent = json!({"node": 0, "child": 1, "candidates": candidates});
+            let parent = serde_json::from_value::<GrantParent>(parent);
             assert_eq!(parent.is_ok(), is_read, "{count}");
         }
         let error = serde_json::from_value::<TicketNode>(node(0)).unwrap_err();
@@ -75,10 +77,11 @@ mod tests {
     fn a_placement_says_which_candidate_hosts_a_node() {
         let node: TicketNode = serde_json::from_value(node(2)).unwrap();
         let streams: Vec<SocketAddr> = node.candidates.iter().map(|candidate| candidate.stream).collect();
-        let parent = GrantParent { node: node.node, child: ChildIndex(0), candidates: streams.clone() };
+        let parents = streams.iter().map(|stream| ParentCandidate { stream: *stream, key: EdgeKey([7; 32]) });
+        let parent = GrantParent { node: node.node, child: ChildIndex(0), candidates: parents.collect() };
         let mut placement = Placement::FIRST.without(NodeId(4));
         for at in [0, 1, 0] {
-            assert_eq!((node.hosted(&placement).stream, parent.hosted(&placement)), (streams[at], streams[at]));
+            assert_eq!((node.hosted(&placement).stream, parent.hosted(&placement).stream), (streams[at], streams[at]));
             placement = placement.without(node.node);
         }
         assert_eq!((node.name(), node.primary().stream), ("leaf", streams[0]));

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use trib_wire::auth::JobKey;
+use trib_keys::{EdgeKey, EdgeKeys, JobKey, JobMark, NodeKey, RootKey};
 use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, RankList};
 
 use crate::candidates::{self, Candidate};
@@ -105,7 +105,7 @@ pub struct JobTicket {
     pub job: JobId,
     /// Placement epoch.
     pub epoch: Epoch,
-    /// The secret.
+    /// The secret, from which all keys of the job follow.
     pub key: JobKey,
     /// The quota.
     pub limits: Limits,
@@ -162,6 +162,8 @@ pub const LANES_MAX: usize = 8;
 pub struct GrantChild {
     /// What it is.
     pub kind: ChildKind,
+    /// How many candidates it has: 1 for a rank. Each has a key of its own for this edge.
+    pub candidates: u16,
     /// All ranks at or below it.
     pub ranks: RankList,
     /// The addresses from which it may connect: those of a child node are its candidates'. Empty
@@ -177,19 +179,28 @@ pub struct GrantParent {
     pub node: NodeId,
     /// Which child of it this node is.
     pub child: ChildIndex,
-    /// The addresses at which the parent's candidates take streams, in the order of
-    /// [`TicketNode::candidates`]. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
+    /// The parent's candidates, in the order of [`TicketNode::candidates`]. 1 to
+    /// [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
     #[serde(deserialize_with = "candidates::read")]
-    pub candidates: Vec<SocketAddr>,
+    pub candidates: Vec<ParentCandidate>,
+}
+
+/// A process that may host a node's parent, as one candidate of that node knows it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ParentCandidate {
+    /// The address at which it takes streams.
+    pub stream: SocketAddr,
+    /// The key of the edge between the two processes.
+    pub key: EdgeKey,
 }
 
 impl GrantParent {
-    /// The address of the candidate that hosts the parent in this placement.
+    /// The candidate that hosts the parent in this placement.
     ///
     /// # Panics
     /// If the grant was not read but made, without candidates.
-    pub fn hosted(&self, placement: &Placement) -> SocketAddr {
-        self.candidates[placement.candidate(self.node, self.candidates.len())]
+    pub fn hosted(&self, placement: &Placement) -> &ParentCandidate {
+        &self.candidates[placement.candidate(self.node, self.candidates.len())]
     }
 }
 
@@ -200,8 +211,14 @@ pub struct NodeGrant {
     pub job: JobId,
     /// Placement epoch.
     pub epoch: Epoch,
-    /// The secret.
-    pub key: JobKey,
+    /// What tells the job from one of another manager with the same number.
+    pub mark: JobMark,
+    /// The key of this candidate of the logical node. No other process has it, and the job's own
+    /// is in no grant.
+    pub key: NodeKey,
+    /// At the root of the tree, the key that all its candidates have; at no other node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootKey>,
     /// The quota.
     pub limits: Limits,
     /// Ranks of the job.
@@ -233,4 +250,96 @@ pub struct NodeGrant {
     pub parent: Option<GrantParent>,
     /// Its children in fold order, at most 64.
     pub children: Vec<GrantChild>,
+}
+
+impl NodeGrant {
+    /// The keys of the edge to a child in a placement, or `None` if there is no such child.
+    pub fn child_keys(&self, child: ChildIndex, placement: &Placement) -> Option<EdgeKeys> {
+        let GrantChild { kind, candidates, .. } = self.children.get(usize::from(child.0))?;
+        let candidate = match kind {
+            ChildKind::Rank(_) => 0,
+            ChildKind::Node(node) => placement.candidate(*node, usize::from(*candidates)) as u16,
+        };
+        Some(self.key.edge(child, candidate).keys(placement))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use serde_json::{Value, json};
+    use trib_wire::Rank;
+
+    use super::*;
+
+    /// The grant of a node with a rank below it, and a node that has three candidates.
+    fn grant() -> NodeGrant {
+        let limits = Limits {
+            groups: 1,
+            window: 1,
+            osts: 1,
+            payload: 64,
+            streams: 1,
+            segment: 64,
+            staging: 1,
+            flight: 1,
+            stream_threshold: 8,
+            lease_operations: 0,
+            heartbeat_ms: 1,
+            dead_after_ms: 3,
+        };
+        let child = |kind, candidates| {
+            let ranks = RankList::from_ranks([0]);
+            GrantChild { kind, candidates, ranks, addresses: Vec::new() }
+        };
+        NodeGrant {
+            job: JobId(1),
+            epoch: Epoch(1),
+            mark: JobMark([1; 16]),
+            key: NodeKey([2; 32]),
+            root: Some(RootKey([3; 32])),
+            limits,
+            world_size: 2,
+            node: NodeId(0),
+            name: String::new(),
+            lane: 0,
+            address: None,
+            candidate: 0,
+            candidates: vec!["10.0.0.1:4000".parse().unwrap()],
+            recovers: true,
+            parent: None,
+            children: vec![child(ChildKind::Rank(Rank(0)), 1), child(ChildKind::Node(NodeId(1)), 3)],
+        }
+    }
+
+    #[test]
+    fn the_keys_of_a_child_are_those_of_the_candidate_that_hosts_it() {
+        let (grant, mut placement) = (grant(), Placement::FIRST);
+        for candidate in [0, 1, 2, 0] {
+            for (child, candidate) in [(ChildIndex(0), 0), (ChildIndex(1), candidate)] {
+                let expected = grant.key.edge(child, candidate).keys(&placement);
+                assert!(grant.child_keys(child, &placement) == Some(expected), "{child:?} in {placement:?}");
+            }
+            placement = placement.without(NodeId(1));
+        }
+        assert!(grant.child_keys(ChildIndex(2), &placement).is_none());
+    }
+
+    #[test]
+    fn a_grant_survives_the_control_channel_and_lacks_no_key() {
+        let message = serde_json::to_value(grant()).unwrap();
+        assert_eq!(serde_json::from_value::<NodeGrant>(message.clone()).unwrap(), grant());
+        let is_read = |message: Value| serde_json::from_value::<NodeGrant>(message).is_ok();
+        for field in ["key", "mark"] {
+            let mut lacking = message.clone();
+            lacking.as_object_mut().unwrap().remove(field);
+            assert!(!is_read(lacking), "{field}");
+            for wrong in [json!([1, 2]), json!(vec![1; 33]), json!(vec![256; 32]), json!(null)] {
+                let mut changed = message.clone();
+                changed[field] = wrong.clone();
+                assert!(!is_read(changed), "{field}: {wrong}");
+            }
+        }
+    }
 }

@@ -1,21 +1,18 @@
 //! Drivers that move frames: they know bytes, sockets and keys, not the protocol's state machines.
 //!
-//! Map: `keys` (from a job's secret to the keys of an edge), `tcp` (stream connections: handshake,
-//! framing, scheduling of what is sent), `udp` (datagrams, one send per fan-out), `pool` (fixed
-//! buffers of a job), `mapping` (their memory), `landing` (where payload bytes are read from and
-//! written to), `option` (socket options), `fault` (loss, duplication and reordering for tests).
+//! Map: `tcp` (stream connections: handshake, framing, scheduling of what is sent), `udp`
+//! (datagrams, one send per fan-out), `pool` (fixed buffers of a job), `mapping` (their memory),
+//! `landing` (where payload bytes are read from and written to), `option` (socket options), `fault`
+//! (loss, duplication and reordering for tests).
 //!
 //! Invariants: nothing blocks except [`tcp::connect`]; nothing is allocated per frame that carries
 //! vector data; no byte of a frame reaches the caller before the frame's header has been parsed,
 //! and on streams authenticated.
 
 pub mod fault;
-pub mod keys;
 pub mod landing;
 mod mapping;
 mod option;
 pub mod pool;
 pub mod tcp;
 pub mod udp;
-
-pub use keys::{EdgeKeys, HelloKey, edge_keys};

@@ -9,17 +9,6 @@ use siphasher::sip::SipHasher24;
 use crate::error::ParseError;
 use crate::header::{FLAG_CRC, HEADER_LEN, Header, TAG_OFFSET};
 
-/// The secret of one job, from which both ends of every edge derive their frame keys.
-#[derive(Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct JobKey(pub [u8; 32]);
-
-impl core::fmt::Debug for JobKey {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("JobKey(..)")
-    }
-}
-
 /// A 128-bit key of one direction of one edge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FrameKey(pub [u8; 16]);

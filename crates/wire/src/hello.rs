@@ -8,7 +8,7 @@
 //!    |<-------------------------------------|
 //!    | Proof     MAC over both              |
 //!    |------------------------------------->|
-//!    | Welcome   status, MAC over both      |
+//!    | Welcome   status, MAC, a sealed key  |
 //!    |<-------------------------------------|
 //!
 //!            0       4      5     6         8
@@ -16,7 +16,8 @@
 //!            | entries (22) | nonce (24..40) | entries of a placement
 //! Challenge  magic | vers | 2   | status  | epoch (8) | udp (12) | 0 | nonce (16..32)
 //! Proof      magic | vers | 3   | 0       | mac (8..40)
-//! Welcome    magic | vers | 4   | status  | mac (8..40) | a placement, if the status is `Moved`
+//! Welcome    magic | vers | 4   | status  | mac (8..40) | sealed key (40..56)
+//!            | a placement, if the status is `Moved`
 //! ```
 //! Magic and version have the same offsets in every version, so that both ends can say which
 //! versions met.
@@ -38,6 +39,8 @@ pub const PREFIX_LEN: usize = 8;
 pub type Nonce = [u8; 16];
 /// A message authentication code, HMAC-SHA256.
 pub type Mac = [u8; 32];
+/// Bytes of the key in a Welcome.
+pub const SEALED_LEN: usize = 16;
 
 /// The version in the first [`PREFIX_LEN`] bytes of a handshake message of any version.
 pub fn version_of(bytes: &[u8]) -> Result<u8, ParseError> {
@@ -68,7 +71,7 @@ pub enum Status {
     DuplicateChild = 6,
     /// The child connects from an address that was not provisioned.
     WrongAddress = 7,
-    /// The proof was not made with the job's key.
+    /// The proof was not made with the key of the edge.
     BadKey = 8,
     /// The node has too many handshakes at once.
     Busy = 9,
@@ -109,7 +112,7 @@ impl fmt::Display for Status {
             Status::UnknownChild => "the logical node has no such child or channel",
             Status::DuplicateChild => "this child is connected already, or was and left in this epoch",
             Status::WrongAddress => "the node expects this child from another address",
-            Status::BadKey => "the job key is wrong",
+            Status::BadKey => "the two ends have different keys for this edge of the job",
             Status::Busy => "the node has too many handshakes at once: try again",
             Status::Moved => "the node of the job's tree is in another process now",
         })
@@ -228,7 +231,7 @@ impl Challenge {
     }
 }
 
-/// The child's proof that it holds the job's key.
+/// The child's proof that it holds the key of the edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Proof {
     /// The MAC over Hello and Challenge.
@@ -254,14 +257,17 @@ impl Proof {
     }
 }
 
-/// The node's proof that it holds the job's key, or its refusal.
+/// The node's proof that it holds the key of the edge, or its refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// Whether the connection is open now. After `Moved` a placement follows the message.
     pub status: Status,
-    /// The MAC over Hello and Challenge, and over the placement that follows; zeros in any other
-    /// refusal.
+    /// The MAC over Hello and Challenge, and over all that follows it; zeros in a refusal other
+    /// than `Moved`.
     pub mac: Mac,
+    /// The key of the datagrams that the node sends down, sealed for this child; zeros in a
+    /// refusal.
+    pub sealed: [u8; SEALED_LEN],
 }
 
 /// The placement behind a Welcome that says `Moved`, as bytes.
@@ -285,21 +291,29 @@ pub fn parse_placement(bytes: &[u8]) -> Result<Placement, ParseError> {
 }
 
 impl Welcome {
-    /// Bytes of the message.
-    pub const LEN: usize = 40;
+    /// Bytes of the message without a placement.
+    pub const LEN: usize = 56;
+
+    /// The message of a node that refuses without a proof.
+    pub fn refusal(status: Status) -> Welcome {
+        Welcome { status, mac: [0; 32], sealed: [0; SEALED_LEN] }
+    }
 
     /// The message as bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         prefix(&mut bytes, 4, self.status as u16);
-        bytes[8..].copy_from_slice(&self.mac);
+        bytes[8..40].copy_from_slice(&self.mac);
+        bytes[40..].copy_from_slice(&self.sealed);
         bytes
     }
 
     /// Reads the message.
     pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Welcome, ParseError> {
         let (_, status) = open(bytes, 4)?;
-        Ok(Welcome { status: Status::from_code(status).ok_or(ParseError::BadField("status"))?, mac: mac_at(bytes)? })
+        let status = Status::from_code(status).ok_or(ParseError::BadField("status"))?;
+        let (_, sealed) = bytes.split_last_chunk().ok_or(ParseError::Truncated)?;
+        Ok(Welcome { status, mac: mac_at(bytes)?, sealed: *sealed })
     }
 }
 
@@ -372,7 +386,7 @@ mod tests {
         for status in Status::ALL {
             let challenge = Challenge { status: *status, epoch: Epoch(2), udp_port: 4712, nonce: [8; 16] };
             assert_eq!(Challenge::parse(&challenge.to_bytes()), Ok(challenge));
-            let welcome = Welcome { status: *status, mac: [6; 32] };
+            let welcome = Welcome { status: *status, mac: [6; 32], sealed: [5; SEALED_LEN] };
             assert_eq!(Welcome::parse(&welcome.to_bytes()), Ok(welcome));
         }
         let proof = Proof { mac: [7; 32] };
@@ -395,8 +409,9 @@ mod tests {
         bytes[4] = 9;
         assert_eq!(version_of(&bytes), Ok(9));
         assert_eq!(Hello::parse(&bytes), Err(ParseError::BadVersion(9)));
-        let proof = Proof { mac: [7; 32] }.to_bytes();
-        assert_eq!(Welcome::parse(&proof), Err(ParseError::BadField("kind")));
+        let mut longer = [0; Welcome::LEN];
+        longer[..Proof::LEN].copy_from_slice(&Proof { mac: [7; 32] }.to_bytes());
+        assert_eq!(Welcome::parse(&longer), Err(ParseError::BadField("kind")));
         assert_eq!(version_of(&[0; 8]), Err(ParseError::BadMagic));
         assert_eq!(version_of(&[0x54]), Err(ParseError::Truncated));
     }

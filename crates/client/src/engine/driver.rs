@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
 use trib_proto::{LeafOutput, Path};
-use trib_transport::EdgeKeys;
 use trib_transport::landing::{Source, UserSource};
 use trib_transport::tcp::StreamWriter;
 use trib_transport::udp::DatagramSocket;
+use trib_wire::auth::FrameKey;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
 
@@ -22,11 +22,22 @@ use crate::counters::Counters;
 use crate::error::Error;
 use crate::group_state::GroupState;
 
+/// The node in one epoch: where it takes datagrams, and the keys of frames to it and of its
+/// datagrams.
+pub(crate) struct Above {
+    pub(crate) address: SocketAddr,
+    pub(crate) up: FrameKey,
+    pub(crate) results: FrameKey,
+}
+
 /// Sockets, memory and state of one lane of a rank.
 pub(crate) struct Driver {
     pub(crate) datagrams: DatagramSocket,
     node: [SocketAddr; 1],
-    keys: EdgeKeys,
+    /// Tags of frames to the node.
+    up: FrameKey,
+    /// Tags of datagrams from the node.
+    results: FrameKey,
     pub(super) directory: Arc<JobDirectory>,
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
@@ -86,8 +97,7 @@ impl Driver {
     /// while a result overwrites them.
     pub(crate) fn new(
         datagrams: DatagramSocket,
-        node: SocketAddr,
-        keys: EdgeKeys,
+        node: Above,
         alone: bool,
         saves: usize,
         directory: Arc<JobDirectory>,
@@ -95,9 +105,10 @@ impl Driver {
         Driver {
             directory,
             datagrams,
-            node: [node],
-            writer: StreamWriter::new(keys.up, CONTROL_MAX),
-            keys,
+            node: [node.address],
+            writer: StreamWriter::new(node.up, CONTROL_MAX),
+            up: node.up,
+            results: node.results,
             operations: FxHashMap::default(),
             kept: FxHashMap::default(),
             spares: Spares::default(),
@@ -119,7 +130,7 @@ impl Driver {
     /// The connection is gone, and with it all that waited for it.
     pub(super) fn cut_off(&mut self) -> StreamWriter<Outgoing> {
         self.severed = false;
-        std::mem::replace(&mut self.writer, StreamWriter::new(self.keys.up, CONTROL_MAX))
+        std::mem::replace(&mut self.writer, StreamWriter::new(self.up, CONTROL_MAX))
     }
 
     /// Drops what is queued for the node. Of a frame that is half sent the far end expects the
@@ -130,11 +141,11 @@ impl Driver {
     }
 
     /// The rank has a connection to its node in another epoch.
-    pub(super) fn go_on(&mut self, node: SocketAddr, keys: EdgeKeys) {
-        self.datagrams.settle_anew(node);
-        self.node = [node];
-        self.writer = StreamWriter::new(keys.up, CONTROL_MAX);
-        self.keys = keys;
+    pub(super) fn go_on(&mut self, node: Above) {
+        self.datagrams.settle_anew(node.address);
+        self.node = [node.address];
+        self.writer = StreamWriter::new(node.up, CONTROL_MAX);
+        (self.up, self.results) = (node.up, node.results);
         (self.stream_broken, self.severed, self.moved_to) = (false, false, None);
     }
 
@@ -148,9 +159,9 @@ impl Driver {
         }
     }
 
-    /// The key of frames that come from the node.
-    pub(crate) fn down_key(&self) -> &trib_wire::auth::FrameKey {
-        &self.keys.down
+    /// The key of datagrams that come from the node.
+    pub(crate) fn results_key(&self) -> &FrameKey {
+        &self.results
     }
 
     /// The node has answered from here. If that is where it is sent to, nobody else need be heard
@@ -301,7 +312,7 @@ impl LeafOutput for Driver {
         match path {
             Path::Datagram => {
                 let bytes = data.as_ref().map_or(&body[..], Source::bytes);
-                if self.datagrams.send(header, &self.keys.up, bytes, &self.node) != 0 {
+                if self.datagrams.send(header, &self.up, bytes, &self.node) != 0 {
                     self.too_long = Some(*header);
                 }
             }

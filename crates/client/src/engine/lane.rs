@@ -6,20 +6,21 @@
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Weak};
 
+use trib_keys::EdgeKeys;
 use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
-use trib_transport::EdgeKeys;
 use trib_transport::landing::UserLanding;
 use trib_transport::tcp::{
     Arrived, Connected, Destination, Due, FlushEnd, FrameSink, HandshakeError, LowWater, Parting, ReadEnd, StreamError,
     StreamReader, StreamSocket,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
+use trib_wire::auth::FrameKey;
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::Shared;
-use super::driver::{Arriving, Driver};
+use super::driver::{Above, Arriving, Driver};
 use super::operation::{Incoming, Operation};
 use super::poll::LaneSockets;
 use super::roaming::Roaming;
@@ -60,8 +61,8 @@ struct Link {
 }
 
 impl Link {
-    fn new(socket: StreamSocket, keys: &EdgeKeys) -> Link {
-        let reader = StreamReader::new(keys.down);
+    fn new(socket: StreamSocket, down: FrameKey) -> Link {
+        let reader = StreamReader::new(down);
         Link { socket, reader, low_water: LowWater::new(), blocked: false }
     }
 }
@@ -76,14 +77,15 @@ impl Lane {
     /// no other lanes.
     pub(super) fn new(sources: Sources, (home, at): (Weak<Shared>, usize), alone: bool) -> Lane {
         let Sources { config, course, connection, datagrams, directory } = sources;
-        let Connection { keys, open: Connected { socket: stream, datagrams: node }, .. } = connection;
+        let Connection { keys, open, .. } = connection;
+        let node = above(&keys, &open);
         let limits = &config.limits;
         let saves = if config.recovers { limits.flight.max(limits.window) as usize } else { 0 };
-        let link = Some(Link::new(stream, &keys));
+        let link = Some(Link::new(open.socket, keys.down));
         let roaming = Roaming::new(course, (home, at));
         let mut lane = Lane {
             core: LeafCore::new(config.clone()),
-            driver: Driver::new(datagrams, node, keys, alone, saves, directory),
+            driver: Driver::new(datagrams, node, alone, saves, directory),
             link,
             roaming,
             batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
@@ -279,7 +281,7 @@ impl Lane {
         let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
         for datagram in batch.frames(&mut self.rejected) {
             let header = datagram.header;
-            if datagram.verify(driver.down_key()).is_err() || !is_for(config, &header) {
+            if datagram.verify(driver.results_key()).is_err() || !is_for(config, &header) {
                 driver.counters.datagrams_rejected += 1;
                 continue;
             }
@@ -417,10 +419,10 @@ impl Lane {
     /// What became of a call of the node.
     pub(super) fn called(&mut self, now: Nanos, outcome: Result<Connection, HandshakeError>) {
         match outcome {
-            Ok(Connection { epoch, keys, open: Connected { socket, datagrams } }) => {
+            Ok(Connection { epoch, keys, open }) => {
                 self.config.epoch = epoch;
-                self.link = Some(Link::new(socket, &keys));
-                self.driver.go_on(datagrams, keys);
+                self.driver.go_on(above(&keys, &open));
+                self.link = Some(Link::new(open.socket, keys.down));
                 self.roaming.arrive();
                 self.core.on_link_up(now, epoch, &mut self.driver);
                 self.flush(now);
@@ -448,6 +450,11 @@ impl Lane {
     pub(super) fn close(&mut self) {
         self.link = None;
     }
+}
+
+/// The node at the far end of a connection.
+fn above(keys: &EdgeKeys, open: &Connected) -> Above {
+    Above { address: open.datagrams, up: keys.up, results: open.results }
 }
 
 /// Takes the frames of the stream.

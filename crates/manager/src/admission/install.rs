@@ -6,11 +6,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use trib_control::clock::unix_ms;
-use trib_messages::job::{DeputyGrant, GrantChild, GrantParent, Limits, NodeGrant};
+use trib_keys::JobKey;
+use trib_messages::job::{DeputyGrant, GrantChild, GrantParent, Limits, NodeGrant, ParentCandidate};
 use trib_messages::reply::{JobStatus, Refusal, Resource};
 use trib_topology::{Plan, PlanChild, PlanNode};
-use trib_wire::auth::JobKey;
-use trib_wire::ids::{ChildIndex, Epoch, NodeId};
+use trib_wire::ids::{ChildIndex, ChildKind, Epoch, NodeId};
 
 use super::candidates::Candidates;
 use super::ground::Sessions;
@@ -45,7 +45,8 @@ impl Patience {
 /// A grant, and the place that it goes to.
 pub(super) type Placed = (usize, NodeGrant);
 
-/// The grants of a job: one for each candidate of each logical node, those of ranks apart.
+/// The grants of a job: one for each candidate of each logical node, those of ranks apart. Each has
+/// the keys of that candidate's own edges, and the job's key is in none.
 pub(super) fn grants(
     job: &JobStatus,
     key: &JobKey,
@@ -54,18 +55,28 @@ pub(super) fn grants(
     candidates: &Candidates<'_>,
 ) -> (Vec<Placed>, Vec<DeputyGrant>) {
     let names = job.node_names();
-    let parent = |(parent, child): (NodeId, ChildIndex)| {
-        let above = &plan.nodes[usize::from(parent.0)];
-        GrantParent { node: parent, child, candidates: candidates.streams(above) }
+    let parent = |(parent, child): (NodeId, ChildIndex), candidate: u16| {
+        let streams = candidates.streams(&plan.nodes[usize::from(parent.0)]);
+        let above = |(above, stream)| {
+            let key = key.node(job.id, parent, above).edge(child, candidate);
+            ParentCandidate { stream, key }
+        };
+        GrantParent { node: parent, child, candidates: (0..).zip(streams).map(above).collect() }
     };
     let child = |node: &PlanNode, at: usize| {
         let PlanChild { kind, ranks, .. } = node.children[at].clone();
-        GrantChild { kind, ranks, addresses: candidates.addresses(node, at) }
+        let count = match kind {
+            ChildKind::Rank(_) => 1,
+            ChildKind::Node(below) => candidates.streams(&plan.nodes[usize::from(below.0)]).len() as u16,
+        };
+        GrantChild { kind, candidates: count, ranks, addresses: candidates.addresses(node, at) }
     };
     let grant = |node: &PlanNode| NodeGrant {
         job: job.id,
         epoch: FIRST_EPOCH,
-        key: key.clone(),
+        mark: key.mark(job.id),
+        key: key.node(job.id, node.id, 0),
+        root: node.parent.is_none().then(|| key.root(job.id, node.id)),
         limits: limits.clone(),
         world_size: job.ranks,
         node: node.id,
@@ -75,19 +86,25 @@ pub(super) fn grants(
         candidate: 0,
         candidates: candidates.streams(node),
         recovers: candidates.recovers(),
-        parent: node.parent.map(parent),
+        parent: node.parent.map(|above| parent(above, 0)),
         children: (0..node.children.len()).map(|at| child(node, at)).collect(),
     };
     let (mut grants, mut deputies) = (Vec::with_capacity(plan.nodes.len()), Vec::new());
     for node in &plan.nodes {
         let common = grant(node);
+        let own = |candidate: u16| NodeGrant {
+            candidate,
+            key: key.node(job.id, node.id, candidate),
+            parent: node.parent.map(|above| parent(above, candidate)),
+            ..common.clone()
+        };
         for (candidate, place) in (0..).zip(candidates.of(node)) {
             let address = candidates.reached_at(place, node.port);
-            grants.push((place, NodeGrant { candidate, address, ..common.clone() }));
+            grants.push((place, NodeGrant { address, ..own(candidate) }));
         }
         let nodes = candidates.of(node).count() as u16;
         for (candidate, deputy) in (nodes..).zip(candidates.deputies_of(node.id)) {
-            deputies.push(DeputyGrant { rank: deputy.rank, grant: NodeGrant { candidate, ..common.clone() } });
+            deputies.push(DeputyGrant { rank: deputy.rank, grant: own(candidate) });
         }
     }
     (grants, deputies)

@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use trib_control::clock::unix_ms;
+use trib_keys::JobKey;
 use trib_messages::job::{JobTicket, Limits, NodeGrant, Pass, TicketNode};
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
@@ -23,7 +24,6 @@ use trib_messages::tenant::JobCharge;
 use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
 use trib_topology::{Plan, PlanError, PlanNode};
-use trib_wire::auth::JobKey;
 use trib_wire::ids::JobId;
 
 use self::candidates::Candidates;

@@ -28,16 +28,16 @@ fn ticket_and_grants_describe_one_tree() {
     let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());
     for grant in [&root, &leaf] {
         assert_eq!(
-            (grant.job, grant.epoch, &grant.key, &grant.limits),
-            (ticket.job, ticket.epoch, &ticket.key, &ticket.limits)
+            (grant.job, grant.epoch, &grant.mark, &grant.limits),
+            (ticket.job, ticket.epoch, &ticket.key.mark(ticket.job), &ticket.limits)
         );
         assert_eq!(grant.world_size, 4);
     }
     assert_eq!((root.node, root.parent), (NodeId(0), None));
     let parent = leaf.parent.unwrap();
     assert_eq!(
-        (parent.node, parent.child, parent.candidates),
-        (NodeId(0), ChildIndex(0), vec![ticket.nodes[0].primary().stream])
+        (parent.node, parent.child, parent.candidates.len(), parent.candidates[0].stream),
+        (NodeId(0), ChildIndex(0), 1, ticket.nodes[0].primary().stream)
     );
     let kinds: Vec<ChildKind> = leaf.children.iter().map(|child| child.kind).collect();
     assert_eq!(kinds, [0, 1, 3].map(|rank| ChildKind::Rank(Rank(rank))));

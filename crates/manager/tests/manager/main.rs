@@ -5,6 +5,7 @@ mod adoption;
 mod backups;
 mod common;
 mod jobs;
+mod keys;
 mod ports;
 mod rendezvous;
 mod tenants;

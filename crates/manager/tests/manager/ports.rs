@@ -37,7 +37,7 @@ fn every_lane_is_told_the_port_by_which_it_goes() {
     {
         let (above, below) = (root.grant(), leaf.grant());
         assert_eq!((above.address, below.address), (ip(upper), ip(lower)));
-        assert_eq!(below.parent.unwrap().candidates[0].to_string(), port);
+        assert_eq!(below.parent.unwrap().candidates[0].stream.to_string(), port);
         let only = |address| Vec::from_iter(ip(address));
         assert_eq!((&above.children[0].addresses, &below.children[0].addresses), (&only(lower), &only(host)));
     }

@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use trib_transport::edge_keys;
+use trib_keys::HelloKey;
+use trib_messages::job::NodeGrant;
 use trib_transport::tcp::{Connected, HandshakeError, Identity, connect_from, connect_once};
-use trib_wire::{ChildIndex, NodeId, Placement};
+use trib_wire::{ChildIndex, Placement};
 
 use super::Request;
 use super::registry::{Call, Purpose};
@@ -29,16 +30,13 @@ pub(crate) struct Called {
 /// acceptor gets the outcome.
 pub(super) fn make(call: Call, worker: &WorkerHandle, acceptor: Mailbox<Request>) {
     let Call { grant, placement, candidate, purpose, patience, .. } = call;
-    let (key, epoch, is_first) = ((grant.job, grant.node), placement.epoch(grant.epoch), placement == Placement::FIRST);
-    let above = grant.parent.as_ref().map(|parent| (parent.node, parent.child, parent.candidates.get(candidate)));
+    let (key, is_first) = ((grant.job, grant.node), placement == Placement::FIRST);
     let called = match purpose {
-        Purpose::Parent => above.and_then(|(node, child, target)| Some((node, child, *target?, worker.udp_port))),
-        Purpose::Candidate => grant.candidates.get(candidate).map(|target| (grant.node, ChildIndex::ALL, *target, 0)),
+        Purpose::Parent => as_child(&grant, &placement, candidate, worker.udp_port),
+        Purpose::Candidate => as_candidate(&grant, &placement, candidate),
     };
-    let Some((node, child, target, udp_port)): Option<(NodeId, ChildIndex, SocketAddr, u16)> = called else { return };
+    let Some((identity, target, hello)) = called else { return };
     let local = Some(worker.ip).filter(|ip| !ip.is_unspecified());
-    let keys = edge_keys(&grant.key, grant.job, epoch, node, child);
-    let identity = Identity { job: grant.job, epoch, node, child, channel: 0, udp_port, placement: placement.clone() };
     let reply = move |outcome| {
         acceptor.post(Request::Called(Box::new(Called { key, placement, purpose, candidate, outcome })));
     };
@@ -47,11 +45,33 @@ pub(super) fn make(call: Call, worker: &WorkerHandle, acceptor: Mailbox<Request>
         reply(match is_first {
             // The other process may hear of the job later than this one, because grants reach the
             // nodes of a tree one after the other.
-            true => connect_from(local, target, &identity, &keys.hello, patience),
-            false => connect_once(local, target, &identity, &keys.hello, patience),
+            true => connect_from(local, target, &identity, &hello, patience),
+            false => connect_once(local, target, &identity, &hello, patience),
         });
     };
     if let Err(error) = thread::Builder::new().name("calls".into()).spawn(calling) {
         otherwise(Err(error.into()));
     }
+}
+
+/// The calling end, the address that it calls, and the key of their handshake.
+type Line = (Identity, SocketAddr, HelloKey);
+
+/// A call of a candidate of the node above.
+fn as_child(grant: &NodeGrant, placement: &Placement, candidate: usize, udp_port: u16) -> Option<Line> {
+    let parent = grant.parent.as_ref()?;
+    let called = parent.candidates.get(candidate)?;
+    let (job, epoch, placement) = (grant.job, placement.epoch(grant.epoch), placement.clone());
+    let hello = called.key.keys(&placement).hello;
+    let identity = Identity { job, epoch, node: parent.node, child: parent.child, channel: 0, udp_port, placement };
+    Some((identity, called.stream, hello))
+}
+
+/// A call of another candidate of the node, which is the root.
+fn as_candidate(grant: &NodeGrant, placement: &Placement, candidate: usize) -> Option<Line> {
+    let (target, hello) = (*grant.candidates.get(candidate)?, grant.root.as_ref()?.hello(placement));
+    let (job, epoch, placement) = (grant.job, placement.epoch(grant.epoch), placement.clone());
+    let child = ChildIndex::ALL;
+    let identity = Identity { job, epoch, node: grant.node, child, channel: 0, udp_port: 0, placement };
+    Some((identity, target, hello))
 }

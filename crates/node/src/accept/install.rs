@@ -3,10 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use trib_control::clock::unix_ms;
-use trib_messages::job::NodeGrant;
+use trib_messages::candidates::CANDIDATES_MAX;
+use trib_messages::job::{GrantChild, NodeGrant};
 use trib_messages::reply::{Refusal, Resource};
 use trib_proto::Limits;
-use trib_wire::ids::CHILDREN_MAX;
+use trib_wire::ids::{CHILDREN_MAX, ChildKind};
 
 use super::registry::{Known, Registry};
 use crate::job::{Buffers, memory_for};
@@ -29,6 +30,7 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
         let text = format!("{} has {children} children here, a node takes 1 to {CHILDREN_MAX}", grant.job);
         return Err(refusal(Resource::Ranks, children as u64, CHILDREN_MAX as u64, text));
     }
+    check_tree(grant)?;
     if let Err(cause) = grant.limits.check() {
         let text = format!("the quota of {} cannot be: {cause}", grant.job);
         return Err(refusal(Resource::from(cause.field), cause.value, cause.field.row().most, text));
@@ -49,6 +51,28 @@ pub(super) fn prepare(registry: &Registry, grant: &NodeGrant, memory: Option<u64
             ..refusal(Resource::Memory, asked, 0, text)
         }
     })
+}
+
+/// Whether a grant's place in its tree, and the keys for it, can be those of one.
+fn check_tree(grant: &NodeGrant) -> Result<(), Refusal> {
+    let is_at_root = grant.parent.is_none();
+    let is_odd = |child: &GrantChild| match child.kind {
+        ChildKind::Rank(_) => child.candidates != 1,
+        ChildKind::Node(_) => !(1..=CANDIDATES_MAX).contains(&child.candidates.into()),
+    };
+    let wrong = if usize::from(grant.candidate) >= grant.candidates.len() {
+        "this process is none of its candidates"
+    } else if grant.children.iter().any(is_odd) {
+        "a child has no candidate, or too many"
+    } else if is_at_root && grant.root.is_none() {
+        "it is the root, and the key of the root's candidates is missing"
+    } else if !is_at_root && grant.root.is_some() {
+        "it has the key of the root's candidates, and is not the root"
+    } else {
+        return Ok(());
+    };
+    let text = format!("the grant of {} for node {} makes no sense: {wrong}", grant.job, grant.node.0);
+    Err(refusal(Resource::Request, 0, 0, text))
 }
 
 /// The refusal after an error of this program's own: the grant is not kept, and what is here goes
@@ -106,15 +130,15 @@ fn refusal(resource: Resource, asked: u64, available: u64, text: String) -> Refu
 
 #[cfg(test)]
 mod tests {
-    use trib_messages::job::{GrantChild, Limits as Quota};
-    use trib_wire::auth::JobKey;
-    use trib_wire::{ChildKind, Epoch, JobId, NodeId, Rank, RankList};
+    use trib_keys::{EdgeKey, JobKey, RootKey};
+    use trib_messages::job::{GrantParent, Limits as Quota, ParentCandidate};
+    use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank, RankList};
 
     use super::*;
 
     fn grant(job: u32) -> NodeGrant {
-        let child =
-            GrantChild { kind: ChildKind::Rank(Rank(0)), ranks: RankList::from_ranks([0]), addresses: Vec::new() };
+        let (kind, ranks) = (ChildKind::Rank(Rank(0)), RankList::from_ranks([0]));
+        let child = GrantChild { kind, candidates: 1, ranks, addresses: Vec::new() };
         let limits = Quota {
             groups: 1,
             window: 1,
@@ -129,14 +153,16 @@ mod tests {
             heartbeat_ms: 1,
             dead_after_ms: 3,
         };
-        let (epoch, key, children) = (Epoch(1), JobKey([1; 32]), vec![child]);
+        let (key, job, node) = (JobKey([1; 32]), JobId(job), NodeId(0));
         NodeGrant {
-            job: JobId(job),
-            epoch,
-            key,
+            job,
+            epoch: Epoch(1),
+            mark: key.mark(job),
+            key: key.node(job, node, 0),
+            root: Some(key.root(job, node)),
             limits,
             world_size: 1,
-            node: NodeId(0),
+            node,
             name: "leaf0".into(),
             lane: 0,
             address: None,
@@ -144,7 +170,7 @@ mod tests {
             candidates: vec!["10.0.0.1:4000".parse().unwrap()],
             recovers: false,
             parent: None,
-            children,
+            children: vec![child],
         }
     }
 
@@ -181,8 +207,40 @@ mod tests {
         registry.remove((JobId(1), NodeId(0)));
         assert!(prepare(&registry, &grant(3), most).unwrap().is_some());
         assert!(prepare(&registry, &grant(2), Some(1)).unwrap().is_none(), "it is there already");
-        let foreign = NodeGrant { key: JobKey([9; 32]), node: NodeId(7), ..grant(2) };
+        let foreign = NodeGrant { mark: JobKey([9; 32]).mark(JobId(2)), node: NodeId(7), ..grant(2) };
         let refusal = prepare(&registry, &foreign, None).map(drop).unwrap_err();
         assert_eq!(refusal.resource, Resource::Job, "the number is another manager's: {refusal}");
+    }
+
+    #[test]
+    fn a_grant_with_keys_that_are_not_those_of_its_place_is_refused_with_words() {
+        let key = JobKey([1; 32]);
+        let candidates = vec![ParentCandidate { stream: "10.0.0.9:4000".parse().unwrap(), key: EdgeKey([2; 32]) }];
+        let parent = Some(GrantParent { node: NodeId(4), child: ChildIndex(0), candidates });
+        let below = |candidates| {
+            let (kind, ranks) = (ChildKind::Node(NodeId(2)), RankList::from_ranks([0]));
+            vec![GrantChild { kind, candidates, ranks, addresses: Vec::new() }]
+        };
+        let mut two_ranks = grant(1);
+        two_ranks.children[0].candidates = 2;
+        for (grant, words) in [
+            (NodeGrant { root: None, ..grant(1) }, "the key of the root's candidates is missing"),
+            (NodeGrant { parent: parent.clone(), ..grant(1) }, "and is not the root"),
+            (NodeGrant { candidate: 1, ..grant(1) }, "this process is none of its candidates"),
+            (two_ranks, "a child has no candidate, or too many"),
+            (NodeGrant { children: below(0), ..grant(1) }, "a child has no candidate, or too many"),
+            (NodeGrant { children: below(17), ..grant(1) }, "a child has no candidate, or too many"),
+        ] {
+            let refusal = prepare(&Registry::default(), &grant, None).map(drop).unwrap_err();
+            assert!(refusal.text.contains("the grant of job 1 for node 0 makes no sense"), "{refusal}");
+            assert!(refusal.text.contains(words), "{refusal}");
+        }
+        let inner = NodeGrant { parent, root: None, children: below(16), ..grant(1) };
+        assert!(prepare(&Registry::default(), &inner, None).unwrap().is_some());
+        let shown = format!("{:?} {:?}", inner, RootKey([7; 32]));
+        for word in ["NodeKey(..)", "EdgeKey(..)", "JobMark(..)", "RootKey(..)"] {
+            assert!(shown.contains(word), "{shown}");
+        }
+        assert!(!shown.contains(&format!("{:?}", &key.node(JobId(1), NodeId(0), 0).0)), "{shown}");
     }
 }

@@ -32,7 +32,7 @@ use trib_wire::{Epoch, JobId, NodeId, Placement};
 
 use crate::Error;
 use crate::counters::{self, Counters};
-use crate::job::{Buffers, PARENT};
+use crate::job::{Buffers, Opened, PARENT};
 use crate::mailbox::Mailbox;
 use crate::news::News;
 use crate::worker::{Command, Key, WorkerHandle, guard};
@@ -300,8 +300,8 @@ impl Acceptor {
         let (epoch, recovers, worker) = (placement.epoch(grant.epoch), grant.recovers, &self.workers[worker].mailbox);
         match (purpose, outcome) {
             (Purpose::Parent, Ok(open)) => {
-                let (link, socket, datagrams) = (PARENT, open.socket, open.datagrams);
-                worker.post(Command::LinkUp { key, epoch, link, socket, datagrams });
+                let opened = Opened { socket: open.socket, datagrams: open.datagrams, results: Some(open.results) };
+                worker.post(Command::LinkUp { key, epoch, link: PARENT, opened });
                 self.registry.accepted(key);
             }
             (Purpose::Parent, Err(error)) if !recovers => worker.post(Command::ParentFailed { key, epoch, error }),
@@ -372,7 +372,8 @@ impl Acceptor {
         if let Some((_, worker)) = self.registry.find(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
-            self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, socket, datagrams });
+            let opened = Opened { socket, datagrams, results: None };
+            self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, opened });
         }
     }
 }

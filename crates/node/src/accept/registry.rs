@@ -9,15 +9,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use trib_control::clock::unix_ms;
+use trib_keys::HelloKey;
 use trib_messages::job::NodeGrant;
 use trib_messages::recovery::{EpochCause, EpochPart};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_proto::placing::{Answer, Errand, Host, Hosting};
 use trib_transport::tcp::{Admission, Admitted, Denied};
-use trib_transport::{HelloKey, edge_keys};
 use trib_waiting::clock::Clock;
-use trib_wire::auth::JobKey;
+use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Hello, Status};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
@@ -128,9 +128,9 @@ pub(crate) enum Known {
 impl Registry {
     /// Whether the grant is installed, or another one for the same node, or a grant of another job
     /// with its number: two managers that know nothing of each other both count from the beginning,
-    /// but each job has a key of its own.
+    /// but each job has a mark of its own.
     pub(crate) fn knows(&self, grant: &NodeGrant) -> Known {
-        let is_foreign = |(key, entry): &(&Key, &Entry)| key.0 == grant.job && entry.grant.key != grant.key;
+        let is_foreign = |(key, entry): &(&Key, &Entry)| key.0 == grant.job && entry.grant.mark != grant.mark;
         match self.nodes.get(&(grant.job, grant.node)) {
             Some(entry) if entry.grant == *grant => Known::Same,
             Some(entry) => Known::Other { since_ms: entry.since_ms },
@@ -404,10 +404,10 @@ impl Registry {
         match entry.may_be_at(hello.child, peer.ip()).filter(|_| hello.channel == 0) {
             None => refuse(Status::UnknownChild),
             Some(false) => refuse(Status::WrongAddress),
-            Some(true) => {
-                let key = hello_key(&grant.key, hello);
-                Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port })
-            }
+            Some(true) => match hello_key(grant, hello) {
+                Some(key) => Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port }),
+                None => refuse(Status::UnknownChild),
+            },
         }
     }
 }
@@ -431,7 +431,7 @@ impl Admission for Registry {
         self.seat(hello, peer)
     }
 
-    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Denied> {
+    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<FrameKey, Denied> {
         self.seat(hello, peer).map_err(|(status, _)| Denied::Status(status))?;
         let (now, key) = (self.now(), (hello.job, hello.node));
         if hello.child == ChildIndex::ALL {
@@ -452,31 +452,44 @@ impl Admission for Registry {
             self.has_moved(tree, EpochCause::Told);
         }
         self.begun.extend(Some(key).filter(|_| heard.begins));
-        verdict
+        verdict.and_then(|()| match self.nodes.get(&key) {
+            Some(entry) => Ok(entry.grant.key.results(&hello.placement)),
+            None => Err(Denied::Status(Status::UnknownNode)),
+        })
     }
 }
 
-fn hello_key(key: &JobKey, hello: &Hello) -> HelloKey {
-    edge_keys(key, hello.job, hello.epoch, hello.node, hello.child).hello
+/// The key with which the far end that a Hello names has to prove itself: the candidate that hosts
+/// the child in the placement of the Hello, or another candidate of the root.
+fn hello_key(grant: &NodeGrant, hello: &Hello) -> Option<HelloKey> {
+    match hello.child {
+        ChildIndex::ALL => Some(grant.root.as_ref()?.hello(&hello.placement)),
+        child => Some(grant.child_keys(child, &hello.placement)?.hello),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use trib_keys::JobKey;
     use trib_messages::job::{GrantChild, Limits};
     use trib_wire::{ChildKind, Rank, RankList};
 
     use super::*;
 
     fn grant() -> NodeGrant {
+        let (secret, job, node) = (JobKey([1; 32]), JobId(1), NodeId(0));
         let child = |rank: u32, addresses: &[&str]| GrantChild {
             kind: ChildKind::Rank(Rank(rank)),
+            candidates: 1,
             ranks: RankList::from_ranks([rank]),
             addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
         };
         NodeGrant {
-            job: JobId(1),
+            job,
             epoch: Epoch(3),
-            key: JobKey([1; 32]),
+            mark: secret.mark(job),
+            key: secret.node(job, node, 0),
+            root: Some(secret.root(job, node)),
             limits: Limits {
                 groups: 1,
                 window: 1,
@@ -492,7 +505,7 @@ mod tests {
                 dead_after_ms: 2,
             },
             world_size: 2,
-            node: NodeId(0),
+            node,
             name: "leaf0".into(),
             lane: 0,
             address: None,
@@ -530,8 +543,8 @@ mod tests {
         assert_eq!(status(&second, "[::ffff:10.0.0.1]:5".parse().unwrap()), None);
         assert_eq!(status(&second, "10.0.0.3:5".parse().unwrap()), None);
         assert_eq!(status(&hello, peer), None, "a place is not taken before the proof");
-        assert_eq!(registry.confirm(&hello, peer), Ok(()));
-        assert_eq!(registry.confirm(&hello, peer), Ok(()), "nor before the child has spoken");
+        assert!(registry.confirm(&hello, peer).is_ok());
+        assert!(registry.confirm(&hello, peer).is_ok(), "nor before the child has spoken");
         registry.spoke((JobId(1), NodeId(0)), Epoch(3), Link::Child(ChildIndex(0)));
         assert_eq!(registry.confirm(&hello, peer), Err(Denied::Status(Status::DuplicateChild)));
         registry.end(JobId(1));
@@ -564,7 +577,8 @@ mod tests {
         let moved = Placement::FIRST.without(NodeId(0));
         let second = hello(moved.clone());
         assert_eq!(registry.admit(&second, peer).map(|admitted| admitted.epoch), Ok(Epoch(4)));
-        assert_eq!(registry.confirm(&second, peer), Ok(()));
+        let results = registry.confirm(&second, peer).unwrap();
+        assert!(results == self::grant().key.results(&moved));
         assert!(registry.is_of_today(&second) && !registry.is_of_today(&first));
         let [Step::Leave { .. }, Step::Begin { grant, placement, .. }] = &registry.take_steps()[..] else {
             panic!("one logical node has moved");
@@ -577,7 +591,7 @@ mod tests {
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Moved(moved.clone())));
 
         registry.spoke(key, Epoch(3), Link::Child(ChildIndex(0)));
-        assert_eq!(registry.confirm(&second, peer), Ok(()), "a frame of the epoch before takes no seat");
+        assert!(registry.confirm(&second, peer).is_ok(), "a frame of the epoch before takes no seat");
         registry.spoke(key, Epoch(4), Link::Child(ChildIndex(0)));
         assert_eq!(registry.confirm(&second, peer), Err(Denied::Status(Status::DuplicateChild)));
 

@@ -56,15 +56,16 @@ fn folds(io: &JobIo) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use trib_keys::JobKey;
     use trib_messages::job::{GrantChild, Limits};
-    use trib_wire::auth::JobKey;
     use trib_wire::{Epoch, JobId, NodeId, Rank, RankList};
 
     use super::*;
 
     #[test]
     fn a_pulse_knows_ranks_from_nodes_and_when_the_counts_last_moved() {
-        let child = |kind| GrantChild { kind, ranks: RankList::from_ranks([0]), addresses: Vec::new() };
+        let (key, ranks) = (JobKey([0; 32]), RankList::from_ranks([0]));
+        let child = |kind| GrantChild { kind, candidates: 1, ranks: ranks.clone(), addresses: Vec::new() };
         let limits = Limits {
             groups: 1,
             window: 1,
@@ -82,7 +83,9 @@ mod tests {
         let grant = NodeGrant {
             job: JobId(1),
             epoch: Epoch(1),
-            key: JobKey([0; 32]),
+            mark: key.mark(JobId(1)),
+            key: key.node(JobId(1), NodeId(0), 0),
+            root: Some(key.root(JobId(1), NodeId(0))),
             limits,
             world_size: 3,
             node: NodeId(0),

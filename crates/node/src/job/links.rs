@@ -4,6 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use trib_keys::EdgeKeys;
 use trib_messages::explanation::CarriedPart;
 use trib_proto::node::Link;
 use trib_transport::tcp::{FlushEnd, Parting, StreamReader, StreamSocket, StreamWriter, Written};
@@ -39,8 +40,10 @@ struct LinkIo {
     state: State,
     /// The frames to be written, which may wait here before the connection is open.
     writer: StreamWriter<JobBuffer>,
-    /// The key of frames from the far end.
-    from: FrameKey,
+    /// The key of frames that come from the far end by stream.
+    stream_key: FrameKey,
+    /// The key of its datagrams. That of a parent's comes with the connection.
+    datagram_key: Option<FrameKey>,
     /// The address at which the far end takes datagrams.
     datagrams: Option<SocketAddr>,
     /// The bytes of the datagrams from and to the far end.
@@ -64,6 +67,15 @@ pub(crate) struct Connection {
     pub blocked: bool,
 }
 
+/// A connection that has just been opened.
+pub(crate) struct Opened {
+    pub socket: StreamSocket,
+    /// The address at which the far end takes datagrams.
+    pub datagrams: SocketAddr,
+    /// The key of a parent's datagrams.
+    pub results: Option<FrameKey>,
+}
+
 /// The bytes that have gone over an open link.
 pub(crate) struct Traffic {
     pub read: u64,
@@ -72,25 +84,20 @@ pub(crate) struct Traffic {
 }
 
 impl Links {
-    /// Links to children, whose frames carry these keys, and perhaps to a parent, with the keys of
-    /// its frames and of ours.
-    pub(crate) fn new(
-        children: impl Iterator<Item = FrameKey>,
-        down: FrameKey,
-        parent: Option<(FrameKey, FrameKey)>,
-        control_max: usize,
-    ) -> Links {
-        let link = |from, to| LinkIo {
+    /// Links to children, and perhaps to a parent, with the keys of these edges.
+    pub(crate) fn new(children: impl Iterator<Item = EdgeKeys>, parent: Option<EdgeKeys>, control_max: usize) -> Links {
+        let link = |from, to, datagram_key| LinkIo {
             state: State::Expected,
             writer: StreamWriter::new(to, control_max),
-            from,
+            stream_key: from,
+            datagram_key,
             datagrams: None,
             datagram_bytes: CarriedPart::default(),
             given_up: false,
         };
-        let mut all: Vec<_> = children.map(|from| Some(link(from, down))).collect();
+        let mut all: Vec<_> = children.map(|keys| Some(link(keys.up, keys.down, Some(keys.up)))).collect();
         all.resize_with(PARENT + 1, || None);
-        all[PARENT] = parent.map(|(from, to)| link(from, to));
+        all[PARENT] = parent.map(|keys| link(keys.down, keys.up, None));
         Links { all, dirty: 0, turn: 0, doomed: 0 }
     }
 
@@ -99,9 +106,11 @@ impl Links {
     }
 
     /// The connection of a link is open.
-    pub(crate) fn open(&mut self, link: LinkNumber, socket: StreamSocket, datagrams: SocketAddr) {
+    pub(crate) fn open(&mut self, link: LinkNumber, opened: Opened) {
+        let Opened { socket, datagrams, results } = opened;
         if let Some(io) = self.get(link) {
-            let reader = StreamReader::new(io.from);
+            let reader = StreamReader::new(io.stream_key);
+            io.datagram_key = results.or(io.datagram_key);
             io.state = State::Open(Some(Box::new(Connection { socket, reader, blocked: false })));
             io.datagrams = Some(datagrams);
             self.dirty |= 1 << link;
@@ -301,8 +310,8 @@ impl Links {
         self.all.get(link)?.as_ref()?.datagrams
     }
 
-    /// The key of frames from the far end of a link.
-    pub(crate) fn key_from(&self, link: LinkNumber) -> Option<&FrameKey> {
-        Some(&self.all.get(link)?.as_ref()?.from)
+    /// The key of datagrams from the far end of a link, once it is known.
+    pub(crate) fn datagram_key(&self, link: LinkNumber) -> Option<&FrameKey> {
+        self.all.get(link)?.as_ref()?.datagram_key.as_ref()
     }
 }

@@ -24,14 +24,13 @@ pub(crate) use buffers::{Buffers, JobBuffer, memory_for};
 use faults::Faults;
 pub use latencies::{Latencies, Stages};
 use lifetime::Lifetime;
-pub(crate) use links::{LinkNumber, Links, PARENT, core_link};
+pub(crate) use links::{LinkNumber, Links, Opened, PARENT, core_link};
 pub(crate) use output::Output;
 pub(crate) use sink::{Sink, belongs};
 use stay::Stay;
 
 use trib_messages::job::NodeGrant;
 use trib_proto::{Nanos, NodeConfig, NodeCore};
-use trib_transport::edge_keys;
 use trib_wire::auth::FrameKey;
 use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId, Placement};
 
@@ -52,8 +51,8 @@ pub(crate) struct JobIo {
     pub lane: u32,
     pub links: Links,
     pub buffers: Buffers,
-    /// The key of frames to all children.
-    pub down: FrameKey,
+    /// The key of datagrams to all children.
+    pub results: FrameKey,
     /// The key of frames to the parent.
     pub up: FrameKey,
     /// Bytes of vector that went into folds so far. Each child's piece counts.
@@ -110,16 +109,16 @@ impl Job {
         let parent = grant.parent.as_ref().map(|p| (p.node, p.child));
         let epoch = placement.epoch(grant.epoch);
         let place = Place { job: grant.job, epoch, node: grant.node, parent };
-        let keys = |node, child| edge_keys(&grant.key, grant.job, epoch, node, child);
-        let own = keys(grant.node, ChildIndex::ALL);
+        let results = grant.key.results(placement);
+        let above = grant.parent.as_ref().map(|parent| parent.hosted(placement).key.keys(placement));
         // A root never sends up, so this key is never used.
-        let above = parent.map_or_else(|| own.clone(), |(node, child)| keys(node, child));
-        let children = (0..grant.children.len()).map(|c| keys(grant.node, ChildIndex(c as u16)).up);
+        let up = above.as_ref().map_or(results, |above| above.up);
+        let children = (0..grant.children.len()).filter_map(|c| grant.child_keys(ChildIndex(c as u16), placement));
         let control_max = control_max(grant);
         let latencies = Latencies::default();
         // An older manager gives no name.
         let name = if grant.name.is_empty() { grant.node.to_string() } else { grant.name.clone() };
-        let links = Links::new(children, own.down, parent.map(|_| (above.down, above.up)), control_max);
+        let links = Links::new(children, above, control_max);
         Job {
             core: NodeCore::new(NodeConfig { epoch, moves: epoch.0 - grant.epoch.0, ..NodeConfig::from(grant) }),
             io: JobIo {
@@ -128,8 +127,8 @@ impl Job {
                 lane: grant.lane,
                 links,
                 buffers,
-                down: own.down,
-                up: above.up,
+                results,
+                up,
                 bytes_folded: 0,
                 latencies,
                 stay: Stay::begin(*placement != Placement::FIRST),

@@ -104,7 +104,7 @@ impl Output<'_> {
     }
 
     fn send(&mut self, target: Target, header: &Header, payload: Payload<'_, JobBuffer>) {
-        let JobIo { links, up, down, too_long, .. } = &mut *self.io;
+        let JobIo { links, up, results, too_long, .. } = &mut *self.io;
         let body = match payload {
             Payload::Body(body) => body.to_bytes(),
             _ => BodyBytes::new(),
@@ -126,7 +126,7 @@ impl Output<'_> {
         if count == 0 {
             return;
         }
-        let key = if target == Target::Parent { up } else { down };
+        let key = if target == Target::Parent { up } else { results };
         let refused = self.udp.send(header, key, payload, &addresses[..count]);
         if refused != 0 {
             let reached = link_numbers(target).filter(|link| links.datagrams(*link).is_some()).enumerate();

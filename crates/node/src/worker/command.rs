@@ -1,16 +1,15 @@
 //! What other threads say to a worker.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
 use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
-use trib_transport::tcp::{HandshakeError, StreamSocket};
+use trib_transport::tcp::HandshakeError;
 use trib_wire::{Epoch, JobId, NodeId, Placement};
 
 use crate::counters::Counters;
-use crate::job::{Buffers, LinkNumber};
+use crate::job::{Buffers, LinkNumber, Opened};
 use crate::report::NodeReport;
 
 /// A logical node's name in this process.
@@ -22,14 +21,7 @@ pub(crate) enum Command {
     /// any, memory is to be had that was kept free for it.
     Host(Box<NodeGrant>, Placement, Option<Box<Buffers>>),
     /// A connection of a hosted node is open and authenticated.
-    LinkUp {
-        key: Key,
-        epoch: Epoch,
-        link: LinkNumber,
-        socket: StreamSocket,
-        /// The address at which the far end takes datagrams.
-        datagrams: SocketAddr,
-    },
+    LinkUp { key: Key, epoch: Epoch, link: LinkNumber, opened: Opened },
     /// The parent of a hosted node cannot be reached.
     ParentFailed { key: Key, epoch: Epoch, error: HandshakeError },
     /// The tree of a logical node has another placement. Its core here ends, if there is one.

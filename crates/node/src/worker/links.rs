@@ -1,17 +1,15 @@
 //! The stream connections of a worker's jobs: they are opened, read, written and closed here.
 
-use std::net::SocketAddr;
-
 use mio::{Interest, Token};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
-use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError, StreamSocket};
+use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError};
 use trib_wire::{Epoch, Header, Kind};
 
 use super::hosted::Slot;
 use super::{Key, LINKS, Worker, guard};
 use crate::accept::Request;
-use crate::job::{LinkNumber, Output, PARENT, Place, Sink, core_link};
+use crate::job::{LinkNumber, Opened, Output, PARENT, Place, Sink, core_link};
 use crate::news::News;
 
 /// The driver's number for a link of the core.
@@ -23,19 +21,13 @@ pub(super) fn number_of(link: Link) -> LinkNumber {
 }
 
 impl Worker {
-    pub(super) fn on_link_up(
-        &mut self,
-        node: (Key, Epoch),
-        link: LinkNumber,
-        socket: StreamSocket,
-        datagrams: SocketAddr,
-    ) {
+    pub(super) fn on_link_up(&mut self, node: (Key, Epoch), link: LinkNumber, opened: Opened) {
         if let Some(slot) = self.find_of(node) {
-            self.handle(slot, |worker| worker.open(slot, link, socket, datagrams));
+            self.handle(slot, |worker| worker.open(slot, link, opened));
         }
     }
 
-    fn open(&mut self, slot: Slot, link: LinkNumber, mut socket: StreamSocket, datagrams: SocketAddr) {
+    fn open(&mut self, slot: Slot, link: LinkNumber, mut opened: Opened) {
         let Some(job) = self.hosted.get_mut(slot) else { return };
         if job.io.links.is_unheard(link) {
             // The far end has given that connection up before it could use it, and has come again.
@@ -48,13 +40,13 @@ impl Worker {
         // Both interests stay for good: an edge of writability comes only after a write that found
         // the socket full.
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(&mut socket, token, interest) {
+        if let Err(error) = self.poll.registry().register(&mut opened.socket, token, interest) {
             tracing::error!(%error, "cannot poll a connection");
             return self.close(slot, link);
         }
         let Some(job) = self.hosted.get_mut(slot) else { return };
         self.tally.links_opened += 1;
-        job.io.links.open(link, socket, datagrams);
+        job.io.links.open(link, opened);
         if link != PARENT {
             job.lifetime.child_came(now);
         }

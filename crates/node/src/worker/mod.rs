@@ -231,9 +231,7 @@ impl Worker {
                 Command::Host(grant, placement, buffers) => {
                     self.host(&grant, &placement, buffers.map(|buffers| *buffers))
                 }
-                Command::LinkUp { key, epoch, link, socket, datagrams } => {
-                    self.on_link_up((key, epoch), link, socket, datagrams);
-                }
+                Command::LinkUp { key, epoch, link, opened } => self.on_link_up((key, epoch), link, opened),
                 Command::ParentFailed { key, epoch, error } => self.on_parent_failed((key, epoch), error),
                 Command::Leave { key, placement } => self.leave(key, &placement),
                 Command::End(job) => self.end(job),

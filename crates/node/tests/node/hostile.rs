@@ -62,8 +62,7 @@ impl Waiting {
 fn forged_replayed_and_foreign_datagrams_are_counted_and_dropped() {
     let mut job = Waiting::new();
     let mut stranger = DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), 1 << 16).unwrap();
-    let (_, to, keys) = job.ranks[1].datagram_edge();
-    let (key, foreign) = (keys.up, keys.down);
+    let (to, key, foreign) = job.ranks[1].datagram_edge();
     let wrong = FrameKey([0xee; 16]);
     let header = job.forgery();
     let bytes = [0xff; 32];
@@ -101,8 +100,7 @@ fn forged_replayed_and_foreign_datagrams_are_counted_and_dropped() {
 #[test]
 fn nothing_is_answered_to_a_strange_source() {
     let mut job = Waiting::new();
-    let (_, to, keys) = job.ranks[1].datagram_edge();
-    let key = keys.up;
+    let (to, key, _) = job.ranks[1].datagram_edge();
     let mut stranger = DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), 1 << 16).unwrap();
     let header = Header { kind: Kind::Probe, payload_len: 0, ..job.forgery() };
     stranger.send(&header, &key, &[], &[to]);

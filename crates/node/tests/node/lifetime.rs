@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::support::{Rank, Tree, await_count, drive, node};
 use trib_messages::reply::Resource;
-use trib_transport::edge_keys;
 use trib_transport::tcp::{HandshakeError, Identity, connect};
 use trib_wire::body::Reason;
 use trib_wire::hello::Status;
@@ -12,7 +11,7 @@ use trib_wire::{Epoch, Placement, RankList};
 
 fn call(tree: &Tree, rank: u32, epoch: u32, node: &trib_node::Node) -> Result<(), HandshakeError> {
     let (logical, child) = tree.place(rank);
-    let keys = edge_keys(&tree.key, tree.job, Epoch(epoch), logical, child);
+    let keys = tree.rank_keys(rank);
     let identity = Identity {
         job: tree.job,
         epoch: Epoch(epoch),

@@ -2,6 +2,7 @@
 
 mod collectives;
 mod hostile;
+mod keys;
 mod lifetime;
 mod ports;
 mod support;

@@ -9,7 +9,8 @@
 //!   manager  node
 //!   topology  proto  control        reduce  transport     none of them knows another
 //!   messages                        |       |
-//!   wire ---------------------------+-------+     waiting (nothing below it, no frames)
+//!   keys ---------------------------|-------+
+//!   wire ---------------------------+             waiting (nothing below it, no frames)
 //! ```
 
 use std::collections::BTreeSet;
@@ -21,20 +22,39 @@ use serde_json::{Value, json};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("trib-waiting", &[]),
     ("trib-wire", &[]),
-    ("trib-messages", &["trib-wire"]),
+    ("trib-keys", &["trib-wire"]),
+    ("trib-messages", &["trib-wire", "trib-keys"]),
     ("trib-reduce", &["trib-wire"]),
     ("trib-topology", &["trib-wire", "trib-messages"]),
     ("trib-proto", &["trib-wire", "trib-messages"]),
-    ("trib-transport", &["trib-waiting", "trib-wire"]),
+    ("trib-transport", &["trib-waiting", "trib-wire", "trib-keys"]),
     ("trib-control", &["trib-wire", "trib-messages"]),
-    ("trib-manager", &["trib-wire", "trib-messages", "trib-topology", "trib-control"]),
+    ("trib-manager", &["trib-wire", "trib-keys", "trib-messages", "trib-topology", "trib-control"]),
     (
         "trib-node",
-        &["trib-waiting", "trib-wire", "trib-messages", "trib-reduce", "trib-proto", "trib-transport", "trib-control"],
+        &[
+            "trib-waiting",
+            "trib-wire",
+            "trib-keys",
+            "trib-messages",
+            "trib-reduce",
+            "trib-proto",
+            "trib-transport",
+            "trib-control",
+        ],
     ),
     (
         "trib-client",
-        &["trib-waiting", "trib-wire", "trib-messages", "trib-proto", "trib-transport", "trib-control", "trib-node"],
+        &[
+            "trib-waiting",
+            "trib-wire",
+            "trib-keys",
+            "trib-messages",
+            "trib-proto",
+            "trib-transport",
+            "trib-control",
+            "trib-node",
+        ],
     ),
     ("trib-sim", &["trib-wire", "trib-proto"]),
     ("trib-lab", &["trib-wire", "trib-topology", "trib-control"]),

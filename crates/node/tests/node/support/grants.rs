@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant};
-use trib_wire::auth::JobKey;
-use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Rank, RankList};
+use trib_keys::{EdgeKeys, JobKey};
+use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant, ParentCandidate};
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, Rank, RankList};
 
 /// Small limits, so that a vector has many fragments or segments.
 fn limits() -> Limits {
@@ -54,6 +54,7 @@ impl Tree {
                     let first = u32::from(leaf) * u32::from(self.ranks);
                     GrantChild {
                         kind: ChildKind::Node(NodeId(leaf + 1)),
+                        candidates: 1,
                         ranks: RankList::from_ranks(first..first + u32::from(self.ranks)),
                         addresses: Vec::new(),
                     }
@@ -65,7 +66,9 @@ impl Tree {
 
     /// The grant of leaf node `leaf`, whose parent takes streams at `parent`.
     pub fn leaf(&self, leaf: u16, parent: SocketAddr) -> NodeGrant {
-        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates: vec![parent] };
+        let key = self.key.node(self.job, NodeId(0), 0).edge(ChildIndex(leaf), 0);
+        let candidates = vec![ParentCandidate { stream: parent, key }];
+        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates };
         self.grant(NodeId(leaf + 1), Some(parent), self.rank_children(leaf))
     }
 
@@ -76,11 +79,18 @@ impl Tree {
         (NodeId(node as u16), ChildIndex((rank % per_node) as u16))
     }
 
+    /// The keys of the edge over which rank `rank` reaches its node, before anything has moved.
+    pub fn rank_keys(&self, rank: u32) -> EdgeKeys {
+        let (node, child) = self.place(rank);
+        self.key.node(self.job, node, 0).edge(child, 0).keys(&Placement::FIRST)
+    }
+
     fn rank_children(&self, leaf: u16) -> Vec<GrantChild> {
         let first = u32::from(leaf) * u32::from(self.ranks);
         (first..first + u32::from(self.ranks))
             .map(|rank| GrantChild {
                 kind: ChildKind::Rank(Rank(rank)),
+                candidates: 1,
                 ranks: RankList::from_ranks([rank]),
                 addresses: vec![[127, 0, 0, 1].into()],
             })
@@ -91,7 +101,9 @@ impl Tree {
         NodeGrant {
             job: self.job,
             epoch: Epoch(1),
-            key: self.key.clone(),
+            mark: self.key.mark(self.job),
+            key: self.key.node(self.job, node, 0),
+            root: parent.is_none().then(|| self.key.root(self.job, node)),
             limits: self.limits.clone(),
             world_size: self.world_size(),
             node,

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use trib_keys::EdgeKeys;
 use trib_proto::leaf::{GroupId, LeafOutput, NewGroup, Note, OpId, Payload, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::landing::{Landing, Source};
@@ -13,7 +14,7 @@ use trib_transport::tcp::{
     Arrived, Destination, FrameSink, Identity, ReadEnd, StreamError, StreamReader, StreamSocket, StreamWriter, connect,
 };
 use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
-use trib_transport::{EdgeKeys, edge_keys};
+use trib_wire::auth::FrameKey;
 use trib_wire::body::Fault;
 use trib_wire::{Body, Epoch, GroupName, Header, Placement, RankList, Signature};
 
@@ -47,6 +48,8 @@ pub struct Rank {
 /// The leaf core's driver.
 struct Io {
     keys: EdgeKeys,
+    /// The key of the node's datagrams.
+    results: FrameKey,
     udp: DatagramSocket,
     node: SocketAddr,
     writer: StreamWriter<Bytes>,
@@ -138,7 +141,7 @@ impl Rank {
     /// Connects rank `rank` of the tree to the node at `stream`.
     pub fn connect(tree: &Tree, rank: u32, stream: SocketAddr) -> Rank {
         let (node, child) = tree.place(rank);
-        let keys = edge_keys(&tree.key, tree.job, Epoch(1), node, child);
+        let keys = tree.rank_keys(rank);
         let udp = DatagramSocket::bind("127.0.0.1:0".parse().unwrap(), 1 << 20).unwrap();
         let identity = Identity {
             job: tree.job,
@@ -164,6 +167,7 @@ impl Rank {
         let reader = StreamReader::new(keys.down);
         let mut io = Io {
             keys,
+            results: open.results,
             udp,
             node: open.datagrams,
             writer,
@@ -225,10 +229,9 @@ impl Rank {
         !self.connected
     }
 
-    /// The address at which this rank takes datagrams, the one to which it sends them, and the keys
-    /// of the edge.
-    pub fn datagram_edge(&self) -> (SocketAddr, SocketAddr, &EdgeKeys) {
-        (self.io.udp.local_addr(), self.io.node, &self.io.keys)
+    /// The address to which this rank sends datagrams, their key, and that of the answers.
+    pub fn datagram_edge(&self) -> (SocketAddr, FrameKey, FrameKey) {
+        (self.io.node, self.io.keys.up, self.io.results)
     }
 
     /// The datagram socket, with which a test sends what no core would.
@@ -255,7 +258,7 @@ impl Rank {
         while self.io.writer.next_written().is_some() {}
         self.io.udp.recv(&mut self.batch).unwrap();
         for datagram in self.batch.frames(&mut UdpCounters::default()) {
-            datagram.verify(&self.io.keys.down).unwrap();
+            datagram.verify(&self.io.results).unwrap();
             let body = if datagram.header.kind.carries_data() {
                 self.io.incoming = datagram.payload.to_vec();
                 Body::None

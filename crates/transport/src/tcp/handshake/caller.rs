@@ -10,11 +10,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use trib_wire::hello::{Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, placement_to_bytes, version_of};
+use trib_keys::HelloKey;
+use trib_wire::auth::FrameKey;
+use trib_wire::hello::{
+    Challenge, Hello, PREFIX_LEN, Proof, SEALED_LEN, Status, Welcome, placement_to_bytes, version_of,
+};
 use trib_wire::{Epoch, ParseError, Placement, VERSION};
 
 use super::{End, HANDSHAKE_TIMEOUT, HandshakeError, Said, is_proven, nonce, parse_error, prove};
-use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
 
 /// What a node answers to a Hello if it goes on with the handshake.
@@ -36,8 +39,9 @@ pub trait Admission {
     fn admit(&mut self, hello: &Hello, peer: SocketAddr) -> Result<Admitted, (Status, Epoch)>;
 
     /// The child has proven that it holds the key, so its placement can be believed. Whether it may
-    /// still connect; it is told that it may, and may not hear it.
-    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<(), Denied>;
+    /// still connect; it is told that it may, and may not hear it. The answer is the key of the
+    /// datagrams that the node sends to its children.
+    fn confirm(&mut self, hello: &Hello, peer: SocketAddr) -> Result<FrameKey, Denied>;
 }
 
 /// Why a child that has proven itself is not let in.
@@ -188,28 +192,36 @@ impl Caller {
         let (hello, challenge, key) = (hello.clone(), *challenge, *key);
         let bytes = self.heard.first_chunk().ok_or(HandshakeError::Malformed(ParseError::Truncated))?;
         let proof = Proof::parse(bytes).map_err(parse_error)?;
-        let said = Said { hello: &hello, challenge: &challenge, placement: &[] };
+        let said = Said { hello: &hello, challenge: &challenge, tail: &[] };
         let verdict = if is_proven(&key, End::Child, said, &proof.mac) {
             admission.confirm(&hello, self.peer)
         } else {
             Err(Denied::Status(Status::BadKey))
         };
-        let (status, mac, tail, outcome) = match verdict {
-            Ok(()) => (Status::Accepted, prove(&key, End::Node, said), Vec::new(), Ok(hello)),
+        let (status, sealed, placement, outcome) = match verdict {
+            Ok(results) => (Status::Accepted, key.seal(&hello, &challenge, &results), Vec::new(), Ok(hello.clone())),
             Err(Denied::Moved(placement)) => {
-                let tail = placement_to_bytes(&placement);
-                let mac = prove(&key, End::Node, Said { placement: &tail, ..said });
-                (Status::Moved, mac, tail, Err(Some(HandshakeError::Moved(placement))))
+                let bytes = placement_to_bytes(&placement);
+                (Status::Moved, [0; SEALED_LEN], bytes, Err(Some(HandshakeError::Moved(placement))))
             }
-            Err(Denied::Status(Status::BadKey)) => {
-                (Status::BadKey, [0; 32], Vec::new(), Err(Some(HandshakeError::BadKey)))
+            Err(Denied::Status(refusal)) => {
+                self.refuse_proof(refusal);
+                return Ok(());
             }
-            Err(Denied::Status(refusal)) => (refusal, [0; 32], Vec::new(), Err(Some(HandshakeError::Refused(refusal)))),
         };
-        self.say(&Welcome { status, mac }.to_bytes());
-        self.said.extend(tail);
+        let mac = prove(&key, End::Node, Said { tail: &[&sealed[..], &placement].concat(), ..said });
+        self.say(&Welcome { status, mac, sealed }.to_bytes());
+        self.said.extend(placement);
         self.state = State::Last(outcome);
         Ok(())
+    }
+
+    fn refuse_proof(&mut self, status: Status) {
+        self.say(&Welcome::refusal(status).to_bytes());
+        self.state = State::Last(Err(Some(match status {
+            Status::BadKey => HandshakeError::BadKey,
+            refusal => HandshakeError::Refused(refusal),
+        })));
     }
 
     fn refuse_hello(&mut self, status: Status, epoch: Epoch, error: HandshakeError) {

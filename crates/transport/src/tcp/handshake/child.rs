@@ -6,14 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
+use trib_keys::HelloKey;
 use trib_waiting::Pause;
+use trib_wire::auth::FrameKey;
 use trib_wire::hello::{
     Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, parse_placement, placement_entries_len, version_of,
 };
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use super::{End, HandshakeError, Said, is_proven, nonce, parse_error, prove};
-use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
 
 /// The child that calls.
@@ -42,6 +43,8 @@ pub struct Connected {
     pub socket: StreamSocket,
     /// Where the node takes this child's datagrams.
     pub datagrams: SocketAddr,
+    /// The key of the datagrams that the node sends to its children.
+    pub results: FrameKey,
 }
 
 /// Opens the stream connection of a child to the node at `target`. It blocks for at most
@@ -117,25 +120,27 @@ fn try_until(
     if challenge.udp_port == 0 {
         return Err(HandshakeError::Malformed(trib_wire::ParseError::BadField("udp port")));
     }
-    let said = Said { hello: &hello, challenge: &challenge, placement: &[] };
+    let said = Said { hello: &hello, challenge: &challenge, tail: &[] };
     let mac = prove(key, End::Child, said);
     line.say(&Proof { mac }.to_bytes())?;
     let welcome = Welcome::parse(&line.hear::<{ Welcome::LEN }>()?).map_err(parse_error)?;
-    let tail = match welcome.status {
+    let placement = match welcome.status {
         Status::Moved => line.hear_placement()?,
         status => accepted(status).map(|()| Vec::new())?,
     };
-    if !is_proven(key, End::Node, Said { placement: &tail, ..said }, &welcome.mac) {
+    let tail = [&welcome.sealed[..], &placement].concat();
+    if !is_proven(key, End::Node, Said { tail: &tail, ..said }, &welcome.mac) {
         return Err(HandshakeError::BadKey);
     }
     if welcome.status == Status::Moved {
-        return Err(HandshakeError::Moved(parse_placement(&tail).map_err(parse_error)?));
+        return Err(HandshakeError::Moved(parse_placement(&placement).map_err(parse_error)?));
     }
     line.stream.set_read_timeout(None)?;
     line.stream.set_write_timeout(None)?;
     Ok(Connected {
         socket: StreamSocket::new(line.stream)?,
         datagrams: SocketAddr::new(target.ip(), challenge.udp_port),
+        results: key.open(&hello, &challenge, &welcome.sealed),
     })
 }
 

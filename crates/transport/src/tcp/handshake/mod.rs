@@ -1,5 +1,6 @@
-//! The handshake that opens a stream connection: both ends prove that they hold the job's key, over
-//! fresh nonces and everything that was said.
+//! The handshake that opens a stream connection: both ends prove that they hold the key of the
+//! edge, over fresh nonces and everything that was said. With its proof the node hands over the key
+//! of the datagrams that it sends down.
 //!
 //! `child` is the calling end (blocking, with a deadline; ranks and nodes alike use it), `caller`
 //! the answering end (non-blocking, many at once). The messages stand in `trib_wire::hello`.
@@ -15,10 +16,9 @@ use std::time::Duration;
 
 use hkdf::hmac::{Hmac, Mac as _};
 use sha2::Sha256;
+use trib_keys::HelloKey;
 use trib_wire::hello::{Challenge, Hello, Mac, Nonce, Status};
 use trib_wire::{ParseError, Placement};
-
-use crate::keys::HelloKey;
 
 /// The answering end gives up a handshake that takes longer.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,8 +54,8 @@ pub enum HandshakeError {
     /// The node is in another process, as the far end has proven.
     #[error("the node of the job's tree is in another process now")]
     Moved(Placement),
-    /// The far end could not prove that it holds the job's key.
-    #[error("the far end does not hold the job's key")]
+    /// The far end could not prove that it holds the key of the edge.
+    #[error("the far end does not hold the key of this edge of the job")]
     BadKey,
 }
 
@@ -83,8 +83,9 @@ enum End {
 struct Said<'a> {
     hello: &'a Hello,
     challenge: &'a Challenge,
-    /// The placement that the node sends instead of opening the connection; else empty.
-    placement: &'a [u8],
+    /// What follows the proof: nothing after the child's; after the node's the sealed key, and the
+    /// placement that it may send instead of opening the connection.
+    tail: &'a [u8],
 }
 
 fn proof(key: &HelloKey, end: End, said: Said<'_>) -> Hmac<Sha256> {
@@ -95,7 +96,7 @@ fn proof(key: &HelloKey, end: End, said: Said<'_>) -> Hmac<Sha256> {
     });
     mac.update(&said.hello.to_bytes());
     mac.update(&said.challenge.to_bytes());
-    mac.update(said.placement);
+    mac.update(said.tail);
     mac
 }
 

@@ -6,14 +6,19 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use trib_keys::HelloKey;
+use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome, placement_to_bytes};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
-use crate::keys::HelloKey;
 use crate::tcp::StreamSocket;
-use crate::tcp::handshake::{Admission, Admitted, Caller, Denied, HandshakeError, Identity, Progress, connect};
+use crate::tcp::handshake::{
+    Admission, Admitted, Caller, Connected, Denied, HandshakeError, Identity, Progress, connect,
+};
 
 const KEY: HelloKey = HelloKey([3; 32]);
+/// The key of the node's datagrams.
+const RESULTS: FrameKey = FrameKey([7; 16]);
 
 /// A node with one job.
 #[derive(Default)]
@@ -33,11 +38,11 @@ impl Admission for Door {
         }
     }
 
-    fn confirm(&mut self, hello: &Hello, _peer: SocketAddr) -> Result<(), Denied> {
+    fn confirm(&mut self, hello: &Hello, _peer: SocketAddr) -> Result<FrameKey, Denied> {
         if !hello.placement.covers(&self.placement) {
             return Err(Denied::Moved(self.placement.clone()));
         }
-        if self.taken.insert(hello.child) { Ok(()) } else { Err(Denied::Status(Status::DuplicateChild)) }
+        if self.taken.insert(hello.child) { Ok(RESULTS) } else { Err(Denied::Status(Status::DuplicateChild)) }
     }
 }
 
@@ -86,6 +91,7 @@ fn a_child_with_the_key_gets_in_once() {
     let (address, server) = serve(2);
     let connected = connect(address, &identity(), &KEY, PATIENCE).unwrap();
     assert_eq!(connected.datagrams, SocketAddr::new(address.ip(), 99));
+    assert!(connected.results == RESULTS, "the node's key has come with its proof");
     let again = connect(address, &identity(), &KEY, PATIENCE);
     assert!(matches!(again, Err(HandshakeError::Refused(Status::DuplicateChild))));
     let outcomes = server.join().unwrap();
@@ -132,7 +138,7 @@ fn a_placement_that_the_key_does_not_cover_is_not_believed() {
         let challenge = Challenge { status: Status::Accepted, epoch: Epoch(4), udp_port: 9, nonce: [1; 16] };
         stream.write_all(&challenge.to_bytes()).unwrap();
         stream.read_exact(&mut [0; Proof::LEN]).unwrap();
-        stream.write_all(&Welcome { status: Status::Moved, mac: [5; 32] }.to_bytes()).unwrap();
+        stream.write_all(&Welcome { mac: [5; 32], ..Welcome::refusal(Status::Moved) }.to_bytes()).unwrap();
         stream.write_all(&placement_to_bytes(&Placement::FIRST.without(NodeId(0)))).unwrap();
     });
     assert!(matches!(connect(address, &identity(), &KEY, PATIENCE), Err(HandshakeError::BadKey)));
@@ -181,12 +187,23 @@ fn a_recorded_conversation_does_not_open_the_door_again() {
     stream.write_all(&record[Hello::LEN..]).unwrap();
     let mut welcome = [0; Welcome::LEN];
     stream.read_exact(&mut welcome).unwrap();
-    assert_eq!(Welcome::parse(&welcome).unwrap(), Welcome { status: Status::BadKey, mac: [0; 32] });
+    assert_eq!(Welcome::parse(&welcome).unwrap(), Welcome::refusal(Status::BadKey));
     assert!(matches!(server.join().unwrap()[0], Err(HandshakeError::BadKey)));
 }
 
 /// Lets a child through to the node and gives what the child said.
 fn relay(node: SocketAddr) -> Vec<u8> {
+    let (outcome, record, _) = relay_with(node, |_| ());
+    outcome.unwrap();
+    record
+}
+
+/// The same, with a Welcome that is changed on its way. Gives what became of the child's call, what
+/// the child said, and the Welcome as it came from the node.
+fn relay_with(
+    node: SocketAddr,
+    change: impl FnOnce(&mut [u8; Welcome::LEN]) + Send + 'static,
+) -> (Result<Connected, HandshakeError>, Vec<u8>, [u8; Welcome::LEN]) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let between = thread::spawn(move || {
@@ -204,11 +221,32 @@ fn relay(node: SocketAddr) -> Vec<u8> {
         record.extend(proof);
         let mut welcome = [0; Welcome::LEN];
         node.read_exact(&mut welcome).unwrap();
-        child.write_all(&welcome).unwrap();
-        record
+        let mut changed = welcome;
+        change(&mut changed);
+        child.write_all(&changed).unwrap();
+        (record, welcome)
     });
-    connect(address, &identity(), &KEY, PATIENCE).unwrap();
-    between.join().unwrap()
+    let outcome = connect(address, &identity(), &KEY, PATIENCE);
+    let (record, welcome) = between.join().unwrap();
+    (outcome, record, welcome)
+}
+
+#[test]
+fn a_key_that_was_changed_on_its_way_or_comes_from_another_handshake_is_not_taken() {
+    let (address, server) = serve(1);
+    let (outcome, _, earlier) = relay_with(address, |welcome| welcome[Welcome::LEN - 1] ^= 1);
+    assert!(matches!(outcome, Err(HandshakeError::BadKey)), "a bit of the sealed key is another one");
+    server.join().unwrap().remove(0).unwrap();
+    // The key is the same in both handshakes, and the same ends have the same keys.
+    for replayed in [0, Proof::LEN] {
+        let (address, server) = serve(1);
+        let (outcome, _, welcome) = relay_with(address, move |welcome| {
+            welcome[replayed..].copy_from_slice(&earlier[replayed..]);
+        });
+        assert!(matches!(outcome, Err(HandshakeError::BadKey)), "from byte {replayed} on");
+        assert_ne!(welcome[Proof::LEN..], earlier[Proof::LEN..], "it is sealed anew each time");
+        server.join().unwrap().remove(0).unwrap();
+    }
 }
 
 #[test]
@@ -221,7 +259,7 @@ fn a_node_without_the_key_is_not_believed() {
         let challenge = Challenge { status: Status::Accepted, epoch: Epoch(4), udp_port: 99, nonce: [1; 16] };
         stream.write_all(&challenge.to_bytes()).unwrap();
         stream.read_exact(&mut [0; Proof::LEN]).unwrap();
-        let welcome = Welcome { status: Status::Accepted, mac: [8; 32] };
+        let welcome = Welcome { mac: [8; 32], ..Welcome::refusal(Status::Accepted) };
         stream.write_all(&welcome.to_bytes()).unwrap();
     });
     let outcome = connect(address, &identity(), &KEY, PATIENCE);
