@@ -49,6 +49,7 @@ LIVENESS = "liveness.rs"
 RESULTS = "node/results.rs"
 KEPT = "leaf/kept.rs"
 LEAF_GROUP = "leaf/group.rs"
+ROOM = "leaf/room.rs"
 ENDING = "node/membership/ending.rs"
 RESUMING = "node/membership/resuming.rs"
 MARKS = "../../wire/src/standing.rs"
@@ -159,8 +160,8 @@ FAULTS = [
             ),
             Edit(
                 LEAF,
-                "(name == (header.group, header.generation)).then_some(id)",
-                "(name.0 == header.group).then_some(id)",
+                "group.name == Some(name)",
+                "group.name.map(|own| own.0) == Some(name.0)",
             ),
         ],
     ),
@@ -308,16 +309,12 @@ FAULTS = [
     Fault(
         "results that are here are counted a second time",
         [
-            Edit(
-                OPERATION,
-                "done: start.saturating_sub(operation.base).min(operation.pieces), ..operation",
-                "done: operation.done, ..operation",
-            ),
+            Edit(OPERATION, "Operation { done: start.saturating_sub(self.base).min(self.pieces), ..self }", "self"),
         ],
     ),
     Fault(
         "completed contributions are not sent again",
-        [Edit(LEAF_LLT, "let mut operations = self.kept.take();\n", "let mut operations = VecDeque::new();\n")],
+        [Edit(KEPT, "core::mem::take(&mut self.operations);\n", "VecDeque::new();\n")],
     ),
     Fault(
         "Freed is sent before all members have left",
@@ -385,7 +382,7 @@ FAULTS = [
     ),
     Fault(
         "no mark while a group rests",
-        [Edit(TIDINGS, "if self.recovers && mark > self.said {", "if self.recovers && mark == u64::MAX {")],
+        [Edit(TIDINGS, "if self.recovers && mark > self.said.max(self.stable) {", "if self.recovers && mark == u64::MAX {")],
     ),
     Fault(
         "a mark of one child taken for that of all",
@@ -547,7 +544,42 @@ FAULTS = [
     ),
     Fault(
         "what all hold is kept",
-        [Edit(TIDINGS, "            kept.release(mark, out);\n", "")],
+        [Edit(TIDINGS, "            kept.release(mark, at.out);\n", "")],
+    ),
+    Fault("a rank keeps more for others than it may", [Edit(ROOM, "        self.kept < self.most\n", "        true\n")]),
+    Fault(
+        "what has waited for room is not sent when there is room again",
+        [Edit(LEAF, "        if self.room.take_reopened() {", "        if self.room.take_reopened() && false {")],
+    ),
+    Fault(
+        "a rank without room replays nothing",
+        [
+            Edit(LEAF_LLT, "{ self.next.min(self.unsent) }", "{ 0 }"),
+            Edit(LEAF_SAT, "{ self.next.min(self.unsent) }", "{ 0 }"),
+        ],
+    ),
+    Fault(
+        "a rank that has freed a group hears no marks of it",
+        [Edit(LEAF, "            (Kind::Mark, Path::Stream, _) if header.is_stream()", "            _ if group.said_left => {}\n            (Kind::Mark, Path::Stream, _) if header.is_stream()")],
+    ),
+    Fault(
+        "a group that the program has freed is lost with its index",
+        [Edit(LEAF, ".or_else(|| self.left_behind.get(&name).copied())", "")],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
+        "a node passes no marks on to those that have left",
+        [Edit(DISPATCH, "let is_mark = link == Link::Parent && header.kind == Kind::Mark;", "let is_mark = false;")],
+    ),
+    Fault(
+        "a rank says its mark only when nothing of the group is under way",
+        [
+            Edit(LEAF_LLT, "        self.tidings.hold(", "        self.operations.is_empty().then_some(()).map(|()| self.tidings.hold("),
+            Edit(LEAF_LLT, "at.now, self.got.low());\n", "at.now, self.got.low()));\n"),
+            Edit(LEAF_SAT, "        self.tidings.hold(", "        self.is_idle().then_some(()).map(|()| self.tidings.hold("),
+            Edit(LEAF_SAT, "at.now, self.got);\n", "at.now, self.got));\n"),
+        ],
     ),
     Fault(
         "a rank leaves before it has sent again what others need",

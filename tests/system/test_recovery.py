@@ -51,7 +51,8 @@ class Recovery(unittest.TestCase):
         wanted = test_random_collectives.expected(seed, number, most)
         argument = {"seed": seed, "number": number, "most": most, "shuffled": True, "shuffle_seed": seed}
         with Fabric(backups=1) as fabric:
-            with Ranks(fabric, 8, "random_worker", "run", argument) as ranks:
+            # The ranks may keep less for each other than one long call takes.
+            with Ranks(fabric, 8, "random_worker", "run", argument, quota={"rank_memory": 50_000}) as ranks:
                 wait_until(lambda: ranks.progress(0) >= number // 4, 60, "a quarter of the calls")
                 send(fabric.processes()["leaf1"], signal.SIGKILL)
                 results = ranks.results(180)

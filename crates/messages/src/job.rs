@@ -115,6 +115,9 @@ pub struct JobTicket {
     pub lanes: Vec<LaneTicket>,
     /// With several lanes, operations whose vector has at least this many bytes are cut over them.
     pub stripe_threshold: u64,
+    /// The bytes that a rank may keep, over all its lanes, of what it has given to operations that
+    /// are over, because other ranks may lack their results.
+    pub rank_memory: u64,
     /// For which operations the tree is predicted to be as fast as the hosts alone; `None` where
     /// nothing is predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,6 +36,7 @@ pub enum QuotaField {
     Backups,
     Deputies,
     DeputyMemory,
+    RankMemory,
 }
 
 /// Who may say something about a field.
@@ -165,6 +166,7 @@ impl QuotaAsk {
         match field {
             QuotaField::StreamThreshold => self.stream_threshold,
             QuotaField::StripeThreshold => self.stripe_threshold,
+            QuotaField::RankMemory => self.rank_memory,
             field => self.number(field).map(u64::from),
         }
     }
@@ -175,6 +177,7 @@ impl QuotaAsk {
         match field {
             QuotaField::StreamThreshold => self.stream_threshold = Some(value),
             QuotaField::StripeThreshold => self.stripe_threshold = Some(value),
+            QuotaField::RankMemory => self.rank_memory = Some(value),
             field => {
                 if let Some(number) = self.number_mut(field) {
                     *number = u32::try_from(value).ok();
@@ -200,7 +203,8 @@ macro_rules! numbers {
                     QuotaField::StreamThreshold
                     | QuotaField::StripeThreshold
                     | QuotaField::NodeMemory
-                    | QuotaField::DeputyMemory => None,
+                    | QuotaField::DeputyMemory
+                    | QuotaField::RankMemory => None,
                 }
             }
 
@@ -210,7 +214,8 @@ macro_rules! numbers {
                     QuotaField::StreamThreshold
                     | QuotaField::StripeThreshold
                     | QuotaField::NodeMemory
-                    | QuotaField::DeputyMemory => None,
+                    | QuotaField::DeputyMemory
+                    | QuotaField::RankMemory => None,
                 }
             }
         }
@@ -244,7 +249,8 @@ impl Limits {
             | QuotaField::StripeThreshold
             | QuotaField::Backups
             | QuotaField::Deputies
-            | QuotaField::DeputyMemory => return None,
+            | QuotaField::DeputyMemory
+            | QuotaField::RankMemory => return None,
         })
     }
 
@@ -285,7 +291,7 @@ impl QuotaRow {
 /// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
 /// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
 /// an operation begins, and other processes on its core wait for that: so it is not more.
-pub const QUOTA: [QuotaRow; 19] = [
+pub const QUOTA: [QuotaRow; 20] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
@@ -347,6 +353,8 @@ pub const QUOTA: [QuotaRow; 19] = [
     row(QuotaField::DeputyMemory, "deputy_memory", "bytes", [1, u64::MAX, 1], [1 << 30, 16 << 30])
         .said_by(Speaker::Fabric)
         .means("bytes of buffers for which one rank may be a deputy; they are touched when it hosts a node"),
+    row(QuotaField::RankMemory, "rank_memory", "bytes", [1, u64::MAX, 1], [64 << 20, u64::MAX])
+        .means("bytes that a rank keeps, over all its groups, of what it has given to operations that are over and whose results other ranks may lack; beyond them it sends nothing new until they have theirs"),
 ];
 
 #[cfg(test)]

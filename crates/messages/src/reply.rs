@@ -52,6 +52,8 @@ pub enum Resource {
     Trees,
     /// The vector size from which operations are cut over lanes.
     StripeThreshold,
+    /// Bytes that a rank keeps for others.
+    RankMemory,
     /// Further nodes that may host each node of a job.
     Backups,
     /// Ranks that may host a logical node.
@@ -102,6 +104,7 @@ impl From<QuotaField> for Resource {
             QuotaField::Backups => Resource::Backups,
             QuotaField::Deputies => Resource::Deputies,
             QuotaField::DeputyMemory => Resource::Memory,
+            QuotaField::RankMemory => Resource::RankMemory,
         }
     }
 }

@@ -54,6 +54,9 @@ pub struct QuotaAsk {
     /// How many of its ranks may host each node of its trees when no node does. With neither, it
     /// does not go on when a node dies.
     pub deputies: Option<u32>,
+    /// The bytes that a rank may keep of what it has given to operations that are over.
+    #[serde(default)]
+    pub rank_memory: Option<u64>,
 }
 
 /// The request of one program for a job; its rank 0 speaks for all.

@@ -64,6 +64,7 @@ impl Leaf {
             child: ChildIndex(child),
             limits: environment.options.limits,
             recovers: environment.options.recovers,
+            memory: environment.options.rank_memory,
         };
         Leaf {
             core: LeafCore::new(config),
@@ -170,8 +171,9 @@ impl Leaf {
 
     /// The kernel refuses a datagram as too long for the way.
     pub fn too_long(&mut self, header: &Header, environment: &mut Environment) {
+        let now = environment.now();
         let mut driver = self.names.driver(environment, None);
-        self.core.on_too_long(header, &mut driver);
+        self.core.on_too_long(now, header, &mut driver);
     }
 
     /// The timer is due; the link to a silent node is closed.

@@ -50,6 +50,8 @@ pub struct Options {
     pub limits: Limits,
     /// Whether the job could go on in another epoch, so that ranks keep what others may need.
     pub recovers: bool,
+    /// How many bytes a rank may keep for others.
+    pub rank_memory: u64,
     /// How many processes may host each node, if the job recovers.
     pub candidates: u64,
     /// How many times a process that hosts nodes is killed or stopped, or a way is cut, for longer
@@ -122,8 +124,14 @@ impl Options {
             20..22 => Trouble::NoDatagrams,
             _ => Trouble::None,
         };
+        let rank_memory = {
+            // What else a seed means does not depend on it.
+            let mut aside = rng.clone().split();
+            if aside.chance(300) { aside.scaled(1, 64 * 1024) } else { u64::MAX }
+        };
         let mut options = Options {
             recovers: trouble != Trouble::KillNode && rng.chance(800),
+            rank_memory,
             candidates: rng.between(2, 3),
             hurts: if rng.chance(680) { rng.between(1, 4) } else { 0 },
             ranks: rng.scaled(1, 24) as u32,
@@ -208,6 +216,7 @@ impl Options {
     pub fn calm(ranks: u32) -> Options {
         Options {
             recovers: false,
+            rank_memory: u64::MAX,
             candidates: 1,
             hurts: 0,
             ranks,
@@ -291,8 +300,9 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "recovers {} candidates {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
+            "recovers {} memory {} candidates {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
             self.recovers,
+            self.rank_memory,
             self.candidates,
             self.hurts,
             self.partitions,

@@ -348,7 +348,7 @@ impl Lane {
     /// memory that is no longer ours, and of a connection that has ended.
     fn settle(&mut self, now: Nanos) {
         while let Some(header) = self.driver.too_long.take() {
-            self.core.on_too_long(&header, &mut self.driver);
+            self.core.on_too_long(now, &header, &mut self.driver);
         }
         if std::mem::take(&mut self.driver.severed)
             && let Some(link) = &mut self.link

@@ -90,6 +90,7 @@ fn connect_lane(
         child: attachment.child,
         limits,
         recovers: ticket.recovers,
+        memory: ticket.rank_memory / ticket.lanes.len() as u64,
     };
     Ok(Sources { config, course, connection, datagrams, directory })
 }

@@ -97,7 +97,7 @@ fn attempt(
     applicant: &Applicant<'_>,
     patience: &mut Patience,
 ) -> Result<Option<JobTicket>, Refusal> {
-    let Laid { lanes, planned, stripe_threshold, further, claims, around } = make_lanes(fabric, request)?;
+    let Laid { lanes, planned, stripe_threshold, rank_memory, further, claims, around } = make_lanes(fabric, request)?;
     let Lanes { plan, tickets: lanes, status: told } = lanes;
     let sessions = find_nodes(fabric, &plan)?;
     let (prediction, predicted) = predict(fabric, request, &planned, stripe_threshold, &sessions).unzip();
@@ -199,6 +199,7 @@ fn attempt(
         nodes,
         lanes,
         stripe_threshold,
+        rank_memory,
         prediction,
         processes,
         recovers,
@@ -262,6 +263,7 @@ struct Laid {
     lanes: Lanes,
     planned: Vec<PlannedLane>,
     stripe_threshold: u64,
+    rank_memory: u64,
     /// How many backups and deputies each logical node is to have.
     further: (usize, usize),
     claims: Vec<Claim>,
@@ -283,8 +285,8 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
         }
     })?;
     let lanes = Lanes::over(&planned, &fabric.topology, &wish).map_err(as_read)?;
-    let (stripe_threshold, further) = (wish.stripe_threshold, (wish.backups, wish.deputies));
-    Ok(Laid { lanes, planned, stripe_threshold, further, claims, around })
+    let Wish { stripe_threshold, rank_memory, backups, deputies, .. } = wish;
+    Ok(Laid { lanes, planned, stripe_threshold, rank_memory, further: (backups, deputies), claims, around })
 }
 
 /// Predicts for which operations the job's trees are as fast as its hosts alone.

@@ -16,6 +16,8 @@ pub(crate) struct Wish {
     pub(super) trees: Option<usize>,
     /// The number of bytes from which operations are cut.
     pub(crate) stripe_threshold: u64,
+    /// See [`QuotaField::RankMemory`].
+    pub(crate) rank_memory: u64,
     /// How many further nodes may host each node of its trees.
     pub(crate) backups: usize,
     /// How many of its ranks may.
@@ -41,9 +43,9 @@ impl Wish {
             );
             return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));
         }
-        let stripe_threshold = get(QuotaField::StripeThreshold)?;
+        let (stripe_threshold, rank_memory) = (get(QuotaField::StripeThreshold)?, get(QuotaField::RankMemory)?);
         let (backups, deputies) = (get(QuotaField::Backups)? as usize, get(QuotaField::Deputies)? as usize);
-        Ok(Wish { lanes, trees, stripe_threshold, backups, deputies })
+        Ok(Wish { lanes, trees, stripe_threshold, rank_memory, backups, deputies })
     }
 
     /// The number of lanes, at least one.

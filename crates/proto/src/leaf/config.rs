@@ -23,4 +23,7 @@ pub struct LeafConfig {
     pub limits: Limits,
     /// Whether the job goes on when a node dies: groups then wait for the next epoch.
     pub recovers: bool,
+    /// The bytes that it may keep for other ranks of what it has given to operations that are over.
+    /// Beyond them it sends nothing new.
+    pub memory: u64,
 }

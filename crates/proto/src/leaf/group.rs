@@ -63,6 +63,8 @@ pub(super) struct Group {
     /// How the rank counts this group: as one that asks for the lock, as one that streams, or as
     /// neither.
     pub(super) activity: Activity,
+    /// The bytes of copies that the rank counts for it.
+    pub(super) counted: u64,
     op_seq: u64,
 }
 
@@ -84,6 +86,7 @@ impl Group {
             streams: Streams::new(limits, edge.config.recovers),
             armed: false,
             activity: Activity::None,
+            counted: 0,
             op_seq: 0,
         }
     }
@@ -91,6 +94,11 @@ impl Group {
     /// When one of its timers is due.
     pub(super) fn deadline(&self) -> Nanos {
         self.datagrams.deadline().min(self.datagrams.tidings.due()).min(self.streams.tidings.due())
+    }
+
+    /// The bytes that the driver keeps for other ranks.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.datagrams.kept_bytes() + self.streams.kept_bytes()
     }
 
     /// Takes an event. Returns the state that follows, if the event leads to one.

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use trib_wire::Way;
+
 use super::operation::Operation;
 use super::output::LeafOutput;
 
@@ -11,12 +13,19 @@ pub(super) struct Kept {
     /// Whether the job goes on in another epoch. If it does not, nothing is kept.
     recovers: bool,
     operations: VecDeque<Operation>,
+    /// The bytes that the driver has copied, also of operations that are sent again now.
+    bytes: u64,
 }
 
 impl Kept {
     /// Nothing yet.
     pub(super) fn new(recovers: bool) -> Kept {
-        Kept { recovers, operations: VecDeque::new() }
+        Kept { recovers, operations: VecDeque::new(), bytes: 0 }
+    }
+
+    /// The bytes of contributions that the driver keeps.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// All results of an operation are here, and every rank has those of the pieces below `stable`.
@@ -25,6 +34,10 @@ impl Kept {
     pub(super) fn complete(&mut self, mut operation: Operation, stable: u64, out: &mut impl LeafOutput) {
         let (id, was_over) = (operation.id, core::mem::replace(&mut operation.over, true));
         let needed = if self.recovers { operation.given_from(stable) } else { 0..0 };
+        if !was_over {
+            operation.copied = operation.bytes(&needed, Way::FromRank);
+            self.bytes += operation.copied;
+        }
         if self.recovers {
             let at = self.operations.partition_point(|other| other.base < operation.base);
             self.operations.insert(at, operation);
@@ -37,14 +50,40 @@ impl Kept {
 
     /// Every rank has the results of all pieces below this number.
     pub(super) fn release(&mut self, below: u64, out: &mut impl LeafOutput) {
-        while let Some(first) = self.operations.front().filter(|first| first.end() <= below) {
-            out.forget(first.id);
-            self.operations.pop_front();
+        while self.operations.front().is_some_and(|first| first.end() <= below)
+            && let Some(first) = self.operations.pop_front()
+        {
+            self.forget(&first, out);
         }
     }
 
-    /// All that is kept, in order. Nothing is left.
-    pub(super) fn take(&mut self) -> VecDeque<Operation> {
-        core::mem::take(&mut self.operations)
+    /// Nobody needs this operation any more, which is over.
+    pub(super) fn forget(&mut self, operation: &Operation, out: &mut impl LeafOutput) {
+        self.bytes -= operation.copied;
+        out.forget(operation.id);
+    }
+
+    /// What is left of a group's operations, in order, when an epoch begins with piece `start`:
+    /// every rank has the results of the pieces before it. Those that are over are sent again with
+    /// the others, of which `unfinished` is the list.
+    pub(super) fn resumed(
+        &mut self,
+        mut unfinished: VecDeque<Operation>,
+        start: u64,
+        out: &mut impl LeafOutput,
+    ) -> VecDeque<Operation> {
+        let mut operations = core::mem::take(&mut self.operations);
+        operations.append(&mut unfinished);
+        operations.make_contiguous().sort_by_key(|operation| operation.base);
+        let (ended, rest): (VecDeque<Operation>, VecDeque<Operation>) =
+            operations.into_iter().partition(|operation| operation.end() <= start);
+        for operation in ended {
+            if operation.over {
+                self.forget(&operation, out);
+            } else {
+                out.complete(operation.id, Ok(0..0));
+            }
+        }
+        rest.into_iter().map(|operation| operation.resuming_at(start)).collect()
     }
 }

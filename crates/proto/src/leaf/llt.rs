@@ -15,7 +15,7 @@ use trib_wire::{Header, Kind, Reason};
 use super::at::At;
 use super::delivered::Delivered;
 use super::kept::Kept;
-use super::operation::{Operation, resumed};
+use super::operation::Operation;
 use super::output::{LeafOutput, Note, OpId, Payload};
 use super::rtt::{self, RoundTrip};
 use super::tidings::Tidings;
@@ -32,6 +32,8 @@ pub(super) struct Datagrams {
     next: u64,
     /// The number of the next fragment to be sent.
     sent: u64,
+    /// The number of the first fragment that was never sent, in no epoch.
+    unsent: u64,
     /// The fragments whose results have come in this epoch, or come no more.
     got: Delivered,
     /// The fragments whose results had come when the epoch began. They come again, because other
@@ -57,6 +59,7 @@ impl Datagrams {
             operations: VecDeque::new(),
             next: 0,
             sent: 0,
+            unsent: 0,
             got: Delivered::default(),
             had: Delivered::default(),
             kept: Kept::new(recovers),
@@ -89,7 +92,12 @@ impl Datagrams {
 
     /// Every member holds all results below this number.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
-        self.tidings.hear(at.group, mark, &mut self.kept, at.out);
+        self.tidings.hear(at, mark, &mut self.kept);
+    }
+
+    /// The bytes that the driver keeps for other ranks.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.kept.bytes()
     }
 
     /// Gives up all operations that are not over. Returns their names.
@@ -121,10 +129,8 @@ impl Datagrams {
         if start > self.low() {
             return false;
         }
-        let mut operations = self.kept.take();
-        operations.append(&mut self.operations);
-        operations.make_contiguous().sort_by_key(|operation| operation.base);
-        self.operations = resumed(operations, start, out);
+        let unfinished = core::mem::take(&mut self.operations);
+        self.operations = self.kept.resumed(unfinished, start, out);
         // What was given up in an earlier epoch is not sent in this one.
         self.next = self.operations.back().map_or(start, Operation::end);
         (self.got, self.sent) = (Delivered::below(start), start);
@@ -137,7 +143,7 @@ impl Datagrams {
         self.tidings.end();
         self.kept.release(u64::MAX, out);
         for operation in self.operations.drain(..) {
-            out.forget(operation.id);
+            self.kept.forget(&operation, out);
         }
         (self.deadline, self.probe) = (Nanos::NEVER, None);
     }
@@ -156,10 +162,14 @@ impl Datagrams {
         self.expected(seq).filter(|_| !self.had.contains(seq))
     }
 
-    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>) {
-        while self.sent < self.next && self.may_send(self.sent) {
+    /// Sends what the window allows. Without `is_open` room that is what was sent in an earlier
+    /// epoch: others may lack it, and what is kept for them goes when they have it.
+    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, is_open: bool) {
+        let end = if is_open { self.next } else { self.next.min(self.unsent) };
+        while self.sent < end && self.may_send(self.sent) {
             self.send(at, self.sent);
             self.sent += 1;
+            self.unsent = self.unsent.max(self.sent);
             if self.deadline == Nanos::NEVER {
                 self.rearm(at.now, at.round_trip);
             }
@@ -188,9 +198,7 @@ impl Datagrams {
             let stable = self.held_by_all();
             self.kept.complete(operation, stable, at.out);
         }
-        if self.operations.is_empty() {
-            self.tidings.rest(at.now, self.got.low());
-        }
+        self.tidings.hold(at.now, self.got.low());
     }
 
     /// Every rank has the results below this number. A rank that has sent fragment n has the result
@@ -256,7 +264,6 @@ impl Datagrams {
         let header = Header { mark: self.got.low(), ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);
         at.out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
-        self.tidings.stir();
     }
 
     fn index_of(&self, seq: u64) -> Option<usize> {

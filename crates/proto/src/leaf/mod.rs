@@ -4,7 +4,7 @@
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
 //! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
 //! that are over here and perhaps not elsewhere), `tidings` (when the node is told that they are),
-//! `delivered` (which results are here), `config`
+//! `room` (how much of them may be kept), `delivered` (which results are here), `config`
 //! and `output` (what the driver says and is asked for). Tables of transitions: `phase` of the
 //! lease, `state` of a group.
 //!
@@ -29,6 +29,7 @@ mod llt;
 mod operation;
 mod output;
 mod phase;
+mod room;
 mod rtt;
 mod sat;
 mod state;
@@ -51,6 +52,7 @@ use crate::{Nanos, Path};
 use at::At;
 use group::{Edge, Group};
 use operation::{Cut, Operation};
+use room::Room;
 use rtt::RoundTrip;
 use sat::Activity;
 use state::{Event, State};
@@ -118,6 +120,8 @@ pub struct LeafCore {
     armed: Vec<GroupId>,
     /// The groups that stream now.
     streaming: Streaming,
+    /// The memory of what all groups keep for other ranks.
+    room: Room,
     /// The number of groups that wait for the lock.
     asking: u64,
     /// The number of groups that have it and no operation.
@@ -147,6 +151,7 @@ impl LeafCore {
             left_behind: BTreeMap::new(),
             armed: Vec::new(),
             streaming: Streaming::new(config.limits.flight),
+            room: Room::new(config.memory),
             edge: Edge { config, signs: 0 },
             asking: 0,
             holding: 0,
@@ -193,7 +198,7 @@ impl LeafCore {
     }
 
     /// Leaves the group. Its operations that are still outstanding complete with a fault.
-    pub fn free_group(&mut self, _now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
+    pub fn free_group(&mut self, now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
         let Some(state) = self.groups.get_mut(&group) else { return };
         state.fail_operations(self.edge.fault(Reason::MemberLeft), out);
         match state.step(Event::Free) {
@@ -206,6 +211,7 @@ impl LeafCore {
             }
             _ => {}
         }
+        self.reopen(now, out);
     }
 
     /// Returns a name for an operation that is about to be posted.
@@ -294,6 +300,7 @@ impl LeafCore {
             (Kind::Freed, Path::Stream, _) => self.on_freed(header, out),
             (_, _, body) => self.on_group_frame(now, path, header, body, out),
         }
+        self.reopen(now, out);
     }
 
     /// A stream connection of this epoch is open and authenticated. The first frame tells the node
@@ -391,15 +398,17 @@ impl LeafCore {
         for id in given_up {
             self.settle(id, out);
         }
+        self.reopen(now, out);
     }
 
     /// The kernel knows that a datagram with this header is too long for the way to the node.
-    pub fn on_too_long(&mut self, header: &Header, out: &mut impl LeafOutput) {
+    pub fn on_too_long(&mut self, now: Nanos, header: &Header, out: &mut impl LeafOutput) {
         let Some(id) = self.find(header) else { return };
         if let Some(group) = self.groups.get_mut(&id).filter(|group| group.failed.is_none()) {
             group.give_up(&self.edge, Reason::DatagramTooLong, out);
         }
         self.settle(id, out);
+        self.reopen(now, out);
     }
 
     /// When this rank next judges whether the node is still there. The driver reads all that has
@@ -472,9 +481,11 @@ impl LeafCore {
     }
 
     fn find(&self, header: &Header) -> Option<GroupId> {
-        let id = (*self.by_index.get(header.group.0 as usize)?)?;
-        let name = self.groups.get(&id)?.name?;
-        (name == (header.group, header.generation)).then_some(id)
+        let name = (header.group, header.generation);
+        let at_index = self.by_index.get(header.group.0 as usize).copied().flatten();
+        let is_named = |id: &GroupId| self.groups.get(id).is_some_and(|group| group.name == Some(name));
+        // One that the program has freed may have lost its index to another.
+        at_index.filter(is_named).or_else(|| self.left_behind.get(&name).copied())
     }
 
     fn on_ready(&mut self, now: Nanos, header: &Header, (key, start): (&GroupKey, Marks), out: &mut impl LeafOutput) {
@@ -529,8 +540,9 @@ impl LeafCore {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.fail(fault, out);
         if group.is_gone() {
-            self.remove(id);
+            return self.remove(id);
         }
+        self.count(id);
     }
 
     /// The program has freed the group. What others may still need is kept until they have freed
@@ -550,6 +562,7 @@ impl LeafCore {
     fn remove(&mut self, id: GroupId) {
         let Some(group) = self.groups.remove(&id) else { return };
         self.recount(id, group.activity, Activity::None);
+        self.room.forget(group.counted);
         let Some(name) = group.name else { return };
         self.left_behind.remove(&name);
         if let Some(entry) = self.by_index.get_mut(name.0.0 as usize)
@@ -569,14 +582,17 @@ impl LeafCore {
             return;
         };
         let Some(group) = self.groups.get_mut(&id) else { return };
-        // What crosses this rank's Leave needs no answer.
-        if group.failed.is_some() || group.said_left {
+        if group.failed.is_some() {
             return;
         }
         let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
         let mut at = At { edge, name, group: id, now, round_trip, out: &mut *out };
         let (datagrams, streams) = (&mut group.datagrams, &mut group.streams);
         match (header.kind, path, body) {
+            (Kind::Mark, Path::Stream, _) if header.is_stream() => streams.on_mark(&mut at, header.mark),
+            (Kind::Mark, Path::Stream, _) => datagrams.on_mark(&mut at, header.mark),
+            // What else crosses this rank's Leave needs no answer.
+            _ if group.said_left => {}
             (Kind::Result, Path::Datagram, _) if !header.is_stream() => datagrams.on_result(&mut at, header),
             (Kind::Held, Path::Datagram, Body::Held(held)) => {
                 if let Some(reason) = datagrams.on_held(&mut at, &held) {
@@ -588,8 +604,6 @@ impl LeafCore {
                     self.streaming.result(id);
                 }
             }
-            (Kind::Mark, Path::Stream, _) if header.is_stream() => streams.on_mark(&mut at, header.mark),
-            (Kind::Mark, Path::Stream, _) => datagrams.on_mark(&mut at, header.mark),
             (Kind::Credit, Path::Stream, _) => streams.on_credit(header.seq),
             (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),
             (Kind::Revoke, Path::Stream, _) => streams.on_revoke(&mut at, header.seq),
@@ -616,13 +630,15 @@ impl LeafCore {
     /// Sends what the windows allow now.
     fn pump(&mut self, now: Nanos, id: GroupId, out: &mut impl LeafOutput) {
         let Some(group) = self.groups.get_mut(&id) else { return };
+        self.room.count(group);
         if group.failed.is_some() || group.name.is_none() {
             return self.count(id);
         }
         let (edge, name, round_trip) = (&self.edge, &group.name, &mut self.round_trip);
         let mut at = At { edge, name, group: id, now, round_trip, out: &mut *out };
-        group.datagrams.pump(&mut at);
-        group.streams.pump(&mut at, self.streaming.sharers(id));
+        let is_open = self.room.is_open();
+        group.datagrams.pump(&mut at, is_open);
+        group.streams.pump(&mut at, self.streaming.sharers(id), is_open);
         if !group.armed && group.deadline() != Nanos::NEVER {
             group.armed = true;
             self.armed.push(id);
@@ -631,11 +647,20 @@ impl LeafCore {
         self.count(id);
     }
 
-    /// Counts the group anew after its activity may have changed.
+    /// If there is room again for what others may need, sends what has waited for it.
+    fn reopen(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+        if self.room.take_reopened() {
+            let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+            ids.into_iter().for_each(|id| self.pump(now, id, out));
+        }
+    }
+
+    /// Counts the group anew after its activity, or what it keeps, may have changed.
     fn count(&mut self, id: GroupId) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let now = if group.failed.is_some() { Activity::None } else { group.streams.activity() };
         let before = core::mem::replace(&mut group.activity, now);
+        self.room.count(group);
         self.recount(id, before, now);
     }
 

@@ -1,11 +1,10 @@
 //! How one operation's vector is cut into numbered pieces (fragments or segments).
 
 use core::ops::Range;
-use std::collections::VecDeque;
 
 use trib_wire::{Header, Layout, Signature, Way};
 
-use super::output::{LeafOutput, OpId, Slice};
+use super::output::{OpId, Slice};
 use crate::limits::Limits;
 use crate::{Path, window};
 
@@ -62,6 +61,8 @@ pub(super) struct Operation {
     pub(super) done: u64,
     /// Whether it is over for the program.
     pub(super) over: bool,
+    /// If it is, the bytes of this rank's contribution that the driver has copied.
+    pub(super) copied: u64,
     cut: Cut,
     /// The elements of the vector that this rank gives.
     given: Range<u64>,
@@ -80,6 +81,7 @@ impl Operation {
             pieces: cut.total.div_ceil(cut.piece).max(1),
             done: 0,
             over: false,
+            copied: 0,
             cut,
             given: window::given(&signature, seat.size, seat.me),
             gotten: window::gotten(&signature, seat.size, seat.me),
@@ -89,6 +91,11 @@ impl Operation {
     /// The same operation, with its pieces numbered from `base` on.
     pub(super) fn starting_at(self, base: u64) -> Operation {
         Operation { base, ..self }
+    }
+
+    /// The same operation in an epoch that begins with piece `start`.
+    pub(super) fn resuming_at(self, start: u64) -> Operation {
+        Operation { done: start.saturating_sub(self.base).min(self.pieces), ..self }
     }
 
     /// The first number after its pieces.
@@ -134,7 +141,12 @@ impl Operation {
     pub(super) fn due(&self, end: u64) -> u64 {
         let from = self.range(self.base + self.done).start;
         let to = self.range(end.clamp(self.base, self.end())).start;
-        self.cut.layout.bytes(&overlap(&(from..to.max(from)), &self.gotten), Way::Down)
+        self.bytes(&overlap(&(from..to.max(from)), &self.gotten), Way::Down)
+    }
+
+    /// The bytes of elements of its vector.
+    pub(super) fn bytes(&self, elements: &Range<u64>, way: Way) -> u64 {
+        self.cut.layout.bytes(elements, way)
     }
 
     /// The elements that this rank gives of the pieces from number `seq` to the end.
@@ -150,26 +162,9 @@ impl Operation {
 
     /// Elements of one piece, which a frame carries.
     fn slice(&self, elements: &Range<u64>, way: Way) -> Slice {
-        let bytes = self.cut.layout.bytes(elements, way) as u32;
+        let bytes = self.bytes(elements, way) as u32;
         Slice { op: self.id, first: elements.start, elements: (elements.end - elements.start) as u32, bytes }
     }
-}
-
-/// What is left of a group's operations, in order, when an epoch begins with piece `start`: every
-/// rank has the results of the pieces before it.
-pub(super) fn resumed(operations: VecDeque<Operation>, start: u64, out: &mut impl LeafOutput) -> VecDeque<Operation> {
-    let (ended, rest): (VecDeque<Operation>, VecDeque<Operation>) =
-        operations.into_iter().partition(|operation| operation.end() <= start);
-    for operation in ended {
-        if operation.over {
-            out.forget(operation.id);
-        } else {
-            out.complete(operation.id, Ok(0..0));
-        }
-    }
-    rest.into_iter()
-        .map(|operation| Operation { done: start.saturating_sub(operation.base).min(operation.pieces), ..operation })
-        .collect()
 }
 
 fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {

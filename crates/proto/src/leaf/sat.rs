@@ -15,7 +15,7 @@ use trib_wire::{Header, Kind};
 
 use super::at::At;
 use super::kept::Kept;
-use super::operation::{Operation, resumed};
+use super::operation::Operation;
 use super::output::{LeafOutput, Note, OpId, Payload};
 use super::phase::{Event, Phase, transition};
 use super::tidings::Tidings;
@@ -50,6 +50,8 @@ pub(super) struct Streams {
     next: u64,
     /// The number of the next segment to be sent.
     sent: u64,
+    /// The number of the first segment that was never sent, in no epoch.
+    unsent: u64,
     /// The number of the next result in this epoch.
     got: u64,
     /// The results below this number are here. Those from `got` on come again, because other ranks
@@ -79,6 +81,7 @@ impl Streams {
             posted: 0,
             next: 0,
             sent: 0,
+            unsent: 0,
             got: 0,
             had: 0,
             kept: Kept::new(recovers),
@@ -158,17 +161,20 @@ impl Streams {
     /// They share the flight: what a rank has on its link at once must not grow with its groups, or
     /// a job of many groups would take the link from a job with a single one. Each group keeps a
     /// few segments, so that none waits for another.
-    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, sharers: u64) {
+    ///
+    /// Without `is_open` room nothing is sent that was not sent before: see `Datagrams::pump`.
+    pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, sharers: u64, is_open: bool) {
         self.start(at);
         let flight = self.flight.div_ceil(sharers.max(1)).max(SHARE_MIN.min(self.flight));
-        while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
+        let end = if is_open { self.next } else { self.next.min(self.unsent) };
+        while self.phase != Phase::Stopping && self.sent < end.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
             let header = Header { mark: self.got, flags: FLAG_STREAM, ..at.header(Kind::Contribution) };
             let (header, slice) = operation.describe(self.sent, header);
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.sent += 1;
-            self.tidings.stir();
+            self.unsent = self.unsent.max(self.sent);
         }
         // A used-up lease is given back only when all results are here: after a stop no rank and no
         // node on the way up sends anything, and other ranks may not have posted as much yet.
@@ -199,9 +205,7 @@ impl Streams {
             let stable = self.held_by_all();
             self.kept.complete(operation, stable, at.out);
         }
-        if self.is_idle() {
-            self.tidings.rest(at.now, self.got);
-        }
+        self.tidings.hold(at.now, self.got);
         true
     }
 
@@ -213,7 +217,12 @@ impl Streams {
 
     /// Every member holds all results below this number.
     pub(super) fn on_mark(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64) {
-        self.tidings.hear(at.group, mark, &mut self.kept, at.out);
+        self.tidings.hear(at, mark, &mut self.kept);
+    }
+
+    /// The bytes that the driver keeps for other ranks.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.kept.bytes()
     }
 
     /// The connection is gone. Nothing is told until `resume`.
@@ -233,10 +242,9 @@ impl Streams {
         if start > self.had {
             return false;
         }
-        let mut operations = self.kept.take();
-        operations.append(&mut self.active);
-        operations.append(&mut self.waiting);
-        self.waiting = resumed(operations, start, out);
+        let mut unfinished = core::mem::take(&mut self.active);
+        unfinished.append(&mut self.waiting);
+        self.waiting = self.kept.resumed(unfinished, start, out);
         self.next = self.waiting.front().map_or(start, |first| first.base);
         (self.got, self.sent) = (start, start);
         self.tidings.begin(start);
@@ -250,7 +258,7 @@ impl Streams {
         self.tidings.end();
         self.kept.release(u64::MAX, out);
         for operation in self.active.drain(..).chain(self.waiting.drain(..)) {
-            out.forget(operation.id);
+            self.kept.forget(&operation, out);
         }
     }
 

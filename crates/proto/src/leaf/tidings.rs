@@ -1,12 +1,14 @@
 //! Which results every rank has, as far as this one has heard, and when it says by a frame of its
-//! own which it has, because nothing else says it: after a while of rest, once.
+//! own which it has, because nothing else seems to say it: once, when it has heard of no progress
+//! for a while.
 
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{Header, Kind};
 
+use super::at::At;
 use super::group::{Edge, Name};
 use super::kept::Kept;
-use super::output::{GroupId, LeafOutput, Payload};
+use super::output::{LeafOutput, Payload};
 use crate::Path;
 use crate::time::Nanos;
 
@@ -34,12 +36,18 @@ impl Tidings {
     }
 
     /// The node says that every member holds all results below `mark`.
-    pub(super) fn hear(&mut self, group: GroupId, mark: u64, kept: &mut Kept, out: &mut impl LeafOutput) {
+    pub(super) fn hear(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64, kept: &mut Kept) {
         if mark > self.stable {
-            self.stable = mark;
-            out.stable(group, self.path, mark);
-            kept.release(mark, out);
+            self.settle(at.now, mark);
+            at.out.stable(at.group, self.path, mark);
+            kept.release(mark, at.out);
         }
+    }
+
+    fn settle(&mut self, now: Nanos, mark: u64) {
+        self.stable = mark;
+        // Marks travel with what is sent, as long as something is.
+        self.pending = self.pending.filter(|(held, _)| *held > mark).map(|(held, _)| (held, now + PAUSE));
     }
 
     /// Tells the node which results are here, if it does not know yet and the time has come.
@@ -51,16 +59,12 @@ impl Tidings {
         }
     }
 
-    /// All results of what was posted are here, those below `mark`.
-    pub(super) fn rest(&mut self, now: Nanos, mark: u64) {
-        if self.recovers && mark > self.said {
-            self.pending = Some((mark, now + PAUSE));
+    /// A result has come, and all those below `mark` are here.
+    pub(super) fn hold(&mut self, now: Nanos, mark: u64) {
+        if self.recovers && mark > self.said.max(self.stable) {
+            let due = self.pending.map_or(now + PAUSE, |(_, due)| due);
+            self.pending = Some((mark, due));
         }
-    }
-
-    /// A contribution goes out, and says which results were here then.
-    pub(super) fn stir(&mut self) {
-        self.pending = None;
     }
 
     /// The connection is gone. Nothing is said until `begin`.
@@ -90,8 +94,8 @@ impl Tidings {
     }
 }
 
-/// How long a group rests before its marks are said. A program that computes for less between its
-/// operations says them with these.
+/// How long nothing is heard of before a mark is said. A program that computes for less between its
+/// operations says it with these.
 const PAUSE: Nanos = Nanos::from_millis(10);
 
 #[cfg(test)]
@@ -99,26 +103,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_said_once_after_a_rest_that_nothing_disturbed() {
+    fn a_mark_is_said_once_after_a_while_in_which_nothing_was_heard() {
         let mut tidings = Tidings::new(Path::Datagram, true);
         let after = |ms: u64| Nanos::from_millis(ms);
-        tidings.rest(Nanos(0), 3);
+        tidings.hold(Nanos(0), 2);
+        tidings.hold(after(5), 3);
         assert_eq!((tidings.due(), tidings.take(after(9)), tidings.take(after(10))), (after(10), None, Some(3)));
         assert_eq!((tidings.due(), tidings.take(after(99))), (Nanos::NEVER, None));
-        tidings.rest(after(99), 3);
+        tidings.hold(after(99), 3);
         assert_eq!(tidings.due(), Nanos::NEVER, "it was said");
-        tidings.rest(after(100), 4);
-        tidings.stir();
-        assert_eq!(tidings.take(after(200)), None, "the contribution said it, or a later one will");
-        tidings.rest(after(200), 5);
+        tidings.hold(after(100), 5);
+        tidings.settle(after(105), 4);
+        assert_eq!(tidings.due(), after(115), "the others say theirs with what they send");
+        tidings.settle(after(110), 5);
+        assert_eq!(tidings.due(), Nanos::NEVER, "everybody knows");
+        tidings.hold(after(200), 6);
         tidings.begin(4);
         assert_eq!(tidings.due(), Nanos::NEVER);
-        tidings.rest(after(200), 5);
+        tidings.hold(after(200), 6);
         tidings.end();
-        tidings.rest(after(300), 6);
+        tidings.hold(after(300), 7);
         assert_eq!(tidings.due(), Nanos::NEVER, "the group has failed");
         let mut never = Tidings::new(Path::Datagram, false);
-        never.rest(Nanos(0), 3);
+        never.hold(Nanos(0), 3);
         assert_eq!(never.due(), Nanos::NEVER);
     }
 }

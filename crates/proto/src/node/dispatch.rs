@@ -51,7 +51,8 @@ impl<B> NodeCore<B> {
             Link::Parent => self.table.named_by_parent(header.group, header.generation),
         };
         let Some(group) = index.and_then(|index| self.table.get_mut(index)) else {
-            return self.refuse_frame(link, &frame, out);
+            let is_mark = link == Link::Parent && header.kind == Kind::Mark;
+            return if is_mark { self.on_late_mark(header, out) } else { self.refuse_frame(link, &frame, out) };
         };
         let index = group.info.index;
         if group.has_failed() && header.kind != Kind::Leave {

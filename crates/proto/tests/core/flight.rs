@@ -41,6 +41,7 @@ fn core() -> LeafCore {
         child: ChildIndex(0),
         limits,
         recovers: false,
+        memory: u64::MAX,
     })
 }
 

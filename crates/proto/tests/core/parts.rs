@@ -243,6 +243,7 @@ pub(crate) fn leaf(rank: u32, limits: Limits, recovers: bool) -> Leaf {
         child: ChildIndex((rank % 3) as u16),
         limits,
         recovers,
+        memory: u64::MAX,
     });
     Leaf { core, memory: LeafMemory { rank, ..LeafMemory::default() } }
 }

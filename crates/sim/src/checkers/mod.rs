@@ -104,6 +104,17 @@ struct Piece {
     range: Range<u64>,
 }
 
+/// What a rank keeps for others.
+#[derive(Clone, Default, Debug)]
+struct RankRoom {
+    /// The bytes that it may keep.
+    most: u64,
+    /// The bytes that it keeps.
+    kept: u64,
+    /// The number after the last piece that it has sent, by group and path.
+    sent: BTreeMap<(usize, bool), u64>,
+}
+
 /// Everything that the checkers remember of a run.
 pub struct Checkers {
     tree: Tree,
@@ -128,6 +139,7 @@ pub struct Checkers {
     stable: BTreeMap<(usize, bool, u32), u64>,
     /// The last words about stable pieces, after which the ranks that heard them forget.
     heard: Vec<(usize, bool, u32, u64)>,
+    rooms: Vec<RankRoom>,
     traffic: Vec<Traffic>,
     causes: Vec<Causes>,
     /// The requests for the lock at each core of the root.
@@ -167,6 +179,7 @@ impl Checkers {
             pieces: BTreeMap::new(),
             stable: BTreeMap::new(),
             heard: Vec::new(),
+            rooms: vec![RankRoom { most: options.rank_memory, ..RankRoom::default() }; tree.leaves.len()],
             causes: Vec::new(),
             lines: BTreeMap::new(),
             traffic: vec![Traffic::default(); tree.leaves.len()],

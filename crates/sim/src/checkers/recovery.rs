@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use trib_proto::{Nanos, Path, window};
+use trib_wire::{Header, Way};
 
 use super::{Checkers, streams};
 
@@ -57,7 +58,7 @@ impl Checkers {
     /// The rank is done and keeps its contribution to `kept`.
     pub(super) fn check_kept(&mut self, operation: usize, rank: u32, kept: &Range<u64>) {
         let group = self.operations[operation].group;
-        self.member(operation, rank).kept = (!kept.is_empty()).then(|| kept.clone());
+        self.keep(operation, rank, (!kept.is_empty()).then(|| kept.clone()));
         self.check_bound(group, rank);
         if self.is_disturbed(group) || !self.recovers {
             return;
@@ -73,6 +74,30 @@ impl Checkers {
             let what = format!(
                 "{} is complete at rank {rank}, which keeps {kept:?}, but rank {other} lacks {missing:?}",
                 self.name(operation)
+            );
+            self.fail(NAME, what);
+        }
+    }
+
+    fn keep(&mut self, operation: usize, rank: u32, kept: Option<Range<u64>>) {
+        let layout = self.work.operations[operation].signature.layout();
+        let bytes = |range: Option<&Range<u64>>| range.map_or(0, |range| layout.bytes(range, Way::FromRank));
+        let before = std::mem::replace(&mut self.member(operation, rank).kept, kept.clone());
+        let room = &mut self.rooms[rank as usize];
+        room.kept = room.kept - bytes(before.as_ref()) + bytes(kept.as_ref());
+    }
+
+    /// The rank sends a piece of a group. It sends none for the first time while it keeps as much
+    /// as it may.
+    pub(super) fn check_room(&mut self, rank: u32, group: usize, header: &Header) {
+        let room = &mut self.rooms[rank as usize];
+        let sent = room.sent.entry((group, header.is_stream())).or_default();
+        let is_new = header.seq >= *sent;
+        *sent = (*sent).max(header.seq + 1);
+        if is_new && room.kept >= room.most {
+            let what = format!(
+                "rank {rank} sends number {} of group {group}, and keeps {} of {} bytes for others",
+                header.seq, room.kept, room.most
             );
             self.fail(NAME, what);
         }
@@ -105,7 +130,7 @@ impl Checkers {
     /// The rank was told that nobody needs its contribution any more.
     pub fn forgotten(&mut self, operation: usize, rank: u32) {
         let group = self.operations[operation].group;
-        self.member(operation, rank).kept = None;
+        self.keep(operation, rank, None);
         if self.is_disturbed(group) {
             return;
         }

@@ -263,6 +263,19 @@ fn ranks_that_rest_keep_nothing_for_each_other() {
     }
 }
 
+#[test]
+fn ranks_that_may_keep_one_byte_wait_for_each_other_and_end() {
+    for elements in SIZES {
+        let work = Workload::plain(4, &[sum(elements); 6]);
+        let span = undisturbed(&work, 6);
+        for step in 0..12 {
+            let mut world = world(Options { rank_memory: 1, ..options() }, &[2, 2], work.clone());
+            world.crash((LOWER, 0), Nanos(span.0 * step / 2), None, step % 2 == 0);
+            all_well(world, 6, ms(6_500));
+        }
+    }
+}
+
 /// Rank 0 makes a group with all others, and another one later; the others go on with a third.
 fn with_a_late_rank(elements: u64, creates: Nanos) -> Workload {
     let mut work = Workload::plain(4, &[sum(elements)]);

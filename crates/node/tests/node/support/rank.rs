@@ -162,6 +162,7 @@ impl Rank {
             child,
             limits: Limits::from(&tree.limits),
             recovers: false,
+            memory: u64::MAX,
         });
         let writer = StreamWriter::new(keys.up, 1000);
         let reader = StreamReader::new(keys.down);

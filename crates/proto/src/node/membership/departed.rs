@@ -7,7 +7,7 @@ use trib_wire::{ChildIndex, Generation, GroupIndex, Header, Kind};
 
 use crate::Path;
 use crate::node::info::GroupInfo;
-use crate::node::{NodeCore, NodeOutput, Payload, Target};
+use crate::node::{NodeCore, NodeOutput, Note, Payload, Target};
 
 type Name = (GroupIndex, Generation);
 
@@ -33,6 +33,20 @@ impl<B> NodeCore<B> {
     pub(in crate::node) fn on_freed(&mut self, header: &Header, out: &mut impl NodeOutput) {
         if let Some((name, targets)) = self.departed.groups.remove(&(header.group, header.generation)) {
             self.say_freed(name, targets, out);
+        }
+    }
+
+    /// All children have left the group, and other members have not. What its ranks keep for those
+    /// takes room, which others may wait for, so they hear that it is not needed any more.
+    pub(in crate::node) fn on_late_mark(&self, header: &Header, out: &mut impl NodeOutput) {
+        let Some(((group, generation), targets)) = self.departed.groups.get(&(header.group, header.generation)) else {
+            return out.note(Note::UnknownGroup);
+        };
+        if *targets != 0 {
+            let (group, generation) = (*group, *generation);
+            let down = self.place.down(Kind::Mark, ChildIndex::ALL);
+            let header = Header { group, generation, mark: header.mark, flags: header.flags, ..down };
+            out.transmit(Target::Children(*targets), Path::Stream, &header, Payload::None);
         }
     }
 
