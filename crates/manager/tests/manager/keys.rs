@@ -146,3 +146,16 @@ fn jobs_with_one_number_have_other_keys_and_another_mark() {
     let ((key, mark, secrets), (other_key, other_mark, other_secrets)) = (one(), one());
     assert!(key != other_key && mark != other_mark && secrets.is_disjoint(&other_secrets));
 }
+
+#[test]
+fn the_managers_file_holds_no_key() {
+    let (mut fabric, _nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let ticket = user.job(&["x", "x"], QuotaAsk::default()).unwrap();
+    fabric.stop_manager();
+    let kept = fabric.kept();
+    let holds = |bytes: &[u8]| kept.windows(bytes.len()).any(|window| window == bytes);
+    // What is kept is found in this way.
+    assert!(holds(&serde_json::to_vec(&ticket.pass).unwrap()));
+    assert!(!holds(&serde_json::to_vec(&ticket.key).unwrap()) && !holds(&ticket.key.0));
+}

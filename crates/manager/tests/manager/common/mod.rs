@@ -134,6 +134,11 @@ impl Fabric {
         self.manager.take().unwrap().shutdown();
     }
 
+    /// The file in which the manager keeps its jobs, as bytes.
+    pub fn kept(&self) -> Vec<u8> {
+        std::fs::read(self.options.state.as_ref().unwrap()).unwrap()
+    }
+
     /// Starts another manager at the address of the one that was stopped, with what that one kept.
     pub fn start_manager(&mut self) {
         self.manager = Some(Manager::bind(&self.options).unwrap());
