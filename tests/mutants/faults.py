@@ -536,7 +536,7 @@ FAULTS = [
     # What a rank keeps.
     Fault(
         "only the last operation is kept",
-        [Edit(KEPT, "            self.operations.insert(at, operation);\n", "            self.operations.insert(at, operation);\n            while self.operations.len() > 1 {\n                let first = self.operations.pop_front();\n                first.into_iter().for_each(|first| out.forget(first.id));\n            }\n")],
+        [Edit(KEPT, "        if self.recovers {\n            self.insert(operation);\n", "        if self.recovers {\n            self.insert(operation);\n            while self.operations.len() > 1 {\n                let first = self.operations.pop_front();\n                first.into_iter().for_each(|first| out.forget(first.id));\n            }\n")],
     ),
     Fault(
         "what is kept is not said",
@@ -584,6 +584,51 @@ FAULTS = [
     Fault(
         "a rank leaves before it has sent again what others need",
         [Edit(LEAF_GROUP, "if is_due && self.datagrams.is_idle() && self.streams.is_idle() {", "if is_due {")],
+    ),
+    # Agreement.
+    Fault(
+        "strict completes before all hold the result",
+        [Edit(KEPT, "if self.strict && !operation.over {", "if self.strict && self.operations.len() == usize::MAX {")],
+    ),
+    Fault(
+        "strict takes a window for the word of the root",
+        [Edit(LEAF_LLT, "        if self.strict {\n            return self.tidings.stable();\n        }\n", "        if self.strict {\n            return self.got.low();\n        }\n")],
+    ),
+    Fault(
+        "a rank forgets the stable mark of a refusal",
+        [Edit(LEAF, "self.on_refused(&key, (fault, Marks::of(header)), out);", "self.on_refused(&key, (fault, Marks::default()), out);")],
+    ),
+    Fault(
+        "a refusal without what some rank has heard",
+        [Edit(CREATION, "let mark = pending.heard;", "let mark = Marks::default();")],
+    ),
+    Fault(
+        "a fault overtakes the stable mark",
+        [Edit(ENDING, "let (mark, from) = (group.last_word(&self.place), ", "let (mark, from) = (Marks::default(), ")],
+    ),
+    Fault(
+        "a node fails a group without its root",
+        [Edit(ENDING, "(false, _) | (true, Duty::Relay) => self.conclude", "(false, _) | (true, Duty::Relay | Duty::Inner) => self.conclude")],
+    ),
+    Fault(
+        "who reports a fault gets no answer",
+        [Edit(ENDING, "from.filter(|link| *link == Link::Parent));", "from);")],
+    ),
+    Fault(
+        "who frees a group fails what others may have completed",
+        [Edit(LEAF_GROUP, "let below = if edge.config.strict { self.held() } else { Marks::default() };", "let below = Marks::default();")],
+    ),
+    Fault(
+        "the last word is forgotten with the group",
+        [Edit(LEAF, "self.concluded.insert(group.key.clone(), (fault, group.heard()));", "let _ = fault;")],
+    ),
+    Fault(
+        "who leaves without a result is not missed",
+        [Edit(ENDING, "            .or_else(|| waiting_for_the_mark(place, group, position));\n", ";\n        let _ = waiting_for_the_mark(place, group, position);\n")],
+    ),
+    Fault(
+        "marks of contributions wait for the last one",
+        [Edit("node/marks.rs", "        if self.prompt {\n            self.go_on(at);\n        }\n", "        let _ = at;\n")],
     ),
     # Epochs.
     Fault(
@@ -682,7 +727,7 @@ FAULTS = [
     # The quota.
     Fault(
         "quota asked at the first join",
-        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse(key, bit, fault, out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse(key, bit, fault, out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
+        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
     ),
     Fault(
         "a verdict gives no place in the quota back",

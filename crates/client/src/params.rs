@@ -186,7 +186,10 @@ fn read_wish(ask: &mut QuotaAsk, wish: &str, source: &str) -> Result<(), Error> 
     };
     let (name, value) = wish.split_once('=').ok_or_else(wrong)?;
     let field = QuotaField::from_name(name.trim()).filter(|field| field.may_be_asked()).ok_or_else(wrong)?;
-    let value: u64 = value.trim().parse().map_err(|_| wrong())?;
+    let value = field.read(value.trim()).ok_or_else(|| match field.row().names {
+        [] => wrong(),
+        _ => Error::Invalid(format!("{source}: `{wish}`: {name} is {}", field.row().range())),
+    })?;
     // A field that is set already keeps its value, but a wrong wish for it is an error
     // nevertheless.
     let mut unused = QuotaAsk::default();

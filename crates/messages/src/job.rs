@@ -9,6 +9,7 @@ use trib_keys::{EdgeKey, EdgeKeys, JobKey, JobMark, NodeKey, RootKey};
 use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, RankList};
 
 use crate::candidates::{self, Candidate};
+use crate::policy::Recovery;
 use crate::prediction::Prediction;
 use crate::processes::Processes;
 
@@ -40,6 +41,10 @@ pub struct Limits {
     pub heartbeat_ms: u32,
     /// How long a side may say nothing before it counts as dead, milliseconds.
     pub dead_after_ms: u32,
+    /// What the job does when a node of its trees dies. It is no more than `Notify` where it cannot
+    /// go on.
+    #[serde(default)]
+    pub recovery: Recovery,
 }
 
 /// Where a rank is attached to a tree.
@@ -291,6 +296,7 @@ mod tests {
             lease_operations: 0,
             heartbeat_ms: 1,
             dead_after_ms: 3,
+            recovery: Recovery::Retry,
         };
         let child = |kind, candidates| {
             let ranks = RankList::from_ranks([0]);

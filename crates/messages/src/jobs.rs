@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use trib_wire::{JobId, NodeId};
 
+use crate::policy::Recovery;
 use crate::recovery::Dwelling;
 use crate::reply::Refusal;
 
@@ -60,6 +61,9 @@ pub struct LiveJob {
     /// it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backups: Option<Names>,
+    /// What it does when a node dies; `None` if its manager did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// When it was admitted, milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
     /// Whether an earlier manager admitted it.

@@ -41,6 +41,7 @@ pub const SPARE: u64 = 15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Recovery;
 
     const LIMITS: Limits = Limits {
         groups: 1,
@@ -55,6 +56,7 @@ mod tests {
         lease_operations: 0,
         heartbeat_ms: 1,
         dead_after_ms: 3,
+        recovery: Recovery::Retry,
     };
 
     #[test]

@@ -11,6 +11,7 @@ use trib_wire::header::{DATAGRAM_MAX, PAYLOAD_MAX, WINDOW_MAX};
 
 use crate::candidates::{BACKUPS_MAX, DEPUTIES_MAX};
 use crate::job::{LANES_MAX, Limits};
+use crate::policy::Recovery;
 use crate::request::QuotaAsk;
 
 /// A field of the quota.
@@ -37,6 +38,7 @@ pub enum QuotaField {
     Deputies,
     DeputyMemory,
     RankMemory,
+    Recovery,
 }
 
 /// Who may say something about a field.
@@ -69,6 +71,8 @@ pub struct QuotaRow {
     pub default: u64,
     /// The most that a job gets, on a fabric that says nothing else.
     pub maximum: u64,
+    /// The values by their names, if they are no numbers to people.
+    pub names: &'static [&'static str],
     /// Who may say something about it.
     pub speaker: Speaker,
     /// The buffers that one of it costs a logical node with n children; empty: none.
@@ -117,6 +121,14 @@ impl QuotaField {
         self.row().speaker != Speaker::Job
     }
 
+    /// Reads a value as people write it.
+    pub fn read(self, text: &str) -> Option<u64> {
+        match self.row().names {
+            [] => text.parse().ok(),
+            names => names.iter().position(|name| *name == text).map(|at| at as u64),
+        }
+    }
+
     /// Refuses a value that means nothing.
     pub fn check(self, value: u64) -> Result<(), OutOfRange> {
         let QuotaRow { least, most, step, .. } = *self.row();
@@ -128,9 +140,33 @@ impl QuotaField {
 }
 
 impl QuotaRow {
+    /// A value in words, with the unit.
+    pub fn amount(&self, value: u64) -> impl fmt::Display {
+        Amount(*self, value)
+    }
+
+    /// A value as people write it.
+    pub fn written(&self, value: u64) -> impl fmt::Display {
+        Amount(QuotaRow { unit: "", ..*self }, value)
+    }
+
     /// Its range in words, with the unit.
     pub fn range(&self) -> impl fmt::Display {
         Range(*self)
+    }
+}
+
+/// See [`QuotaRow::amount`].
+struct Amount(QuotaRow, u64);
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Amount(QuotaRow { names, unit, .. }, value) = *self;
+        match usize::try_from(value).ok().and_then(|at| names.get(at)) {
+            Some(name) => f.write_str(name),
+            None if unit.is_empty() => write!(f, "{value}"),
+            None => write!(f, "{value} {unit}"),
+        }
     }
 }
 
@@ -139,7 +175,13 @@ struct Range(QuotaRow);
 
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let QuotaRow { least, most, step, unit, .. } = self.0;
+        let QuotaRow { least, most, step, unit, names, .. } = self.0;
+        if let [others @ .., last] = names {
+            for (at, name) in others.iter().enumerate() {
+                write!(f, "{}{name}", if at > 0 { ", " } else { "" })?;
+            }
+            return write!(f, " or {last}");
+        }
         match most {
             u64::MAX => write!(f, "{least} or more {unit}")?,
             _ => write!(f, "{least} to {most} {unit}")?,
@@ -167,6 +209,7 @@ impl QuotaAsk {
             QuotaField::StreamThreshold => self.stream_threshold,
             QuotaField::StripeThreshold => self.stripe_threshold,
             QuotaField::RankMemory => self.rank_memory,
+            QuotaField::Recovery => self.recovery.map(Recovery::number),
             field => self.number(field).map(u64::from),
         }
     }
@@ -178,6 +221,7 @@ impl QuotaAsk {
             QuotaField::StreamThreshold => self.stream_threshold = Some(value),
             QuotaField::StripeThreshold => self.stripe_threshold = Some(value),
             QuotaField::RankMemory => self.rank_memory = Some(value),
+            QuotaField::Recovery => self.recovery = Recovery::from_number(value),
             field => {
                 if let Some(number) = self.number_mut(field) {
                     *number = u32::try_from(value).ok();
@@ -204,7 +248,8 @@ macro_rules! numbers {
                     | QuotaField::StripeThreshold
                     | QuotaField::NodeMemory
                     | QuotaField::DeputyMemory
-                    | QuotaField::RankMemory => None,
+                    | QuotaField::RankMemory
+                    | QuotaField::Recovery => None,
                 }
             }
 
@@ -215,7 +260,8 @@ macro_rules! numbers {
                     | QuotaField::StripeThreshold
                     | QuotaField::NodeMemory
                     | QuotaField::DeputyMemory
-                    | QuotaField::RankMemory => None,
+                    | QuotaField::RankMemory
+                    | QuotaField::Recovery => None,
                 }
             }
         }
@@ -243,6 +289,7 @@ impl Limits {
             QuotaField::LeaseOperations => self.lease_operations.into(),
             QuotaField::HeartbeatMs => self.heartbeat_ms.into(),
             QuotaField::DeadAfterMs => self.dead_after_ms.into(),
+            QuotaField::Recovery => self.recovery.number(),
             QuotaField::NodeMemory
             | QuotaField::Lanes
             | QuotaField::Trees
@@ -266,7 +313,7 @@ const fn row(field: QuotaField, name: &'static str, unit: &'static str, range: [
     let [least, most, step] = range;
     let [default, maximum] = fabric;
     let speaker = Speaker::Both;
-    QuotaRow { field, name, unit, least, most, step, default, maximum, speaker, memory: "", meaning: "" }
+    QuotaRow { field, name, unit, least, most, step, default, maximum, names: &[], speaker, memory: "", meaning: "" }
 }
 
 impl QuotaRow {
@@ -276,6 +323,10 @@ impl QuotaRow {
 
     const fn means(self, meaning: &'static str) -> QuotaRow {
         QuotaRow { meaning, ..self }
+    }
+
+    const fn called(self, names: &'static [&'static str]) -> QuotaRow {
+        QuotaRow { names, ..self }
     }
 
     const fn said_by(self, speaker: Speaker) -> QuotaRow {
@@ -291,7 +342,7 @@ impl QuotaRow {
 /// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
 /// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
 /// an operation begins, and other processes on its core wait for that: so it is not more.
-pub const QUOTA: [QuotaRow; 20] = [
+pub const QUOTA: [QuotaRow; 21] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
@@ -355,6 +406,9 @@ pub const QUOTA: [QuotaRow; 20] = [
         .means("bytes of buffers for which one rank may be a deputy; they are touched when it hosts a node"),
     row(QuotaField::RankMemory, "rank_memory", "bytes", [1, u64::MAX, 1], [64 << 20, u64::MAX])
         .means("bytes that a rank keeps, over all its groups, of what it has given to operations that are over and whose results other ranks may lack; beyond them it sends nothing new until they have theirs"),
+    row(QuotaField::Recovery, "recovery", "", [0, 2, 1], [Recovery::Retry as u64, Recovery::Strict as u64])
+        .called(&Recovery::NAMES)
+        .means("what a job does when a node of its trees dies: [what each policy promises](reliability.md#policies)"),
 ];
 
 #[cfg(test)]
@@ -370,9 +424,23 @@ mod tests {
             assert_eq!(QuotaField::from_name(row.name), Some(row.field));
             assert!(row.field.check(row.default).is_ok() && row.default <= row.maximum, "{}", row.name);
             assert!(row.field.check(row.maximum).is_ok() && row.field.check(row.least).is_ok(), "{}", row.name);
-            assert!(!row.meaning.is_empty() && !row.unit.is_empty(), "{}", row.name);
+            assert!(!row.meaning.is_empty() && row.unit.is_empty() != row.names.is_empty(), "{}", row.name);
+            assert!(row.names.is_empty() || row.names.len() as u64 == row.most - row.least + 1, "{}", row.name);
         }
         assert!(QuotaField::Staging.row().default >= QuotaField::Flight.row().default);
+    }
+
+    #[test]
+    fn a_policy_is_asked_for_by_its_name() {
+        let field = QuotaField::Recovery;
+        assert_eq!((field.read("strict"), field.read("2"), field.read("Strict")), (Some(2), None, None));
+        assert_eq!((QuotaField::Flight.read("2"), QuotaField::Flight.read("strict")), (Some(2), None));
+        assert_eq!(field.row().range().to_string(), "notify, retry or strict");
+        assert_eq!(field.row().amount(1).to_string(), "retry");
+        assert_eq!(QuotaField::Flight.row().amount(12).to_string(), "12 segments");
+        let mut ask = QuotaAsk::default();
+        ask.ask(field, 2).unwrap();
+        assert_eq!(ask.recovery, Some(Recovery::Strict));
     }
 
     #[test]

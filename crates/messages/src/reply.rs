@@ -58,6 +58,8 @@ pub enum Resource {
     Backups,
     /// Ranks that may host a logical node.
     Deputies,
+    /// What the job does when a node dies.
+    Recovery,
     /// Ranks of one job.
     Ranks,
     /// Jobs at once.
@@ -105,6 +107,7 @@ impl From<QuotaField> for Resource {
             QuotaField::Deputies => Resource::Deputies,
             QuotaField::DeputyMemory => Resource::Memory,
             QuotaField::RankMemory => Resource::RankMemory,
+            QuotaField::Recovery => Resource::Recovery,
         }
     }
 }

@@ -8,6 +8,7 @@ use core::net::SocketAddr;
 use trib_wire::JobId;
 
 use crate::job::Pass;
+use crate::policy::Recovery;
 use crate::processes::Process;
 
 /// What a job would like to use; a field left out gets the fabric's default.
@@ -57,6 +58,9 @@ pub struct QuotaAsk {
     /// The bytes that a rank may keep of what it has given to operations that are over.
     #[serde(default)]
     pub rank_memory: Option<u64>,
+    /// What it does when a node of its trees dies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// The request of one program for a job; its rank 0 speaks for all.

@@ -65,6 +65,7 @@ impl Leaf {
             limits: environment.options.limits,
             recovers: environment.options.recovers,
             memory: environment.options.rank_memory,
+            strict: environment.options.strict,
         };
         Leaf {
             core: LeafCore::new(config),

@@ -59,6 +59,7 @@ impl Node {
             world_size: environment.options.ranks,
             limits: environment.options.limits,
             recovers: environment.options.recovers,
+            strict: environment.options.strict,
             moves: epoch.0 - environment.first.0,
         };
         let place = Here { node: number, site, core, epoch };

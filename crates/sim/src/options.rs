@@ -52,6 +52,8 @@ pub struct Options {
     pub recovers: bool,
     /// How many bytes a rank may keep for others.
     pub rank_memory: u64,
+    /// Whether an operation is over only when every rank has its results, if the job recovers.
+    pub strict: bool,
     /// How many processes may host each node, if the job recovers.
     pub candidates: u64,
     /// How many times a process that hosts nodes is killed or stopped, or a way is cut, for longer
@@ -132,6 +134,7 @@ impl Options {
         let mut options = Options {
             recovers: trouble != Trouble::KillNode && rng.chance(800),
             rank_memory,
+            strict: false,
             candidates: rng.between(2, 3),
             hurts: if rng.chance(680) { rng.between(1, 4) } else { 0 },
             ranks: rng.scaled(1, 24) as u32,
@@ -198,18 +201,39 @@ impl Options {
             options.groups = options.groups.clamp(2, 4);
             options.operations = options.operations.max(6);
         }
-        if !options.recovers || options.trouble.is_of_the_way() {
-            (options.hurts, options.partitions) = (0, 0);
-        }
-        if options.hurts + options.partitions > 0 || options.trouble == Trouble::StopRank {
-            // In another epoch, groups that were freed may have to stay beside new ones.
-            options.full_quota = false;
-        }
-        if options.hurts + options.partitions > 0 {
-            // A rank that nobody can hear for some seconds lives.
-            options.limits.dead_after = Nanos::from_millis(40_000);
-        }
+        options.go_together();
         options
+    }
+
+    /// Lets the ranks of some jobs agree before they complete. What goes wrong in these is what
+    /// makes it hard to agree: nodes die, and ranks die or leave at about the same time.
+    pub fn under_policy(&mut self, rng: &mut Rng) {
+        if !self.recovers || !rng.chance(STRICT) {
+            return;
+        }
+        self.strict = true;
+        if self.trouble == Trouble::None && rng.chance(600) {
+            self.trouble = rng.pick(&[Trouble::KillRank(true), Trouble::KillRank(false), Trouble::EarlyFree]);
+        }
+        if self.hurts == 0 && rng.chance(600) {
+            self.hurts = rng.between(1, 3);
+        }
+        self.go_together();
+    }
+
+    /// Mends what does not go together.
+    fn go_together(&mut self) {
+        if !self.recovers || self.trouble.is_of_the_way() {
+            (self.hurts, self.partitions) = (0, 0);
+        }
+        if self.hurts + self.partitions > 0 || self.trouble == Trouble::StopRank {
+            // In another epoch, groups that were freed may have to stay beside new ones.
+            self.full_quota = false;
+        }
+        if self.hurts + self.partitions > 0 {
+            // A rank that nobody can hear for some seconds lives.
+            self.limits.dead_after = Nanos::from_millis(40_000);
+        }
     }
 
     /// Mild options without faults, for scenarios that add their own.
@@ -217,6 +241,7 @@ impl Options {
         Options {
             recovers: false,
             rank_memory: u64::MAX,
+            strict: false,
             candidates: 1,
             hurts: 0,
             ranks,
@@ -268,6 +293,9 @@ impl Options {
     }
 }
 
+/// How many jobs in a thousand that recover are strict.
+const STRICT: u64 = 170;
+
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (l, q) = (&self.limits, &self.quality);
@@ -300,8 +328,9 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "recovers {} memory {} candidates {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
+            "recovers {} strict {} memory {} candidates {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
             self.recovers,
+            self.strict,
             self.rank_memory,
             self.candidates,
             self.hurts,

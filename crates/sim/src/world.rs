@@ -33,6 +33,9 @@ use crate::workload::Workload;
 use actor::{Actor, Input, Pause};
 use setting::{fit, make_actors, make_cables, make_host};
 
+/// Apart from what a seed draws besides, so that seeds mean the same with it and without it.
+const POLICY: u64 = 0x7374_7269_6374_0011;
+
 /// The whole run.
 pub struct World {
     environment: Environment,
@@ -58,6 +61,7 @@ impl World {
     pub fn random(seed: u64, printing: bool) -> World {
         let mut rng = Rng::new(seed);
         let mut options = Options::draw(&mut rng.split());
+        options.under_policy(&mut Rng::new(seed.rotate_left(32) ^ POLICY));
         let tree = Tree::random(&mut rng.split(), options.ranks, options.levels);
         let mut work = Workload::random(&mut rng.split(), &options);
         if Rng::new(!seed).chance(100) {

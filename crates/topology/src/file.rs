@@ -30,7 +30,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 use toml::Spanned;
-use trib_messages::quota::QuotaField;
+use trib_messages::quota::{QUOTA, QuotaField};
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -83,8 +83,14 @@ pub(crate) struct Limits(pub BTreeMap<QuotaField, Spanned<Bound>>);
 
 impl<'de> Deserialize<'de> for Limits {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let named = BTreeMap::<LimitName, Spanned<Bound>>::deserialize(from)?;
-        Ok(Limits(named.into_iter().map(|(name, bound)| (name.0, bound)).collect()))
+        let named = BTreeMap::<LimitName, Spanned<Given>>::deserialize(from)?;
+        let bounds = named.into_iter().map(|(LimitName(field), given)| {
+            let span = given.span();
+            let Given { default, maximum } = given.into_inner();
+            let read = |value: Option<Value>| value.map(|value| value.of(field)).transpose();
+            Ok((field, Spanned::new(span, Bound { default: read(default)?, maximum: read(maximum)? })))
+        });
+        bounds.collect::<Result<_, String>>().map(Limits).map_err(serde::de::Error::custom)
     }
 }
 
@@ -104,14 +110,40 @@ impl<'de> Deserialize<'de> for LimitName {
     }
 }
 
-/// One limit: a number, or a table of default and maximum.
+/// One limit's default and maximum, as far as the file gives them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Bound {
     pub default: Option<u64>,
     pub maximum: Option<u64>,
 }
 
-impl<'de> Deserialize<'de> for Bound {
+/// What is written of one limit: a value, or a table of default and maximum.
+struct Given {
+    default: Option<Value>,
+    maximum: Option<Value>,
+}
+
+/// A number, or a name where a limit's values have names.
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(u64),
+    Name(String),
+}
+
+impl Value {
+    /// The value of a limit for which this stands.
+    fn of(self, field: QuotaField) -> Result<u64, String> {
+        let value = match &self {
+            Value::Number(number) if field.row().names.is_empty() => Some(*number),
+            Value::Name(name) if !field.row().names.is_empty() => field.read(name),
+            _ => None,
+        };
+        value.ok_or_else(|| format!("limit `{}` is {}", field.name(), field.row().range()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Given {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(BoundVisitor)
     }
@@ -122,27 +154,36 @@ impl<'de> Deserialize<'de> for Bound {
 struct BoundVisitor;
 
 impl<'de> serde::de::Visitor<'de> for BoundVisitor {
-    type Value = Bound;
+    type Value = Given;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a number, or { default = NUMBER, maximum = NUMBER }")
+        f.write_str("a number, or { default = NUMBER, maximum = NUMBER }, or names instead of numbers")
     }
 
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Bound, E> {
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Given, E> {
         let unexpected = serde::de::Unexpected::Signed(value);
         let value = u64::try_from(value).map_err(|_| E::invalid_value(unexpected, &self))?;
-        Ok(Bound { default: Some(value), maximum: Some(value) })
+        let value = Some(Value::Number(value));
+        Ok(Given { default: value.clone(), maximum: value })
     }
 
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Bound, A::Error> {
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Given, E> {
+        if !QUOTA.iter().any(|row| row.names.contains(&name)) {
+            return Err(E::invalid_type(serde::de::Unexpected::Str(name), &self));
+        }
+        let value = Some(Value::Name(name.to_owned()));
+        Ok(Given { default: value.clone(), maximum: value })
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Given, A::Error> {
         let pair = Pair::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-        Ok(Bound { default: pair.default, maximum: pair.maximum })
+        Ok(Given { default: pair.default, maximum: pair.maximum })
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pair {
-    default: Option<u64>,
-    maximum: Option<u64>,
+    default: Option<Value>,
+    maximum: Option<Value>,
 }

@@ -8,6 +8,7 @@
 
 use crate::bytes::{Reader, Writer};
 use crate::error::ParseError;
+use crate::header::Header;
 
 /// The largest number of a piece with which a group may begin in an epoch. No group gets so far;
 /// with it, all numbers of pieces can be added up without a thought.
@@ -24,6 +25,21 @@ pub struct Marks {
 
 impl Marks {
     pub(crate) const LEN: usize = 16;
+
+    /// The numbers that a Join, Refused or GroupError of a job under `strict` has in its header.
+    pub fn of(header: &Header) -> Marks {
+        Marks { fragments: header.mark.min(MARK_MAX), segments: header.seq.min(MARK_MAX) }
+    }
+
+    /// A header that says these numbers.
+    pub fn said_by(self, header: Header) -> Header {
+        Header { mark: self.fragments, seq: self.segments, ..header }
+    }
+
+    /// The higher number on each path.
+    pub fn higher(self, other: Marks) -> Marks {
+        Marks { fragments: self.fragments.max(other.fragments), segments: self.segments.max(other.segments) }
+    }
 
     /// The lower number on each path.
     pub fn lower(self, other: Marks) -> Marks {

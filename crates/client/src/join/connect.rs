@@ -6,6 +6,7 @@ use std::thread;
 
 use trib_messages::directory::JobDirectory;
 use trib_messages::job::{JobTicket, LANES_MAX, LaneTicket};
+use trib_messages::policy::Recovery;
 use trib_proto::{LeafConfig, Limits, Nanos};
 use trib_transport::tcp::HandshakeError;
 use trib_transport::udp::DatagramSocket;
@@ -91,6 +92,7 @@ fn connect_lane(
         limits,
         recovers: ticket.recovers,
         memory: ticket.rank_memory / ticket.lanes.len() as u64,
+        strict: ticket.recovers && ticket.limits.recovery == Recovery::Strict,
     };
     Ok(Sources { config, course, connection, datagrams, directory })
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use trib_control::clock::unix_ms;
 use trib_keys::JobKey;
 use trib_messages::job::{JobTicket, Limits, NodeGrant, Pass, TicketNode};
+use trib_messages::policy::Recovery;
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
 use trib_messages::quota::QuotaField;
@@ -138,8 +139,15 @@ fn attempt(
     let is_late = |node: &PlanNode| candidates.sessions()[&node.place].late_ms().is_some();
     let needs_late = fabric.topology.graph().is_none() || plan.nodes.iter().any(is_late);
     let (mut job, mut refusals) = (job, 0);
-    let (grants, deputies) = loop {
+    let (grants, deputies, limits) = loop {
         let charge = reserve(fabric, applicant, &plan, &limits, &mut candidates, &taken);
+        let limits = match candidates.recovers() {
+            true => limits.clone(),
+            false if limits.recovery == Recovery::Strict => {
+                return Err(nobody_stands_by());
+            }
+            false => Limits { recovery: Recovery::Notify, ..limits.clone() },
+        };
         let status = JobStatus {
             around: around.clone(),
             places: plan.nodes.iter().map(|node| candidates.position(node.place)).collect(),
@@ -164,7 +172,7 @@ fn attempt(
             session.forget(job);
         }
         if matches!(installed, Ok(true)) {
-            break (grants, deputies);
+            break (grants, deputies, limits);
         }
         forget(fabric, job, None);
         // No rank has connected there, and a node that did not install the job will not say that it
@@ -206,6 +214,13 @@ fn attempt(
         deputies,
         pass,
     }))
+}
+
+/// A job that wants all its ranks to agree needs a process that takes over from each node.
+fn nobody_stands_by() -> Refusal {
+    let text = "the job asks for recovery = strict, and some node of its trees would have neither a backup nor a deputy: \
+                ask for `deputies` or `backups`, let the ranks reach the manager (TRIB_MANAGER), or ask for recovery = retry";
+    refuse(Resource::Recovery, None, text)
 }
 
 /// Charges the job for its primaries and its first backups, and gives up backups for which there is

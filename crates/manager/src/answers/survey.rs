@@ -98,6 +98,7 @@ fn bare_line(job: JobStatus, activity: Option<Activity>) -> LiveJob {
     let each = |backups: &Vec<u32>| backups.iter().filter_map(|at| job.nodes.get(*at as usize)).collect::<Vec<_>>();
     let recovers = !job.backups.is_empty() || !job.deputies.is_empty();
     let backups = recovers.then(|| names(job.backups.iter().flat_map(each).map(String::as_str)));
+    let recovery = job.limits.as_ref().map(|limits| limits.recovery);
     let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, adopted, .. } = job;
     LiveJob {
         id,
@@ -108,6 +109,7 @@ fn bare_line(job: JobStatus, activity: Option<Activity>) -> LiveJob {
         root,
         nodes,
         backups,
+        recovery,
         since_ms: since * 1000,
         adopted,
         activity,

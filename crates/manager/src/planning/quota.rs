@@ -3,6 +3,7 @@
 //! Each limit by itself is here. `memory` is about the memory that they take together.
 
 use trib_messages::job::Limits;
+use trib_messages::policy::Recovery;
 use trib_messages::quota::QuotaField;
 use trib_messages::reply::{Refusal, Resource};
 use trib_messages::request::QuotaAsk;
@@ -109,6 +110,7 @@ pub(crate) fn settle(ask: &QuotaAsk, ground: &Ground<'_>) -> Result<Limits, Refu
         lease_operations: number(QuotaField::LeaseOperations)?,
         heartbeat_ms: number(QuotaField::HeartbeatMs)?,
         dead_after_ms: number(QuotaField::DeadAfterMs)?,
+        recovery: Recovery::from_number(get(QuotaField::Recovery)?).unwrap_or_default(),
     };
     check_pairs(&limits)?;
     memory::fit(ask, limits, ground)
@@ -169,15 +171,16 @@ fn window(ask: &QuotaAsk, payload: u64, ground: &Ground<'_>) -> Result<u32, Refu
 /// field's range.
 pub(crate) fn choose(field: QuotaField, ask: &QuotaAsk, bound: Bound) -> Result<u64, Refusal> {
     let Some(asked) = ask.get(field) else { return Ok(bound.default) };
-    let (name, unit) = (field.name(), field.row().unit);
+    let (name, row) = (field.name(), field.row());
     let refuse = |text| Err(too_much(field.into(), asked, bound.maximum, text));
     if let Err(cause) = field.check(asked) {
         return refuse(format!("the job asks for {cause}"));
     }
     if asked > bound.maximum {
         return refuse(format!(
-            "the job asks for {name} = {asked}, this fabric gives at most {} {unit}: ask for less",
-            bound.maximum
+            "the job asks for {name} = {}, this fabric gives at most {}: ask for less",
+            row.written(asked),
+            row.amount(bound.maximum)
         ));
     }
     Ok(asked)

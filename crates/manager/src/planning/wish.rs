@@ -1,5 +1,6 @@
 //! What a job asks for of lanes, trees, backups and deputies.
 
+use trib_messages::policy::Recovery;
 use trib_messages::quota::QuotaField;
 use trib_messages::reply::{Refusal, Resource};
 use trib_messages::request::QuotaAsk;
@@ -24,6 +25,12 @@ pub(crate) struct Wish {
     pub(crate) deputies: usize,
 }
 
+/// What a job promises when a node dies, checked against the fabric's limits.
+fn recovery(ask: &QuotaAsk, topology: &Topology) -> Result<Recovery, Refusal> {
+    let number = choose(QuotaField::Recovery, ask, topology.limits()[QuotaField::Recovery])?;
+    Ok(Recovery::from_number(number).unwrap_or_default())
+}
+
 impl Wish {
     /// Checks what is asked for against the fabric's limits.
     pub(crate) fn of(ask: &QuotaAsk, topology: &Topology, ranks: usize) -> Result<Wish, Refusal> {
@@ -45,6 +52,9 @@ impl Wish {
         }
         let (stripe_threshold, rank_memory) = (get(QuotaField::StripeThreshold)?, get(QuotaField::RankMemory)?);
         let (backups, deputies) = (get(QuotaField::Backups)? as usize, get(QuotaField::Deputies)? as usize);
+        // Where nothing is to be replaced, nobody need stand by.
+        let stands_by = recovery(ask, topology)? != Recovery::Notify;
+        let (backups, deputies) = if stands_by { (backups, deputies) } else { (0, 0) };
         Ok(Wish { lanes, trees, stripe_threshold, rank_memory, backups, deputies })
     }
 

@@ -152,6 +152,7 @@ mod tests {
             lease_operations: 0,
             heartbeat_ms: 1,
             dead_after_ms: 3,
+            recovery: trib_messages::policy::Recovery::Retry,
         };
         let (key, job, node) = (JobKey([1; 32]), JobId(job), NodeId(0));
         NodeGrant {

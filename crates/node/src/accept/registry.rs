@@ -503,6 +503,7 @@ mod tests {
                 lease_operations: 0,
                 heartbeat_ms: 1,
                 dead_after_ms: 2,
+                recovery: trib_messages::policy::Recovery::Retry,
             },
             world_size: 2,
             node,

@@ -79,6 +79,7 @@ mod tests {
             lease_operations: 0,
             heartbeat_ms: 1,
             dead_after_ms: 3,
+            recovery: trib_messages::policy::Recovery::Retry,
         };
         let grant = NodeGrant {
             job: JobId(1),

@@ -26,4 +26,7 @@ pub struct LeafConfig {
     /// The bytes that it may keep for other ranks of what it has given to operations that are over.
     /// Beyond them it sends nothing new.
     pub memory: u64,
+    /// Whether an operation is over only when every rank has its results. This is for jobs that go
+    /// on when a node dies.
+    pub strict: bool,
 }

@@ -52,6 +52,9 @@ pub(super) struct Group {
     pub(super) resumed: bool,
     /// Whether the node knows in this epoch that the program has freed it.
     pub(super) said_left: bool,
+    /// Whether the node has been told in this epoch why the group cannot go on, and its root is to
+    /// decide.
+    reported: bool,
     pub(super) name: Name,
     pub(super) seat: Seat,
     state: State,
@@ -70,9 +73,9 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(id: GroupId, (key, title): (GroupKey, GroupName), me: u32, edge: &Edge) -> Group {
-        let limits = &edge.config.limits;
         Group {
             id,
+            reported: false,
             joined: false,
             resumed: false,
             said_left: false,
@@ -82,8 +85,8 @@ impl Group {
             title,
             state: State::Joining,
             failed: None,
-            datagrams: Datagrams::new(limits, edge.config.recovers),
-            streams: Streams::new(limits, edge.config.recovers),
+            datagrams: Datagrams::new(&edge.config),
+            streams: Streams::new(&edge.config),
             armed: false,
             activity: Activity::None,
             counted: 0,
@@ -126,9 +129,8 @@ impl Group {
     /// Asks the node to make the group, or to go on with it in a new epoch.
     pub(super) fn join(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
         self.joined = true;
-        let marks = Marks { fragments: self.datagrams.low(), segments: self.streams.low() };
         let exists = matches!(self.state, State::Ready | State::Left);
-        let standing = Standing { resumed: self.resumed, exists, marks, ..Standing::NEW };
+        let standing = Standing { resumed: self.resumed, exists, marks: self.held(), ..Standing::NEW };
         let body = Body::Join {
             key: self.key.clone(),
             fault: self.failed,
@@ -136,13 +138,26 @@ impl Group {
             nodes: RankList::EMPTY,
             name: self.title.clone(),
         };
-        out.transmit(Path::Stream, &edge.header(Kind::Join), Payload::Body(&body));
+        let heard = if edge.config.strict { self.heard() } else { Marks::default() };
+        let header = heard.said_by(edge.header(Kind::Join));
+        out.transmit(Path::Stream, &header, Payload::Body(&body));
+    }
+
+    /// This rank has the results below these numbers.
+    fn held(&self) -> Marks {
+        Marks { fragments: self.datagrams.low(), segments: self.streams.low() }
+    }
+
+    /// Every member has the results below these numbers, as far as this rank has heard. Under
+    /// `strict` it has told its program so, too.
+    pub(super) fn heard(&self) -> Marks {
+        Marks { fragments: self.datagrams.tidings.stable(), segments: self.streams.tidings.stable() }
     }
 
     /// The connection is gone, and the next one is of a new epoch.
     pub(super) fn suspend(&mut self) {
         self.resumed |= self.joined;
-        (self.name, self.joined, self.said_left) = (None, false, false);
+        (self.name, self.joined, self.said_left, self.reported) = (None, false, false, false);
         self.datagrams.suspend();
         self.streams.suspend();
     }
@@ -187,23 +202,65 @@ impl Group {
         self.datagrams.outstanding() + self.streams.outstanding()
     }
 
-    pub(super) fn fail_operations(&mut self, fault: Fault, out: &mut impl LeafOutput) {
-        for op in self.datagrams.abandon().into_iter().chain(self.streams.abandon()) {
+    /// Whether an operation waits for nothing but the word that every rank has its results.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.datagrams.is_undecided() || self.streams.is_undecided()
+    }
+
+    /// What this rank does with the stream in this group, or waits for there.
+    pub(super) fn activity(&self) -> Activity {
+        match self.streams.activity() {
+            _ if self.failed.is_some() => Activity::None,
+            Activity::None | Activity::Holds if self.is_undecided() => Activity::Asks,
+            activity => activity,
+        }
+    }
+
+    /// The bytes of results still to come, as `Streams::due` says, if no other frame matters.
+    pub(super) fn due(&self) -> Option<(u64, u64)> {
+        if self.is_undecided() { None } else { self.streams.due() }
+    }
+
+    /// The program frees the group: what it has not waited for fails. But what this rank holds may
+    /// be over elsewhere, under `strict`, and stays undecided.
+    pub(super) fn drop_operations(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
+        let below = if edge.config.strict { self.held() } else { Marks::default() };
+        self.fail_operations(below, edge.fault(Reason::MemberLeft), out);
+    }
+
+    /// Fails all operations that end beyond these pieces.
+    fn fail_operations(&mut self, below: Marks, fault: Fault, out: &mut impl LeafOutput) {
+        let given_up = self.datagrams.abandon(below.fragments).into_iter();
+        for op in given_up.chain(self.streams.abandon(below.segments)) {
             out.complete(op, Err(fault));
         }
     }
 
-    /// This rank has found out why the group cannot go on, and tells the others.
+    /// This rank has found out why the group cannot go on, and tells the others. Under `strict` it
+    /// waits for the answer of the group's root.
     pub(super) fn give_up(&mut self, edge: &Edge, reason: Reason, out: &mut impl LeafOutput) {
-        let fault = edge.fault(reason);
-        out.transmit(Path::Stream, &self.header(edge, Kind::GroupError), Payload::Body(&Body::GroupError(fault)));
-        self.fail(fault, out);
+        let (fault, strict) = (edge.fault(reason), edge.config.strict);
+        if !strict || !self.reported {
+            out.transmit(Path::Stream, &self.header(edge, Kind::GroupError), Payload::Body(&Body::GroupError(fault)));
+        }
+        self.reported = true;
+        // Nobody can wait for an answer from a node that breaks the protocol.
+        if !strict || reason == Reason::Protocol {
+            self.fail(fault, Marks::default(), out);
+        }
     }
 
-    pub(super) fn fail(&mut self, fault: Fault, out: &mut impl LeafOutput) {
-        if self.step(Event::Fault) == Some(State::Failed) {
+    /// The group cannot go on. Every member has the results below `mark`, and nobody will ever hear
+    /// more: so the operations that end there succeed, and all others fail.
+    pub(super) fn fail(&mut self, fault: Fault, mark: Marks, out: &mut impl LeafOutput) {
+        self.datagrams.conclude(self.id, mark.fragments, out);
+        self.streams.conclude(self.id, mark.segments, out);
+        let next = self.step(Event::Fault);
+        if next.is_some() {
             self.failed = Some(fault);
-            self.fail_operations(fault, out);
+            self.fail_operations(Marks::default(), fault, out);
+        }
+        if next == Some(State::Failed) {
             out.group_failed(self.id, fault);
         }
         self.forget(out);

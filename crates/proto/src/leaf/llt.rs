@@ -13,20 +13,22 @@ use trib_wire::body::Held;
 use trib_wire::{Header, Kind, Reason};
 
 use super::at::At;
+use super::config::LeafConfig;
 use super::delivered::Delivered;
-use super::kept::Kept;
+use super::kept::{Kept, end_below};
 use super::operation::Operation;
-use super::output::{LeafOutput, Note, OpId, Payload};
+use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
 use super::rtt::{self, RoundTrip};
 use super::tidings::Tidings;
 use crate::Path;
-use crate::limits::Limits;
 use crate::passage::Questions;
 use crate::time::Nanos;
 
 pub(super) struct Datagrams {
     /// The size of the window in fragments: W.
     window: u64,
+    /// Whether an operation is over only when every rank has its results.
+    strict: bool,
     operations: VecDeque<Operation>,
     /// The number of the next fragment to be posted.
     next: u64,
@@ -53,17 +55,18 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn new(limits: &Limits, recovers: bool) -> Datagrams {
+    pub(super) fn new(config: &LeafConfig) -> Datagrams {
         Datagrams {
-            window: u64::from(limits.window),
+            window: u64::from(config.limits.window),
+            strict: config.strict,
             operations: VecDeque::new(),
             next: 0,
             sent: 0,
             unsent: 0,
             got: Delivered::default(),
             had: Delivered::default(),
-            kept: Kept::new(recovers),
-            tidings: Tidings::new(Path::Datagram, recovers),
+            kept: Kept::new(config),
+            tidings: Tidings::new(Path::Datagram, config),
             deadline: Nanos::NEVER,
             pause: Nanos(0),
             probe: None,
@@ -78,12 +81,17 @@ impl Datagrams {
     }
 
     pub(super) fn outstanding(&self) -> usize {
-        self.operations.iter().filter(|operation| !operation.over).count()
+        self.operations.iter().filter(|operation| !operation.over).count() + self.kept.undecided()
     }
 
-    /// Whether nothing is to be sent, and no result is to come.
+    /// Whether nothing is to be sent, no result is to come, and nothing is undecided.
     pub(super) fn is_idle(&self) -> bool {
-        self.operations.is_empty()
+        self.operations.is_empty() && !self.is_undecided()
+    }
+
+    /// Whether an operation waits for nothing but the word that every rank has its results.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.kept.undecided() > 0
     }
 
     pub(super) fn deadline(&self) -> Nanos {
@@ -100,15 +108,24 @@ impl Datagrams {
         self.kept.bytes()
     }
 
-    /// Gives up all operations that are not over. Returns their names.
-    pub(super) fn abandon(&mut self) -> Vec<OpId> {
-        let (over, given_up) = self.operations.drain(..).partition(|operation: &Operation| operation.over);
-        self.operations = over;
+    /// The group is over, and every member has the results below `mark`: this is the last word.
+    pub(super) fn conclude(&mut self, group: GroupId, mark: u64, out: &mut impl LeafOutput) {
+        let mark = mark.min(self.low());
+        self.tidings.conclude(group, mark, &mut self.kept, out);
+        end_below(&mut self.operations, mark, out);
+    }
+
+    /// Gives up all operations that are not over and end beyond fragment `below`. Returns their
+    /// names.
+    pub(super) fn abandon(&mut self, below: u64) -> Vec<OpId> {
+        let stays = |operation: &Operation| operation.over || operation.end() <= below;
+        let (stay, given_up) = self.operations.drain(..).partition::<VecDeque<_>, _>(stays);
+        self.operations = stay;
         self.next = self.operations.back().map_or(self.sent, |last| last.end().max(self.sent));
         if self.operations.is_empty() {
             self.deadline = Nanos::NEVER;
         }
-        given_up.iter().map(|operation| operation.id).collect()
+        self.kept.abandon(below).into_iter().chain(given_up.iter().map(|operation| operation.id)).collect()
     }
 
     /// The connection is gone. Nothing comes any more until `resume`.
@@ -198,12 +215,17 @@ impl Datagrams {
             let stable = self.held_by_all();
             self.kept.complete(operation, stable, at.out);
         }
-        self.tidings.hold(at.now, self.got.low());
+        if !self.strict || complete {
+            self.tidings.hold(at.now, self.got.low());
+        }
     }
 
     /// Every rank has the results below this number. A rank that has sent fragment n has the result
-    /// of n - W, and the result of n took all ranks.
+    /// of n - W, and the result of n took all ranks. Under `strict` the group's root alone decides.
     fn held_by_all(&self) -> u64 {
+        if self.strict {
+            return self.tidings.stable();
+        }
         self.tidings.stable().max(self.got.low().saturating_sub(self.window))
     }
 
@@ -264,6 +286,7 @@ impl Datagrams {
         let header = Header { mark: self.got.low(), ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);
         at.out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
+        self.tidings.carry(header.mark);
     }
 
     fn index_of(&self, seq: u64) -> Option<usize> {

@@ -116,6 +116,9 @@ pub struct LeafCore {
     /// The groups that the program has freed, by their names at the node, which may have given
     /// their indices to others.
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
+    /// Under `strict`, groups that have failed and that the program has freed: why they ended, and
+    /// how far every member had all results. A rank that has not heard it may ask.
+    concluded: BTreeMap<GroupKey, (Fault, Marks)>,
     /// The groups that may have a timer running, for a probe or a mark.
     armed: Vec<GroupId>,
     /// The groups that stream now.
@@ -149,6 +152,7 @@ impl LeafCore {
             begun: BTreeMap::new(),
             by_index: Vec::new(),
             left_behind: BTreeMap::new(),
+            concluded: BTreeMap::new(),
             armed: Vec::new(),
             streaming: Streaming::new(config.limits.flight),
             room: Room::new(config.memory),
@@ -200,7 +204,7 @@ impl LeafCore {
     /// Leaves the group. Its operations that are still outstanding complete with a fault.
     pub fn free_group(&mut self, now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
         let Some(state) = self.groups.get_mut(&group) else { return };
-        state.fail_operations(self.edge.fault(Reason::MemberLeft), out);
+        state.drop_operations(&self.edge, out);
         match state.step(Event::Free) {
             Some(State::Left) => self.leave(group, out),
             Some(State::Gone) => {
@@ -294,7 +298,9 @@ impl LeafCore {
         match (header.kind, path, body) {
             (Kind::Heartbeat, Path::Stream, _) => self.answer_heartbeat(now, out),
             (Kind::Ready, Path::Stream, Body::Ready(key, start)) => self.on_ready(now, header, (&key, start), out),
-            (Kind::Refused, Path::Stream, Body::Refused(key, fault)) => self.on_refused(&key, fault, out),
+            (Kind::Refused, Path::Stream, Body::Refused(key, fault)) => {
+                self.on_refused(&key, (fault, Marks::of(header)), out);
+            }
             (Kind::Ask, Path::Stream, Body::Ask(key)) => self.on_ask(key, out),
             (Kind::Move, Path::Stream, Body::Move(placement)) if self.edge.config.recovers => out.move_to(&placement),
             (Kind::Freed, Path::Stream, _) => self.on_freed(header, out),
@@ -355,7 +361,7 @@ impl LeafCore {
         let ids: Vec<GroupId> = self.groups.keys().copied().collect();
         for id in ids {
             if let Some(group) = self.groups.get_mut(&id) {
-                group.fail(fault, out);
+                group.fail(fault, Marks::default(), out);
                 if group.is_gone() {
                     self.remove(id);
                 }
@@ -430,7 +436,7 @@ impl LeafCore {
         if self.asking > 0 || !self.joining.is_empty() {
             return (0, 0);
         }
-        let due = |id: GroupId| self.groups.get(&id).and_then(|group: &Group| group.streams.due()).unwrap_or_default();
+        let due = |id: GroupId| self.groups.get(&id).and_then(Group::due).unwrap_or_default();
         self.streaming.ids().map(due).min().unwrap_or_default()
     }
 
@@ -530,15 +536,17 @@ impl LeafCore {
         if is_over {
             let standing = Standing { resumed: true, some_left: true, all_left: true, ..Standing::NEW };
             let (nodes, name) = (RankList::EMPTY, GroupName::default());
-            let body = Body::Join { key, fault: None, standing, nodes, name };
-            out.transmit(Path::Stream, &self.edge.header(Kind::Join), Payload::Body(&body));
+            let (fault, heard) = self.concluded.get(&key).copied().unzip();
+            let header = heard.unwrap_or_default().said_by(self.edge.header(Kind::Join));
+            let body = Body::Join { key, fault, standing, nodes, name };
+            out.transmit(Path::Stream, &header, Payload::Body(&body));
         }
     }
 
-    fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl LeafOutput) {
+    fn on_refused(&mut self, key: &GroupKey, (fault, mark): (Fault, Marks), out: &mut impl LeafOutput) {
         let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
         let Some(group) = self.groups.get_mut(&id) else { return };
-        group.fail(fault, out);
+        group.fail(fault, mark, out);
         if group.is_gone() {
             return self.remove(id);
         }
@@ -563,6 +571,9 @@ impl LeafCore {
         let Some(group) = self.groups.remove(&id) else { return };
         self.recount(id, group.activity, Activity::None);
         self.room.forget(group.counted);
+        if let Some(fault) = group.failed.filter(|_| self.edge.config.strict) {
+            self.concluded.insert(group.key.clone(), (fault, group.heard()));
+        }
         let Some(name) = group.name else { return };
         self.left_behind.remove(&name);
         if let Some(entry) = self.by_index.get_mut(name.0.0 as usize)
@@ -608,7 +619,7 @@ impl LeafCore {
             (Kind::Grant, Path::Stream, _) => streams.on_grant(header.seq),
             (Kind::Revoke, Path::Stream, _) => streams.on_revoke(&mut at, header.seq),
             (Kind::LeaseEnd, Path::Stream, _) => streams.on_lease_end(header.seq),
-            (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => group.fail(fault, out),
+            (Kind::GroupError, Path::Stream, Body::GroupError(fault)) => group.fail(fault, Marks::of(header), out),
             _ => out.note(Note::Violation),
         }
         if group.is_gone() {
@@ -639,6 +650,10 @@ impl LeafCore {
         let is_open = self.room.is_open();
         group.datagrams.pump(&mut at, is_open);
         group.streams.pump(&mut at, self.streaming.sharers(id), is_open);
+        if self.edge.config.strict {
+            // Other ranks wait for it.
+            group.tell_marks(&self.edge, now, out);
+        }
         if !group.armed && group.deadline() != Nanos::NEVER {
             group.armed = true;
             self.armed.push(id);
@@ -658,7 +673,7 @@ impl LeafCore {
     /// Counts the group anew after its activity, or what it keeps, may have changed.
     fn count(&mut self, id: GroupId) {
         let Some(group) = self.groups.get_mut(&id) else { return };
-        let now = if group.failed.is_some() { Activity::None } else { group.streams.activity() };
+        let now = group.activity();
         let before = core::mem::replace(&mut group.activity, now);
         self.room.count(group);
         self.recount(id, before, now);

@@ -14,13 +14,13 @@ use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
 use trib_wire::{Header, Kind};
 
 use super::at::At;
-use super::kept::Kept;
+use super::config::LeafConfig;
+use super::kept::{Kept, end_below};
 use super::operation::Operation;
-use super::output::{LeafOutput, Note, OpId, Payload};
+use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
 use super::phase::{Event, Phase, transition};
 use super::tidings::Tidings;
 use crate::Path;
-use crate::limits::Limits;
 
 /// What a group does with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +38,8 @@ pub(super) enum Activity {
 pub(super) struct Streams {
     /// The largest number of segments whose results are not here yet.
     flight: u64,
+    /// Whether an operation is over only when every rank has its results.
+    strict: bool,
     /// The number of segments that may be ahead of the node's fold.
     staging: u64,
     /// Operations that wait for the lock.
@@ -72,8 +74,10 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(limits: &Limits, recovers: bool) -> Streams {
+    pub(super) fn new(config: &LeafConfig) -> Streams {
+        let limits = &config.limits;
         Streams {
+            strict: config.strict,
             flight: u64::from(limits.flight),
             staging: u64::from(limits.staging),
             waiting: VecDeque::new(),
@@ -84,9 +88,9 @@ impl Streams {
             unsent: 0,
             got: 0,
             had: 0,
-            kept: Kept::new(recovers),
+            kept: Kept::new(config),
             credit: u64::from(limits.staging),
-            tidings: Tidings::new(Path::Stream, recovers),
+            tidings: Tidings::new(Path::Stream, config),
             phase: Phase::Idle,
             lease: 0,
             lease_operations: limits.lease_operations,
@@ -101,20 +105,41 @@ impl Streams {
     }
 
     pub(super) fn outstanding(&self) -> usize {
-        self.active.iter().chain(&self.waiting).filter(|operation| !operation.over).count()
+        let under_way = self.active.iter().chain(&self.waiting);
+        under_way.filter(|operation| !operation.over).count() + self.kept.undecided()
+    }
+
+    /// Whether nothing is to be sent, no result is to come, and nothing is undecided.
+    pub(super) fn is_idle(&self) -> bool {
+        self.has_all() && !self.is_undecided()
     }
 
     /// Whether nothing is to be sent, and no result is to come.
-    pub(super) fn is_idle(&self) -> bool {
+    fn has_all(&self) -> bool {
         self.active.is_empty() && self.waiting.is_empty()
     }
 
-    /// Gives up all operations that are not over. Returns their names.
-    pub(super) fn abandon(&mut self) -> Vec<OpId> {
-        let mut given_up = Vec::new();
+    /// Whether an operation waits for nothing but the word that every rank has its results.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.kept.undecided() > 0
+    }
+
+    /// The group is over, and every member has the results below `mark`: this is the last word.
+    pub(super) fn conclude(&mut self, group: GroupId, mark: u64, out: &mut impl LeafOutput) {
+        let mark = mark.min(self.low());
+        self.tidings.conclude(group, mark, &mut self.kept, out);
+        end_below(&mut self.active, mark, out);
+        end_below(&mut self.waiting, mark, out);
+    }
+
+    /// Gives up all operations that are not over and end beyond segment `below`. Returns their
+    /// names.
+    pub(super) fn abandon(&mut self, below: u64) -> Vec<OpId> {
+        let mut given_up = self.kept.abandon(below);
+        let stays = |operation: &Operation| operation.over || operation.end() <= below;
         for operations in [&mut self.active, &mut self.waiting] {
-            given_up.extend(operations.iter().filter(|operation| !operation.over).map(|operation| operation.id));
-            operations.retain(|operation| operation.over);
+            given_up.extend(operations.iter().filter(|operation| !stays(operation)).map(|operation| operation.id));
+            operations.retain(stays);
         }
         given_up
     }
@@ -173,6 +198,7 @@ impl Streams {
             let header = Header { mark: self.got, flags: FLAG_STREAM, ..at.header(Kind::Contribution) };
             let (header, slice) = operation.describe(self.sent, header);
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
+            self.tidings.carry(header.mark);
             self.sent += 1;
             self.unsent = self.unsent.max(self.sent);
         }
@@ -199,19 +225,23 @@ impl Streams {
         self.had = self.had.max(self.got);
         // What the node has folded has left its staging room.
         self.credit = self.credit.max(self.got + self.staging);
-        if operation.done == operation.pieces
-            && let Some(operation) = self.active.pop_front()
-        {
+        let complete = operation.done == operation.pieces;
+        if complete && let Some(operation) = self.active.pop_front() {
             let stable = self.held_by_all();
             self.kept.complete(operation, stable, at.out);
         }
-        self.tidings.hold(at.now, self.got);
+        if !self.strict || complete {
+            self.tidings.hold(at.now, self.got);
+        }
         true
     }
 
     /// Every rank has the results below this number. A rank that has sent segment n has the result
-    /// of n - F, and the result of n took all ranks.
+    /// of n - F, and the result of n took all ranks. Under `strict` the group's root alone decides.
     fn held_by_all(&self) -> u64 {
+        if self.strict {
+            return self.tidings.stable();
+        }
         self.tidings.stable().max(self.got.saturating_sub(self.flight))
     }
 

@@ -6,9 +6,10 @@ use trib_wire::header::FLAG_STREAM;
 use trib_wire::{Header, Kind};
 
 use super::at::At;
+use super::config::LeafConfig;
 use super::group::{Edge, Name};
 use super::kept::Kept;
-use super::output::{LeafOutput, Payload};
+use super::output::{GroupId, LeafOutput, Payload};
 use crate::Path;
 use crate::time::Nanos;
 
@@ -17,6 +18,8 @@ pub(super) struct Tidings {
     path: Path,
     /// Whether the job goes on in another epoch. Else nothing is kept, and nobody wants to know.
     recovers: bool,
+    /// For how long a group rests before its marks are said.
+    pause: Nanos,
     /// Every member holds all results below this number.
     stable: u64,
     /// The mark that is to be said, and when.
@@ -26,8 +29,10 @@ pub(super) struct Tidings {
 }
 
 impl Tidings {
-    pub(super) fn new(path: Path, recovers: bool) -> Tidings {
-        Tidings { path, recovers, stable: 0, pending: None, said: 0 }
+    pub(super) fn new(path: Path, config: &LeafConfig) -> Tidings {
+        // Under `strict` programs wait for the answer.
+        let pause = if config.strict { Nanos(0) } else { PAUSE };
+        Tidings { path, recovers: config.recovers, pause, stable: 0, pending: None, said: 0 }
     }
 
     /// Every member holds all results below this number, as far as this rank has heard.
@@ -44,10 +49,27 @@ impl Tidings {
         }
     }
 
+    /// The group is over, and every member holds all results below `mark`. Nothing more is said.
+    pub(super) fn conclude(&mut self, group: GroupId, mark: u64, kept: &mut Kept, out: &mut impl LeafOutput) {
+        if mark > self.stable {
+            self.stable = mark;
+            out.stable(group, self.path, mark);
+            kept.release(mark, out);
+        }
+    }
+
+    /// A contribution goes out, and says that the results below `mark` are here. Where programs
+    /// wait for that, it need not be said again.
+    pub(super) fn carry(&mut self, mark: u64) {
+        if self.pause == Nanos(0) {
+            self.pending.take_if(|(held, _)| *held <= mark);
+        }
+    }
+
     fn settle(&mut self, now: Nanos, mark: u64) {
         self.stable = mark;
         // Marks travel with what is sent, as long as something is.
-        self.pending = self.pending.filter(|(held, _)| *held > mark).map(|(held, _)| (held, now + PAUSE));
+        self.pending = self.pending.filter(|(held, _)| *held > mark).map(|(held, _)| (held, now + self.pause));
     }
 
     /// Tells the node which results are here, if it does not know yet and the time has come.
@@ -62,7 +84,7 @@ impl Tidings {
     /// A result has come, and all those below `mark` are here.
     pub(super) fn hold(&mut self, now: Nanos, mark: u64) {
         if self.recovers && mark > self.said.max(self.stable) {
-            let due = self.pending.map_or(now + PAUSE, |(_, due)| due);
+            let due = self.pending.map_or(now + self.pause, |(_, due)| due);
             self.pending = Some((mark, due));
         }
     }
@@ -100,11 +122,31 @@ const PAUSE: Nanos = Nanos::from_millis(10);
 
 #[cfg(test)]
 mod tests {
+    use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Rank};
+
     use super::*;
+    use crate::node::LIMITS;
+
+    fn config(recovers: bool, strict: bool) -> LeafConfig {
+        let (job, epoch, rank, node, child) = (JobId(1), Epoch(1), Rank(0), NodeId(0), ChildIndex(0));
+        LeafConfig { job, epoch, rank, world_size: 1, node, child, limits: LIMITS, recovers, memory: 0, strict }
+    }
+
+    #[test]
+    fn where_programs_wait_for_marks_they_are_said_at_once() {
+        let mut tidings = Tidings::new(Path::Datagram, &config(true, true));
+        tidings.hold(Nanos(7), 3);
+        assert_eq!((tidings.take(Nanos(7)), tidings.take(Nanos(7))), (Some(3), None));
+        tidings.hold(Nanos(8), 4);
+        tidings.carry(3);
+        assert_eq!(tidings.due(), Nanos(8), "a contribution said less");
+        tidings.carry(4);
+        assert_eq!(tidings.due(), Nanos::NEVER);
+    }
 
     #[test]
     fn a_mark_is_said_once_after_a_while_in_which_nothing_was_heard() {
-        let mut tidings = Tidings::new(Path::Datagram, true);
+        let mut tidings = Tidings::new(Path::Datagram, &config(true, false));
         let after = |ms: u64| Nanos::from_millis(ms);
         tidings.hold(Nanos(0), 2);
         tidings.hold(after(5), 3);
@@ -124,7 +166,7 @@ mod tests {
         tidings.end();
         tidings.hold(after(300), 7);
         assert_eq!(tidings.due(), Nanos::NEVER, "the group has failed");
-        let mut never = Tidings::new(Path::Datagram, false);
+        let mut never = Tidings::new(Path::Datagram, &config(false, false));
         never.hold(Nanos(0), 3);
         assert_eq!(never.due(), Nanos::NEVER);
     }

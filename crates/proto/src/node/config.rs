@@ -1,6 +1,7 @@
 //! What a node core is told about its position in the tree, its children and its quota.
 
 use trib_messages::job::NodeGrant;
+use trib_messages::policy::Recovery;
 use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, RankList};
 
 use crate::limits::Limits;
@@ -24,6 +25,9 @@ pub struct NodeConfig {
     pub limits: Limits,
     /// Whether the job goes on when a node dies: groups then wait for the next epoch.
     pub recovers: bool,
+    /// Whether an operation is over only when every rank has its results, and a group's root alone
+    /// decides how it ends. This is for jobs that go on when a node dies.
+    pub strict: bool,
     /// The number of epochs before this one. Ranks that were there then, and do not come for as
     /// long as a rank may be silent, are dead.
     pub moves: u32,
@@ -49,6 +53,7 @@ impl From<&NodeGrant> for NodeConfig {
             world_size: grant.world_size,
             limits: Limits::from(&grant.limits),
             recovers: grant.recovers,
+            strict: grant.recovers && grant.limits.recovery == Recovery::Strict,
             moves: 0,
         }
     }

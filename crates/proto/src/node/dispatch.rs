@@ -1,6 +1,6 @@
 //! The way from a frame to the machine that it concerns.
 
-use trib_wire::{Body, Fault, GroupIndex, Header, Kind, Reason};
+use trib_wire::{Body, Fault, GroupIndex, Header, Kind, Marks, Reason};
 
 use super::at::At;
 use super::frame::Frame;
@@ -20,14 +20,17 @@ impl<B> NodeCore<B> {
         match (link, header.kind, frame.body) {
             (_, Kind::Heartbeat, _) => self.answer_heartbeat(link, out),
             (Link::Child(child), Kind::Join, Body::Join { key, fault, standing, nodes, name }) => {
-                self.on_join(child, key, Join { fault: *fault, standing: *standing, nodes, name }, out);
+                let heard = Marks::of(header);
+                self.on_join(child, key, Join { fault: *fault, standing: *standing, heard, nodes, name }, out);
             }
             (Link::Child(child), Kind::Lost, Body::Lost(ranks)) => self.on_lost(child, ranks, out),
             (Link::Parent, Kind::Ready, Body::Ready(key, start)) => self.on_ready(header, (key, *start), out),
             (Link::Parent, Kind::Ask, Body::Ask(key)) => self.on_ask(key, out),
             (Link::Parent, Kind::Freed, _) => self.on_freed(header, out),
             (_, Kind::Move, Body::Move(placement)) if self.place.config.recovers => self.on_move(link, placement, out),
-            (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => self.on_refused(key, *fault, out),
+            (Link::Parent, Kind::Refused, Body::Refused(key, fault)) => {
+                self.on_refused(key, (*fault, Marks::of(header)), out);
+            }
             (Link::Parent, Kind::Nack, _) => out.note(Note::UnknownGroup),
             (_, _, _) => self.on_group_frame(link, frame, out),
         }
@@ -55,7 +58,8 @@ impl<B> NodeCore<B> {
             return if is_mark { self.on_late_mark(header, out) } else { self.refuse_frame(link, &frame, out) };
         };
         let index = group.info.index;
-        if group.has_failed() && header.kind != Kind::Leave {
+        let is_last_word = link == Link::Parent && header.kind == Kind::GroupError && group.waits_for_the_last_word();
+        if group.has_failed() && header.kind != Kind::Leave && !is_last_word {
             return;
         }
         match link {
@@ -93,7 +97,9 @@ impl<B> NodeCore<B> {
                     return;
                 }
                 let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
-                datagrams.on_probe(&mut at, position, header)
+                let outcome = datagrams.on_probe(&mut at, position, header);
+                datagrams.marks.pass_on(&mut at);
+                outcome
             }
             // Without records there is no result either, of which the mark could tell.
             (Kind::Mark, Path::Stream, true, _) => {
@@ -169,6 +175,9 @@ impl<B> NodeCore<B> {
                 self.end_lease(index, header.seq, out);
             }
             (Kind::GroupError, Path::Stream, Body::GroupError(fault), ..) => {
+                if self.place.config.strict && at.info.duty == Duty::Inner {
+                    return self.conclude(index, (*fault, Marks::of(header)), Some(Link::Parent), out);
+                }
                 self.fail(index, *fault, Some(Link::Parent), out);
             }
             _ => at.out.note(Note::Violation),
@@ -190,7 +199,9 @@ impl<B> NodeCore<B> {
         }
         let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
         let header = frame.header;
-        let outcome = datagrams.on_contribution(&mut at, position, frame).and_then(|opened| {
+        let outcome = datagrams.on_contribution(&mut at, position, frame);
+        datagrams.marks.pass_on(&mut at);
+        let outcome = outcome.and_then(|opened| {
             if !opened {
                 return Ok(());
             }
@@ -216,8 +227,9 @@ impl<B> NodeCore<B> {
             return self.settle(index, Err(fault), out);
         }
         let streams = group.streams.get_or_insert_with(|| Box::new(Streams::new(at.place, at.info)));
-        let outcome = streams
-            .on_contribution(&mut at, position, frame)
+        let outcome = streams.on_contribution(&mut at, position, frame);
+        streams.marks.pass_on(&mut at);
+        let outcome = outcome
             .and_then(|()| group.announce(&self.place, position, header))
             .and_then(|()| check_left(&self.place, group));
         self.settle(index, outcome, out);

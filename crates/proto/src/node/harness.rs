@@ -20,7 +20,7 @@ const LEN: u32 = 8;
 /// The bits of both children.
 pub(super) const BOTH: u64 = 0b11;
 
-pub(super) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     groups: 1,
     window: 1,
     osts: 1,
@@ -178,6 +178,7 @@ pub(super) fn config(parent: Option<(NodeId, ChildIndex)>) -> NodeConfig {
         world_size: 2,
         limits: LIMITS,
         recovers: false,
+        strict: false,
         moves: 0,
     }
 }

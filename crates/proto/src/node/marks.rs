@@ -7,6 +7,7 @@ use trib_wire::{ChildIndex, Header, Kind};
 use super::at::At;
 use super::info::Duty;
 use super::output::{NodeOutput, Payload, Target};
+use super::place::Place;
 use crate::Path;
 
 /// The marks of one path.
@@ -16,15 +17,17 @@ pub(super) struct Marks {
     held: Vec<u64>,
     /// The number below which all ranks of the group hold the results.
     stable: u64,
-    /// The highest mark that was told by a frame of its own.
+    /// The highest mark that was told by a frame of its own, or under `strict` by any frame.
     told: u64,
+    /// Whether programs wait for marks, so that they go on at once.
+    prompt: bool,
 }
 
 impl Marks {
     /// All ranks below these members hold the results below `start`.
-    pub(super) fn new(path: Path, members: usize, start: u64) -> Marks {
+    pub(super) fn new(path: Path, place: &Place, (members, start): (usize, u64)) -> Marks {
         let flags = if path == Path::Stream { FLAG_STREAM } else { 0 };
-        Marks { flags, held: vec![start; members], stable: start, told: start }
+        Marks { flags, held: vec![start; members], stable: start, told: start, prompt: place.config.strict }
     }
 
     /// The number of members.
@@ -42,6 +45,19 @@ impl Marks {
         self.held.iter().copied().min().unwrap_or(0)
     }
 
+    /// The number below which all ranks of a member hold the results.
+    pub(super) fn held_by(&self, position: usize) -> u64 {
+        self.held[position]
+    }
+
+    /// The number that goes up with a contribution.
+    pub(super) fn carry(&mut self) -> u64 {
+        if self.prompt {
+            self.told = self.told.max(self.least());
+        }
+        self.least()
+    }
+
     /// The number below which all ranks of the group hold the results, as far as this node knows.
     pub(super) fn stable(&self) -> u64 {
         self.stable
@@ -55,6 +71,19 @@ impl Marks {
     /// A child rests, and all its ranks hold the results below this number.
     pub(super) fn on_mark<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize, mark: u64) {
         self.hold(position, mark);
+        self.go_on(at);
+    }
+
+    /// A member has said by a contribution or a question what it holds. Where programs wait for it,
+    /// and nothing has taken it further, it goes on.
+    pub(super) fn pass_on<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
+        if self.prompt {
+            self.go_on(at);
+        }
+    }
+
+    /// Tells what all members hold, if that is news.
+    fn go_on<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
         let least = self.least();
         if least <= self.told.max(self.stable) {
             return;

@@ -50,6 +50,8 @@ mod table;
 pub use self::core::NodeCore;
 pub use config::{NodeChild, NodeConfig};
 pub use frame::Frame;
+#[cfg(test)]
+pub(crate) use harness::LIMITS;
 pub use link::Link;
 pub use output::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
 pub use report::{Folded, GroupReport};

@@ -42,6 +42,7 @@ fn core() -> LeafCore {
         limits,
         recovers: false,
         memory: u64::MAX,
+        strict: false,
     })
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use trib_messages::policy::Recovery;
 use trib_proto::leaf::{self, GroupId, LeafConfig, LeafCore, LeafOutput, NewGroup, OpId, Slice};
 use trib_proto::node::{self, Fold, Link, NodeChild, NodeConfig, NodeCore, NodeOutput, Part, Stage, Target};
 use trib_proto::{Limits, Nanos, Path};
@@ -205,7 +206,7 @@ pub(crate) fn limits(streams: u32, lease_operations: u32) -> Limits {
 }
 
 /// The nodes of one epoch.
-pub(crate) fn nodes(limits: Limits, epoch: Epoch, recovers: bool) -> Vec<Node> {
+pub(crate) fn nodes(limits: Limits, epoch: Epoch, policy: Recovery) -> Vec<Node> {
     let rank = |r: u32| NodeChild { kind: ChildKind::Rank(Rank(r)), ranks: RankList::from_ranks([r]) };
     let inner =
         |n: u16, ranks: Range<u32>| NodeChild { kind: ChildKind::Node(NodeId(n)), ranks: RankList::from_ranks(ranks) };
@@ -219,7 +220,8 @@ pub(crate) fn nodes(limits: Limits, epoch: Epoch, recovers: bool) -> Vec<Node> {
             children,
             world_size: RANKS,
             limits,
-            recovers,
+            recovers: policy != Recovery::Notify,
+            strict: policy == Recovery::Strict,
             moves: 0,
         });
         let parent = parent.map(|(n, c)| (n, ChildIndex(c)));
@@ -233,7 +235,7 @@ pub(crate) fn nodes(limits: Limits, epoch: Epoch, recovers: bool) -> Vec<Node> {
 }
 
 /// A rank in the first epoch.
-pub(crate) fn leaf(rank: u32, limits: Limits, recovers: bool) -> Leaf {
+pub(crate) fn leaf(rank: u32, limits: Limits, policy: Recovery) -> Leaf {
     let core = LeafCore::new(LeafConfig {
         job: JOB,
         epoch: EPOCH,
@@ -242,8 +244,9 @@ pub(crate) fn leaf(rank: u32, limits: Limits, recovers: bool) -> Leaf {
         node: NodeId(1 + (rank / 3) as u16),
         child: ChildIndex((rank % 3) as u16),
         limits,
-        recovers,
+        recovers: policy != Recovery::Notify,
         memory: u64::MAX,
+        strict: policy == Recovery::Strict,
     });
     Leaf { core, memory: LeafMemory { rank, ..LeafMemory::default() } }
 }

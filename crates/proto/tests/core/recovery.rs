@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
+use trib_messages::policy::Recovery;
 use trib_proto::leaf::{GroupId, OpId, Post};
 use trib_proto::node::{self, Link};
 use trib_proto::{Limits, Nanos, Path, window};
@@ -49,6 +50,7 @@ type Way = (usize, u32, u32, bool);
 struct Fabric {
     random: Random,
     limits: Limits,
+    policy: Recovery,
     plans: Vec<Plan>,
     leaves: Vec<Leaf>,
     scripts: Vec<VecDeque<Step>>,
@@ -66,6 +68,7 @@ struct Fabric {
 impl Fabric {
     fn new(seed: u64) -> Fabric {
         let mut random = Random(seed);
+        let policy = if seed.is_multiple_of(3) { Recovery::Strict } else { Recovery::Retry };
         let limits = Limits {
             window: 1 + random.below(5) as u32,
             staging: 1 + random.below(3) as u32,
@@ -97,13 +100,14 @@ impl Fabric {
             loss: [0, 0, 10, 40][random.below(4)],
             random,
             limits,
+            policy,
             plans,
-            leaves: (0..RANKS).map(|rank| leaf(rank, limits, true)).collect(),
+            leaves: (0..RANKS).map(|rank| leaf(rank, limits, policy)).collect(),
             scripts,
             groups: vec![BTreeMap::new(); RANKS as usize],
             posted: vec![BTreeMap::new(); RANKS as usize],
             at: vec![0; RANKS as usize],
-            epochs: vec![Some(nodes(limits, EPOCH, true))],
+            epochs: vec![Some(nodes(limits, EPOCH, policy))],
             ways: BTreeMap::new(),
             now: Nanos(0),
         }
@@ -165,7 +169,7 @@ impl Fabric {
             self.ways.retain(|(epoch, ..), _| *epoch != last);
         }
         let epoch = Epoch(EPOCH.0 + self.epochs.len() as u32);
-        self.epochs.push(Some(nodes(self.limits, epoch, true)));
+        self.epochs.push(Some(nodes(self.limits, epoch, self.policy)));
     }
 
     fn move_rank(&mut self, rank: usize) {

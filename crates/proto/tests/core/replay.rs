@@ -1,5 +1,6 @@
 //! A rank that sends again, in a new epoch, what others lack of operations that are over for it.
 
+use trib_messages::policy::Recovery;
 use trib_proto::leaf::{GroupId, OpId, Post};
 use trib_proto::{Nanos, Path};
 use trib_wire::{
@@ -25,7 +26,7 @@ fn make(leaf: &mut Leaf, now: Nanos, epoch: Epoch) {
 
 /// A rank with a group in which it has just sent the first fragment of a barrier.
 fn posted() -> (Leaf, GroupId, OpId, Header) {
-    let mut leaf = leaf(0, limits(1, 0), true);
+    let mut leaf = leaf(0, limits(1, 0), Recovery::Retry);
     leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
     let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
     make(&mut leaf, ms(0), EPOCH);

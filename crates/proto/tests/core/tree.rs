@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use trib_messages::explanation::GroupPart;
+use trib_messages::policy::Recovery;
 use trib_proto::leaf::{GroupId, OpId, Post};
 use trib_proto::node::{self, Link, Stage};
 use trib_proto::{Limits, Nanos, Path, window};
@@ -32,8 +33,14 @@ impl World {
     }
 
     fn with_limits(limits: Limits) -> World {
-        let leaves = (0..RANKS).map(|rank| leaf(rank, limits, false)).collect();
-        World { leaves, nodes: nodes(limits, EPOCH, false), wires: VecDeque::new(), now: Nanos(0), deaf: None }
+        let leaves = (0..RANKS).map(|rank| leaf(rank, limits, Recovery::Notify)).collect();
+        World {
+            leaves,
+            nodes: nodes(limits, EPOCH, Recovery::Notify),
+            wires: VecDeque::new(),
+            now: Nanos(0),
+            deaf: None,
+        }
     }
 
     fn create(&mut self, members: &[u32], tag: u64) -> Vec<(u32, GroupId)> {

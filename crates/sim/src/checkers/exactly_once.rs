@@ -87,6 +87,7 @@ impl Checkers {
         }
         let ending = Ending { rank, at: self.now, fault: outcome.as_ref().err().copied() };
         self.operations[operation].endings.push(ending);
+        self.check_agreement(operation, rank, ending.fault);
         match outcome {
             Err(fault) => self.check_fault(operation, rank, &fault),
             Ok(kept) => {

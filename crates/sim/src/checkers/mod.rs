@@ -1,14 +1,16 @@
 //! What must hold in every run, checked apart from the simulation: the checkers see what crosses
 //! the drivers' interface and what the program sees, never the inside of a core.
 //!
-//! Map: `same_bits` (every element has the expected value), `exactly_once` (nothing is read,
-//! delivered or completed twice or outside its range), `recovery` (what a rank still lacks is kept
-//! by those ranks that have it), `faults` (no fault has no cause, and no cause has no fault),
+//! Map: `agreement` (under `strict`, all ranks say the same of an operation), `same_bits` (every
+//! element has the expected value), `exactly_once` (nothing is read, delivered or completed twice
+//! or outside its range), `recovery` (what a rank still lacks is kept by those ranks that have it),
+//! `faults` (no fault has no cause, and no cause has no fault),
 //! `epochs` (no node is in two places at once), `memory` (buffers stay within the grant), `no_leak`
 //! (nothing is left at the end), `traffic` (waiting is cheap), `causes` (a node sends no more than
 //! it was asked for), `fairness` (nobody overtakes in the line for the lock), `liveness`
 //! (everything ends).
 
+mod agreement;
 mod causes;
 mod epochs;
 mod exactly_once;
@@ -127,6 +129,8 @@ pub struct Checkers {
     /// Nodes that are gone in a job that does not go on without them.
     lost: Vec<usize>,
     recovers: bool,
+    /// Whether operations end at all ranks alike.
+    strict: bool,
     /// Whether the job has gone to another epoch.
     moved: bool,
     /// Nodes and placements for which some process hosts the node.
@@ -172,6 +176,7 @@ impl Checkers {
             stopped: vec![false; tree.leaves.len()],
             lost: Vec::new(),
             recovers: options.recovers,
+            strict: options.strict,
             moved: false,
             hosted: BTreeSet::new(),
             limits: options.limits,

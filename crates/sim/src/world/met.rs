@@ -14,6 +14,7 @@ impl World {
         let (nodes, ranks) = self.pauses.split_at(self.environment.sites.processes());
         let is_longer = |pause: &Pause, than: trib_proto::Nanos| pause.end.since(pause.start) > than;
         let met = [
+            ("a strict job", options.strict),
             ("nodes hurt", options.hurts > 0),
             ("three nodes hurt", options.hurts >= 3),
             ("a partition", options.partitions > 0),

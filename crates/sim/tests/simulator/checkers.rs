@@ -19,6 +19,10 @@ fn checkers() -> Checkers {
 }
 
 fn checkers_of(recovers: bool) -> Checkers {
+    checkers_under(recovers, false)
+}
+
+fn checkers_under(recovers: bool, strict: bool) -> Checkers {
     let barrier = Signature {
         collective: Collective::Barrier,
         dtype: DataType::U8,
@@ -27,7 +31,7 @@ fn checkers_of(recovers: bool) -> Checkers {
         root: 0,
         count: 0,
     };
-    let options = Options { recovers, ..Options::calm(2) };
+    let options = Options { recovers, strict, ..Options::calm(2) };
     Checkers::new(&Tree::regular(&[2]), &Workload::plain(2, &[signature(), barrier]), &options)
 }
 
@@ -79,6 +83,39 @@ fn a_right_history_passes() {
     }
     checkers.stable(0, 0, Path::Datagram, 1);
     assert_eq!(checkers.failure(), None);
+}
+
+#[test]
+fn ranks_that_do_not_agree_are_found_where_they_are_to_agree() {
+    let dead =
+        Fault { reason: Reason::MemberDead, node: NodeId(0), rank_a: Rank(1), rank_b: Rank(1), signatures: None };
+    let history = |strict: bool, act: &dyn Fn(&mut Checkers)| {
+        let mut checkers = checkers_under(true, strict);
+        [0, 1].into_iter().for_each(|rank| checkers.posted(0, rank));
+        checkers.delivered(0, 0, 0, &result(0, 16));
+        act(&mut checkers);
+        checkers.failure().map(|failure| failure.checker)
+    };
+    let lonely = |c: &mut Checkers| c.completed(0, 0, Ok(0..16), false);
+    let early_fault = |c: &mut Checkers| {
+        c.delivered(0, 1, 0, &result(0, 16));
+        c.completed(0, 1, Err(dead), false);
+        c.completed(0, 0, Ok(0..16), false);
+    };
+    let late_fault = |c: &mut Checkers| {
+        c.delivered(0, 1, 0, &result(0, 16));
+        c.completed(0, 0, Ok(0..16), false);
+        c.completed(0, 1, Err(dead), false);
+    };
+    let together = |c: &mut Checkers| {
+        c.delivered(0, 1, 0, &result(0, 16));
+        [0, 1].into_iter().for_each(|rank| c.completed(0, rank, Ok(0..16), false));
+    };
+    assert_eq!((history(true, &lonely), history(false, &lonely)), (Some("agreement"), None));
+    assert_eq!(history(true, &late_fault), Some("agreement"));
+    // A fault without a cause is found as well, and first.
+    assert_eq!(history(true, &early_fault), Some("faults"));
+    assert_eq!(history(true, &together), None);
 }
 
 #[test]

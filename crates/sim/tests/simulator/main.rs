@@ -5,3 +5,4 @@ mod datagrams;
 mod recovery;
 mod scenarios;
 mod seeds;
+mod strict;

@@ -21,11 +21,11 @@ fn the_documentation_has_every_limit_with_its_range_default_meaning_and_cost() {
 fn written(row: &QuotaRow) -> String {
     let maximum = match row.maximum {
         UNBOUNDED | u64::MAX => "none".to_owned(),
-        most => most.to_string(),
+        most => row.written(most).to_string(),
     };
     let (default, maximum) = match row.speaker {
         Speaker::Job => ("-".to_owned(), "-".to_owned()),
-        Speaker::Both | Speaker::Fabric => (row.default.to_string(), maximum),
+        Speaker::Both | Speaker::Fabric => (row.written(row.default).to_string(), maximum),
     };
     let buffers = if row.memory.is_empty() { "-" } else { row.memory };
     format!("| `{}` | {} | {default} | {maximum} | {} | {buffers} |", row.name, row.range(), row.meaning)

@@ -337,13 +337,13 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
     if !candidates.is_empty() {
         writeln!(text, "goes on when a node dies; {}", candidates.join("; ")).expect("writing to memory cannot fail");
     }
-    if let Some(Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. }) =
-        limits
-    {
+    if let Some(limits) = limits {
+        let Limits { groups, window, osts, payload, streams, segment, staging, flight, stream_threshold, .. } = limits;
         writeln!(
             text,
             "quota: groups {groups}, window {window}, osts {osts}, payload {payload}, streams {streams}, segment {segment}, \
-             staging {staging}, flight {flight}; streamed above {stream_threshold} bytes"
+             staging {staging}, flight {flight}, recovery {}; streamed above {stream_threshold} bytes",
+            limits.recovery.name()
         )
         .expect("writing to memory cannot fail");
     }

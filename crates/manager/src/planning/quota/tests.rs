@@ -34,6 +34,7 @@ fn a_job_that_asks_nothing_gets_the_defaults() {
         lease_operations: 0,
         heartbeat_ms: 1_000,
         dead_after_ms: 60_000,
+        recovery: trib_messages::policy::Recovery::Retry,
     };
     assert_eq!(limits, expected);
     assert_eq!(settled(QuotaAsk::default(), 65_536, &sites(1, 1 << 30)).unwrap().payload, 8192);

@@ -21,6 +21,7 @@ fn limits() -> Limits {
         lease_operations: 0,
         heartbeat_ms: 500,
         dead_after_ms: 20_000,
+        recovery: trib_messages::policy::Recovery::Retry,
     }
 }
 

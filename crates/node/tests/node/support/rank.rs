@@ -163,6 +163,7 @@ impl Rank {
             limits: Limits::from(&tree.limits),
             recovers: false,
             memory: u64::MAX,
+            strict: false,
         });
         let writer = StreamWriter::new(keys.up, 1000);
         let reader = StreamReader::new(keys.down);

@@ -2,9 +2,9 @@
 
 mod state;
 
-use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
+use trib_wire::{Body, ChildIndex, Fault, Header, Kind, Marks};
 
-use super::info::{GroupInfo, Posted};
+use super::info::{Duty, GroupInfo, Posted};
 use super::lease::Lease;
 use super::link::Link;
 use super::llt::Datagrams;
@@ -47,9 +47,37 @@ impl<B> Group<B> {
         }
     }
 
-    /// Whether it has failed, so that it can only be left.
+    /// Whether it has failed, so that nothing of it matters but leaving it, and its last word.
     pub(super) fn has_failed(&self) -> bool {
-        self.state == State::Failed
+        matches!(self.state, State::Reported | State::Failed)
+    }
+
+    /// Whether the group's root has yet to say how it ends.
+    pub(super) fn waits_for_the_last_word(&self) -> bool {
+        matches!(self.state, State::Live | State::Reported)
+    }
+
+    /// The group cannot go on, and its root is to say how it ends. Returns false if that was known.
+    pub(super) fn report(&mut self) -> bool {
+        let next = transition(self.state, Event::Report);
+        self.state = next.unwrap_or(self.state);
+        next.is_some()
+    }
+
+    /// Every member holds all results below these numbers: under `strict` the last word of the
+    /// group's root. Elsewhere nobody asks.
+    pub(super) fn last_word(&self, place: &Place) -> Marks {
+        if !place.config.strict || self.info.duty != Duty::Root {
+            return Marks::default();
+        }
+        let start = self.info.start;
+        let of = |marks: Option<&super::marks::Marks>, start: u64| {
+            marks.map_or(start, |marks| marks.stable().max(marks.least()))
+        };
+        Marks {
+            fragments: of(self.datagrams.as_ref().map(|datagrams| &datagrams.marks), start.fragments),
+            segments: of(self.streams.as_ref().map(|streams| &streams.marks), start.segments),
+        }
     }
 
     /// The group cannot go on. Returns false if that was known.
@@ -103,7 +131,7 @@ impl<B> Group<B> {
     pub(super) fn broadcast_fault(
         &self,
         place: &Place,
-        fault: &Fault,
+        (fault, mark): (&Fault, Marks),
         except: Option<Link>,
         out: &mut impl NodeOutput,
     ) {
@@ -114,13 +142,18 @@ impl<B> Group<B> {
         };
         let targets = self.info.all & !self.left & !skip;
         if targets != 0 {
-            let header = self.info.down(place, Kind::GroupError, ChildIndex::ALL);
+            let header = mark.said_by(self.info.down(place, Kind::GroupError, ChildIndex::ALL));
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
         }
-        if except != Some(Link::Parent)
-            && let Some(header) = self.info.up(place, Kind::GroupError)
-        {
-            out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
+        if except != Some(Link::Parent) {
+            self.tell_parent(place, fault, out);
+        }
+    }
+
+    /// Tells the parent of a fault.
+    pub(super) fn tell_parent(&self, place: &Place, fault: &Fault, out: &mut impl NodeOutput) {
+        if let Some(header) = self.info.up(place, Kind::GroupError) {
+            out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&Body::GroupError(*fault)));
         }
     }
 

@@ -98,7 +98,7 @@ impl<B> Datagrams<B> {
             start: info.start.fragments,
             records: (0..2 * window).map(|_| Record::new(State::Empty, head, Nanos(0))).collect(),
             parts: (0..window * info.members.len()).map(|_| None).collect(),
-            marks: Marks::new(Path::Datagram, info.members.len(), info.start.fragments),
+            marks: Marks::new(Path::Datagram, place, (info.members.len(), info.start.fragments)),
             answers: vec![Answers::default(); info.members.len()],
             folded: Folded::default(),
         }
@@ -311,10 +311,9 @@ impl<B> Datagrams<B> {
         }
     }
 
-    fn send_up(&self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
-        let record = &self.records[slot];
-        let Some(header) = self.header_up(at, Kind::Contribution, &record.head) else { return };
-        match &record.part {
+    fn send_up(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
+        let Some(header) = self.header_up(at, Kind::Contribution, slot) else { return };
+        match &self.records[slot].part {
             Some(part) => {
                 let header = header.carrying(&part.elements, part.bytes);
                 let payload = Payload::Data { buffer: &part.buffer, from: 0 };
@@ -324,10 +323,16 @@ impl<B> Datagrams<B> {
         }
     }
 
-    fn header_up(&self, at: &At<'_, impl NodeOutput<Buffer = B>>, kind: Kind, head: &Header) -> Option<Header> {
+    fn header_up(&mut self, at: &At<'_, impl NodeOutput<Buffer = B>>, kind: Kind, slot: usize) -> Option<Header> {
         let up = at.up(kind)?;
-        let mark = self.marks.least();
-        Some(about_piece(head, mark, up))
+        let mark = self.marks.carry();
+        Some(about_piece(&self.records[slot].head, mark, up))
+    }
+
+    /// Whether there is a contribution to a fragment whose result this member does not hold.
+    pub(in crate::node) fn outruns(&self, position: usize) -> bool {
+        let held = self.marks.held_by(position);
+        self.records.iter().any(|record| record.state != State::Empty && record.head.seq >= held)
     }
 
     /// Whether the fragment has its result.
@@ -364,7 +369,7 @@ impl<B> Datagrams<B> {
         let record = &mut self.records[slot];
         record.asked = at.now;
         let verdict = record.questions.ask(at.now, at.place.signs_from_above, at.place.config.limits.heartbeat);
-        if let Some(header) = self.header_up(at, Kind::Probe, &self.records[slot].head) {
+        if let Some(header) = self.header_up(at, Kind::Probe, slot) {
             at.out.transmit(Target::Parent, Path::Datagram, &header, Payload::None);
         }
         verdict.map_or(Ok(()), |reason| Err(at.place.between(reason, Link::Parent)))

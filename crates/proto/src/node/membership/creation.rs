@@ -28,13 +28,13 @@ impl<B> NodeCore<B> {
         };
         let bit = 1u64 << child.0;
         if let Some(fault) = self.orphaned {
-            return self.refuse(key, bit, fault, out);
+            return self.refuse((key, bit), (fault, join.heard), out);
         }
         if !join.standing.all_left
             && let Some(fault) = self.death_below(child, key)
         {
             // All others have been told that these ranks are dead, and wait for them no more.
-            return self.refuse(key, bit, fault, out);
+            return self.refuse((key, bit), (fault, join.heard), out);
         }
         if !self.pending.contains_key(key) {
             if join.standing.all_left {
@@ -46,7 +46,7 @@ impl<B> NodeCore<B> {
                 return self.dead.push(Link::Child(child));
             }
             if let Err(fault) = self.open_pending(key, child) {
-                return self.refuse(key, bit, fault, out);
+                return self.refuse((key, bit), (fault, join.heard), out);
             }
         }
         let Some(pending) = self.pending.get_mut(key) else { return };
@@ -119,6 +119,7 @@ impl<B> NodeCore<B> {
         pending.fault = pending.fault.or(quota);
         match place.up(Kind::Join) {
             Some(header) => {
+                let header = pending.heard.said_by(header);
                 pending.step(Event::AllJoined, false);
                 pending.reserves = pending.fault.is_none();
                 *self.reserved.of(duty) += usize::from(pending.reserves);
@@ -129,7 +130,11 @@ impl<B> NodeCore<B> {
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
             }
             None => match pending.fault.or_else(|| pending.never_made(place)) {
-                Some(fault) => self.end_pending(key, fault, out),
+                Some(fault) => {
+                    // What one rank has told its program counts for all.
+                    let mark = pending.heard;
+                    self.end_pending(key, (fault, mark), out);
+                }
                 None => {
                     let start = pending.standing().marks;
                     self.make_group(key, (None, start), out);
@@ -150,8 +155,8 @@ impl<B> NodeCore<B> {
         self.make_group(key, (Some(header), start), out);
     }
 
-    pub(in crate::node) fn on_refused(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
-        self.end_pending(key, fault, out);
+    pub(in crate::node) fn on_refused(&mut self, key: &GroupKey, verdict: (Fault, Marks), out: &mut impl NodeOutput) {
+        self.end_pending(key, verdict, out);
     }
 
     /// Takes the creation of this key, if this verdict can apply to it.
@@ -205,15 +210,22 @@ impl<B> NodeCore<B> {
         self.try_free(index, out);
     }
 
-    pub(in crate::node) fn end_pending(&mut self, key: &GroupKey, fault: Fault, out: &mut impl NodeOutput) {
+    fn end_pending(&mut self, key: &GroupKey, verdict: (Fault, Marks), out: &mut impl NodeOutput) {
         let Some(pending) = self.take_pending(key, Event::Refused) else { return out.note(Note::Violation) };
-        self.refuse(key, pending.all & !pending.absent().1, fault, out);
+        self.refuse((key, pending.all & !pending.absent().1), verdict, out);
     }
 
-    pub(in crate::node) fn refuse(&self, key: &GroupKey, targets: u64, fault: Fault, out: &mut impl NodeOutput) {
+    /// Tells children that the group will not be, or not go on, and below which numbers every
+    /// member has its results.
+    pub(in crate::node) fn refuse(
+        &self,
+        (key, targets): (&GroupKey, u64),
+        (fault, mark): (Fault, Marks),
+        out: &mut impl NodeOutput,
+    ) {
         out.note(Note::GroupRefused);
         if targets != 0 {
-            let header = self.place.down(Kind::Refused, ChildIndex::ALL);
+            let header = mark.said_by(self.place.down(Kind::Refused, ChildIndex::ALL));
             let body = Body::Refused(key.clone(), fault);
             out.transmit(Target::Children(targets), Path::Stream, &header, Payload::Body(&body));
         }

@@ -1,9 +1,10 @@
 //! How groups end: by a fault, or when all have left.
 
-use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Rank, Reason};
+use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Marks, Rank, Reason};
 
 use crate::Path;
 use crate::node::group::Group;
+use crate::node::info::{Duty, Member};
 use crate::node::lease::Lease;
 use crate::node::place::Place;
 use crate::node::{Link, NodeCore, NodeOutput, Note, Payload, Target};
@@ -15,12 +16,38 @@ impl<B> NodeCore<B> {
         }
     }
 
-    /// Tells the fault at the other ends of all the group's edges, and gives back all that the
-    /// group holds. Its name lives until all children have left.
+    /// The group cannot go on. Under `strict` its root decides how it ends, and nodes below that
+    /// wait for its word.
     pub(in crate::node) fn fail(
         &mut self,
         index: GroupIndex,
         fault: Fault,
+        from: Option<Link>,
+        out: &mut impl NodeOutput,
+    ) {
+        let Some(group) = self.table.get_mut(index) else { return };
+        match (self.place.config.strict, group.info.duty) {
+            (false, _) | (true, Duty::Relay) => self.conclude(index, (fault, Marks::default()), from, out),
+            (true, Duty::Root) => {
+                // A child that has found the fault waits for the answer like all others.
+                let (mark, from) = (group.last_word(&self.place), from.filter(|link| *link == Link::Parent));
+                self.conclude(index, (fault, mark), from, out);
+            }
+            (true, Duty::Inner) => {
+                if group.report() {
+                    group.tell_parent(&self.place, &fault, out);
+                    self.give_back(index, out);
+                }
+            }
+        }
+    }
+
+    /// Tells at the other ends of all the group's edges how it ends: the fault, and below which
+    /// numbers every member has the results. Its name lives until all children have left.
+    pub(in crate::node) fn conclude(
+        &mut self,
+        index: GroupIndex,
+        (fault, mark): (Fault, Marks),
         from: Option<Link>,
         out: &mut impl NodeOutput,
     ) {
@@ -30,7 +57,13 @@ impl<B> NodeCore<B> {
         }
         out.note(Note::GroupFailed);
         out.failed(&fault);
-        group.broadcast_fault(&self.place, &fault, from, out);
+        group.broadcast_fault(&self.place, (&fault, mark), from, out);
+        self.give_back(index, out);
+    }
+
+    /// Gives back all that a group holds that cannot go on.
+    fn give_back(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {
+        let Some(group) = self.table.get_mut(index) else { return };
         group.drop_machines();
         group.lease = Lease::default();
         self.forget_lock(index, out);
@@ -38,15 +71,22 @@ impl<B> NodeCore<B> {
 
     /// The driver cannot go on with the job. The other ends of every group's edges are told that
     /// the error is this node's. Nothing else of the core is touched, and the core cannot be used
-    /// afterwards.
+    /// afterwards. Under `strict` only the roots of groups may say how these end, and no one node
+    /// knows that of a group that waits to go on: these wait for another epoch.
     pub fn give_up(&mut self, out: &mut impl NodeOutput) {
         let first = self.place.config.children.first().and_then(|child| child.ranks.nth(0)).unwrap_or(Rank(0));
         let fault = self.place.about(Reason::NodeFailed, first);
         for group in self.table.iter().filter(|group| !group.has_failed()) {
-            group.broadcast_fault(&self.place, &fault, None, out);
+            if self.place.config.strict && group.info.duty == Duty::Inner {
+                group.tell_parent(&self.place, &fault, out);
+            } else {
+                group.broadcast_fault(&self.place, (&fault, group.last_word(&self.place)), None, out);
+            }
         }
         for (key, pending) in core::mem::take(&mut self.pending) {
-            self.refuse(&key, pending.joined & !pending.dead, fault, out);
+            if !self.place.config.strict || !pending.standing().resumed {
+                self.refuse((&key, pending.joined & !pending.dead), (fault, Marks::default()), out);
+            }
         }
     }
 
@@ -101,12 +141,22 @@ pub(in crate::node) fn check_left<B>(place: &Place, group: &Group<B>) -> Result<
             .and_then(|d| d.waits_for(member.child))
             .or_else(|| group.streams.as_ref().and_then(|s| s.waits_for(position)))
             .map(|header| Rank(header.witness))
-            .or_else(|| waiting_for_the_lock(group));
+            .or_else(|| waiting_for_the_lock(group))
+            .or_else(|| waiting_for_the_mark(place, group, position));
         if let Some(waiting) = waits {
             return Err(Fault { rank_b: waiting, ..place.about(Reason::MemberLeft, member.first) });
         }
     }
     Ok(())
+}
+
+/// A rank that waits for the word that all have a result, if the member at a position has left
+/// without it. Such a word is waited for under `strict` alone.
+fn waiting_for_the_mark<B>(place: &Place, group: &Group<B>, position: usize) -> Option<Rank> {
+    let lacks = group.datagrams.as_ref().is_some_and(|datagrams| datagrams.outruns(position))
+        || group.streams.as_ref().is_some_and(|streams| streams.outruns(position));
+    let is_here = |member: &&Member| group.left & (1 << member.child.0) == 0;
+    group.info.members.iter().find(is_here).filter(|_| lacks && place.config.strict).map(|member| member.first)
 }
 
 /// A rank that waits for the lock of a group, if there is one.

@@ -114,7 +114,7 @@ impl<B> NodeCore<B> {
         self.reserved = Census::default();
         for (key, mut pending) in core::mem::take(&mut self.pending) {
             if pending.step(Event::ParentLost, false) {
-                self.refuse(&key, pending.joined & !pending.dead, fault, out);
+                self.refuse((&key, pending.joined & !pending.dead), (fault, pending.heard), out);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A group in the making: joins gather upward as at a barrier, and one verdict travels down.
 
-use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Rank, RankList, Reason, Standing};
+use trib_wire::{ChildIndex, Fault, GroupKey, GroupName, Marks, Rank, RankList, Reason, Standing};
 
 use super::stage::{Event, Stage, transition};
 use crate::node::info::{Duty, Member};
@@ -13,6 +13,8 @@ pub(in crate::node) struct Join<'a> {
     pub(in crate::node) fault: Option<Fault>,
     /// What the ranks below have of the group.
     pub(in crate::node) standing: Standing,
+    /// The most that any of them has heard of what every member has.
+    pub(in crate::node) heard: Marks,
     /// The nodes below that fold for the group.
     pub(in crate::node) nodes: &'a RankList,
     /// The name that the program gave the group; empty if it gave none.
@@ -38,6 +40,9 @@ pub(in crate::node) struct Pending {
     some_left: u64,
     /// What the ranks below have of the group.
     standing: Option<Standing>,
+    /// The most that any rank below has heard of what every member has. Some programs may have been
+    /// told that.
+    pub(super) heard: Marks,
     /// Whether the children have been asked if they have done with it.
     pub(super) asked: bool,
     pub(in crate::node) fault: Option<Fault>,
@@ -94,6 +99,7 @@ impl Pending {
             left: 0,
             some_left: 0,
             standing: None,
+            heard: Marks::default(),
             asked: false,
             fault: None,
             nodes: Vec::new(),
@@ -112,6 +118,7 @@ impl Pending {
         self.left |= if join.standing.all_left { bit } else { 0 };
         self.some_left |= if join.standing.some_left { bit } else { 0 };
         self.standing = Some(self.standing.map_or(join.standing, |standing| standing.with(join.standing)));
+        self.heard = self.heard.higher(join.heard);
         self.fault = self.fault.or(join.fault);
         self.nodes.extend(join.nodes.iter().map(|n| n.0));
     }

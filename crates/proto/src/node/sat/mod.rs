@@ -78,7 +78,7 @@ impl<B> Streams<B> {
             staged: (0..members).map(|_| VecDeque::with_capacity(limits.staging as usize)).collect(),
             next: vec![start; members],
             credit: vec![start + staging; members],
-            marks: Marks::new(Path::Stream, members, start),
+            marks: Marks::new(Path::Stream, place, (members, start)),
             accumulators: (0..limits.flight).map(|_| None).collect(),
             next_fold: start,
             next_up: start,
@@ -124,6 +124,11 @@ impl<B> Streams<B> {
     /// Whether everything below segment `end` has come, was folded and was handed on.
     pub(in crate::node) fn drained(&self, end: u64) -> bool {
         self.next_fold >= end && self.accumulators.iter().all(Option::is_none)
+    }
+
+    /// Whether there is a contribution to a segment whose result this member does not hold.
+    pub(in crate::node) fn outruns(&self, position: usize) -> bool {
+        self.next.iter().any(|next| *next > self.marks.held_by(position))
     }
 
     pub(in crate::node) fn on_contribution(
@@ -308,7 +313,7 @@ impl<B> Streams<B> {
         }
         while !self.silent && self.next_up < self.next_fold.min(self.parent_credit) {
             let slot = self.slot(self.next_up);
-            let mark = self.marks.least();
+            let mark = self.marks.carry();
             let Some(accumulator) = self.accumulators[slot].as_mut() else { return };
             let Some(up) = at.up(Kind::Contribution) else { return };
             let head = &accumulator.head;

@@ -13,6 +13,7 @@ fn arguments(all: bool, ended: bool, refused: bool, user: Option<&str>) -> Argum
 fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
     LiveJob {
         backups: None,
+        recovery: None,
         id: JobId(id),
         name: "train".into(),
         user: user.into(),
