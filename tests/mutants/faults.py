@@ -597,18 +597,26 @@ FAULTS = [
     Fault(
         "a rank forgets the stable mark of a refusal",
         [Edit(LEAF, "self.on_refused(&key, (fault, Marks::of(header)), out);", "self.on_refused(&key, (fault, Marks::default()), out);")],
+        tests="strict::",
+        package="trib-sim",
     ),
     Fault(
         "a refusal without what some rank has heard",
         [Edit(CREATION, "let mark = pending.heard;", "let mark = Marks::default();")],
+        tests="strict::",
+        package="trib-sim",
     ),
     Fault(
         "a fault overtakes the stable mark",
         [Edit(ENDING, "let (mark, from) = (group.last_word(&self.place), ", "let (mark, from) = (Marks::default(), ")],
+        tests="strict::",
+        package="trib-sim",
     ),
     Fault(
         "a node fails a group without its root",
         [Edit(ENDING, "(false, _) | (true, Duty::Relay) => self.conclude", "(false, _) | (true, Duty::Relay | Duty::Inner) => self.conclude")],
+        tests="strict::",
+        package="trib-sim",
     ),
     Fault(
         "who reports a fault gets no answer",
