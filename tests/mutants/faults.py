@@ -625,10 +625,8 @@ FAULTS = [
     Fault(
         "who frees a group fails what others may have completed",
         [Edit(LEAF_GROUP, "let below = if edge.config.strict { self.held() } else { Marks::default() };", "let below = Marks::default();")],
-    ),
-    Fault(
-        "the last word is forgotten with the group",
-        [Edit(LEAF, "self.concluded.insert(group.key.clone(), (fault, group.heard()));", "let _ = fault;")],
+        tests="strict::",
+        package="trib-sim",
     ),
     Fault(
         "who leaves without a result is not missed",

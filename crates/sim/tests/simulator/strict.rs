@@ -3,7 +3,7 @@
 
 use trib_proto::Nanos;
 use trib_sim::Verdict;
-use trib_sim::options::Options;
+use trib_sim::options::{Options, Trouble};
 use trib_sim::workload::{Step, Workload};
 use trib_sim::world::World;
 use trib_wire::Reason;
@@ -90,6 +90,17 @@ fn a_rank_and_nodes_that_die_together_leave_others_that_agree() {
                 agreed(&passed(world.run()), 3);
             }
         }
+    }
+}
+
+#[test]
+fn who_frees_a_group_early_hears_of_what_it_holds_all_the_same() {
+    for step in 0..80 {
+        let mut work = one_by_one(8, 3);
+        work.groups[0].disturbed = Some(Trouble::EarlyFree);
+        work.scripts[3] =
+            vec![Step::Create(0), Step::Post(0), Step::Sleep(Nanos::from_micros(5 * step)), Step::Free(0)];
+        passed(of(true, &work).run());
     }
 }
 
