@@ -629,6 +629,11 @@ FAULTS = [
         package="trib-sim",
     ),
     Fault(
+        "the last word is forgotten with the group",
+        [Edit(LEAF, "self.concluded.insert(group.key.clone(), (fault, group.heard()));", "let _ = fault;")],
+        tests="replay::",
+    ),
+    Fault(
         "who leaves without a result is not missed",
         [Edit(ENDING, "            .or_else(|| waiting_for_the_mark(place, group, position));\n", ";\n        let _ = waiting_for_the_mark(place, group, position);\n")],
     ),

@@ -26,7 +26,11 @@ fn make(leaf: &mut Leaf, now: Nanos, epoch: Epoch) {
 
 /// A rank with a group in which it has just sent the first fragment of a barrier.
 fn posted() -> (Leaf, GroupId, OpId, Header) {
-    let mut leaf = leaf(0, limits(1, 0), Recovery::Retry);
+    posted_under(Recovery::Retry)
+}
+
+fn posted_under(policy: Recovery) -> (Leaf, GroupId, OpId, Header) {
+    let mut leaf = leaf(0, limits(1, 0), policy);
     leaf.core.on_link_up(ms(0), EPOCH, &mut leaf.memory);
     let group = create(&mut leaf.core, RankList::world(RANKS), 0, &mut leaf.memory);
     make(&mut leaf, ms(0), EPOCH);
@@ -107,4 +111,26 @@ fn a_group_that_fails_while_it_is_replayed_leaves_no_timer_behind() {
     assert_eq!(leaf.core.next_deadline(), heartbeat);
     leaf.core.on_timer(heartbeat, &mut leaf.memory);
     assert_eq!(leaf.core.next_deadline(), ms(2_002));
+}
+
+#[test]
+fn who_has_freed_a_strict_group_that_failed_answers_with_its_last_word() {
+    let (mut leaf, group, id, sent) = posted_under(Recovery::Strict);
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert_eq!(take(&mut leaf, Kind::Mark).map(|mark| mark.mark), Some(1), "others wait for it");
+    assert_eq!((leaf.memory.done.get(&id), leaf.core.outstanding()), (None, 1), "others may lack it");
+    let last = Header { mark: 1, ..from_node(Kind::GroupError, EPOCH) };
+    leaf.core.on_frame(ms(2), Path::Stream, &last, Body::GroupError(dead()), &mut leaf.memory);
+    assert_eq!(leaf.memory.done[&id], Ok(0..0), "all hold it, so it has succeeded");
+    leaf.core.free_group(ms(3), group, &mut leaf.memory);
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(4), next, &mut leaf.memory);
+    take(&mut leaf, Kind::Join);
+    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
+    leaf.core.on_frame(ms(5), Path::Stream, &from_node(Kind::Ask, next), Body::Ask(key), &mut leaf.memory);
+    let answer = leaf.memory.sent.pop().expect("it answers");
+    assert!(matches!(answer.body, Body::Join { fault: Some(fault), .. } if fault == dead()), "{:?}", answer.body);
+    assert_eq!(Marks::of(&answer.header), Marks { fragments: 1, segments: 0 });
 }
