@@ -84,6 +84,10 @@ pub struct JobRequest {
     /// this it is refused at once.
     #[serde(default)]
     pub wait_ms: Option<u32>,
+    /// How long its ranks wait for each other and for the fabric, milliseconds: nodes have a sixth
+    /// of that to install the job, but 5 seconds at least and a minute at most.
+    #[serde(default)]
+    pub patience_ms: Option<u32>,
 }
 
 /// One rank of a program without an out-of-band exchange; the manager brings the ranks together.
@@ -111,7 +115,7 @@ pub struct AttachRequest {
     /// Who runs it; rank 0's counts.
     pub user: String,
     /// How long to wait for the other ranks, milliseconds, at most 3,600,000; the most patient rank
-    /// counts. Without this it is 60,000.
+    /// counts. Without this it is 60,000. For the nodes rank 0's counts, as in [`JobRequest`].
     #[serde(default)]
     pub patience_ms: Option<u32>,
     /// How long the job may wait for quota that others have, once all ranks are here; rank 0's

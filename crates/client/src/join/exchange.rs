@@ -39,7 +39,8 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Joined, E
     let granted = introductions.and_then(introduced).and_then(|Introduced { hosts, pids, deputies }| {
         let (name, user) = (manager::program_name(), manager::user_name());
         let (ask, wait_ms) = (params.quota()?, manager::wait_ms(wait));
-        let request = JobRequest { hosts, pids, deputies, ask, name, user, wait_ms };
+        let patience_ms = Some(manager::patience_ms(deadline));
+        let request = JobRequest { hosts, pids, deputies, ask, name, user, wait_ms, patience_ms };
         let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline, wait)?;
         held = Some(hold);
         serde_json::to_vec(&ticket).map_err(|cause| Error::broken(&format!("a ticket cannot be written: {cause}")))

@@ -50,6 +50,11 @@ pub(super) fn wait_ms(wait: Duration) -> Option<u32> {
     u32::try_from(wait.as_millis()).ok().filter(|ms| *ms > 0)
 }
 
+/// The field of a request that says how long its ranks have, in milliseconds.
+pub(super) fn patience_ms(deadline: Deadline) -> u32 {
+    u32::try_from(deadline.whole.as_millis()).unwrap_or(u32::MAX).min(PATIENCE_MAX)
+}
+
 fn ranks_of(ticket: &JobTicket) -> usize {
     ticket.lanes.iter().map(|lane| lane.leaves.len()).min().unwrap_or(0)
 }
@@ -79,3 +84,6 @@ pub(super) fn user_name() -> String {
     let number = || format!("uid {}", unsafe { libc::getuid() });
     std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(number)
 }
+
+/// The largest patience that the manager takes, in milliseconds.
+const PATIENCE_MAX: u32 = 3_600_000;

@@ -34,7 +34,7 @@ pub(super) fn join(params: &Params) -> Result<Joined, Error> {
         name: manager::program_name(),
         user: manager::user_name(),
         wait_ms: manager::wait_ms(wait),
-        patience_ms: Some(u32::try_from(deadline.whole.as_millis()).unwrap_or(u32::MAX).min(PATIENCE_MAX)),
+        patience_ms: Some(manager::patience_ms(deadline)),
     });
     let (hold, ticket) = manager::ask(params, &request, deadline, wait)?;
     let deadline = deadline.after_waiting(wait);
@@ -71,5 +71,3 @@ fn await_all(shared: &Arc<Shared>, params: &Params, deadline: Deadline) -> Resul
 
 /// The tag that tells this group from those of the caller with all ranks.
 const TAG: u64 = u64::MAX;
-/// The largest value that the manager takes, in milliseconds.
-const PATIENCE_MAX: u32 = 3_600_000;

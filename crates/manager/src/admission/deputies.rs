@@ -118,6 +118,7 @@ mod tests {
             name: String::new(),
             user: String::new(),
             wait_ms: None,
+            patience_ms: None,
         }
     }
 

@@ -9,6 +9,7 @@ use trib_control::clock::unix_ms;
 use trib_keys::JobKey;
 use trib_messages::job::{DeputyGrant, GrantChild, GrantParent, Limits, NodeGrant, ParentCandidate};
 use trib_messages::reply::{JobStatus, Refusal, Resource};
+use trib_messages::request::JobRequest;
 use trib_topology::{Plan, PlanChild, PlanNode};
 use trib_wire::ids::{ChildIndex, ChildKind, Epoch, NodeId};
 
@@ -18,8 +19,8 @@ use crate::nodes::session::{Answer, Outcome};
 use crate::refuse::{lasting, refuse};
 
 /// How long nodes may take to install a job.
-#[derive(Default)]
 pub(super) struct Patience {
+    span: Duration,
     first: Option<Wait>,
 }
 
@@ -27,16 +28,23 @@ pub(super) struct Patience {
 pub(super) struct Wait {
     /// When it began, milliseconds since 1970-01-01 UTC.
     began_ms: u64,
+    span: Duration,
     end: Instant,
     /// Whether the job needs nodes that are late, so that it cannot go around them.
     needs_late: bool,
 }
 
 impl Patience {
+    /// That of a job: who gives its ranks more time on a slow machine gives it to the nodes, too.
+    pub(super) fn of(request: &JobRequest) -> Patience {
+        let whole = Duration::from_millis(request.patience_ms.unwrap_or(0).into());
+        Patience { span: (whole / 6).clamp(INSTALL, INSTALL_MAX), first: None }
+    }
+
     /// The wait of one attempt. It begins now, but for nodes that the job needs it began with the
     /// first attempt, which has waited for them, too.
     pub(super) fn wait(&mut self, needs_late: bool) -> Wait {
-        let now = Wait { began_ms: unix_ms(), end: Instant::now() + INSTALL, needs_late };
+        let now = Wait { began_ms: unix_ms(), span: self.span, end: Instant::now() + self.span, needs_late };
         let first = *self.first.get_or_insert(now);
         if needs_late { Wait { needs_late, ..first } } else { now }
     }
@@ -155,7 +163,7 @@ pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait:
         match answers.recv_timeout(left.min(GLANCE)) {
             Ok(answer) => judge(answer, &mut waiting)?,
             Err(_) if !wait.needs_late && waiting.values().any(|node| is_late(node)) => return Ok(false),
-            Err(_) if left <= GLANCE => return Err(silent(&waiting, sessions, wait.began_ms)),
+            Err(_) if left <= GLANCE => return Err(silent(&waiting, sessions, wait)),
             Err(_) => {}
         }
     }
@@ -183,23 +191,54 @@ fn judge((node, _, outcome): Answer, waiting: &mut BTreeMap<NodeId, &PlanNode>) 
     }
 }
 
-fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, began_ms: u64) -> Refusal {
+fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, wait: &Wait) -> Refusal {
     let mut names: Vec<&str> = waiting.values().map(|node| node.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let names = names.join(", ");
     let text = format!(
         "aggregation node {names} did not install the job within {} s: it is stopped or overloaded; restart it or try again",
-        INSTALL.as_secs()
+        wait.span.as_secs()
     );
     let late = waiting.values().filter_map(|node| sessions[&node.place].late_ms()).min();
-    lasting(refuse(Resource::Node, Some(&names), text), late.map_or(began_ms, |late_ms| late_ms.min(began_ms)))
+    let since_ms = late.map_or(wait.began_ms, |late_ms| late_ms.min(wait.began_ms));
+    lasting(refuse(Resource::Node, Some(&names), text), since_ms)
 }
 
+/// The least and the longest time that nodes have to install a job.
 const INSTALL: Duration = Duration::from_secs(5);
+const INSTALL_MAX: Duration = Duration::from_secs(60);
 /// The same for backups, without which a job is admitted, too.
 const INSTALL_BACKUPS: Duration = Duration::from_secs(2);
 /// How often a wait for nodes checks whether another tree would be ready sooner.
 const GLANCE: Duration = Duration::from_millis(100);
 /// The epoch in which a job begins.
 pub(super) const FIRST_EPOCH: Epoch = Epoch(1);
+
+#[cfg(test)]
+mod tests {
+    use trib_messages::request::QuotaAsk;
+
+    use super::*;
+
+    #[test]
+    fn nodes_have_a_share_of_the_ranks_patience() {
+        let patience = |patience_ms| {
+            let (name, user) = (String::new(), String::new());
+            let (hosts, pids, deputies) = (Vec::new(), Vec::new(), Vec::new());
+            let request =
+                JobRequest { hosts, pids, deputies, ask: QuotaAsk::default(), name, user, wait_ms: None, patience_ms };
+            Patience::of(&request).span.as_secs()
+        };
+        let asked = [None, Some(0), Some(30_000), Some(120_000), Some(u32::MAX)];
+        assert_eq!(asked.map(patience), [5, 5, 5, 20, 60]);
+    }
+
+    #[test]
+    fn nodes_that_the_job_needs_get_no_second_wait() {
+        let mut patience = Patience { span: Duration::from_secs(20), first: None };
+        let first = patience.wait(false);
+        assert_eq!(patience.wait(true).end, first.end);
+        assert!(patience.wait(false).end > first.end);
+    }
+}

@@ -77,7 +77,7 @@ fn try_admit(
     applicant: &Applicant<'_>,
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
-    let (mut job, mut patience) = (job, Patience::default());
+    let (mut job, mut patience) = (job, Patience::of(request));
     // Every attempt goes around one late node more, until the job cannot do without those that are
     // late.
     loop {

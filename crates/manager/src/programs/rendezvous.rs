@@ -57,6 +57,7 @@ struct Rank {
     user: String,
     tenant: Option<String>,
     wait_ms: Option<u32>,
+    patience_ms: Option<u32>,
 }
 
 impl Rendezvous {
@@ -128,8 +129,8 @@ impl Rendezvous {
             }
             return Err(refusal);
         }
-        let AttachRequest { rank: number, host, pid, deputy, ask, name, user, wait_ms, .. } = rank.clone();
-        state.present.insert(number, Rank { host, pid, deputy, ask, name, user, tenant, wait_ms });
+        let AttachRequest { rank: number, host, pid, deputy, ask, name, user, wait_ms, patience_ms, .. } = rank.clone();
+        state.present.insert(number, Rank { host, pid, deputy, ask, name, user, tenant, wait_ms, patience_ms });
         state.end = state.end.max(end);
         drop(state);
         Ok(program)
@@ -202,9 +203,10 @@ impl Program {
         let hosts = state.present.values().map(|rank| rank.host.clone()).collect();
         let pids = state.present.values().map(|rank| rank.pid).collect();
         let deputies = state.present.values().map(|rank| rank.deputy).collect();
-        let Rank { ask, name, user, tenant, wait_ms, .. } = state.present.get(&0)?;
-        let (ask, name, user) = (ask.clone(), name.clone(), user.clone());
-        Some((JobRequest { hosts, pids, deputies, ask, name, user, wait_ms: *wait_ms }, tenant.clone()))
+        let first = state.present.get(&0)?;
+        let (ask, name, user) = (first.ask.clone(), first.name.clone(), first.user.clone());
+        let Rank { wait_ms, patience_ms, .. } = *first;
+        Some((JobRequest { hosts, pids, deputies, ask, name, user, wait_ms, patience_ms }, first.tenant.clone()))
     }
 }
 

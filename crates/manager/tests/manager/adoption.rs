@@ -115,6 +115,7 @@ fn a_job_whose_nodes_are_at_ranks_of_its_own_goes_on_until_they_have_gone() {
         name: "prog".into(),
         user: "ann".into(),
         wait_ms: None,
+        patience_ms: None,
     };
     let Reply::Granted(ticket) = user.0.ask(&Request::RequestJob(request), LIMIT).unwrap() else { panic!("refused") };
     assert!(ticket.recovers && ticket.nodes.iter().all(|node| node.candidates.len() > 1));

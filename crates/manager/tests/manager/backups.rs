@@ -206,6 +206,7 @@ fn a_job_with_deputies_goes_on_without_backups_and_ends_when_no_rank_is_left() {
         name: "prog".into(),
         user: "ann".into(),
         wait_ms: None,
+        patience_ms: None,
     };
     let Reply::Granted(ticket) = user.ask(&Request::RequestJob(request)) else { panic!("the job is admitted") };
     assert!(ticket.recovers && ticket.deputies.len() == 2 * NAMES.len() - 2, "{:?}", ticket.deputies);

@@ -159,6 +159,7 @@ fn hostile_requests_take_bounded_room() {
             name,
             user: "u".repeat(900),
             wait_ms: None,
+            patience_ms: None,
         };
         user.0
             .send(&Request::RequestJob(JobRequest {

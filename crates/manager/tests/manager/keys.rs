@@ -28,6 +28,7 @@ fn admitted() -> (JobTicket, Vec<(&'static str, Vec<NodeGrant>)>) {
         name: "prog".into(),
         user: "ann".into(),
         wait_ms: None,
+        patience_ms: None,
     };
     let Reply::Granted(ticket) = user.ask(&Request::RequestJob(request)) else { panic!("the job is admitted") };
     let granted = |node: &Node| (0..ticket.nodes.len()).map(|_| node.grant()).collect();

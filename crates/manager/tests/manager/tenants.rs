@@ -46,6 +46,7 @@ fn patient(user: &User, hosts: &[&str], ask: QuotaAsk, wait: Duration) -> Result
         name: "prog".into(),
         user: "ann".into(),
         wait_ms,
+        patience_ms: None,
     };
     verdict(user.ask(&Request::RequestJob(request)))
 }
@@ -144,6 +145,7 @@ fn patience_ends_with_a_reason_and_with_the_client() {
         name: "prog".into(),
         user: "ann".into(),
         wait_ms: Some(3_600_000),
+        patience_ms: None,
     };
     impatient.0.send(&Request::RequestJob(request)).unwrap();
     eventually("it waits", || fabric.user().status().queue.len() == 1);

@@ -15,6 +15,7 @@ fn request(name: &str, hosts: usize) -> JobRequest {
         name: name.into(),
         user: "ann".into(),
         wait_ms: None,
+        patience_ms: None,
     }
 }
 
@@ -90,6 +91,7 @@ fn the_longest_answer_fits_a_message() {
                 name: text.clone(),
                 user: text.clone(),
                 wait_ms: None,
+                patience_ms: None,
             },
             &refusal,
         );

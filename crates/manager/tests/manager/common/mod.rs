@@ -302,6 +302,7 @@ impl User {
             name: "prog".into(),
             user: "ann".into(),
             wait_ms: None,
+            patience_ms: None,
         })))
     }
 

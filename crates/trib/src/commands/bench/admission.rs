@@ -51,6 +51,7 @@ impl Arguments {
             name: "trib bench admission".into(),
             user: String::new(),
             wait_ms: None,
+            patience_ms: None,
         });
         let (mut admitted, mut nodes) = (Vec::new(), 0);
         for _ in 0..self.times {
