@@ -569,6 +569,12 @@ FAULTS = [
         package="trib-sim",
     ),
     Fault(
+        "what those lack that have left a group is kept for them",
+        [Edit("node/marks.rs", "        self.hold(position, u64::MAX);\n", "")],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
         "a node passes no marks on to those that have left",
         [Edit(DISPATCH, "let is_mark = link == Link::Parent && header.kind == Kind::Mark;", "let is_mark = false;")],
     ),

@@ -82,6 +82,15 @@ impl Marks {
         }
     }
 
+    /// All ranks of a member have left the group and lack nothing any more, whether they hold the
+    /// results or not. Nobody need keep anything for them.
+    pub(super) fn leave<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize) {
+        self.hold(position, u64::MAX);
+        if self.least() != u64::MAX {
+            self.go_on(at);
+        }
+    }
+
     /// Tells what all members hold, if that is news.
     fn go_on<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
         let least = self.least();

@@ -3,6 +3,7 @@
 use trib_wire::{ChildIndex, Fault, GroupIndex, Kind, Marks, Rank, Reason};
 
 use crate::Path;
+use crate::node::at::At;
 use crate::node::group::Group;
 use crate::node::info::{Duty, Member};
 use crate::node::lease::Lease;
@@ -98,6 +99,14 @@ impl<B> NodeCore<B> {
     ) {
         let Some(group) = self.table.get_mut(index) else { return };
         group.left |= 1 << child.0;
+        // Under `strict` an operation succeeds only when those that have left hold the result, too.
+        if !self.place.config.strict
+            && let Some(position) = group.info.position(child)
+        {
+            let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
+            group.datagrams.iter_mut().for_each(|datagrams| datagrams.marks.leave(&mut at, position));
+            group.streams.iter_mut().for_each(|streams| streams.marks.leave(&mut at, position));
+        }
         let outcome = check_left(&self.place, group);
         let step = group.lease.check_stops(&group.info, group.left);
         self.settle(index, outcome, out);
