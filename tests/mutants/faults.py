@@ -555,7 +555,7 @@ FAULTS = [
         "a rank without room replays nothing",
         [
             Edit(LEAF_LLT, "{ self.next.min(self.unsent) }", "{ 0 }"),
-            Edit(LEAF_SAT, "{ self.next.min(self.unsent) }", "{ 0 }"),
+            Edit(LEAF_SAT, "is_open || first.base < self.unsent", "is_open"),
         ],
     ),
     Fault(
@@ -571,6 +571,24 @@ FAULTS = [
     Fault(
         "what those lack that have left a group is kept for them",
         [Edit("node/marks.rs", "        self.hold(position, u64::MAX);\n", "")],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
+        "those that have left a group that fails keep its pieces",
+        [Edit("node/group/mod.rs", "let targets = self.left & !self.silent;", "let targets = 0;")],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
+        "a rank without room sends nothing under a lease",
+        [
+            Edit(
+                LEAF_SAT,
+                "self.sent < self.next.min(self.credit)",
+                "self.sent < self.next.min(if is_open { u64::MAX } else { self.unsent }).min(self.credit)",
+            ),
+        ],
         tests="seeds_that_once_failed",
         package="trib-sim",
     ),

@@ -187,12 +187,14 @@ impl Streams {
     /// a job of many groups would take the link from a job with a single one. Each group keeps a
     /// few segments, so that none waits for another.
     ///
-    /// Without `is_open` room nothing is sent that was not sent before: see `Datagrams::pump`.
+    /// Without `is_open` room the group does not ask for the lock, unless for what was sent before:
+    /// see `Datagrams::pump`. Under a lease everything is sent, because what is kept of another
+    /// group may wait for that lease's end. So a group may keep a flight beyond what there is room
+    /// for, and as many groups as have a lease.
     pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, sharers: u64, is_open: bool) {
-        self.start(at);
+        self.start(at, is_open);
         let flight = self.flight.div_ceil(sharers.max(1)).max(SHARE_MIN.min(self.flight));
-        let end = if is_open { self.next } else { self.next.min(self.unsent) };
-        while self.phase != Phase::Stopping && self.sent < end.min(self.credit).min(self.got + flight) {
+        while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
             let header = Header { mark: self.got, flags: FLAG_STREAM, ..at.header(Kind::Contribution) };
@@ -325,17 +327,21 @@ impl Streams {
 
     /// Starts what the lease covers. Asks for the lock if an operation waits and the rank has not
     /// asked yet.
-    fn start(&mut self, at: &mut At<'_, impl LeafOutput>) {
+    fn start(&mut self, at: &mut At<'_, impl LeafOutput>, is_open: bool) {
         loop {
             match self.phase {
                 Phase::Held if !self.waiting.is_empty() && !self.is_used_up() => {
                     self.begin();
                     self.used += 1;
                 }
-                Phase::Idle if !self.waiting.is_empty() => self.ask(at),
+                Phase::Idle if self.may_ask(is_open) => self.ask(at),
                 _ => return,
             }
         }
+    }
+
+    fn may_ask(&self, is_open: bool) -> bool {
+        self.waiting.front().is_some_and(|first| is_open || first.base < self.unsent)
     }
 
     /// Whether the lease has had its number of operations.

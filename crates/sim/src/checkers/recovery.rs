@@ -87,14 +87,14 @@ impl Checkers {
         room.kept = room.kept - bytes(before.as_ref()) + bytes(kept.as_ref());
     }
 
-    /// The rank sends a piece of a group. It sends none for the first time while it keeps as much
-    /// as it may.
+    /// The rank sends a piece of a group. While it keeps as much as it may it sends no fragment for
+    /// the first time. Segments are another matter: room is asked for with the lock.
     pub(super) fn check_room(&mut self, rank: u32, group: usize, header: &Header) {
         let room = &mut self.rooms[rank as usize];
         let sent = room.sent.entry((group, header.is_stream())).or_default();
         let is_new = header.seq >= *sent;
         *sent = (*sent).max(header.seq + 1);
-        if is_new && room.kept >= room.most {
+        if is_new && !header.is_stream() && room.kept >= room.most {
             let what = format!(
                 "rank {rank} sends number {} of group {group}, and keeps {} of {} bytes for others",
                 header.seq, room.kept, room.most

@@ -2,6 +2,7 @@
 
 mod state;
 
+use trib_wire::header::FLAG_STREAM;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind, Marks};
 
 use super::info::{Duty, GroupInfo, Posted};
@@ -125,6 +126,18 @@ impl<B> Group<B> {
     /// The newest streaming operation that a member has announced.
     pub(super) fn announced(&self) -> Option<Posted> {
         self.posted.iter().flatten().max_by_key(|posted| posted.op_seq).copied()
+    }
+
+    /// The group has failed, so nobody needs what those keep for it that have left: their marks say
+    /// so.
+    pub(super) fn release_those_that_left(&self, place: &Place, out: &mut impl NodeOutput) {
+        let targets = self.left & !self.silent;
+        for flags in [0, FLAG_STREAM] {
+            if targets != 0 {
+                let header = Header { mark: u64::MAX, flags, ..self.info.down(place, Kind::Mark, ChildIndex::ALL) };
+                out.transmit(Target::Children(targets), Path::Stream, &header, Payload::None);
+            }
+        }
     }
 
     /// Tells the fault at the other ends of all the group's edges, but not at `except`.

@@ -59,6 +59,9 @@ impl<B> NodeCore<B> {
         out.note(Note::GroupFailed);
         out.failed(&fault);
         group.broadcast_fault(&self.place, (&fault, mark), from, out);
+        if self.place.config.recovers && !self.place.config.strict {
+            group.release_those_that_left(&self.place, out);
+        }
         self.give_back(index, out);
     }
 
