@@ -593,6 +593,12 @@ FAULTS = [
         package="trib-sim",
     ),
     Fault(
+        "nobody is missed in the first epoch",
+        [Edit(NODE, "self.place.config.moves > 0 || !self.pending.is_empty()", "self.place.config.moves > 0")],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
         "a node passes no marks on to those that have left",
         [Edit(DISPATCH, "let is_mark = link == Link::Parent && header.kind == Kind::Mark;", "let is_mark = false;")],
     ),

@@ -1,8 +1,9 @@
-//! Children that have not called yet in an epoch that follows another one.
+//! Children that have not called yet, in an epoch that follows another one or while others make a
+//! group.
 //!
-//! A rank may have died meanwhile, when nobody was there to see it. It has as long to call as it
-//! may be silent. So has a node, which calls when any rank below it does: where none is left, it
-//! never will. Time counts only if this node came to its ticks on time, as in `liveness`.
+//! A rank may have died when nobody was there to see it, or nobody who could tell. It has as long to
+//! call as it may be silent. So has a node, which calls when any rank below it does: where none is
+//! left, it never will. Time counts only if this node came to its ticks on time, as in `liveness`.
 
 use trib_wire::ChildIndex;
 
@@ -29,9 +30,11 @@ impl Absent {
         self.children &= !(1 << child.0);
     }
 
-    /// A tick. Returns a bit for each child that is dead.
-    pub(super) fn tick(&mut self, tick: Tick, limits: &Limits) -> u64 {
-        if let Some(before) = self.checked.replace(tick.now) {
+    /// A tick. Time counts while the children are missed. Returns a bit for each child that is
+    /// dead.
+    pub(super) fn tick(&mut self, tick: Tick, is_missed: bool, limits: &Limits) -> u64 {
+        let before = core::mem::replace(&mut self.checked, is_missed.then_some(tick.now));
+        if let Some(before) = before.filter(|_| is_missed) {
             self.watched = self.watched + tick.observed(before, true, limits);
         }
         let is_over = self.watched >= limits.dead_after;
@@ -55,17 +58,29 @@ mod tests {
         let mut absent = Absent::new(0b101);
         absent.called(ChildIndex(2));
         for number in 0..60 {
-            assert_eq!(absent.tick(tick(number, Nanos(0)), &LIMITS), 0);
+            assert_eq!(absent.tick(tick(number, Nanos(0)), true, &LIMITS), 0);
         }
-        assert_eq!(absent.tick(tick(60, Nanos(0)), &LIMITS), 1);
-        assert_eq!(absent.tick(tick(61, Nanos(0)), &LIMITS), 0, "it dies once");
+        assert_eq!(absent.tick(tick(60, Nanos(0)), true, &LIMITS), 1);
+        assert_eq!(absent.tick(tick(61, Nanos(0)), true, &LIMITS), 0, "it dies once");
+    }
+
+    #[test]
+    fn a_child_that_nobody_misses_may_stay_away() {
+        let mut absent = Absent::new(1);
+        for number in 0..100 {
+            assert_eq!(absent.tick(tick(number, Nanos(0)), false, &LIMITS), 0);
+        }
+        for number in 100..160 {
+            assert_eq!(absent.tick(tick(number, Nanos(0)), true, &LIMITS), 0);
+        }
+        assert_eq!(absent.tick(tick(160, Nanos(0)), true, &LIMITS), 1);
     }
 
     #[test]
     fn a_node_that_sleeps_sees_nobody_call() {
         let mut absent = Absent::new(1);
         for number in 0..100 {
-            assert_eq!(absent.tick(tick(number, LIMITS.dead_after), &LIMITS), 0);
+            assert_eq!(absent.tick(tick(number, LIMITS.dead_after), true, &LIMITS), 0);
         }
     }
 }

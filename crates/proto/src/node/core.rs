@@ -58,9 +58,8 @@ impl<B> NodeCore<B> {
         assert!(config.limits.are_valid(), "limits out of range");
         let arbiter = config.parent.is_none().then(|| Arbiter::new(config.limits.streams));
         let children = vec![None; config.children.len()];
-        let absent = (0..config.children.len()).filter(|_| config.moves > 0).fold(0u64, |bits, at| bits | 1 << at);
         NodeCore {
-            absent: Absent::new(absent),
+            absent: Absent::new((0..config.children.len()).fold(0u64, |bits, at| bits | 1 << at)),
             place: Place::new(config),
             table: Table::new(),
             pending: BTreeMap::new(),
@@ -218,7 +217,8 @@ impl<B> NodeCore<B> {
         }
         let tick = Tick { due: self.next_tick, now };
         let mut in_doubt = false;
-        let absent = self.absent.tick(tick, &self.place.config.limits);
+        let is_missed = self.place.config.moves > 0 || !self.pending.is_empty();
+        let absent = self.absent.tick(tick, is_missed, &self.place.config.limits);
         for child in (0..64).filter(|child| absent & (1 << child) != 0).map(ChildIndex) {
             self.lose_child(child, out);
         }

@@ -9,7 +9,7 @@
 //!   parts, results, marks, report  folding, handing down, who holds what, counting
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
 //!   group/, table                one group with its machines; all groups, by name
-//!   absent                       children that have not called in a later epoch
+//!   absent                       children that are missed and have not called
 //!   membership/                  groups come into being and go
 //!   core, dispatch, explain      the node, the way of a frame to its machine, what is late
 //! ```
