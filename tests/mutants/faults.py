@@ -660,7 +660,7 @@ FAULTS = [
     ),
     Fault(
         "the last word is forgotten with the group",
-        [Edit(LEAF, "self.concluded.insert(group.key.clone(), (fault, group.heard()));", "let _ = fault;")],
+        [Edit(LEAF, "self.concluded.insert(group.key.clone(), Concluded { fault, mark, name, awaited });", "let _ = Concluded { fault, mark, name, awaited };")],
         tests="replay::",
     ),
     Fault(

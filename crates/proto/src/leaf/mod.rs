@@ -50,7 +50,7 @@ use crate::liveness::{Liveness, Need, Peer, Tick, next_tick};
 use crate::window;
 use crate::{Nanos, Path};
 use at::At;
-use group::{Edge, Group};
+use group::{Edge, Group, Name};
 use operation::{Cut, Operation};
 use room::Room;
 use rtt::RoundTrip;
@@ -103,6 +103,18 @@ pub struct Post {
     pub signature: Signature,
 }
 
+/// The last word of a group: why it ended, and how far every member had all results. A rank that
+/// has not heard it may ask in another epoch.
+struct Concluded {
+    fault: Fault,
+    mark: Marks,
+    /// What the node calls the group, which will say when all members have left it.
+    name: Name,
+    /// Whether this rank stays for those that may ask. Of a creation that was refused nobody says
+    /// when all know.
+    awaited: bool,
+}
+
 /// The state machine of one rank of one job.
 pub struct LeafCore {
     edge: Edge,
@@ -116,9 +128,8 @@ pub struct LeafCore {
     /// The groups that the program has freed, by their names at the node, which may have given
     /// their indices to others.
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
-    /// Under `strict`, groups that have failed and that the program has freed: why they ended, and
-    /// how far every member had all results. A rank that has not heard it may ask.
-    concluded: BTreeMap<GroupKey, (Fault, Marks)>,
+    /// Under `strict`, groups that have failed and that the program has freed.
+    concluded: BTreeMap<GroupKey, Concluded>,
     /// The groups that may have a timer running, for a probe or a mark.
     armed: Vec<GroupId>,
     /// The groups that stream now.
@@ -338,6 +349,7 @@ impl LeafCore {
         self.joining.clear();
         self.by_index.clear();
         self.left_behind.clear();
+        self.concluded.values_mut().for_each(|group| group.name = None);
         for group in self.groups.values_mut() {
             group.suspend();
         }
@@ -355,6 +367,7 @@ impl LeafCore {
     pub fn give_up(&mut self, out: &mut impl LeafOutput) {
         self.link = None;
         self.lost = true;
+        self.concluded.clear();
         self.next_tick = Nanos::NEVER;
         let fault = self.edge.fault(Reason::NodeDead);
         self.joining.clear();
@@ -470,7 +483,8 @@ impl LeafCore {
     /// The number of groups that the program has freed, and for which this rank has to stay all the
     /// same: other members have not freed them, and may lack a result.
     pub fn groups_left_behind(&self) -> usize {
-        self.groups.values().filter(|group| group.is_freed()).count()
+        let freed = self.groups.values().filter(|group| group.is_freed()).count();
+        freed + self.concluded.values().filter(|group| group.awaited).count()
     }
 
     fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
@@ -521,7 +535,10 @@ impl LeafCore {
 
     /// All members have freed a group.
     fn on_freed(&mut self, header: &Header, out: &mut impl LeafOutput) {
-        let Some(id) = self.left_behind.remove(&(header.group, header.generation)) else { return };
+        let name = (header.group, header.generation);
+        let Some(id) = self.left_behind.remove(&name) else {
+            return self.concluded.retain(|_, group| group.name != Some(name));
+        };
         if let Some(group) = self.groups.get_mut(&id) {
             group.forget(out);
             group.step(Event::Freed);
@@ -536,7 +553,7 @@ impl LeafCore {
         if is_over {
             let standing = Standing { resumed: true, some_left: true, all_left: true, ..Standing::NEW };
             let (nodes, name) = (RankList::EMPTY, GroupName::default());
-            let (fault, heard) = self.concluded.get(&key).copied().unzip();
+            let (fault, heard) = self.concluded.get(&key).map(|group| (group.fault, group.mark)).unzip();
             let header = heard.unwrap_or_default().said_by(self.edge.header(Kind::Join));
             let body = Body::Join { key, fault, standing, nodes, name };
             out.transmit(Path::Stream, &header, Payload::Body(&body));
@@ -572,7 +589,9 @@ impl LeafCore {
         self.recount(id, group.activity, Activity::None);
         self.room.forget(group.counted);
         if let Some(fault) = group.failed.filter(|_| self.edge.config.strict) {
-            self.concluded.insert(group.key.clone(), (fault, group.heard()));
+            let (mark, name) = (group.heard(), group.name);
+            let awaited = name.is_some() && !self.lost;
+            self.concluded.insert(group.key.clone(), Concluded { fault, mark, name, awaited });
         }
         let Some(name) = group.name else { return };
         self.left_behind.remove(&name);
