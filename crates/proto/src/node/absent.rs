@@ -1,9 +1,10 @@
 //! Children that have not called yet, in an epoch that follows another one or while others make a
 //! group.
 //!
-//! A rank may have died when nobody was there to see it, or nobody who could tell. It has as long to
-//! call as it may be silent. So has a node, which calls when any rank below it does: where none is
-//! left, it never will. Time counts only if this node came to its ticks on time, as in `liveness`.
+//! A rank may have died when nobody was there to see it, or with the node that saw it. It has as
+//! long to call as it may be silent. So has a node, which calls when any rank below it does: where
+//! none is left, it never will. Time counts only if this node came to its ticks on time, as in
+//! `liveness`.
 
 use trib_wire::ChildIndex;
 
