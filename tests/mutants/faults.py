@@ -593,6 +593,12 @@ FAULTS = [
         package="trib-sim",
     ),
     Fault(
+        "a node does not hear in the first epoch that others wait",
+        [Edit(NODE, "            self.ask_nodes_once(out);\n", "")],
+        tests="seeds_that_once_failed",
+        package="trib-sim",
+    ),
+    Fault(
         "nobody is missed in the first epoch",
         [Edit(NODE, "self.place.config.moves > 0 || !self.pending.is_empty()", "self.place.config.moves > 0")],
         tests="seeds_that_once_failed",

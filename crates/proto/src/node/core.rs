@@ -217,6 +217,9 @@ impl<B> NodeCore<B> {
         }
         let tick = Tick { due: self.next_tick, now };
         let mut in_doubt = false;
+        if self.place.config.moves == 0 && self.place.config.recovers {
+            self.ask_nodes_once(out);
+        }
         let is_missed = self.place.config.moves > 0 || !self.pending.is_empty();
         let absent = self.absent.tick(tick, is_missed, &self.place.config.limits);
         for child in (0..64).filter(|child| absent & (1 << child) != 0).map(ChildIndex) {

@@ -1,5 +1,6 @@
 //! Groups of an earlier epoch. Each rank joins those that it has again. One that has done with a
-//! group has forgotten it and is asked, so that nobody waits for it.
+//! group has forgotten it and is asked, so that nobody waits for it. In the first epoch nodes are
+//! asked that have not joined.
 
 use trib_wire::{Body, ChildIndex, GroupKey, Kind};
 
@@ -9,7 +10,7 @@ use crate::Path;
 use crate::node::{NodeCore, NodeOutput, Payload, Target};
 
 impl<B> NodeCore<B> {
-    /// The parent knows that somebody resumes the group.
+    /// The parent knows that somebody resumes the group, or waits for it.
     pub(in crate::node) fn on_ask(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
         match self.pending.get_mut(key) {
             Some(pending) if pending.asked => {}
@@ -29,6 +30,20 @@ impl<B> NodeCore<B> {
                 }
             }
         }
+    }
+
+    /// The first epoch: a group has been in the making for up to a heartbeat. A rank that has not
+    /// joined is late, or dead with a node that could not tell. Nodes below hear that others wait,
+    /// so that they miss children of their own that never came.
+    pub(in crate::node) fn ask_nodes_once(&mut self, out: &mut impl NodeOutput) {
+        let unasked = self.pending.values_mut().filter(|pending| !pending.asked);
+        let late: Vec<(GroupKey, u64)> = unasked
+            .map(|pending| {
+                pending.asked = true;
+                (pending.key.clone(), pending.inner & !pending.joined)
+            })
+            .collect();
+        late.iter().for_each(|(key, targets)| self.ask(key, *targets, out));
     }
 
     pub(in crate::node) fn ask(&self, key: &GroupKey, targets: u64, out: &mut impl NodeOutput) {
