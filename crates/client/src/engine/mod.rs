@@ -225,22 +225,25 @@ impl Shared {
     }
 
     /// Leaves every group, waits at most `linger` for queued frames and for what other ranks may
-    /// still need of this one, and closes the sockets. The helper thread ends.
+    /// still need of this one, or longer if they may ask it how a group has ended, and closes the
+    /// sockets. The helper thread ends.
     pub(crate) fn stop(&self, linger: Duration) -> Result<(), Error> {
         let mut engine = self.enter()?;
         engine.leave_groups();
-        let end = engine.now() + Nanos(linger.as_nanos() as u64);
+        let began = engine.now();
         loop {
             engine.progress(Ready::ALL);
             self.announce(&mut engine);
             let now = engine.now();
             let left_behind = engine.lanes.iter().any(|lane| lane.groups_left_behind() > 0);
-            if (engine.blocked() == 0 && !left_behind) || now >= end {
+            let asked = engine.lanes.iter().filter_map(|lane| lane.stays_for()).max();
+            let end = began + asked.unwrap_or(Nanos(linger.as_nanos() as u64));
+            if (engine.blocked() == 0 && !left_behind && asked.is_none()) || now >= end {
                 break;
             }
-            let sockets = engine.sockets();
+            let (sockets, until) = (engine.sockets(), end.min(engine.next_deadline()));
             drop(engine);
-            poll::sleep(&self.waker, &sockets, end - now);
+            poll::sleep(&self.waker, &sockets, until.since(now));
             engine = self.lock()?;
         }
         engine.stopping = true;

@@ -483,8 +483,12 @@ impl LeafCore {
     /// The number of groups that the program has freed, and for which this rank has to stay all the
     /// same: other members have not freed them, and may lack a result.
     pub fn groups_left_behind(&self) -> usize {
-        let freed = self.groups.values().filter(|group| group.is_freed()).count();
-        freed + self.concluded.values().filter(|group| group.awaited).count()
+        self.groups.values().filter(|group| group.is_freed()).count()
+    }
+
+    /// Whether this rank has to stay because others may ask it how a group has ended.
+    pub fn may_be_asked(&self) -> bool {
+        self.concluded.values().any(|group| group.awaited)
     }
 
     fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
@@ -561,6 +565,11 @@ impl LeafCore {
     }
 
     fn on_refused(&mut self, key: &GroupKey, (fault, mark): (Fault, Marks), out: &mut impl LeafOutput) {
+        if self.edge.config.strict && !self.joining.contains_key(key) {
+            // This rank has answered for a group with which it has done, and now all know.
+            self.concluded.get_mut(key).into_iter().for_each(|group| group.awaited = false);
+            return;
+        }
         let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.fail(fault, mark, out);

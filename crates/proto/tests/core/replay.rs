@@ -127,13 +127,18 @@ fn who_has_freed_a_strict_group_that_failed_answers_with_its_last_word() {
     let next = Epoch(EPOCH.0 + 1);
     leaf.core.on_link_down(&mut leaf.memory);
     leaf.core.on_link_up(ms(4), next, &mut leaf.memory);
-    assert_eq!(leaf.core.groups_left_behind(), 1, "it stays for those that may ask");
+    assert!(leaf.core.may_be_asked());
     take(&mut leaf, Kind::Join);
     let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
     leaf.core.on_frame(ms(5), Path::Stream, &from_node(Kind::Ask, next), Body::Ask(key), &mut leaf.memory);
     let answer = leaf.memory.sent.pop().expect("it answers");
     assert!(matches!(answer.body, Body::Join { fault: Some(fault), .. } if fault == dead()), "{:?}", answer.body);
     assert_eq!(Marks::of(&answer.header), Marks { fragments: 1, segments: 0 });
+    assert!(leaf.core.may_be_asked(), "nobody knows yet whether the others have heard it");
+    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
+    let body = Body::Refused(key, dead());
+    leaf.core.on_frame(ms(6), Path::Stream, &from_node(Kind::Refused, next), body, &mut leaf.memory);
+    assert!(!leaf.core.may_be_asked());
 }
 
 #[test]
@@ -148,7 +153,7 @@ fn who_has_freed_a_strict_group_that_failed_stays_until_all_have_left_it() {
     );
     leaf.core.free_group(ms(2), group, &mut leaf.memory);
     assert!(take(&mut leaf, Kind::Leave).is_some());
-    assert_eq!(leaf.core.groups_left_behind(), 1);
+    assert!(leaf.core.may_be_asked());
     leaf.core.on_frame(ms(3), Path::Stream, &from_node(Kind::Freed, EPOCH), Body::None, &mut leaf.memory);
-    assert_eq!(leaf.core.groups_left_behind(), 0);
+    assert!(!leaf.core.may_be_asked());
 }

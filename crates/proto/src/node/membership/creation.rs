@@ -212,7 +212,9 @@ impl<B> NodeCore<B> {
 
     fn end_pending(&mut self, key: &GroupKey, verdict: (Fault, Marks), out: &mut impl NodeOutput) {
         let Some(pending) = self.take_pending(key, Event::Refused) else { return out.note(Note::Violation) };
-        self.refuse((key, pending.all & !pending.absent().1), verdict, out);
+        // Under `strict` those that have done with it stay until the others know how it ended.
+        let silent = if self.place.config.strict { pending.dead } else { pending.absent().1 };
+        self.refuse((key, pending.all & !silent), verdict, out);
     }
 
     /// Tells children that the group will not be, or not go on, and below which numbers every
