@@ -441,13 +441,13 @@ impl Lane {
         }
     }
 
-    /// The number of groups that the program has left and that this rank has still to serve.
     /// For how long after its last call the rank stays for others that may ask how a group has
-    /// ended: until a dead member was found dead, whom they wait for.
+    /// ended: until a dead member was found dead, for which they wait.
     pub(super) fn stays_for(&self) -> Option<Nanos> {
         self.core.may_be_asked().then(|| self.config.limits.dead_after + Nanos::from_millis(10_000))
     }
 
+    /// The number of groups that the program has left and that this rank has still to serve.
     pub(super) fn groups_left_behind(&self) -> usize {
         self.core.groups_left_behind()
     }
