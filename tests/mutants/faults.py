@@ -544,7 +544,7 @@ FAULTS = [
     ),
     Fault(
         "what all hold is kept",
-        [Edit(TIDINGS, "            kept.release(mark, at.out);\n", "")],
+        [Edit(TIDINGS, "            kept.release(mark, out);\n", "")],
     ),
     Fault("a rank keeps more for others than it may", [Edit(ROOM, "        self.kept < self.most\n", "        true\n")]),
     Fault(

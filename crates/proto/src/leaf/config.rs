@@ -24,7 +24,7 @@ pub struct LeafConfig {
     /// Whether the job goes on when a node dies: groups then wait for the next epoch.
     pub recovers: bool,
     /// The bytes that it may keep for other ranks of what it has given to operations that are over.
-    /// Beyond them it sends nothing new.
+    /// Beyond them it sends no new fragment, and does not ask for the lock.
     pub memory: u64,
     /// Whether an operation is over only when every rank has its results. This is for jobs that go
     /// on when a node dies.

@@ -1,8 +1,10 @@
 //! How much of what this rank has given it still keeps for others, and how much that may be.
 //!
-//! Only copies count whose results are here: they go when all others have theirs, too, for which
-//! nobody has to post or to send anything. To count what is still under way as well would let two
-//! ranks wait for each other, each with its memory full of what the other has not posted.
+//! Only copies of operations that are over count: they go when all others have the results, for
+//! which nobody has to post anything. To count what is still under way as well would let two ranks
+//! wait for each other, each with its memory full of what the other has not posted. In a new epoch
+//! copies may have to be sent again first, and to wait for a lease: so all is sent that a lease
+//! covers, whether there is room or not.
 
 use super::group::Group;
 
@@ -21,7 +23,7 @@ impl Room {
         Room { most, kept: 0, reopened: false }
     }
 
-    /// Whether a new piece may be sent.
+    /// Whether a new fragment may be sent, and the lock asked for.
     pub(super) fn is_open(&self) -> bool {
         self.kept < self.most
     }

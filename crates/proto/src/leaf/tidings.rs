@@ -43,13 +43,12 @@ impl Tidings {
     /// The node says that every member holds all results below `mark`.
     pub(super) fn hear(&mut self, at: &mut At<'_, impl LeafOutput>, mark: u64, kept: &mut Kept) {
         if mark > self.stable {
-            self.settle(at.now, mark);
-            at.out.stable(at.group, self.path, mark);
-            kept.release(mark, at.out);
+            self.postpone(at.now, mark);
         }
+        self.conclude(at.group, mark, kept, at.out);
     }
 
-    /// The group is over, and every member holds all results below `mark`. Nothing more is said.
+    /// Every member holds all results below `mark`, and if the group is over nothing more is said.
     pub(super) fn conclude(&mut self, group: GroupId, mark: u64, kept: &mut Kept, out: &mut impl LeafOutput) {
         if mark > self.stable {
             self.stable = mark;
@@ -66,9 +65,9 @@ impl Tidings {
         }
     }
 
-    fn settle(&mut self, now: Nanos, mark: u64) {
-        self.stable = mark;
-        // Marks travel with what is sent, as long as something is.
+    /// All hold what lies below `mark`. The rest is said later: marks travel with what is sent, as
+    /// long as something is.
+    fn postpone(&mut self, now: Nanos, mark: u64) {
         self.pending = self.pending.filter(|(held, _)| *held > mark).map(|(held, _)| (held, now + self.pause));
     }
 
@@ -155,9 +154,9 @@ mod tests {
         tidings.hold(after(99), 3);
         assert_eq!(tidings.due(), Nanos::NEVER, "it was said");
         tidings.hold(after(100), 5);
-        tidings.settle(after(105), 4);
+        tidings.postpone(after(105), 4);
         assert_eq!(tidings.due(), after(115), "the others say theirs with what they send");
-        tidings.settle(after(110), 5);
+        tidings.postpone(after(110), 5);
         assert_eq!(tidings.due(), Nanos::NEVER, "everybody knows");
         tidings.hold(after(200), 6);
         tidings.begin(4);
