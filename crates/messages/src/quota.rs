@@ -405,7 +405,7 @@ pub const QUOTA: [QuotaRow; 21] = [
         .said_by(Speaker::Fabric)
         .means("bytes of buffers for which one rank may be a deputy; they are touched when it hosts a node"),
     row(QuotaField::RankMemory, "rank_memory", "bytes", [1, u64::MAX, 1], [64 << 20, u64::MAX])
-        .means("bytes that a rank keeps, over all its groups, of what it has given to operations that are over and whose results other ranks may lack; beyond them it sends nothing new until they have theirs"),
+        .means("bytes that a rank keeps, over all its groups, of what it has given to operations that are over and whose results other ranks may lack; beyond them it begins nothing new until they have theirs"),
     row(QuotaField::Recovery, "recovery", "", [0, 2, 1], [Recovery::Retry as u64, Recovery::Strict as u64])
         .called(&Recovery::NAMES)
         .means("what a job does when a node of its trees dies: [what each policy promises](reliability.md#policies)"),
