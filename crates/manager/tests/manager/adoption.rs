@@ -1,11 +1,10 @@
 //! Jobs outlive the manager that admitted them, and end when their nodes have lost them.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Fabric, LIMIT, Manner, Node, eventually};
+use crate::common::{Fabric, LIMIT, Manner, Node, eventually, with_deputies};
 use trib_control::Channel;
 use trib_messages::hello::Role;
 use trib_messages::job::{JobTicket, Pass};
@@ -106,17 +105,7 @@ fn deputy(fabric: &Fabric, ticket: &JobTicket) -> Arc<Channel> {
 fn a_job_whose_nodes_are_at_ranks_of_its_own_goes_on_until_they_have_gone() {
     let (mut fabric, nodes) = Fabric::with_nodes();
     let user = fabric.user();
-    let address: SocketAddr = "127.0.0.1:4700".parse().unwrap();
-    let request = JobRequest {
-        hosts: vec!["x".into(), "x".into()],
-        pids: vec![41, 42],
-        deputies: vec![Some(address), Some(address)],
-        ask: QuotaAsk::default(),
-        name: "prog".into(),
-        user: "ann".into(),
-        wait_ms: None,
-        patience_ms: None,
-    };
+    let request = JobRequest { pids: vec![41, 42], ..with_deputies([4700, 4700]) };
     let Reply::Granted(ticket) = user.0.ask(&Request::RequestJob(request), LIMIT).unwrap() else { panic!("refused") };
     assert!(ticket.recovers && ticket.nodes.iter().all(|node| node.candidates.len() > 1));
     let guess = fabric.user().0.ask::<_, Reply>(&serve(&ticket, 0, Pass([0; 32])), LIMIT).unwrap();

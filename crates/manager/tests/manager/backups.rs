@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Fabric, Manner, Node, TWO_LEAVES, User, eventually, full};
+use crate::common::{Fabric, Manner, Node, TWO_LEAVES, User, eventually, full, with_deputies};
 use trib_messages::job::{GrantParent, JobTicket, NodeGrant};
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::Reply;
-use trib_messages::request::{JobRequest, QuotaAsk, Request};
+use trib_messages::request::{QuotaAsk, Request};
 use trib_wire::ids::{JobId, NodeId};
 
 const NAMES: [&str; 3] = ["root", "leaf0", "leaf1"];
@@ -198,17 +198,9 @@ fn a_job_with_deputies_goes_on_without_backups_and_ends_when_no_rank_is_left() {
     let mut fabric = fabric(0);
     let nodes = nodes(&fabric, |_| Manner::Installs);
     let user = fabric.user();
-    let request = JobRequest {
-        hosts: ["x", "x"].map(String::from).to_vec(),
-        pids: Vec::new(),
-        deputies: ["127.0.0.1:9", "127.0.0.1:10"].map(|address| address.parse().ok()).to_vec(),
-        ask: QuotaAsk::default(),
-        name: "prog".into(),
-        user: "ann".into(),
-        wait_ms: None,
-        patience_ms: None,
+    let Reply::Granted(ticket) = user.ask(&Request::RequestJob(with_deputies([9, 10]))) else {
+        panic!("the job is admitted")
     };
-    let Reply::Granted(ticket) = user.ask(&Request::RequestJob(request)) else { panic!("the job is admitted") };
     assert!(ticket.recovers && ticket.deputies.len() == 2 * NAMES.len() - 2, "{:?}", ticket.deputies);
     assert_eq!(candidates(&ticket)[0], "root rank 0 on x rank 1 on x");
     let job = ticket.job;

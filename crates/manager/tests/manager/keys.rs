@@ -7,10 +7,10 @@ use serde_json::Value;
 use trib_keys::{EdgeKey, JobKey, NodeKey};
 use trib_messages::job::{JobTicket, NodeGrant};
 use trib_messages::reply::Reply;
-use trib_messages::request::{JobRequest, QuotaAsk, Request};
+use trib_messages::request::{QuotaAsk, Request};
 use trib_wire::ids::{ChildIndex, JobId, NodeId};
 
-use crate::common::{Fabric, Manner, Node, TWO_LEAVES};
+use crate::common::{Fabric, Manner, Node, TWO_LEAVES, with_deputies};
 
 const NAMES: [&str; 3] = ["root", "leaf0", "leaf1"];
 
@@ -20,17 +20,9 @@ fn admitted() -> (JobTicket, Vec<(&'static str, Vec<NodeGrant>)>) {
     let fabric = Fabric::serving("topology.toml", &format!("{TWO_LEAVES}backups = 2\n"));
     let nodes = NAMES.map(|name| (name, fabric.node(name, Manner::Installs)));
     let user = fabric.user();
-    let request = JobRequest {
-        hosts: ["x", "x", "x", "x"].map(String::from).to_vec(),
-        pids: Vec::new(),
-        deputies: (9..13).map(|port| format!("127.0.0.1:{port}").parse().ok()).collect(),
-        ask: QuotaAsk::default(),
-        name: "prog".into(),
-        user: "ann".into(),
-        wait_ms: None,
-        patience_ms: None,
+    let Reply::Granted(ticket) = user.ask(&Request::RequestJob(with_deputies(9..13))) else {
+        panic!("the job is admitted")
     };
-    let Reply::Granted(ticket) = user.ask(&Request::RequestJob(request)) else { panic!("the job is admitted") };
     let granted = |node: &Node| (0..ticket.nodes.len()).map(|_| node.grant()).collect();
     let grants = nodes.iter().map(|(name, node)| (*name, granted(node))).collect();
     (ticket, grants)

@@ -325,6 +325,21 @@ impl User {
     }
 }
 
+/// A job of ranks on host x that may host its nodes. Each listens at one of these ports.
+pub fn with_deputies(ports: impl IntoIterator<Item = u16>) -> JobRequest {
+    let deputies: Vec<_> = ports.into_iter().map(|port| Some(SocketAddr::from(([127, 0, 0, 1], port)))).collect();
+    JobRequest {
+        hosts: vec!["x".into(); deputies.len()],
+        pids: Vec::new(),
+        deputies,
+        ask: QuotaAsk::default(),
+        name: "prog".into(),
+        user: "ann".into(),
+        wait_ms: None,
+        patience_ms: None,
+    }
+}
+
 pub fn attachment(rendezvous: &str, rank: u32, size: u32, patience_ms: u32) -> AttachRequest {
     AttachRequest {
         rendezvous: rendezvous.into(),
