@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -61,6 +62,14 @@ pub fn supervise(command: &mut Command, limit: Option<Duration>) -> io::Result<E
 /// What the processes of one run have in their environment.
 struct Mark(String);
 
+/// The processes with a mark.
+struct Marked {
+    processes: Vec<Process>,
+    /// Whether there may be another: a process that is just becoming another program shows no
+    /// environment meanwhile.
+    perhaps_more: bool,
+}
+
 impl Mark {
     fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -70,10 +79,14 @@ impl Mark {
 
     /// Kills the processes with the mark until there are none: a process may fork while we look.
     fn end_all(&self) -> io::Result<()> {
+        let in_doubt_until = Instant::now() + DOUBT_LIMIT;
         loop {
-            let marked = self.processes()?;
+            let Marked { processes: marked, perhaps_more } = self.look()?;
             if marked.is_empty() {
-                return Ok(());
+                if !perhaps_more || Instant::now() >= in_doubt_until {
+                    return Ok(());
+                }
+                thread::sleep(DOUBT_PAUSE);
             }
             for process in &marked {
                 process.signal(Signal::KILL)?;
@@ -84,19 +97,22 @@ impl Mark {
         }
     }
 
-    fn processes(&self) -> io::Result<Vec<Process>> {
+    fn look(&self) -> io::Result<Marked> {
         let entry = format!("{MARK}={}", self.0);
-        let mut marked = Vec::new();
+        let own = ProcessId::own();
+        let mut marked = Marked { processes: Vec::new(), perhaps_more: false };
         for folder in fs::read_dir("/proc")?.flatten() {
             // A process whose environment we may not read is not ours, and one that has just ended
             // needs nothing.
             let Ok(environment) = fs::read(folder.path().join("environ")) else { continue };
             let pid = folder.file_name().to_str().and_then(|name| name.parse().ok());
-            if let Some(id) = pid.and_then(ProcessId::running).filter(|id| id.pid != std::process::id())
-                && environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
-            {
-                marked.extend(Process::open(id)?);
+            let Some(id) = pid.and_then(ProcessId::running).filter(|id| *id != own) else { continue };
+            if environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes()) {
+                marked.processes.extend(Process::open(id)?);
             }
+            // Threads of the kernel have no environment, ever, and no program either.
+            let is_younger = id.start >= own.start;
+            marked.perhaps_more |= environment.is_empty() && is_younger && folder.path().join("exe").exists();
         }
         Ok(marked)
     }
@@ -106,6 +122,10 @@ const MARK: &str = "TRIB_LAB_RUN";
 /// The longest time that a signal waits if it came just before the wait began.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// The longest time for which a process is believed to be becoming another program. There are some
+/// that have no environment for good.
+const DOUBT_LIMIT: Duration = Duration::from_millis(500);
+const DOUBT_PAUSE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
