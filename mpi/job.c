@@ -158,7 +158,7 @@ void job_tell_fallback(const char *format, ...)
 _Noreturn void job_end(const char *format, ...)
 {
     /* The rank that speaks ends this process, too. */
-    static const struct timespec spoken_for = {.tv_sec = 2};
+    static const struct timespec spoken_for = {.tv_sec = 10};
     char why[1280];
     va_list arguments;
 
@@ -168,6 +168,7 @@ _Noreturn void job_end(const char *format, ...)
         va_end(arguments);
         notice("rank %d ends the program: %s", job.rank, why);
         report_write_own();
+        notice_wait_until_read();
     } else {
         nanosleep(&spoken_for, NULL);
     }

@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 void notice(const char *format, ...)
@@ -26,5 +29,20 @@ void notice(const char *format, ...)
         if (written <= 0)
             return; /* a closed stderr must not stop the program */
         done += (size_t)written;
+    }
+}
+
+void notice_wait_until_read(void)
+{
+    static const struct timespec millisecond = {.tv_nsec = 1000 * 1000};
+    struct stat about;
+    int left = 0;
+
+    if (fstat(STDERR_FILENO, &about) != 0 || !S_ISFIFO(about.st_mode))
+        return;
+    for (int tries = 0; tries < 1000; tries++) {
+        if (ioctl(STDERR_FILENO, FIONREAD, &left) != 0 || left == 0)
+            return;
+        nanosleep(&millisecond, NULL);
     }
 }

@@ -9,4 +9,8 @@
  * lines of ranks apart. */
 void notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Waits until the launcher has read what this process has written to stderr, for at most a second:
+ * a launcher that is told to end the program drops what it has not read. */
+void notice_wait_until_read(void);
+
 #endif

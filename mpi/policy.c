@@ -46,12 +46,14 @@ int policy_finalize(void)
     return PMPI_Finalize();
 }
 
-/* Nothing is sent before an abort, which should not wait for anything. The fabric notices that this
+/* Nothing is sent before an abort, which should not wait for others. The fabric notices that this
  * process has ended when its connections close. */
 int policy_abort(MPI_Comm comm, int errorcode)
 {
-    if (job_is_own() && once_is_first())
+    if (job_is_own() && once_is_first()) {
         report_write_own();
+        notice_wait_until_read();
+    }
     return PMPI_Abort(comm, errorcode);
 }
 
