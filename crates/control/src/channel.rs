@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use rustls::{ClientConnection, Connection};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use trib_messages::Message;
 use trib_messages::hello::{Hello, Role};
 
 use crate::secure::{Limit, Secure};
@@ -89,7 +88,7 @@ impl Channel {
 
     /// Sends one message. It blocks for at most ten seconds, and only if the peer has stopped
     /// reading. After that, and after any other failure but `TooLong`, the channel is closed.
-    pub fn send<M: Serialize>(&self, message: &M) -> Result<(), Error> {
+    pub fn send(&self, message: &impl Message) -> Result<(), Error> {
         self.secure.send(&frame::encode(message)?, Limit::after(SEND))
     }
 
@@ -97,16 +96,16 @@ impl Channel {
     /// closes.
     ///
     /// Nothing is lost at a `Timeout`: the next call goes on where this one stopped.
-    pub fn recv<M: DeserializeOwned>(&self, timeout: Option<Duration>) -> Result<M, Error> {
+    pub fn recv<M: Message>(&self, timeout: Option<Duration>) -> Result<M, Error> {
         let json = self.secure.recv(timeout.map(Limit::after))?;
-        frame::decode(&json).map_err(|cause| {
+        M::read(&json).map_err(|cause| {
             self.close();
             Error::Malformed { address: self.name.clone(), cause }
         })
     }
 
     /// Sends one message and returns the next one that comes, which must come within `timeout`.
-    pub fn ask<Q: Serialize, A: DeserializeOwned>(&self, question: &Q, timeout: Duration) -> Result<A, Error> {
+    pub fn ask<Q: Message, A: Message>(&self, question: &Q, timeout: Duration) -> Result<A, Error> {
         self.send(question)?;
         self.recv(Some(timeout))
     }

@@ -1,5 +1,6 @@
 //! The first messages of both sides: which version each speaks, and in which role.
 
+use trib_messages::Message;
 use trib_messages::hello::{Hello, Role};
 use trib_messages::reply::{Refusal, Reply, Resource};
 
@@ -56,7 +57,7 @@ fn certified(secure: &Secure) -> Result<Role, Error> {
 }
 
 fn hear(secure: &Secure, name: &str, limit: Limit) -> Result<Hello, Error> {
-    frame::decode(&secure.recv(Some(limit))?).map_err(|cause| Error::Malformed { address: name.into(), cause })
+    Hello::read(&secure.recv(Some(limit))?).map_err(|cause| Error::Malformed { address: name.into(), cause })
 }
 
 fn agree(ours: &Hello, theirs: Hello) -> Result<Hello, Error> {

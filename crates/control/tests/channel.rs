@@ -56,6 +56,11 @@ fn hello(role: Role) -> Hello {
     Hello { version: trib_wire::VERSION, software: "test 1".into(), role }
 }
 
+/// Some message, told from others by this text.
+fn text(software: String) -> Hello {
+    Hello { software, ..hello(Role::User) }
+}
+
 /// Both ends' results of one connection.
 fn meet(
     manager: &Folder,
@@ -80,8 +85,8 @@ fn messages_of_any_size_arrive_whole_in_both_directions_at_once() {
     let sizes = [0usize, 1, 16_384, 16_385, 3_000_000];
     let talk = |channel: &Channel, letter: &str| {
         thread::scope(|scope| {
-            scope.spawn(|| sizes.iter().for_each(|size| channel.send(&letter.repeat(*size)).unwrap()));
-            sizes.map(|_| channel.recv::<String>(Some(LIMIT)).unwrap())
+            scope.spawn(|| sizes.iter().for_each(|size| channel.send(&text(letter.repeat(*size))).unwrap()));
+            sizes.map(|_| channel.recv::<Hello>(Some(LIMIT)).unwrap())
         })
     };
     let (at_server, at_client) = thread::scope(|scope| {
@@ -89,8 +94,8 @@ fn messages_of_any_size_arrive_whole_in_both_directions_at_once() {
         let client = talk(&client, "c");
         (server.join().unwrap(), client)
     });
-    assert_eq!(at_server, sizes.map(|size| "c".repeat(size)));
-    assert_eq!(at_client, sizes.map(|size| "s".repeat(size)));
+    assert_eq!(at_server, sizes.map(|size| text("c".repeat(size))));
+    assert_eq!(at_client, sizes.map(|size| text("s".repeat(size))));
 }
 
 #[test]
@@ -99,15 +104,15 @@ fn a_wait_that_times_out_loses_nothing_and_a_close_wakes_it() {
     let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::User, LIMIT));
     let (server, client) = (server.unwrap(), client.unwrap());
     let brief = Some(Duration::from_millis(20));
-    assert!(matches!(client.recv::<u32>(brief), Err(Error::Timeout { .. })));
-    server.send(&7u32).unwrap();
-    assert_eq!(client.recv::<u32>(Some(LIMIT)).unwrap(), 7);
+    assert!(matches!(client.recv::<Hello>(brief), Err(Error::Timeout { .. })));
+    server.send(&text("7".into())).unwrap();
+    assert_eq!(client.recv::<Hello>(Some(LIMIT)).unwrap(), text("7".into()));
     assert!(!client.is_closed());
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| client.recv::<u32>(None));
-        server.send(&8u32).unwrap();
-        assert_eq!(waiting.join().unwrap().unwrap(), 8);
-        let waiting = scope.spawn(|| client.recv::<u32>(None));
+        let waiting = scope.spawn(|| client.recv::<Hello>(None));
+        server.send(&text("8".into())).unwrap();
+        assert_eq!(waiting.join().unwrap().unwrap(), text("8".into()));
+        let waiting = scope.spawn(|| client.recv::<Hello>(None));
         server.close();
         assert!(matches!(waiting.join().unwrap(), Err(Error::Closed { .. })));
     });
@@ -245,8 +250,8 @@ fn who_is_cut_off_for_being_slow_calls_again() {
         listener.accept().unwrap().establish(LIMIT).unwrap()
     });
     let channel = Channel::connect(&url, Role::User, 2 * HANDSHAKE + LIMIT).unwrap();
-    manager.join().unwrap().send(&1u8).unwrap();
-    assert_eq!(channel.recv::<u8>(Some(LIMIT)).unwrap(), 1);
+    manager.join().unwrap().send(&text("1".into())).unwrap();
+    assert_eq!(channel.recv::<Hello>(Some(LIMIT)).unwrap(), text("1".into()));
 }
 
 #[test]
@@ -271,7 +276,7 @@ fn what_is_no_message_closes_the_channel() {
     let folder = Folder::with_credentials();
     let (server, client) = meet(&folder, |at| Channel::connect(&folder.url(at), Role::User, LIMIT));
     let (server, client) = (server.unwrap(), client.unwrap());
-    client.send(&"not a reply").unwrap();
+    client.send(&text("not a reply".into())).unwrap();
     assert!(matches!(server.recv::<Reply>(Some(LIMIT)), Err(Error::Malformed { .. })));
     assert!(matches!(client.recv::<Reply>(Some(LIMIT)), Err(Error::Closed { .. })));
 }

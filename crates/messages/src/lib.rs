@@ -3,12 +3,12 @@
 //!
 //! Map: `hello` opens every channel. `request` and `reply` are the conversation of applications and
 //! tools with the manager, and `node` is that of aggregation nodes. `job` is what a granted job is
-//! made of, `quota` the table of its limits, `memory` what they reserve, `prediction` for which
-//! operations its tree is predicted to pay, `explanation` what a job is doing, `jobs` a line about
-//! each job that runs or ended, `tenant` for which tenant a job counts and which jobs wait,
-//! `processes` where the ranks run, `candidates` where its nodes may run, `recovery` where they are
-//! when they have moved, `policy` what a job promises then, and `directory` how people call the
-//! nodes and ranks of a job.
+//! made of, `quota` the table of its limits, `memory` what they reserve, `message` how each becomes
+//! JSON and comes back, `prediction` for which operations its tree is predicted to pay,
+//! `explanation` what a job is doing, `jobs` a line about each job that runs or ended, `tenant` for
+//! which tenant a job counts and which jobs wait, `processes` where the ranks run, `candidates`
+//! where its nodes may run, `recovery` where they are when they have moved, `policy` what a job
+//! promises then, and `directory` how people call the nodes and ranks of a job.
 //!
 //! Both ends speak the same protocol version. Within one version, a field that a message gains has
 //! a default, so that the releases before and after it understand each other in everything that
@@ -27,6 +27,7 @@ pub mod hello;
 pub mod job;
 pub mod jobs;
 pub mod memory;
+mod message;
 pub mod node;
 pub mod policy;
 pub mod prediction;
@@ -36,3 +37,5 @@ pub mod recovery;
 pub mod reply;
 pub mod request;
 pub mod tenant;
+
+pub use message::Message;

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use trib_messages::Message;
 use trib_messages::job::JobTicket;
 use trib_messages::request::{JobRequest, Request};
 use trib_wire::ranks::WORLD_MAX;
@@ -43,7 +44,9 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Joined, E
         let request = JobRequest { hosts, pids, deputies, ask, name, user, wait_ms, patience_ms };
         let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline, wait)?;
         held = Some(hold);
-        serde_json::to_vec(&ticket).map_err(|cause| Error::broken(&format!("a ticket cannot be written: {cause}")))
+        let mut json = Vec::new();
+        ticket.write(&mut json);
+        Ok(json)
     });
     let joined = share(params, &mut agreement, (own, candidacy), granted, (deadline, wait));
     match (joined, held) {
@@ -79,7 +82,7 @@ fn share(
 }
 
 fn read(ticket: &[u8]) -> Result<JobTicket, Error> {
-    serde_json::from_slice(ticket)
+    JobTicket::read(ticket)
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
 }
 
