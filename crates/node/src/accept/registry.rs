@@ -313,10 +313,11 @@ impl Registry {
     /// A candidate of the root has answered with the placement that it knows now.
     pub(crate) fn answered(&mut self, key: Key, candidate: usize, placement: &Placement) {
         self.learn(key, placement);
+        let now = self.now();
         if let Some(host) = self.host_of(key)
             && host.view().placement() == placement
         {
-            host.on_has_heard(key.1, candidate);
+            host.on_has_heard(now, key.1, candidate);
         }
     }
 
@@ -588,7 +589,7 @@ mod tests {
         let [call] = &registry.take_calls()[..] else { panic!("the other candidate of the root has to hear of it") };
         assert_eq!((call.purpose, call.candidate, &call.placement), (Purpose::Candidate, 0, &moved));
         registry.answered(key, 0, &moved);
-        assert_eq!(registry.patience(), None, "it has");
+        assert!(registry.take_calls().is_empty(), "it has");
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Moved(moved.clone())));
 
         registry.spoke(key, Epoch(3), Link::Child(ChildIndex(0)));

@@ -50,8 +50,8 @@ struct Hosted {
     /// node that has forgotten its children is no use to them, nor a child that has forgotten its
     /// node. One that has not confirmed may not have heard the answer, and may call again.
     confirmed: BTreeSet<u16>,
-    /// The candidates of the root that may not know of the epoch, and when to tell them.
-    untold: BTreeMap<usize, Nanos>,
+    /// The other candidates of the root after a move, and when to tell them of the epoch.
+    told: BTreeMap<usize, Nanos>,
 }
 
 /// A node that the process may host.
@@ -104,8 +104,8 @@ impl Host {
             return false;
         }
         let tells = parent.is_none() && view.has_moved();
-        let untold = (0..candidates).filter(|other| tells && *other != me).map(|other| (other, now)).collect();
-        seat.hosted = Some(Hosted { confirmed: BTreeSet::new(), untold });
+        let told = (0..candidates).filter(|other| tells && *other != me).map(|other| (other, now)).collect();
+        seat.hosted = Some(Hosted { confirmed: BTreeSet::new(), told });
         if let Some((parent, candidates)) = parent {
             let caller = seat.caller.get_or_insert_with(|| Caller::new(parent, candidates, now));
             caller.on_moved(now);
@@ -177,7 +177,7 @@ impl Host {
         hosted
             .map(|(seat, hosted)| {
                 let calls = seat.caller.as_ref().map_or(Nanos::NEVER, Caller::deadline);
-                hosted.untold.values().copied().fold(calls, Nanos::min)
+                hosted.told.values().copied().fold(calls, Nanos::min)
             })
             .min()
             .unwrap_or(Nanos::NEVER)
@@ -190,7 +190,7 @@ impl Host {
         let epoch = self.view.epoch();
         for (node, seat) in &mut self.seats {
             let Some(hosted) = &mut seat.hosted else { continue };
-            for (candidate, due) in hosted.untold.iter_mut().filter(|(_, due)| **due <= now) {
+            for (candidate, due) in hosted.told.iter_mut().filter(|(_, due)| **due <= now) {
                 *due = now + TELL_AGAIN;
                 errands.push(Errand::Tell { node: *node, candidate: *candidate, until: *due });
             }
@@ -221,10 +221,12 @@ impl Host {
         }
     }
 
-    /// A candidate of a hosted root has heard of the view's placement.
-    pub fn on_has_heard(&mut self, node: NodeId, candidate: usize) {
-        if let Some(hosted) = self.seats.get_mut(&node).and_then(|seat| seat.hosted.as_mut()) {
-            hosted.untold.remove(&candidate);
+    /// A candidate of a hosted root has heard of the view's placement. It may begin anew, know
+    /// nothing of it then, and take in who knows no more: so it is told again, now and then.
+    pub fn on_has_heard(&mut self, now: Nanos, node: NodeId, candidate: usize) {
+        let hosted = self.seats.get_mut(&node).and_then(|seat| seat.hosted.as_mut());
+        if let Some(due) = hosted.and_then(|hosted| hosted.told.get_mut(&candidate)) {
+            *due = now + TELL_AFRESH;
         }
     }
 
@@ -265,6 +267,10 @@ pub enum Errand {
 
 /// After this time a candidate of the root that has not answered is told again.
 const TELL_AGAIN: Nanos = Nanos::from_millis(1_000);
+
+/// After this time one that has answered is told again. Who has come to the wrong one waits for as
+/// long, which must be less than the others have patience with a rank that does not call.
+const TELL_AFRESH: Nanos = Nanos::from_millis(5_000);
 
 #[cfg(test)]
 mod tests {
@@ -327,17 +333,21 @@ mod tests {
     }
 
     #[test]
-    fn who_hosts_the_root_after_a_move_tells_all_its_other_candidates_until_they_have_heard() {
+    fn who_hosts_the_root_after_a_move_tells_all_its_other_candidates_and_those_who_know_seldom() {
         let mut host = host(1);
         host.on_call(NOW, ROOT, ChildIndex(0), &Placement::FIRST.without(ROOT));
         let tell = |candidate, until| Errand::Tell { node: ROOT, candidate, until };
         assert_eq!(host.on_timer(NOW), (false, vec![tell(0, TELL_AGAIN), tell(2, TELL_AGAIN)]));
-        host.on_has_heard(ROOT, 2);
+        host.on_has_heard(NOW, ROOT, 2);
         assert_eq!(host.on_timer(NOW), (false, vec![]));
         let again = host.deadline();
         assert_eq!(host.on_timer(again), (false, vec![tell(0, again + TELL_AGAIN)]));
-        host.on_has_heard(ROOT, 0);
-        assert_eq!(host.deadline(), Nanos::NEVER);
+        host.on_has_heard(again, ROOT, 0);
+        let afresh = host.deadline();
+        assert_eq!(afresh, NOW + TELL_AFRESH);
+        assert_eq!(host.on_timer(afresh), (false, vec![tell(2, afresh + TELL_AGAIN)]), "it may have forgotten");
+        host.on_has_heard(afresh, INNER, 2);
+        assert_eq!(host.deadline(), afresh + TELL_AGAIN, "that is another node");
     }
 
     #[test]

@@ -249,8 +249,9 @@ impl World {
                 self.environment.clock.at(at, Event::Tell { from: other, to: site, placement: own, answers: true });
             }
         } else if own == *placement {
+            let now = self.environment.now();
             let (node, candidate) = (self.environment.sites.node(other), self.environment.sites.candidate(other));
-            self.hosts[process].0.on_has_heard(NodeId(node as u16), candidate);
+            self.hosts[process].0.on_has_heard(now, NodeId(node as u16), candidate);
         }
     }
 
