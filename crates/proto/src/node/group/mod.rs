@@ -15,6 +15,16 @@ use super::sat::Streams;
 use crate::Path;
 use state::{Event, State, transition};
 
+/// The streaming operations that a member has announced. It asks for the lock again while segments
+/// of the lease before are on their way, so neither is always the newer one.
+#[derive(Clone, Copy, Default)]
+struct Announced {
+    /// The one for which it has asked for the lock last.
+    asked: Option<Posted>,
+    /// The one of which a segment has come last.
+    streamed: Option<Posted>,
+}
+
 /// One group with its machines.
 pub(super) struct Group<B> {
     pub(super) info: GroupInfo,
@@ -23,8 +33,8 @@ pub(super) struct Group<B> {
     /// SAT, which is made with the first segment.
     pub(super) streams: Option<Box<Streams<B>>>,
     pub(super) lease: Lease,
-    /// The newest streaming operation that each member has announced, by position.
-    posted: Vec<Option<Posted>>,
+    /// The streaming operations that each member has announced, by position.
+    announced: Vec<Announced>,
     /// A bit for each child that has left.
     pub(super) left: u64,
     /// A bit for each of these that needs no further word, because it is dead or has forgotten the
@@ -35,13 +45,13 @@ pub(super) struct Group<B> {
 
 impl<B> Group<B> {
     pub(super) fn new(info: GroupInfo) -> Group<B> {
-        let posted = vec![None; info.members.len()];
+        let announced = vec![Announced::default(); info.members.len()];
         Group {
             info,
             datagrams: None,
             streams: None,
             lease: Lease::default(),
-            posted,
+            announced,
             left: 0,
             silent: 0,
             state: State::Live,
@@ -100,11 +110,12 @@ impl<B> Group<B> {
     /// operation by datagram: such ranks disagree about its length, and neither protocol would ever
     /// finish it.
     pub(super) fn announce(&mut self, place: &Place, position: usize, header: &Header) -> Result<(), Fault> {
-        let news = self.posted[position].is_none_or(|p| p.op_seq != header.op_seq);
-        if !news {
+        let Announced { asked, streamed } = &mut self.announced[position];
+        let last = if header.kind == Kind::Intent { asked } else { streamed };
+        if last.is_some_and(|posted| posted.op_seq == header.op_seq) {
             return Ok(());
         }
-        self.posted[position] = Some(Posted::from(header));
+        *last = Some(Posted::from(header));
         match self.datagrams.as_ref().and_then(|datagrams| datagrams.filling(header.op_seq)) {
             Some(other) => Err(place.mismatch(Posted::from(other), Posted::from(header))),
             None => Ok(()),
@@ -112,10 +123,10 @@ impl<B> Group<B> {
     }
 
     /// The same check from the other side: it is an error if a member streams the operation of a
-    /// fragment that has just begun. The operation need not be the newest that the member has
-    /// announced, because segments of several operations may wait here.
+    /// fragment that has just begun. The operation need not be one of those that the member has
+    /// announced last, because segments of several operations may wait here.
     pub(super) fn check_begun(&self, place: &Place, header: &Header) -> Result<(), Fault> {
-        let announced = self.posted.iter().flatten().find(|posted| posted.op_seq == header.op_seq).copied();
+        let announced = self.all_announced().find(|posted| posted.op_seq == header.op_seq);
         let staged = || self.streams.as_ref()?.staged_of(header.op_seq).map(Posted::from);
         match announced.or_else(staged) {
             Some(other) => Err(place.mismatch(Posted::from(header), other)),
@@ -125,7 +136,11 @@ impl<B> Group<B> {
 
     /// The newest streaming operation that a member has announced.
     pub(super) fn announced(&self) -> Option<Posted> {
-        self.posted.iter().flatten().max_by_key(|posted| posted.op_seq).copied()
+        self.all_announced().max_by_key(|posted| posted.op_seq)
+    }
+
+    fn all_announced(&self) -> impl Iterator<Item = Posted> {
+        self.announced.iter().flat_map(|member| [member.asked, member.streamed]).flatten()
     }
 
     /// The group has failed, so nobody needs what those keep for it that have left: their marks say

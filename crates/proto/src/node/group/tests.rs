@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::node::harness::Bench;
+use trib_wire::Reason;
 
 fn group() -> Group<Vec<u8>> {
     Group::new(Bench::at_the_root().info)
@@ -33,4 +34,25 @@ fn a_failed_group_is_gone_when_all_have_left() {
     assert!(!group.is_gone());
     group.left = 0b11;
     assert!(group.is_gone());
+}
+
+#[test]
+fn an_operation_that_one_member_streams_and_another_does_not_is_found_whatever_else_is_streamed() {
+    let bench = Bench::at_the_root();
+    let (streams, datagram) =
+        (|kind, operation| bench.piece(kind, 0, operation), bench.piece(Kind::Contribution, 1, 4));
+    // The lock is asked for again while segments of the lease before are on their way; and after
+    // the end of a lease, for an operation of which later ones have been streamed.
+    for streamed in [3, 5] {
+        for order in
+            [[(Kind::Intent, 4), (Kind::Contribution, streamed)], [(Kind::Contribution, streamed), (Kind::Intent, 4)]]
+        {
+            let mut group = group();
+            for (kind, operation) in order {
+                assert_eq!(group.announce(bench.place(), 0, &streams(kind, operation)), Ok(()));
+            }
+            let found = group.check_begun(bench.place(), &datagram).map_err(|fault| fault.reason);
+            assert_eq!(found, Err(Reason::Mismatch), "{order:?}");
+        }
+    }
 }
