@@ -48,6 +48,9 @@ LEASE = "node/lease/mod.rs"
 LIVENESS = "liveness.rs"
 RESULTS = "node/results.rs"
 KEPT = "leaf/kept.rs"
+CONCLUDED = "leaf/concluded.rs"
+GROUP = "node/group/mod.rs"
+NODE_MARKS = "node/marks.rs"
 LEAF_GROUP = "leaf/group.rs"
 ROOM = "leaf/room.rs"
 ENDING = "node/membership/ending.rs"
@@ -301,8 +304,8 @@ FAULTS = [
         [
             Edit(
                 LEAF_LLT,
-                "        (self.got, self.sent) = (Delivered::below(start), start);\n",
-                "        self.got = Delivered::below(start);\n",
+                "        (self.got, self.heard, self.sent) = (Delivered::below(start), Delivered::below(start), start);\n",
+                "        (self.got, self.heard) = (Delivered::below(start), Delivered::below(start));\n",
             ),
         ],
     ),
@@ -660,13 +663,53 @@ FAULTS = [
     ),
     Fault(
         "who frees a group fails what others may have completed",
-        [Edit(LEAF_GROUP, "let below = if edge.config.strict { self.held() } else { Marks::default() };", "let below = Marks::default();")],
+        [Edit(LEAF_GROUP, "let below = if edge.config.strict { held } else { Marks::default() };", "let below = Marks::default();")],
         tests="strict::",
         package="trib-sim",
     ),
     Fault(
         "the last word is forgotten with the group",
-        [Edit(LEAF, "self.concluded.insert(group.key.clone(), Concluded { fault, mark, name, awaited });", "let _ = Concluded { fault, mark, name, awaited };")],
+        [Edit(CONCLUDED, "self.endings.insert(key, Ending { fault, mark, name, awaited: is_awaited && name.is_some() });", "let _ = (key, Ending { fault, mark, name, awaited: is_awaited && name.is_some() });")],
+        tests="replay::",
+    ),
+    Fault(
+        "why a group has failed is forgotten with it",
+        [Edit(LEAF, "        if self.edge.config.recovers {\n            self.concluded.add(", "        if self.edge.config.strict {\n            self.concluded.add(")],
+        tests="replay::",
+    ),
+    Fault(
+        "a rank remembers every creation that was refused",
+        [Edit(CONCLUDED, "if self.refused.len() > REFUSED_MOST", "if self.refused.len() > 2 * REFUSED_MOST")],
+        tests="concluded::",
+    ),
+    Fault(
+        "of what a member streams only the newest is known",
+        [Edit(GROUP, "let last = if header.kind == Kind::Intent { asked } else { streamed };", "let _ = asked;\n        let last = streamed;")],
+        tests="node::group::",
+    ),
+    Fault(
+        "the groups of a rank ask in step",
+        [Edit("leaf/rtt.rs", " ^ group.0 << 52)", " ^ (group.0 & 0))")],
+        tests="rtt::",
+    ),
+    Fault(
+        "what a given-up contribution was to say is not said",
+        [Edit(LEAF_GROUP, "            self.datagrams.tidings.hold(now, held.fragments);\n            self.streams.tidings.hold(now, held.segments);\n", "            let _ = held;\n")],
+        tests="replay::",
+    ),
+    Fault(
+        "who frees a group asks no more for what is undecided",
+        [Edit(LEAF_LLT, "        if self.is_idle() {\n            self.deadline = Nanos::NEVER;\n        }\n        names\n", "        if self.operations.is_empty() {\n            self.deadline = Nanos::NEVER;\n        }\n        names\n")],
+        tests="replay::",
+    ),
+    Fault(
+        "what was given up is asked after though its result has come",
+        [Edit(LEAF_LLT, "            self.hear(at, header.seq);\n", "            let _ = Self::hear;\n")],
+        tests="replay::",
+    ),
+    Fault(
+        "what was given up counts as lost on the way",
+        [Edit(LEAF_LLT, "let is_there = is_given_up || behind", "let is_there = false && is_given_up || behind")],
         tests="replay::",
     ),
     Fault(
@@ -675,7 +718,17 @@ FAULTS = [
     ),
     Fault(
         "marks of contributions wait for the last one",
-        [Edit("node/marks.rs", "        if self.prompt {\n            self.go_on(at);\n        }\n", "        let _ = at;\n")],
+        [Edit(NODE_MARKS, "        if self.prompt {\n            self.go_on(at, self.told);\n        }\n", "        let _ = at;\n")],
+    ),
+    Fault(
+        "a mark that a lost contribution has told is not told again when somebody asks",
+        [Edit(NODE_MARKS, "        if self.prompt {\n            self.go_on(at, self.sure);\n        }\n", "        if self.prompt {\n            self.go_on(at, self.told);\n        }\n")],
+        tests="node::marks::",
+    ),
+    Fault(
+        "a mark that a lost contribution has told is not told again by frames of their own",
+        [Edit(NODE_MARKS, "        self.hold(position, mark);\n        self.go_on(at, self.sure);\n", "        self.hold(position, mark);\n        self.go_on(at, self.told);\n")],
+        tests="node::marks::",
     ),
     # Epochs.
     Fault(
@@ -737,6 +790,11 @@ FAULTS = [
     Fault(
         "the root's other candidates are told once",
         [Edit(HOST, "*due = now + TELL_AGAIN;", "*due = Nanos::NEVER;")],
+    ),
+    Fault(
+        "a candidate of the root that has heard of a move is not told again",
+        [Edit(HOST, "            *due = now + TELL_AFRESH;\n", "            *due = Nanos::NEVER;\n            let _ = now;\n")],
+        tests="placing::host",
     ),
     Fault(
         "a call waits for its answer without end",

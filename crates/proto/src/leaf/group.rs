@@ -223,9 +223,16 @@ impl Group {
 
     /// The program frees the group: what it has not waited for fails. But what this rank holds may
     /// be over elsewhere, under `strict`, and stays undecided.
-    pub(super) fn drop_operations(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
-        let below = if edge.config.strict { self.held() } else { Marks::default() };
+    pub(super) fn drop_operations(&mut self, edge: &Edge, now: Nanos, out: &mut impl LeafOutput) {
+        let held = self.held();
+        let below = if edge.config.strict { held } else { Marks::default() };
         self.fail_operations(below, edge.fault(Reason::MemberLeft), out);
+        if edge.config.strict && self.name.is_some() {
+            // What was to say so is not sent again, and may have been lost.
+            self.datagrams.tidings.hold(now, held.fragments);
+            self.streams.tidings.hold(now, held.segments);
+            self.tell_marks(edge, now, out);
+        }
     }
 
     /// Fails all operations that end beyond these pieces.

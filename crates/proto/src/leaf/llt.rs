@@ -41,6 +41,9 @@ pub(super) struct Datagrams {
     /// The fragments whose results had come when the epoch began. They come again, because other
     /// ranks lack them.
     had: Delivered,
+    /// The same as `got`, and fragments of operations that were given up whose results have come
+    /// since. This rank does not hold those, and asks about them no more.
+    heard: Delivered,
     /// Operations that are over.
     kept: Kept,
     /// What every member holds, and what this rank tells of that when nothing else does.
@@ -65,6 +68,7 @@ impl Datagrams {
             unsent: 0,
             got: Delivered::default(),
             had: Delivered::default(),
+            heard: Delivered::default(),
             kept: Kept::new(config),
             tidings: Tidings::new(Path::Datagram, config),
             deadline: Nanos::NEVER,
@@ -117,15 +121,20 @@ impl Datagrams {
 
     /// Gives up all operations that are not over and end beyond fragment `below`. Returns their
     /// names.
+    ///
+    /// While an operation is undecided, this rank goes on asking about what it has sent: the word
+    /// that decides may come with a result of what it has given up, and be lost.
     pub(super) fn abandon(&mut self, below: u64) -> Vec<OpId> {
         let stays = |operation: &Operation| operation.over || operation.end() <= below;
         let (stay, given_up) = self.operations.drain(..).partition::<VecDeque<_>, _>(stays);
         self.operations = stay;
         self.next = self.operations.back().map_or(self.sent, |last| last.end().max(self.sent));
-        if self.operations.is_empty() {
+        let mut names = self.kept.abandon(below);
+        names.extend(given_up.iter().map(|operation| operation.id));
+        if self.is_idle() {
             self.deadline = Nanos::NEVER;
         }
-        self.kept.abandon(below).into_iter().chain(given_up.iter().map(|operation| operation.id)).collect()
+        names
     }
 
     /// The connection is gone. Nothing comes any more until `resume`.
@@ -150,7 +159,7 @@ impl Datagrams {
         self.operations = self.kept.resumed(unfinished, start, out);
         // What was given up in an earlier epoch is not sent in this one.
         self.next = self.operations.back().map_or(start, Operation::end);
-        (self.got, self.sent) = (Delivered::below(start), start);
+        (self.got, self.heard, self.sent) = (Delivered::below(start), Delivered::below(start), start);
         self.tidings.begin(start);
         true
     }
@@ -196,6 +205,7 @@ impl Datagrams {
     pub(super) fn on_result(&mut self, at: &mut At<'_, impl LeafOutput>, header: &Header) {
         self.on_mark(at, header.mark);
         if self.expected(header.seq).is_none() {
+            self.hear(at, header.seq);
             return at.out.note(Note::Duplicate);
         }
         let Some(index) = self.index_of(header.seq) else { return };
@@ -220,6 +230,19 @@ impl Datagrams {
         }
     }
 
+    /// A result has come that nobody waits for. It may be of an operation that was given up.
+    fn hear(&mut self, at: &At<'_, impl LeafOutput>, seq: u64) {
+        self.heard.unite(self.got);
+        if self.operations.is_empty() && seq < self.sent && self.heard.insert(seq) {
+            self.rearm(at.now, at.round_trip);
+        }
+    }
+
+    /// The oldest fragment about which this rank may ask.
+    fn oldest(&self) -> u64 {
+        self.got.low().max(self.heard.low())
+    }
+
     /// Every rank has the results below this number. A rank that has sent fragment n has the result
     /// of n - W, and the result of n took all ranks. Under `strict` the group's root alone decides.
     fn held_by_all(&self) -> u64 {
@@ -234,9 +257,10 @@ impl Datagrams {
     pub(super) fn on_held(&mut self, at: &mut At<'_, impl LeafOutput>, held: &Held) -> Option<Reason> {
         let (asked, covers) = self.probe.take()?;
         at.round_trip.sample(at.now.since(asked));
-        let low = self.got.low();
+        let low = self.oldest();
         let behind = low.checked_sub(held.have_base).filter(|behind| *behind < 64);
-        let is_there = behind.is_none_or(|behind| held.have >> behind & 1 != 0);
+        let is_given_up = self.expected(low).is_none();
+        let is_there = is_given_up || behind.is_none_or(|behind| held.have >> behind & 1 != 0);
         let verdict = self.questions.answer(at.now, is_there);
         for seq in low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
             let lacks = held.have >> (seq - held.have_base) & 1 == 0;
@@ -254,17 +278,17 @@ impl Datagrams {
         if now < self.deadline {
             return None;
         }
-        let low = self.got.low();
-        if low == self.sent {
+        let seq = self.oldest();
+        if seq == self.sent || self.is_idle() {
             self.deadline = Nanos::NEVER;
             return None;
         }
-        let header = Header { seq: low, mark: low, ..at.header(Kind::Probe) };
+        let header = Header { seq, mark: self.got.low(), ..at.header(Kind::Probe) };
         at.out.transmit(Path::Datagram, &header, Payload::None);
         at.out.note(Note::Probe);
         self.probe = Some((now, self.sent));
         self.pause = Nanos(2 * self.pause.0.max(at.round_trip.timeout().0)).min(longest);
-        self.deadline = now + rtt::spread(self.pause, at.edge.config.rank, now);
+        self.deadline = now + rtt::spread(self.pause, (at.edge.config.rank, at.group), now);
         self.questions.ask(now, at.edge.signs, at.edge.config.limits.heartbeat)
     }
 
@@ -273,7 +297,7 @@ impl Datagrams {
         self.probe = None;
         self.questions = Questions::default();
         self.pause = round_trip.timeout();
-        self.deadline = if self.got.low() == self.sent { Nanos::NEVER } else { now + self.pause };
+        self.deadline = if self.oldest() == self.sent { Nanos::NEVER } else { now + self.pause };
     }
 
     fn may_send(&self, seq: u64) -> bool {

@@ -4,8 +4,9 @@
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
 //! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
 //! that are over here and perhaps not elsewhere), `tidings` (when the node is told that they are),
-//! `room` (how much of them may be kept), `delivered` (which results are here), `config`
-//! and `output` (what the driver says and is asked for). Tables of transitions: `phase` of the
+//! `room` (how much of them may be kept), `delivered` (which results are here), `concluded`
+//! (how groups have ended that are not here any more), `config` and `output` (what the driver says
+//! and is asked for). Tables of transitions: `phase` of the
 //! lease, `state` of a group.
 //!
 //! ```text
@@ -21,6 +22,7 @@
 //! all groups fail instead.
 
 mod at;
+mod concluded;
 mod config;
 mod delivered;
 mod group;
@@ -50,7 +52,8 @@ use crate::liveness::{Liveness, Need, Peer, Tick, next_tick};
 use crate::window;
 use crate::{Nanos, Path};
 use at::At;
-use group::{Edge, Group, Name};
+use concluded::Concluded;
+use group::{Edge, Group};
 use operation::{Cut, Operation};
 use room::Room;
 use rtt::RoundTrip;
@@ -103,18 +106,6 @@ pub struct Post {
     pub signature: Signature,
 }
 
-/// The last word of a group: why it ended, and how far every member had all results. A rank that
-/// has not heard it may ask in another epoch.
-struct Concluded {
-    fault: Fault,
-    mark: Marks,
-    /// What the node calls the group, which will say when all members have left it.
-    name: Name,
-    /// Whether this rank stays for those that may ask. Of a creation that was refused nobody says
-    /// when all know.
-    awaited: bool,
-}
-
 /// The state machine of one rank of one job.
 pub struct LeafCore {
     edge: Edge,
@@ -128,8 +119,8 @@ pub struct LeafCore {
     /// The groups that the program has freed, by their names at the node, which may have given
     /// their indices to others.
     left_behind: BTreeMap<(GroupIndex, Generation), GroupId>,
-    /// Under `strict`, groups that have failed and that the program has freed.
-    concluded: BTreeMap<GroupKey, Concluded>,
+    /// Groups that have failed and that the program has freed.
+    concluded: Concluded,
     /// The groups that may have a timer running, for a probe or a mark.
     armed: Vec<GroupId>,
     /// The groups that stream now.
@@ -163,7 +154,7 @@ impl LeafCore {
             begun: BTreeMap::new(),
             by_index: Vec::new(),
             left_behind: BTreeMap::new(),
-            concluded: BTreeMap::new(),
+            concluded: Concluded::default(),
             armed: Vec::new(),
             streaming: Streaming::new(config.limits.flight),
             room: Room::new(config.memory),
@@ -215,7 +206,7 @@ impl LeafCore {
     /// Leaves the group. Its operations that are still outstanding complete with a fault.
     pub fn free_group(&mut self, now: Nanos, group: GroupId, out: &mut impl LeafOutput) {
         let Some(state) = self.groups.get_mut(&group) else { return };
-        state.drop_operations(&self.edge, out);
+        state.drop_operations(&self.edge, now, out);
         match state.step(Event::Free) {
             Some(State::Left) => self.leave(group, out),
             Some(State::Gone) => {
@@ -349,7 +340,7 @@ impl LeafCore {
         self.joining.clear();
         self.by_index.clear();
         self.left_behind.clear();
-        self.concluded.values_mut().for_each(|group| group.name = None);
+        self.concluded.suspend();
         for group in self.groups.values_mut() {
             group.suspend();
         }
@@ -367,7 +358,7 @@ impl LeafCore {
     pub fn give_up(&mut self, out: &mut impl LeafOutput) {
         self.link = None;
         self.lost = true;
-        self.concluded.clear();
+        self.concluded = Concluded::default();
         self.next_tick = Nanos::NEVER;
         let fault = self.edge.fault(Reason::NodeDead);
         self.joining.clear();
@@ -488,7 +479,7 @@ impl LeafCore {
 
     /// Whether this rank has to stay because others may ask it how a group has ended.
     pub fn may_be_asked(&self) -> bool {
-        self.concluded.values().any(|group| group.awaited)
+        self.concluded.is_awaited()
     }
 
     fn beat(&mut self, now: Nanos, out: &mut impl LeafOutput) {
@@ -541,7 +532,7 @@ impl LeafCore {
     fn on_freed(&mut self, header: &Header, out: &mut impl LeafOutput) {
         let name = (header.group, header.generation);
         let Some(id) = self.left_behind.remove(&name) else {
-            return self.concluded.retain(|_, group| group.name != Some(name));
+            return self.concluded.freed(&Some(name));
         };
         if let Some(group) = self.groups.get_mut(&id) {
             group.forget(out);
@@ -557,8 +548,9 @@ impl LeafCore {
         if is_over {
             let standing = Standing { resumed: true, some_left: true, all_left: true, ..Standing::NEW };
             let (nodes, name) = (RankList::EMPTY, GroupName::default());
-            let (fault, heard) = self.concluded.get(&key).map(|group| (group.fault, group.mark)).unzip();
-            let header = heard.unwrap_or_default().said_by(self.edge.header(Kind::Join));
+            let (fault, heard) = self.concluded.of(&key).unzip();
+            let heard = heard.filter(|_| self.edge.config.strict).unwrap_or_default();
+            let header = heard.said_by(self.edge.header(Kind::Join));
             let body = Body::Join { key, fault, standing, nodes, name };
             out.transmit(Path::Stream, &header, Payload::Body(&body));
         }
@@ -567,8 +559,7 @@ impl LeafCore {
     fn on_refused(&mut self, key: &GroupKey, (fault, mark): (Fault, Marks), out: &mut impl LeafOutput) {
         if self.edge.config.strict && !self.joining.contains_key(key) {
             // This rank has answered for a group with which it has done, and now all know.
-            self.concluded.get_mut(key).into_iter().for_each(|group| group.awaited = false);
-            return;
+            return self.concluded.is_known(key);
         }
         let Some(id) = self.joining.remove(key) else { return out.note(Note::Violation) };
         let Some(group) = self.groups.get_mut(&id) else { return };
@@ -597,10 +588,8 @@ impl LeafCore {
         let Some(group) = self.groups.remove(&id) else { return };
         self.recount(id, group.activity, Activity::None);
         self.room.forget(group.counted);
-        if let Some(fault) = group.failed.filter(|_| self.edge.config.strict) {
-            let (mark, name) = (group.heard(), group.name);
-            let awaited = name.is_some() && !self.lost;
-            self.concluded.insert(group.key.clone(), Concluded { fault, mark, name, awaited });
+        if self.edge.config.recovers {
+            self.concluded.add(&group, self.edge.config.strict && !self.lost);
         }
         let Some(name) = group.name else { return };
         self.left_behind.remove(&name);

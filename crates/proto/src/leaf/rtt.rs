@@ -5,6 +5,7 @@
 
 use trib_wire::Rank;
 
+use super::output::GroupId;
 use crate::time::Nanos;
 
 /// The timeout before the first sample.
@@ -49,11 +50,12 @@ pub(super) fn longest_pause(waiting: usize) -> Nanos {
     Nanos(LONGEST.0 * waiting.div_ceil(3).clamp(1, 10) as u64)
 }
 
-/// A pause shortened by up to a quarter, differently for each rank and each time. Otherwise ranks
+/// A pause shortened by up to a quarter, differently for each rank, group and time. Otherwise ranks
 /// that wait for the same fragment would ask in step for ever, and a receive buffer that is too
-/// small for all of them would always drop the same ones.
-pub(super) fn spread(pause: Nanos, rank: Rank, now: Nanos) -> Nanos {
-    let mixed = (now.0 ^ u64::from(rank.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+/// small for all of them would always drop the same ones. So would the groups of one rank, and what
+/// one of them sends again would always come behind the questions of the others.
+pub(super) fn spread(pause: Nanos, (rank, group): (Rank, GroupId), now: Nanos) -> Nanos {
+    let mixed = (now.0 ^ u64::from(rank.0) << 40 ^ group.0 << 52).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
     Nanos(pause.0 - pause.0 / 4 * mixed / 1024)
 }
 
@@ -72,14 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn ranks_in_step_come_out_of_step() {
+    fn ranks_and_groups_in_step_come_out_of_step() {
         let pause = Nanos::from_millis(100);
-        let spans: Vec<Nanos> = (0..64).map(|rank| spread(pause, Rank(rank), Nanos(7_000_000))).collect();
-        assert!(spans.iter().all(|s| (Nanos::from_millis(75)..=pause).contains(s)));
-        let mut different = spans.clone();
-        different.sort();
-        different.dedup();
-        assert!(different.len() > 32, "{} different pauses of 64", different.len());
+        let of = |rank, group| spread(pause, (Rank(rank), GroupId(group)), Nanos(7_000_000));
+        let (ranks, groups) = ((0..64).map(|rank| of(rank, 0)), (0..64).map(|group| of(0, group)));
+        for mut spans in [ranks.collect::<Vec<Nanos>>(), groups.collect()] {
+            assert!(spans.iter().all(|s| (Nanos::from_millis(75)..=pause).contains(s)));
+            spans.sort();
+            spans.dedup();
+            assert!(spans.len() > 32, "{} different pauses of 64", spans.len());
+        }
     }
 
     #[test]

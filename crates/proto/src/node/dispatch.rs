@@ -98,7 +98,7 @@ impl<B> NodeCore<B> {
                 }
                 let datagrams = group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info)));
                 let outcome = datagrams.on_probe(&mut at, position, header);
-                datagrams.marks.pass_on(&mut at);
+                datagrams.marks.make_sure(&mut at);
                 outcome
             }
             // Without records there is no result either, of which the mark could tell.

@@ -19,6 +19,8 @@ pub(super) struct Marks {
     stable: u64,
     /// The highest mark that was told by a frame of its own, or under `strict` by any frame.
     told: u64,
+    /// The highest mark that was told by a frame of its own, which is not lost.
+    sure: u64,
     /// Whether programs wait for marks, so that they go on at once.
     prompt: bool,
 }
@@ -27,7 +29,8 @@ impl Marks {
     /// All ranks below these members hold the results below `start`.
     pub(super) fn new(path: Path, place: &Place, (members, start): (usize, u64)) -> Marks {
         let flags = if path == Path::Stream { FLAG_STREAM } else { 0 };
-        Marks { flags, held: vec![start; members], stable: start, told: start, prompt: place.config.strict }
+        let prompt = place.config.strict;
+        Marks { flags, held: vec![start; members], stable: start, told: start, sure: start, prompt }
     }
 
     /// The number of members.
@@ -71,14 +74,22 @@ impl Marks {
     /// A child rests, and all its ranks hold the results below this number.
     pub(super) fn on_mark<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize, mark: u64) {
         self.hold(position, mark);
-        self.go_on(at);
+        self.go_on(at, self.sure);
     }
 
-    /// A member has said by a contribution or a question what it holds. Where programs wait for it,
-    /// and nothing has taken it further, it goes on.
+    /// A member has said by a contribution what it holds. Where programs wait for it, and nothing
+    /// has taken it further, it goes on.
     pub(super) fn pass_on<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
         if self.prompt {
-            self.go_on(at);
+            self.go_on(at, self.told);
+        }
+    }
+
+    /// The same, by a question. What this node has told by a contribution may be lost, and is not
+    /// sent again if the next result is never there because a member has given it up.
+    pub(super) fn make_sure<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
+        if self.prompt {
+            self.go_on(at, self.sure);
         }
     }
 
@@ -87,17 +98,17 @@ impl Marks {
     pub(super) fn leave<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, position: usize) {
         self.hold(position, u64::MAX);
         if self.least() != u64::MAX {
-            self.go_on(at);
+            self.go_on(at, self.told);
         }
     }
 
-    /// Tells what all members hold, if that is news.
-    fn go_on<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>) {
+    /// Tells what all members hold, if that is more than the others know.
+    fn go_on<B>(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, known: u64) {
         let least = self.least();
-        if least <= self.told.max(self.stable) {
+        if least <= known.max(self.stable) {
             return;
         }
-        self.told = least;
+        (self.told, self.sure) = (least, least);
         if at.info.duty == Duty::Root {
             self.on_stable(at, least);
         } else if let Some(header) = at.up(Kind::Mark) {
@@ -111,5 +122,53 @@ impl Marks {
         self.settle(mark);
         let header = Header { mark, flags: self.flags, ..at.down(Kind::Mark, ChildIndex::ALL) };
         at.out.transmit(Target::Children(at.info.all), Path::Stream, &header, Payload::None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::harness::Bench;
+
+    /// The marks of two members who hold the results below 5, which a contribution has told.
+    fn told_by_a_contribution() -> (Bench, Marks) {
+        let mut marks = Marks { flags: 0, held: vec![5, 5], stable: 0, told: 0, sure: 0, prompt: true };
+        assert_eq!(marks.carry(), 5);
+        (Bench::below_a_parent(), marks)
+    }
+
+    fn kinds(bench: &mut Bench) -> Vec<Kind> {
+        bench.out.take_sent().into_iter().map(|sent| sent.kind).collect()
+    }
+
+    #[test]
+    fn what_a_contribution_has_told_is_not_told_again() {
+        let (mut bench, mut marks) = told_by_a_contribution();
+        marks.pass_on(&mut bench.at());
+        assert_eq!(kinds(&mut bench), []);
+    }
+
+    #[test]
+    fn what_a_contribution_has_told_is_made_sure_when_a_member_asks() {
+        let (mut bench, mut marks) = told_by_a_contribution();
+        marks.make_sure(&mut bench.at());
+        marks.make_sure(&mut bench.at());
+        assert_eq!(kinds(&mut bench), [Kind::Mark], "once");
+    }
+
+    #[test]
+    fn what_a_contribution_has_told_is_made_sure_when_a_member_says_it_by_a_frame_of_its_own() {
+        let (mut bench, mut marks) = told_by_a_contribution();
+        marks.on_mark(&mut bench.at(), 0, 5);
+        marks.on_mark(&mut bench.at(), 1, 5);
+        assert_eq!(kinds(&mut bench), [Kind::Mark], "once");
+    }
+
+    #[test]
+    fn what_is_stable_need_not_be_told() {
+        let (mut bench, mut marks) = told_by_a_contribution();
+        marks.settle(5);
+        marks.make_sure(&mut bench.at());
+        assert_eq!(kinds(&mut bench), []);
     }
 }

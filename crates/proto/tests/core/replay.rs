@@ -3,11 +3,12 @@
 use trib_messages::policy::Recovery;
 use trib_proto::leaf::{GroupId, OpId, Post};
 use trib_proto::{Nanos, Path};
+use trib_wire::body::Held;
 use trib_wire::{
     Body, ChildIndex, Collective, Epoch, Fault, GroupKey, Header, JobId, Kind, Marks, NodeId, Rank, RankList, Reason,
 };
 
-use super::parts::{EPOCH, Leaf, RANKS, create, leaf, limits, signature};
+use super::parts::{EPOCH, Frame, Leaf, RANKS, create, leaf, limits, signature};
 
 fn ms(ms: u64) -> Nanos {
     Nanos::from_millis(ms)
@@ -156,4 +157,126 @@ fn who_has_freed_a_strict_group_that_failed_stays_until_all_have_left_it() {
     assert!(leaf.core.may_be_asked());
     leaf.core.on_frame(ms(3), Path::Stream, &from_node(Kind::Freed, EPOCH), Body::None, &mut leaf.memory);
     assert!(!leaf.core.may_be_asked());
+}
+
+/// The node asks this rank about the first group, and it answers.
+fn answer(leaf: &mut Leaf, epoch: Epoch) -> (Header, Body) {
+    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
+    leaf.core.on_frame(ms(9), Path::Stream, &from_node(Kind::Ask, epoch), Body::Ask(key), &mut leaf.memory);
+    let answer = leaf.memory.sent.pop().expect("it answers");
+    (answer.header, answer.body)
+}
+
+#[test]
+fn who_has_freed_a_group_that_failed_tells_those_who_missed_it_why() {
+    let (mut leaf, group, ..) = posted();
+    let mark = Header { mark: 1, ..from_node(Kind::Mark, EPOCH) };
+    leaf.core.on_frame(ms(1), Path::Stream, &mark, Body::None, &mut leaf.memory);
+    leaf.core.on_frame(
+        ms(1),
+        Path::Stream,
+        &from_node(Kind::GroupError, EPOCH),
+        Body::GroupError(dead()),
+        &mut leaf.memory,
+    );
+    leaf.core.free_group(ms(2), group, &mut leaf.memory);
+    assert!(!leaf.core.may_be_asked(), "nobody's results depend on it");
+    leaf.memory.sent.clear();
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.core.on_link_up(ms(3), next, &mut leaf.memory);
+    assert_eq!(take(&mut leaf, Kind::Join), None, "it has done with the group");
+    let (header, body) = answer(&mut leaf, next);
+    assert!(matches!(body, Body::Join { fault: Some(fault), .. } if fault == dead()), "{body:?}");
+    assert_eq!(Marks::of(&header), Marks::default(), "that is for strict jobs");
+}
+
+#[test]
+fn a_fault_that_all_members_know_is_forgotten() {
+    let (mut leaf, group, ..) = posted();
+    leaf.core.on_frame(
+        ms(1),
+        Path::Stream,
+        &from_node(Kind::GroupError, EPOCH),
+        Body::GroupError(dead()),
+        &mut leaf.memory,
+    );
+    leaf.core.free_group(ms(2), group, &mut leaf.memory);
+    leaf.core.on_frame(ms(3), Path::Stream, &from_node(Kind::Freed, EPOCH), Body::None, &mut leaf.memory);
+    let (_, body) = answer(&mut leaf, EPOCH);
+    assert!(matches!(body, Body::Join { fault: None, .. }), "{body:?}");
+}
+
+/// A rank of a strict job with two barriers under way: the result of the first is here, and the
+/// program has freed the group.
+fn freed_with_one_undecided() -> (Leaf, OpId, Header) {
+    let (mut leaf, group, first, sent) = posted_under(Recovery::Strict);
+    let result = Header { kind: Kind::Result, ..sent };
+    let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert_eq!(take(&mut leaf, Kind::Mark).map(|mark| mark.mark), Some(1));
+    leaf.core.post(ms(1), group, &post, &mut leaf.memory).expect("the group is there");
+    let second = take(&mut leaf, Kind::Contribution).expect("it was sent");
+    leaf.core.free_group(ms(2), group, &mut leaf.memory);
+    assert!(leaf.memory.done[&post.id].is_err() && !leaf.memory.done.contains_key(&first));
+    (leaf, first, second)
+}
+
+#[test]
+fn what_only_a_given_up_contribution_has_said_is_said_again() {
+    let (mut leaf, group, _, sent) = posted_under(Recovery::Strict);
+    let mut post = || {
+        let post = Post { id: leaf.core.next_op(), number: None, signature: signature(Collective::Barrier, 0, 0) };
+        leaf.core.post(ms(0), group, &post, &mut leaf.memory).expect("the group is there");
+    };
+    // The last of them waits for the window, and says with its contribution what is here.
+    (0..3).for_each(|_| post());
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    let said = leaf.memory.sent.last().map(|frame| (frame.header.kind, frame.header.seq, frame.header.mark));
+    assert_eq!(said, Some((Kind::Contribution, 3, 1)));
+    assert_eq!(take(&mut leaf, Kind::Mark), None, "nothing else need say it");
+    leaf.core.free_group(ms(2), group, &mut leaf.memory);
+    assert_eq!(take(&mut leaf, Kind::Mark).map(|mark| mark.mark), Some(1), "that contribution may be lost");
+}
+
+#[test]
+fn who_frees_a_group_asks_on_until_it_hears_what_is_undecided() {
+    let (mut leaf, first, second) = freed_with_one_undecided();
+    assert_eq!(take(&mut leaf, Kind::Leave), None);
+    let due = leaf.core.next_deadline();
+    assert!(due < ms(1_000), "that is no heartbeat");
+    leaf.core.on_timer(due, &mut leaf.memory);
+    let probe = take(&mut leaf, Kind::Probe).expect("it asks");
+    assert_eq!((probe.seq, probe.mark), (1, 1), "it does not hold what it has given up");
+    let result = Header { kind: Kind::Result, mark: 1, ..second };
+    leaf.core.on_frame(due, Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.memory.done[&first], Ok(0..0));
+    assert!(take(&mut leaf, Kind::Leave).is_some(), "it has done with the group");
+}
+
+#[test]
+fn who_has_heard_the_results_of_all_that_it_has_given_up_asks_no_more() {
+    let (mut leaf, first, second) = freed_with_one_undecided();
+    let result = Header { kind: Kind::Result, mark: 0, ..second };
+    leaf.core.on_frame(ms(3), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert!(!leaf.memory.done.contains_key(&first), "the result says nothing of that");
+    assert_eq!(leaf.core.next_deadline(), ms(1_000), "only a heartbeat is due");
+    let mark = Header { mark: 1, ..from_node(Kind::Mark, EPOCH) };
+    leaf.core.on_frame(ms(4), Path::Stream, &mark, Body::None, &mut leaf.memory);
+    assert_eq!(leaf.memory.done[&first], Ok(0..0));
+}
+
+#[test]
+fn that_the_node_lacks_what_was_given_up_is_no_fault_of_the_way() {
+    let (mut leaf, ..) = freed_with_one_undecided();
+    for _ in 0..200 {
+        let now = leaf.core.next_deadline();
+        leaf.core.on_timer(now, &mut leaf.memory);
+        leaf.core.on_frame(now, Path::Stream, &from_node(Kind::Heartbeat, EPOCH), Body::None, &mut leaf.memory);
+        let held = Body::Held(Held { node: NodeId(1), missing: 1, have: 0, have_base: 1 });
+        leaf.core.on_frame(now, Path::Datagram, &from_node(Kind::Held, EPOCH), held, &mut leaf.memory);
+    }
+    let is_fault = |frame: &Frame| frame.header.kind == Kind::GroupError;
+    assert!(leaf.core.next_deadline() > ms(15_000) && !leaf.memory.sent.iter().any(is_fault));
 }

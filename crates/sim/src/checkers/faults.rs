@@ -56,12 +56,6 @@ impl Checkers {
             let known = named || plan.disturbed.is_some();
             return (!known).then_some("without naming the dead rank");
         }
-        // A fault is forgotten by a rank that has freed the group for it. If others learn nothing
-        // of it because a node dies at that moment, they find that the rank has left.
-        let has_left = |rank: u32| self.groups[group].freed.contains(&rank);
-        if self.moved && fault.reason == Reason::MemberLeft && self.groups[group].failed && has_left(fault.rank_a.0) {
-            return plan.disturbed.is_none().then_some("without a cause");
-        }
         match plan.disturbed {
             None => Some("without a cause"),
             Some(Trouble::Mismatch) => self.objection_to_mismatch(group, fault),
