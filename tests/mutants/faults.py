@@ -704,7 +704,7 @@ FAULTS = [
     ),
     Fault(
         "what was given up is asked after though its result has come",
-        [Edit(LEAF_LLT, "            self.hear(at, header.seq);\n", "            let _ = Self::hear;\n")],
+        [Edit(LEAF_LLT, "            self.hear(at, header.seq);\n", "            if false {\n                self.hear(at, header.seq);\n            }\n")],
         tests="replay::",
     ),
     Fault(
