@@ -182,15 +182,15 @@ impl Memory {
         self.input(slice).filter(|input| self.output(slice).is_some_and(|output| output.cast_const() == *input))
     }
 
-    /// Appends a copy of the input of these elements.
+    /// The input of these elements.
     ///
     /// # Safety
-    /// This rank gives all of them, and its input is still there.
-    pub(crate) unsafe fn copy_input(&self, elements: &Range<u64>, copy: &mut Vec<u8>) {
+    /// This rank gives all of them, and its input is there, and does not change, as long as the
+    /// slice is used.
+    pub(crate) unsafe fn input_of(&self, elements: &Range<u64>) -> &[u8] {
         let from = self.bytes(&(self.given.start..elements.start));
-        // SAFETY: the elements lie inside the input.
-        let input = unsafe { core::slice::from_raw_parts(self.input.wrapping_add(from), self.bytes(elements)) };
-        copy.extend_from_slice(input);
+        // SAFETY: the elements lie inside the input, and the caller promises the rest.
+        unsafe { core::slice::from_raw_parts(self.input.wrapping_add(from), self.bytes(elements)) }
     }
 
     /// The address for a slice's result; `None` outside what this rank gets.

@@ -16,7 +16,7 @@ use trib_wire::auth::FrameKey;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
 
-use super::kept::{Saved, Spares};
+use super::kept::{Kept, Spares};
 use super::operation::{Operation, Outgoing};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(crate) struct Driver {
     pub(crate) writer: StreamWriter<Outgoing>,
     operations: FxHashMap<OpId, Operation>,
     /// What other ranks may still need of operations that are over.
-    kept: FxHashMap<OpId, Saved>,
+    kept: FxHashMap<OpId, Kept>,
     /// The memory of what nobody needs any more, to be used again.
     spares: Spares,
     /// How many pieces of an operation's input are kept while its result overwrites it; 0 in a job
@@ -251,7 +251,7 @@ impl Driver {
     /// The input of a slice: in the program's memory, or a copy of ours.
     fn input(&mut self, slice: Slice, header: &Header) -> Outgoing {
         let Some(operation) = self.operations.get_mut(&slice.op) else {
-            let given = self.kept.get(&slice.op).and_then(|saved| saved.slice(slice));
+            let given = self.kept.get(&slice.op).and_then(|kept| kept.slice(slice));
             return Outgoing::Copy(given.expect("the core sends data of operations that run, or are kept").to_vec());
         };
         operation.saw(header);
@@ -358,8 +358,8 @@ impl LeafOutput for Driver {
                     self.spares.give(operation.take_saved());
                 } else {
                     // SAFETY: the operation's request is not finished yet, so its input is there.
-                    let saved = unsafe { operation.keep(needed, &mut self.spares) };
-                    self.kept.insert(op, saved);
+                    let kept = unsafe { operation.keep(needed, &mut self.spares) };
+                    self.kept.insert(op, kept);
                 }
                 // SAFETY: the operation is complete, and its request is not finished yet.
                 unsafe { operation.memory.finish() };
@@ -378,7 +378,7 @@ impl LeafOutput for Driver {
     }
 
     fn forget(&mut self, op: OpId) {
-        if let Some(saved) = self.kept.remove(&op) {
+        if let Some(Kept::Long(saved)) = self.kept.remove(&op) {
             self.spares.give(saved);
         }
     }

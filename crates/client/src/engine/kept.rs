@@ -6,6 +6,39 @@ use std::ops::Range;
 
 use trib_proto::leaf::Slice;
 
+/// What is needed of the input of an operation that is over.
+pub(super) enum Kept {
+    /// A copy that takes no memory which has to be found, and given back: of a short operation.
+    Short {
+        elements: Range<u64>,
+        len: u8,
+        bytes: [u8; SHORT_MOST],
+    },
+    Long(Saved),
+}
+
+impl Kept {
+    /// A copy of these elements, of which there is one or more.
+    pub(super) fn copy(elements: Range<u64>, input: &[u8], spares: &mut Spares) -> Kept {
+        let mut short = [0; SHORT_MOST];
+        if let Some(bytes) = short.get_mut(..input.len()) {
+            bytes.copy_from_slice(input);
+            return Kept::Short { elements, len: input.len() as u8, bytes: short };
+        }
+        let mut bytes = spares.bytes();
+        bytes.extend_from_slice(input);
+        Kept::Long(Saved::one(elements, bytes, spares))
+    }
+
+    /// The bytes of a slice, if they are kept.
+    pub(super) fn slice(&self, slice: Slice) -> Option<&[u8]> {
+        match self {
+            Kept::Short { elements, len, bytes } => part(elements, &bytes[..usize::from(*len)], slice),
+            Kept::Long(saved) => saved.slice(slice),
+        }
+    }
+}
+
 /// Copies of ranges of elements of one operation's input: of what is needed of an operation that is
 /// over, or of the pieces over which a result has come, or is coming.
 #[derive(Default)]
@@ -19,14 +52,12 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-impl Piece {
-    /// The bytes of a slice, if it lies inside.
-    fn slice(&self, slice: Slice) -> Option<&[u8]> {
-        let own = slice.range();
-        let element = self.bytes.len() / (self.elements.end - self.elements.start) as usize;
-        let from = own.start.checked_sub(self.elements.start)? as usize * element;
-        self.bytes.get(from..from + slice.bytes as usize).filter(|_| own.end <= self.elements.end)
-    }
+/// The bytes of a slice, if it lies inside these elements, of which there is one or more.
+fn part<'a>(elements: &Range<u64>, bytes: &'a [u8], slice: Slice) -> Option<&'a [u8]> {
+    let own = slice.range();
+    let element = bytes.len() / (elements.end - elements.start) as usize;
+    let from = own.start.checked_sub(elements.start)? as usize * element;
+    bytes.get(from..from + slice.bytes as usize).filter(|_| own.end <= elements.end)
 }
 
 impl Saved {
@@ -55,7 +86,12 @@ impl Saved {
 
     /// The bytes of a slice, if they are kept.
     pub(super) fn slice(&self, slice: Slice) -> Option<&[u8]> {
-        self.pieces.iter().rev().find_map(|piece| piece.slice(slice))
+        self.pieces.iter().rev().find_map(|piece| part(&piece.elements, &piece.bytes, slice))
+    }
+
+    /// Whether nothing is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
     }
 
     /// Whether all of these elements are kept, each piece behind the one before it.
@@ -125,6 +161,8 @@ impl Spares {
     }
 }
 
+/// A copy of so many bytes takes no memory of its own: a vector of eight numbers.
+const SHORT_MOST: usize = 64;
 /// More bytes than this are not held back: a few copies of what may be under way in a long vector.
 const SPARE_BYTES: usize = 4 << 20;
 /// More lists than this are not held back: one for each operation that may be under way.
@@ -146,6 +184,19 @@ mod tests {
         assert_eq!(saved.slice(slice(11, 2)), Some(&[2, 2, 3, 3][..]));
         assert_eq!((saved.slice(slice(9, 2)), saved.slice(slice(12, 2))), (None, None));
         assert!(saved.covers(&(11..13)) && !saved.covers(&(9..11)) && !saved.covers(&(12..14)));
+    }
+
+    #[test]
+    fn a_short_copy_takes_no_memory_and_a_long_one_some() {
+        let mut spares = Spares::default();
+        for len in [2, SHORT_MOST, SHORT_MOST + 2] {
+            let input: Vec<u8> = (0..len as u8).collect();
+            let kept = Kept::copy(10..10 + len as u64 / 2, &input, &mut spares);
+            assert_eq!(matches!(kept, Kept::Short { .. }), len <= SHORT_MOST);
+            assert_eq!(kept.slice(slice(10, 1)), Some(&input[..2]));
+            assert_eq!(kept.slice(slice(9 + len as u64 / 2, 1)), Some(&input[len - 2..]));
+            assert_eq!((kept.slice(slice(9, 1)), kept.slice(slice(10 + len as u64 / 2, 1))), (None, None));
+        }
     }
 
     #[test]

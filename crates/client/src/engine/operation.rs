@@ -8,7 +8,7 @@ use trib_transport::landing::{Landing, Source, UserLanding, UserSource};
 use trib_wire::directory::ordinal;
 use trib_wire::{Directory, Generation, GroupIndex, Header};
 
-use super::kept::{Saved, Spares};
+use super::kept::{Kept, Saved, Spares};
 use crate::completion::Completion;
 use crate::memory::Memory;
 
@@ -57,17 +57,21 @@ impl Operation {
     ///
     /// # Safety
     /// The program's input is still there.
-    pub(super) unsafe fn keep(&mut self, elements: Range<u64>, spares: &mut Spares) -> Saved {
+    pub(super) unsafe fn keep(&mut self, elements: Range<u64>, spares: &mut Spares) -> Kept {
         let saved = core::mem::take(&mut self.saved);
+        // SAFETY: the caller's promise.
+        let input = unsafe { self.memory.input_of(&elements) };
+        if saved.is_empty() {
+            return Kept::copy(elements, input, spares);
+        }
         if saved.covers(&elements) {
-            return saved;
+            return Kept::Long(saved);
         }
         let mut bytes = spares.bytes();
-        // SAFETY: the caller's promise.
-        unsafe { self.memory.copy_input(&elements, &mut bytes) };
+        bytes.extend_from_slice(input);
         saved.restore(&elements, &mut bytes);
         spares.give(saved);
-        Saved::one(elements, bytes, spares)
+        Kept::Long(Saved::one(elements, bytes, spares))
     }
 
     /// Gives back what was saved and is needed no more.

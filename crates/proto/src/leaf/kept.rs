@@ -97,6 +97,9 @@ impl Kept {
     }
 
     fn insert(&mut self, operation: Operation) {
+        if self.operations.back().is_none_or(|last| last.base < operation.base) {
+            return self.operations.push_back(operation);
+        }
         let at = self.operations.partition_point(|other| other.base < operation.base);
         self.operations.insert(at, operation);
     }

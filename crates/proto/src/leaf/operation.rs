@@ -151,8 +151,10 @@ impl Operation {
 
     /// The elements that this rank gives of the pieces from number `seq` to the end.
     pub(super) fn given_from(&self, seq: u64) -> Range<u64> {
-        let from = self.cut.piece(seq.saturating_sub(self.base)).start;
-        overlap(&(from..self.cut.total), &self.given)
+        if seq <= self.base {
+            return self.given.clone();
+        }
+        overlap(&(self.cut.piece(seq - self.base).start..self.cut.total), &self.given)
     }
 
     /// The elements of piece `seq`.
