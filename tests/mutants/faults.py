@@ -693,6 +693,39 @@ FAULTS = [
         tests="rtt::",
     ),
     Fault(
+        "groups that go count against the quota",
+        [Edit(CREATION, "(*alive.of(duty) + *reserved.of(duty) - going, going)", "(*alive.of(duty) + *reserved.of(duty) - going + going, going)")],
+    ),
+    Fault(
+        "a creation takes a place in the quota before that is free",
+        [Edit(CREATION, "standing.waits |= self.over_quota(duty, staying + going + 1).is_some() && !standing.exists;", "let _ = going;")],
+        tests="membership::",
+    ),
+    Fault(
+        "every node waits for places in the quota",
+        [Edit(CREATION, "        if self.place.config.parent.is_some() {\n            return self.table", "        if standing.waits && self.place.config.parent.is_some() {\n            return self.table.iter().any(Group::is_going) || self.table")],
+        tests="membership::",
+    ),
+    Fault(
+        "a creation waits for the place of a group that is in use",
+        [Edit(GROUP, "self.left | self.freed == self.info.all", "self.left | self.freed != 0")],
+        tests="membership::",
+    ),
+    Fault(
+        "nobody looks after creations that wait for a place",
+        [Edit(CREATION, "            self.creations_wait = true;\n            return;\n", "            return;\n")],
+    ),
+    Fault(
+        "a node asks for a group before it has left what those below have freed",
+        [Edit(GROUP, "self.is_going() && self.freed != self.info.all", "false")],
+        tests="membership::",
+    ),
+    Fault(
+        "a rank asks for a group before it has left what it has freed",
+        [Edit(LEAF, "        if self.owes_a_leave() {\n            self.joins_wait = true;\n        } else if", "        if")],
+        tests="replay::",
+    ),
+    Fault(
         "what a given-up contribution was to say is not said",
         [Edit(LEAF_GROUP, "            self.datagrams.tidings.hold(now, held.fragments);\n            self.streams.tidings.hold(now, held.segments);\n", "            let _ = held;\n")],
         tests="replay::",

@@ -226,10 +226,6 @@ impl Options {
         if !self.recovers || self.trouble.is_of_the_way() {
             (self.hurts, self.partitions) = (0, 0);
         }
-        if self.hurts + self.partitions > 0 || self.trouble == Trouble::StopRank {
-            // In another epoch, groups that were freed may have to stay beside new ones.
-            self.full_quota = false;
-        }
         if self.hurts + self.partitions > 0 {
             // A rank that nobody can hear for some seconds lives.
             self.limits.dead_after = Nanos::from_millis(40_000);

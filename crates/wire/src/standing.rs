@@ -71,6 +71,10 @@ pub struct Standing {
     pub some_left: bool,
     /// All have.
     pub all_left: bool,
+    /// The programs of all have freed it, so that it goes as soon as nobody lacks anything.
+    pub freed: bool,
+    /// At some node there is room for it only when groups are gone that all have freed.
+    pub waits: bool,
     /// All that have not done with it hold every result below these numbers.
     pub marks: Marks,
 }
@@ -82,6 +86,8 @@ impl Standing {
         exists: false,
         some_left: false,
         all_left: false,
+        freed: false,
+        waits: false,
         marks: Marks { fragments: 0, segments: 0 },
     };
 
@@ -99,12 +105,14 @@ impl Standing {
             exists: self.exists || other.exists,
             some_left: self.some_left || other.some_left,
             all_left: self.all_left && other.all_left,
+            freed: self.freed && other.freed,
+            waits: self.waits || other.waits,
             marks,
         }
     }
 
     pub(crate) fn emit(&self, w: &mut Writer<'_>) {
-        let flags = [self.resumed, self.exists, self.some_left, self.all_left];
+        let flags = [self.resumed, self.exists, self.some_left, self.all_left, self.freed, self.waits];
         w.u32(flags.iter().enumerate().fold(0, |bits, (i, flag)| bits | u32::from(*flag) << i));
         self.marks.emit(w);
     }
@@ -112,11 +120,11 @@ impl Standing {
     pub(crate) fn parse(r: &mut Reader<'_>) -> Result<Standing, ParseError> {
         let flags = r.u32()?;
         let flag = |i: u32| flags >> i & 1 != 0;
-        let [resumed, exists, some_left, all_left] = [flag(0), flag(1), flag(2), flag(3)];
-        if flags >> 4 != 0 || (all_left && !some_left) {
+        let [resumed, exists, some_left, all_left, freed, waits] = [0, 1, 2, 3, 4, 5].map(flag);
+        if flags >> 6 != 0 || (all_left && !(some_left && freed)) {
             return Err(ParseError::BadField("standing"));
         }
-        Ok(Standing { resumed, exists, some_left, all_left, marks: Marks::parse(r)? })
+        Ok(Standing { resumed, exists, some_left, all_left, freed, waits, marks: Marks::parse(r)? })
     }
 }
 
@@ -127,10 +135,16 @@ mod tests {
     #[test]
     fn who_has_left_has_no_say_in_where_an_epoch_begins() {
         let at = |fragments, segments| Standing { marks: Marks { fragments, segments }, ..Standing::NEW };
-        let left = Standing { some_left: true, all_left: true, ..Standing::NEW };
+        let left = Standing { some_left: true, all_left: true, freed: true, ..Standing::NEW };
         assert_eq!(at(7, 3).with(at(5, 4)).marks, Marks { fragments: 5, segments: 3 });
         for both in [left.with(at(7, 3)), at(7, 3).with(left)] {
             assert_eq!((both.marks, both.some_left, both.all_left), (at(7, 3).marks, true, false));
         }
+    }
+
+    #[test]
+    fn a_group_is_freed_when_all_have_freed_it() {
+        let freed = Standing { freed: true, ..Standing::NEW };
+        assert!(freed.with(freed).freed && !freed.with(Standing::NEW).freed && !Standing::NEW.with(freed).freed);
     }
 }

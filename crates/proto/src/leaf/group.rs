@@ -50,8 +50,10 @@ pub(super) struct Group {
     pub(super) joined: bool,
     /// Whether its creation was begun in an earlier epoch.
     pub(super) resumed: bool,
-    /// Whether the node knows in this epoch that the program has freed it.
+    /// Whether this rank has left it in this epoch, and whether it has said when it joined that it
+    /// will.
     pub(super) said_left: bool,
+    said_freed: bool,
     /// Whether the node has been told in this epoch why the group cannot go on, and its root is to
     /// decide.
     reported: bool,
@@ -79,6 +81,7 @@ impl Group {
             joined: false,
             resumed: false,
             said_left: false,
+            said_freed: false,
             name: None,
             seat: Seat { size: key.members.len(), me },
             key,
@@ -129,8 +132,9 @@ impl Group {
     /// Asks the node to make the group, or to go on with it in a new epoch.
     pub(super) fn join(&mut self, edge: &Edge, out: &mut impl LeafOutput) {
         self.joined = true;
-        let exists = matches!(self.state, State::Ready | State::Left);
-        let standing = Standing { resumed: self.resumed, exists, marks: self.held(), ..Standing::NEW };
+        self.said_freed = self.is_freed();
+        let (exists, freed) = (matches!(self.state, State::Ready | State::Left), self.said_freed);
+        let standing = Standing { resumed: self.resumed, exists, freed, marks: self.held(), ..Standing::NEW };
         let body = Body::Join {
             key: self.key.clone(),
             fault: self.failed,
@@ -157,7 +161,8 @@ impl Group {
     /// The connection is gone, and the next one is of a new epoch.
     pub(super) fn suspend(&mut self) {
         self.resumed |= self.joined;
-        (self.name, self.joined, self.said_left, self.reported) = (None, false, false, false);
+        (self.name, self.joined, self.reported) = (None, false, false);
+        (self.said_left, self.said_freed) = (false, false);
         self.datagrams.suspend();
         self.streams.suspend();
     }
@@ -177,6 +182,12 @@ impl Group {
             self.tell_marks(edge, Nanos::NEVER, out);
             out.transmit(Path::Stream, &self.header(edge, Kind::Leave), Payload::None);
         }
+    }
+
+    /// Whether the program has freed it in this epoch, which has to go on with it. The node will
+    /// hear of that later.
+    pub(super) fn owes_a_leave(&self) -> bool {
+        self.state == State::Left && self.resumed && self.joined && !self.said_left && !self.said_freed
     }
 
     /// Tells the node which results are here, if it has not heard of all and the time has come.

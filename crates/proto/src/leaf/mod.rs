@@ -127,6 +127,8 @@ pub struct LeafCore {
     streaming: Streaming,
     /// The memory of what all groups keep for other ranks.
     room: Room,
+    /// Whether groups are to be asked for when this rank has left others.
+    joins_wait: bool,
     /// The number of groups that wait for the lock.
     asking: u64,
     /// The number of groups that have it and no operation.
@@ -159,6 +161,7 @@ impl LeafCore {
             streaming: Streaming::new(config.limits.flight),
             room: Room::new(config.memory),
             edge: Edge { config, signs: 0 },
+            joins_wait: false,
             asking: 0,
             holding: 0,
             next_group: 0,
@@ -195,7 +198,9 @@ impl LeafCore {
         let key = GroupKey { tag, creation: *begun, members };
         *begun += 1;
         let mut group = Group::new(id, (key.clone(), name), me, &self.edge);
-        if !self.is_detached() {
+        if self.owes_a_leave() {
+            self.joins_wait = true;
+        } else if !self.is_detached() {
             group.join(&self.edge, out);
         }
         self.groups.insert(id, group);
@@ -217,7 +222,7 @@ impl LeafCore {
             }
             _ => {}
         }
-        self.reopen(now, out);
+        self.catch_up(now, out);
     }
 
     /// Returns a name for an operation that is about to be posted.
@@ -308,7 +313,7 @@ impl LeafCore {
             (Kind::Freed, Path::Stream, _) => self.on_freed(header, out),
             (_, _, body) => self.on_group_frame(now, path, header, body, out),
         }
-        self.reopen(now, out);
+        self.catch_up(now, out);
     }
 
     /// A stream connection of this epoch is open and authenticated. The first frame tells the node
@@ -321,10 +326,7 @@ impl LeafCore {
         self.fruitless = self.fruitless.saturating_add(1);
         self.next_tick = now + self.edge.config.limits.heartbeat;
         self.beat(now, out);
-        for (id, group) in self.groups.iter_mut().filter(|(_, group)| !group.joined) {
-            group.join(&self.edge, out);
-            self.joining.insert(group.key.clone(), *id);
-        }
+        self.join_all(out);
     }
 
     /// The stream connection is gone. If the job goes on in another epoch, all groups wait for it,
@@ -408,7 +410,7 @@ impl LeafCore {
         for id in given_up {
             self.settle(id, out);
         }
-        self.reopen(now, out);
+        self.catch_up(now, out);
     }
 
     /// The kernel knows that a datagram with this header is too long for the way to the node.
@@ -418,7 +420,7 @@ impl LeafCore {
             group.give_up(&self.edge, Reason::DatagramTooLong, out);
         }
         self.settle(id, out);
-        self.reopen(now, out);
+        self.catch_up(now, out);
     }
 
     /// When this rank next judges whether the node is still there. The driver reads all that has
@@ -546,7 +548,7 @@ impl LeafCore {
         let begun = self.begun.get(&(key.tag, key.members.clone())).copied().unwrap_or(0);
         let is_over = key.creation < begun && !self.groups.values().any(|group| group.key == key);
         if is_over {
-            let standing = Standing { resumed: true, some_left: true, all_left: true, ..Standing::NEW };
+            let standing = Standing { resumed: true, some_left: true, all_left: true, freed: true, ..Standing::NEW };
             let (nodes, name) = (RankList::EMPTY, GroupName::default());
             let (fault, heard) = self.concluded.of(&key).unzip();
             let heard = heard.filter(|_| self.edge.config.strict).unwrap_or_default();
@@ -679,8 +681,29 @@ impl LeafCore {
         self.count(id);
     }
 
-    /// If there is room again for what others may need, sends what has waited for it.
-    fn reopen(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+    /// Whether the program has freed a group in this epoch that this rank has not left yet, because
+    /// it gives others what they lack. Till then it asks for no group that it has not asked for
+    /// before: it would come before the place in the quota that it is to have.
+    fn owes_a_leave(&self) -> bool {
+        self.groups.values().any(Group::owes_a_leave)
+    }
+
+    /// Asks for all groups for which it has not asked in this epoch, in the order in which they
+    /// were made.
+    fn join_all(&mut self, out: &mut impl LeafOutput) {
+        self.joins_wait = false;
+        for (id, group) in self.groups.iter_mut().filter(|(_, group)| !group.joined) {
+            group.join(&self.edge, out);
+            self.joining.insert(group.key.clone(), *id);
+        }
+    }
+
+    /// Goes on with what has waited for events at other groups: creations that came before this
+    /// rank had left what its program has freed, and all that had no room.
+    fn catch_up(&mut self, now: Nanos, out: &mut impl LeafOutput) {
+        if self.joins_wait && !self.is_detached() && !self.owes_a_leave() {
+            self.join_all(out);
+        }
         if self.room.take_reopened() {
             let ids: Vec<GroupId> = self.groups.keys().copied().collect();
             ids.into_iter().for_each(|id| self.pump(now, id, out));

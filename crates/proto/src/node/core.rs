@@ -26,6 +26,8 @@ pub struct NodeCore<B> {
     pub(super) pending: BTreeMap<GroupKey, Pending>,
     /// The pending groups that hold a place in the quota while the verdict is on its way.
     pub(super) reserved: Census,
+    /// Whether complete creations wait for places in the quota that will be free.
+    pub(super) creations_wait: bool,
     /// The arbiter of stream contexts. Only the root of the tree has one.
     pub(super) arbiter: Option<Arbiter>,
     pub(super) parent: Option<Liveness>,
@@ -64,6 +66,7 @@ impl<B> NodeCore<B> {
             table: Table::new(),
             pending: BTreeMap::new(),
             reserved: Census::default(),
+            creations_wait: false,
             arbiter,
             parent: None,
             children,

@@ -280,3 +280,46 @@ fn that_the_node_lacks_what_was_given_up_is_no_fault_of_the_way() {
     let is_fault = |frame: &Frame| frame.header.kind == Kind::GroupError;
     assert!(leaf.core.next_deadline() > ms(15_000) && !leaf.memory.sent.iter().any(is_fault));
 }
+
+/// Which frames about groups were sent since the last call, and what joins say of the program.
+fn said(leaf: &mut Leaf) -> Vec<(Kind, Option<bool>)> {
+    let of = |frame: Frame| match frame.body {
+        Body::Join { standing, .. } => Some((Kind::Join, Some(standing.freed))),
+        _ if frame.header.kind == Kind::Leave => Some((Kind::Leave, None)),
+        _ => None,
+    };
+    leaf.memory.sent.drain(..).filter_map(of).collect()
+}
+
+#[test]
+fn who_frees_a_group_in_a_new_epoch_leaves_it_before_it_asks_for_another() {
+    let (mut leaf, group, _, sent) = posted();
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    let next = Epoch(EPOCH.0 + 1);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.memory.sent.clear();
+    leaf.core.on_link_up(ms(2), next, &mut leaf.memory);
+    assert_eq!(said(&mut leaf), [(Kind::Join, Some(false))]);
+    leaf.core.free_group(ms(3), group, &mut leaf.memory);
+    create(&mut leaf.core, RankList::world(RANKS), 5, &mut leaf.memory);
+    make(&mut leaf, ms(4), next);
+    let again = leaf.memory.sent.last().expect("others lack it").header;
+    assert_eq!(said(&mut leaf), [], "what the new group is to have is not free yet");
+    let result = Header { kind: Kind::Result, ..again };
+    leaf.core.on_frame(ms(5), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    assert_eq!(said(&mut leaf), [(Kind::Leave, None), (Kind::Join, Some(false))]);
+}
+
+#[test]
+fn who_has_freed_a_group_before_an_epoch_says_so_and_asks_for_others_at_once() {
+    let (mut leaf, group, _, sent) = posted();
+    let result = Header { kind: Kind::Result, ..sent };
+    leaf.core.on_frame(ms(1), Path::Datagram, &result, Body::None, &mut leaf.memory);
+    leaf.core.free_group(ms(1), group, &mut leaf.memory);
+    leaf.core.on_link_down(&mut leaf.memory);
+    leaf.memory.sent.clear();
+    leaf.core.on_link_up(ms(2), Epoch(EPOCH.0 + 1), &mut leaf.memory);
+    create(&mut leaf.core, RankList::world(RANKS), 5, &mut leaf.memory);
+    assert_eq!(said(&mut leaf), [(Kind::Join, Some(true)), (Kind::Join, Some(false))]);
+}

@@ -40,6 +40,8 @@ pub(super) struct Group<B> {
     /// A bit for each of these that needs no further word, because it is dead or has forgotten the
     /// group.
     pub(super) silent: u64,
+    /// A bit for each child below which all have freed the group before this epoch.
+    pub(super) freed: u64,
     state: State,
 }
 
@@ -54,6 +56,7 @@ impl<B> Group<B> {
             announced,
             left: 0,
             silent: 0,
+            freed: 0,
             state: State::Live,
         }
     }
@@ -104,6 +107,17 @@ impl<B> Group<B> {
             self.state = transition(self.state, Event::AllLeft).unwrap_or(self.state);
         }
         self.state == State::Gone
+    }
+
+    /// Whether it will be gone without anything that a program does: all have freed it, and give
+    /// each other what some lack.
+    pub(super) fn is_going(&self) -> bool {
+        self.left | self.freed == self.info.all
+    }
+
+    /// Whether it is going and the parent does not know: some have freed it in this epoch only.
+    pub(super) fn goes_unknown(&self) -> bool {
+        self.is_going() && self.freed != self.info.all
     }
 
     /// Notes that a member streams an operation. It is an error if another member runs the same

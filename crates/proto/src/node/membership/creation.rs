@@ -1,7 +1,7 @@
 //! How groups come into being: joins gather upward, the verdict travels down, and between the two
 //! the quota is asked.
 
-use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Marks, Rank, RankList, Reason};
+use trib_wire::{Body, ChildIndex, Fault, GroupKey, Header, Kind, Marks, Rank, RankList, Reason, Standing};
 
 use crate::node::group::Group;
 use crate::node::info::{Duty, GroupInfo};
@@ -66,6 +66,7 @@ impl<B> NodeCore<B> {
             self.ask(key, targets, out);
         }
         self.advance_pending(key, out);
+        self.advance_waiting(out);
     }
 
     /// Begins to gather the joins of a group.
@@ -79,25 +80,60 @@ impl<B> NodeCore<B> {
         Ok(())
     }
 
-    /// Why the quota has no room for one more group, if it has none. A group is charged where it
-    /// folds; where it is passed on it takes no slots, and what bounds it is what the nodes below
-    /// may fold for. The quota is asked when all have joined and not before: by then every member's
-    /// earlier leaves have come, so a group may take the place of one that its members have just
-    /// freed.
-    pub(in crate::node) fn over_quota(&self, duty: Duty) -> Option<Reason> {
+    /// Why the quota has no room for so many groups. A group is charged where it folds; where it is
+    /// passed on it takes no slots, and what bounds it is what the nodes below may fold for. The
+    /// quota is asked when all have joined and not before: by then every member's earlier leaves
+    /// have come, so a group may take the place of one that its members have just freed.
+    fn over_quota(&self, duty: Duty, groups: usize) -> Option<Reason> {
         let limits = &self.place.config.limits;
-        let (alive, reserved) = (self.table.alive(), self.reserved);
         if duty == Duty::Relay {
-            let relays = alive.relayed + reserved.relayed + 1;
-            return (relays > limits.relays(self.place.nodes_below())).then_some(Reason::GroupQuota);
+            return (groups > limits.relays(self.place.nodes_below())).then_some(Reason::GroupQuota);
         }
-        let groups = alive.folding + reserved.folding + 1;
         if groups > limits.groups as usize {
             Some(Reason::GroupQuota)
         } else if groups as u64 * u64::from(limits.window) > u64::from(limits.osts) {
             Some(Reason::OstQuota)
         } else {
             None
+        }
+    }
+
+    /// The groups that are charged like one with this duty: those that stay, and those that will be
+    /// gone whatever programs do. In a new epoch freed groups come again, beside those that have
+    /// taken their places.
+    fn charged(&self, duty: Duty) -> (usize, usize) {
+        let (mut alive, mut reserved) = (self.table.alive(), self.reserved);
+        let is_charged = |other: Duty| (other == Duty::Relay) == (duty == Duty::Relay);
+        let groups = self.table.iter().filter(|group| group.is_going() && is_charged(group.info.duty)).count();
+        let coming = self.pending.values().filter(|pending| pending.is_going() && is_charged(pending.duty)).count();
+        let going = groups + coming;
+        (*alive.of(duty) + *reserved.of(duty) - going, going)
+    }
+
+    /// Whether a complete creation waits for what becomes of other groups: for places in the quota
+    /// that will be free and that groups of an earlier epoch still have. Only the root of the tree
+    /// waits for these. It knows all groups, and no other creation waits for one that waits here.
+    ///
+    /// A node below waits until it has left what those below have freed in this epoch, as a rank
+    /// does: so that the root knows of it. That depends on no creation either.
+    fn has_to_wait(&self, standing: &Standing) -> bool {
+        if self.place.config.parent.is_some() {
+            return self.table.iter().any(Group::goes_unknown);
+        }
+        let may_come = |pending: &Pending| pending.standing().exists && !pending.is_complete();
+        standing.waits && (self.table.iter().any(Group::is_going) || self.pending.values().any(may_come))
+    }
+
+    /// Groups may be gone, or known to stay: creations that have waited for their places go on.
+    pub(in crate::node) fn advance_waiting(&mut self, out: &mut impl NodeOutput) {
+        while core::mem::take(&mut self.creations_wait) {
+            let before = self.pending.len();
+            let complete = self.pending.iter().filter(|(_, pending)| pending.is_complete());
+            let keys: Vec<GroupKey> = complete.map(|(key, _)| key.clone()).collect();
+            keys.iter().for_each(|key| self.advance_pending(key, out));
+            if self.pending.len() == before {
+                return;
+            }
         }
     }
 
@@ -110,13 +146,20 @@ impl<B> NodeCore<B> {
 
     pub(in crate::node) fn advance_pending(&mut self, key: &GroupKey, out: &mut impl NodeOutput) {
         let complete = self.pending.get(key).filter(|pending| pending.is_complete());
-        let Some((duty, exists)) = complete.map(|pending| (pending.duty, pending.standing().exists)) else { return };
+        let Some((duty, mut standing)) = complete.map(|pending| (pending.duty, pending.standing())) else { return };
         // A group of an earlier epoch has had its place in the quota there.
-        let quota = self.over_quota(duty).filter(|_| !exists);
+        let (staying, going) = self.charged(duty);
+        let quota = self.over_quota(duty, staying + 1).filter(|_| !standing.exists);
+        standing.waits |= self.over_quota(duty, staying + going + 1).is_some() && !standing.exists;
+        let has_to_wait = !standing.exists && self.has_to_wait(&standing);
         let quota = quota.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let place = &self.place;
         let Some(pending) = self.pending.get_mut(key) else { return };
         pending.fault = pending.fault.or(quota);
+        if pending.fault.is_none() && has_to_wait {
+            self.creations_wait = true;
+            return;
+        }
         match place.up(Kind::Join) {
             Some(header) => {
                 let header = pending.heard.said_by(header);
@@ -125,7 +168,6 @@ impl<B> NodeCore<B> {
                 *self.reserved.of(duty) += usize::from(pending.reserves);
                 let nodes = pending.folding_nodes(place);
                 let name = pending.name.clone();
-                let standing = pending.standing();
                 let body = Body::Join { key: key.clone(), fault: pending.fault, standing, nodes, name };
                 out.transmit(Target::Parent, Path::Stream, &header, Payload::Body(&body));
             }
@@ -179,7 +221,7 @@ impl<B> NodeCore<B> {
         let Some(pending) = self.take_pending(key, Event::Ready) else { return out.note(Note::Violation) };
         let (index, generation) = self.table.next_name();
         let nodes = if self.arbiter.is_some() { pending.folding_nodes(&self.place) } else { RankList::default() };
-        let (left, silent) = pending.absent();
+        let ((left, silent), freed) = (pending.absent(), pending.freed());
         let info = GroupInfo {
             start,
             index,
@@ -198,7 +240,7 @@ impl<B> NodeCore<B> {
         let body = Body::Ready(info.key.clone(), start);
         let targets = pending.all & !silent;
         let mut group = Group::new(info);
-        (group.left, group.silent) = (left, silent);
+        (group.left, group.silent, group.freed) = (left, silent, freed);
         self.table.insert(group);
         out.note(Note::GroupMade);
         if targets != 0 {

@@ -117,6 +117,7 @@ impl<B> NodeCore<B> {
         self.take_step(index, step, &about, out);
         self.try_release(index, out);
         self.try_free(index, out);
+        self.advance_waiting(out);
     }
 
     pub(in crate::node) fn try_free(&mut self, index: GroupIndex, out: &mut impl NodeOutput) {

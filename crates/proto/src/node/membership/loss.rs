@@ -89,6 +89,7 @@ impl<B> NodeCore<B> {
         for key in keys {
             self.advance_pending(&key, out);
         }
+        self.advance_waiting(out);
         // This frame goes behind the joins that the loss has completed. After it, no node above
         // expects a join from these ranks.
         if let Some(header) = self.place.up(Kind::Lost)

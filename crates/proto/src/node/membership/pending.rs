@@ -38,6 +38,8 @@ pub(in crate::node) struct Pending {
     left: u64,
     /// A bit for each child below which some member has.
     some_left: u64,
+    /// A bit for each child below which the programs of all members have freed the group.
+    freed: u64,
     /// What the ranks below have of the group.
     standing: Option<Standing>,
     /// The most that any rank below has heard of what every member has. Some programs may have been
@@ -98,6 +100,7 @@ impl Pending {
             dead: 0,
             left: 0,
             some_left: 0,
+            freed: 0,
             standing: None,
             heard: Marks::default(),
             asked: false,
@@ -117,6 +120,7 @@ impl Pending {
         self.joined |= bit;
         self.left |= if join.standing.all_left { bit } else { 0 };
         self.some_left |= if join.standing.some_left { bit } else { 0 };
+        self.freed |= if join.standing.freed { bit } else { 0 };
         self.standing = Some(self.standing.map_or(join.standing, |standing| standing.with(join.standing)));
         self.heard = self.heard.higher(join.heard);
         self.fault = self.fault.or(join.fault);
@@ -139,6 +143,16 @@ impl Pending {
     /// needs no word of it.
     pub(super) fn absent(&self) -> (u64, u64) {
         (self.dead | self.left, self.dead | (self.left & !self.inner))
+    }
+
+    /// A bit for each child whose members will leave the group without a word of their programs.
+    pub(super) fn freed(&self) -> u64 {
+        self.dead | self.freed
+    }
+
+    /// Whether it holds a place in the quota, and will be gone when it is made.
+    pub(super) fn is_going(&self) -> bool {
+        self.reserves && self.freed() == self.all && self.standing().exists
     }
 
     /// The fault of a creation that a member has done with, though it never became a group.

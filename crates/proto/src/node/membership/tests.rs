@@ -1,7 +1,8 @@
 //! One test for each arrow of a creation's table, and what the node does there.
 
 use trib_wire::{
-    Body, ChildIndex, ChildKind, Fault, GroupName, Kind, Marks, NodeId, Placement, Rank, RankList, Reason, Standing,
+    Body, ChildIndex, ChildKind, Fault, GroupKey, GroupName, Kind, Marks, NodeId, Placement, Rank, RankList, Reason,
+    Standing,
 };
 
 use crate::liveness::NODE_PATIENCE;
@@ -34,20 +35,38 @@ impl World {
     }
 
     fn join(&mut self, child: u16, fault: Option<Fault>) {
-        let body = Body::Join {
-            key: key(),
-            fault,
-            standing: Standing::NEW,
-            nodes: RankList::EMPTY,
-            name: GroupName::default(),
-        };
+        self.join_of(key(), child, (fault, Standing::NEW));
+    }
+
+    fn join_of(&mut self, key: GroupKey, child: u16, (fault, standing): (Option<Fault>, Standing)) {
+        let (nodes, name) = (RankList::EMPTY, GroupName::default());
+        let body = Body::Join { key, fault, standing, nodes, name };
         self.frame(Link::Child(ChildIndex(child)), Kind::Join, &body);
+    }
+
+    /// Both children join a group for which there is one place.
+    fn both_join(&mut self, tag: u64, standing: Standing) {
+        (0..2).for_each(|child| self.join_of(tagged(tag), child, (None, standing)));
     }
 
     /// What was sent since the last call: where to, and of which kind.
     fn sent(&mut self) -> Vec<(Target, Kind)> {
         self.out.take_sent().into_iter().map(|sent| (sent.target, sent.kind)).collect()
     }
+
+    /// The same without questions.
+    fn told(&mut self) -> Vec<(Target, Kind)> {
+        self.sent().into_iter().filter(|(_, kind)| *kind != Kind::Ask).collect()
+    }
+}
+
+fn tagged(tag: u64) -> GroupKey {
+    GroupKey { tag, ..key() }
+}
+
+/// What is said of a group that was there in the epoch before.
+fn there(freed: bool) -> Standing {
+    Standing { resumed: true, exists: true, freed, ..Standing::NEW }
 }
 
 fn fault() -> Fault {
@@ -174,4 +193,72 @@ fn a_silent_node_hears_over_its_link_that_the_others_have_gone() {
     world.sent();
     world.core.move_to(&Placement::FIRST.without(NodeId(2)), &mut world.out);
     assert_eq!(world.sent(), [(Target::Children(0b10), Kind::Move)]);
+}
+
+#[test]
+fn a_creation_waits_for_the_place_of_a_group_that_all_have_freed_before_the_epoch() {
+    let mut world = World::root();
+    world.both_join(1, there(true));
+    world.told();
+    world.both_join(2, Standing::NEW);
+    assert_eq!(world.told(), [], "there is one place, which will be free");
+    world.frame(Link::Child(ChildIndex(0)), Kind::Leave, &Body::None);
+    assert_eq!(world.told(), []);
+    world.frame(Link::Child(ChildIndex(1)), Kind::Leave, &Body::None);
+    assert_eq!(world.told(), [(Target::Children(BOTH), Kind::Ready)]);
+}
+
+#[test]
+fn a_creation_does_not_wait_for_a_group_that_a_program_may_still_use() {
+    let mut world = World::root();
+    world.join_of(tagged(1), 0, (None, there(true)));
+    world.join_of(tagged(1), 1, (None, there(false)));
+    world.told();
+    world.both_join(2, Standing::NEW);
+    assert_eq!(world.told(), [(Target::Children(BOTH), Kind::Refused)]);
+}
+
+#[test]
+fn only_the_root_waits_for_places_and_each_is_promised_once() {
+    let mut world = World::below_a_parent();
+    world.both_join(1, there(true));
+    world.both_join(2, Standing::NEW);
+    world.both_join(3, Standing::NEW);
+    assert_eq!(world.told().len(), 3, "the parent hears of all");
+    let faults = [1, 2, 3].map(|tag| world.core.pending[&tagged(tag)].fault.map(|fault| fault.reason));
+    assert_eq!(faults, [None, None, Some(Reason::GroupQuota)]);
+}
+
+#[test]
+fn a_creation_for_which_a_node_below_has_no_place_yet_waits_until_it_is_known_which_groups_stay() {
+    let waits = Standing { waits: true, ..Standing::NEW };
+    for freed in [true, false] {
+        let mut world = World::root();
+        world.join_of(tagged(1), 0, (None, there(freed)));
+        world.both_join(2, waits);
+        assert_eq!(world.told(), [], "a group of the epoch before is on its way");
+        world.join_of(tagged(1), 1, (None, there(freed)));
+        let refused = (Target::Children(BOTH), Kind::Refused);
+        let made = (Target::Children(BOTH), Kind::Ready);
+        assert_eq!(world.told(), if freed { vec![made] } else { vec![made, refused] });
+    }
+    let mut world = World::root();
+    world.both_join(2, waits);
+    assert_eq!(world.told(), [(Target::Children(BOTH), Kind::Ready)], "by now there is one");
+}
+
+#[test]
+fn a_node_leaves_what_those_below_have_freed_in_this_epoch_before_it_asks_for_another_group() {
+    let mut world = World::below_a_parent();
+    world.join_of(tagged(1), 0, (None, there(true)));
+    world.join_of(tagged(1), 1, (None, there(false)));
+    world.frame(Link::Parent, Kind::Ready, &Body::Ready(tagged(1), Marks::default()));
+    world.frame(Link::Child(ChildIndex(1)), Kind::Leave, &Body::None);
+    world.told();
+    world.both_join(2, Standing::NEW);
+    assert_eq!(world.told(), [], "the parent does not know yet that the place will be free");
+    world.frame(Link::Child(ChildIndex(0)), Kind::Leave, &Body::None);
+    assert_eq!(world.told(), [(Target::Parent, Kind::Leave), (Target::Parent, Kind::Join)]);
+    let fault = world.core.pending[&tagged(2)].fault;
+    assert_eq!(fault, None);
 }
