@@ -82,6 +82,7 @@ static const struct fault faults[] = {
     {NULL, "TRIB_WAIT_MS", "soon", "TRIB_WAIT_MS=soon", 0},
     {NULL, "TRIB_TIMEOUT_MS", "-1", "TRIB_TIMEOUT_MS=-1", 0},
     {NULL, "TRIB_HOST", "\xff\xfe", "TRIB_HOST is not UTF-8", 0},
+    {NULL, "TRIB_NUMA", "65536", "TRIB_NUMA=65536 is neither the number of a NUMA node", 0},
     {NULL, "TRIB_QUOTA", "window=many", "`window=many`", 1},
     {NULL, "TRIB_MANAGER", "over there", "`over there` is not a manager address", 1},
 };

@@ -228,6 +228,8 @@ pub const SIZE_ENV: &str = "TRIB_SIZE";
 pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 /// This host's name in the topology.
 pub const HOST_ENV: &str = "TRIB_HOST";
+/// The NUMA node to which this process counts as bound, or `none`.
+pub const NUMA_ENV: &str = "TRIB_NUMA";
 /// The time limit of joining in milliseconds.
 pub const TIMEOUT_ENV: &str = "TRIB_TIMEOUT_MS";
 /// How long the job may wait for quota that other jobs have, in milliseconds, on top of the time

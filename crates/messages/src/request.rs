@@ -74,6 +74,10 @@ pub struct JobRequest {
     /// Where each rank listens, by rank, if it may host nodes of the job.
     #[serde(default)]
     pub deputies: Vec<Option<SocketAddr>>,
+    /// The NUMA domain of its host to which each rank is bound, by rank, if it is bound to one. No
+    /// rank beyond the end of the list is.
+    #[serde(default)]
+    pub domains: Vec<Option<u16>>,
     /// The quota it would like.
     pub ask: QuotaAsk,
     /// The program's name, shown by the status.
@@ -108,6 +112,9 @@ pub struct AttachRequest {
     /// Where it listens, if it may host nodes of the job.
     #[serde(default)]
     pub deputy: Option<SocketAddr>,
+    /// The NUMA domain of its host to which it is bound, if it is bound to one.
+    #[serde(default)]
+    pub domain: Option<u16>,
     /// The quota; rank 0's counts.
     pub ask: QuotaAsk,
     /// The program's name; rank 0's counts.

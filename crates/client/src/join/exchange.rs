@@ -12,7 +12,7 @@ use trib_messages::request::{JobRequest, Request};
 use trib_wire::ranks::WORLD_MAX;
 
 use super::candidacy::Candidacy;
-use super::{Deadline, Joined, connect, manager};
+use super::{Deadline, Joined, connect, manager, numa};
 use crate::agreement::{Agreement, CONTENT_MAX};
 use crate::error::Error;
 use crate::params::{HOST_MAX, OutOfBand, Params};
@@ -29,19 +29,19 @@ pub(super) fn join(params: &Params, oob: Box<dyn OutOfBand>) -> Result<Joined, E
         if params.rank == 0 {
             manager::url(params).and(params.quota())?;
         }
-        params.host_name()
+        Ok((params.host_name()?, numa::domain()?))
     });
     let candidacy = own.is_ok().then(|| Candidacy::open(params)).flatten();
-    let own = own.map(|host| introduction(&host, candidacy.as_ref().map(Candidacy::address)));
+    let own = own.map(|(host, domain)| introduction(&host, domain, candidacy.as_ref().map(Candidacy::address)));
     let wait = wait.unwrap_or_default();
 
     let mut held = None;
     let introductions = agreement.gather(own.as_ref().map(String::as_bytes).map_err(Clone::clone))?;
-    let granted = introductions.and_then(introduced).and_then(|Introduced { hosts, pids, deputies }| {
+    let granted = introductions.and_then(introduced).and_then(|Introduced { hosts, pids, deputies, domains }| {
         let (name, user) = (manager::program_name(), manager::user_name());
         let (ask, wait_ms) = (params.quota()?, manager::wait_ms(wait));
         let patience_ms = Some(manager::patience_ms(deadline));
-        let request = JobRequest { hosts, pids, deputies, ask, name, user, wait_ms, patience_ms };
+        let request = JobRequest { hosts, pids, deputies, domains, ask, name, user, wait_ms, patience_ms };
         let (hold, ticket) = manager::ask(params, &Request::RequestJob(request), deadline, wait)?;
         held = Some(hold);
         let mut json = Vec::new();
@@ -86,18 +86,21 @@ fn read(ticket: &[u8]) -> Result<JobTicket, Error> {
         .map_err(|cause| Error::Manager(format!("the ticket that rank 0 passed on cannot be read: {cause}")))
 }
 
-/// What a rank tells about itself: its process id, where it listens, and its host's name.
-fn introduction(host: &str, deputy: Option<SocketAddr>) -> String {
+/// What a rank tells about itself: its process id, where it listens, the NUMA domain to which it is
+/// bound, and its host's name.
+fn introduction(host: &str, domain: Option<u16>, deputy: Option<SocketAddr>) -> String {
     let deputy = deputy.map_or_else(|| NOWHERE.to_owned(), |address| address.to_string());
-    format!("{} {deputy} {host}", std::process::id())
+    let domain = domain.map_or_else(|| NOWHERE.to_owned(), |domain| domain.to_string());
+    format!("{} {deputy} {domain} {host}", std::process::id())
 }
 
 /// What all ranks have told, by rank.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq, Debug)]
 struct Introduced {
     hosts: Vec<String>,
     pids: Vec<u32>,
     deputies: Vec<Option<SocketAddr>>,
+    domains: Vec<Option<u16>>,
 }
 
 fn introduced(values: Vec<Vec<u8>>) -> Result<Introduced, Error> {
@@ -105,18 +108,44 @@ fn introduced(values: Vec<Vec<u8>>) -> Result<Introduced, Error> {
     let mut all = Introduced::default();
     for value in values {
         let text = String::from_utf8(value).map_err(|_| unreadable())?;
-        let mut words = text.splitn(3, ' ');
+        // A host's name may have spaces.
+        let mut words = text.splitn(4, ' ');
         let mut word = || words.next().ok_or_else(unreadable);
-        let (pid, deputy, host) = (word()?, word()?, word()?);
+        let (pid, deputy, domain, host) = (word()?, word()?, word()?, word()?);
         all.pids.push(pid.parse().map_err(|_| unreadable())?);
         let address = (deputy != NOWHERE).then(|| deputy.parse().map_err(|_| unreadable()));
         all.deputies.push(address.transpose()?);
+        let domain = (domain != NOWHERE).then(|| domain.parse().map_err(|_| unreadable()));
+        all.domains.push(domain.transpose()?);
         all.hosts.push(host.to_owned());
     }
     Ok(all)
 }
 
-/// Where a rank listens that does not.
+/// Where a rank listens that does not, and the domain of one that is bound to none.
 const NOWHERE: &str = "-";
 const ADDRESS_MAX: usize = "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%4294967295]:65535".len();
-const _: () = assert!(HOST_MAX + "4294967295  ".len() + ADDRESS_MAX <= CONTENT_MAX);
+const _: () = assert!(HOST_MAX + "4294967295  65535 ".len() + ADDRESS_MAX <= CONTENT_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_introduced_as_they_told_and_nothing_else_is_an_introduction() {
+        let listens: SocketAddr = "[fe80::1]:65535".parse().unwrap();
+        let told = [("h 1", Some(65_535), Some(listens)), ("h2", None, None)];
+        let values = told.map(|(host, domain, deputy)| introduction(host, domain, deputy).into_bytes());
+        let expected = Introduced {
+            hosts: vec!["h 1".into(), "h2".into()],
+            pids: vec![std::process::id(); 2],
+            deputies: vec![Some(listens), None],
+            domains: vec![Some(65_535), None],
+        };
+        assert_eq!(introduced(values.to_vec()), Ok(expected));
+        for wrong in ["", "7", "7 -", "7 - -", "x - - h", "-1 - - h", "7 h - h", "7 - 65536 h", "7 - h h", "7  - h"] {
+            assert!(introduced(vec![wrong.as_bytes().to_vec()]).is_err(), "`{wrong}`");
+        }
+        assert!(introduced(vec![b"7 - - \xff".to_vec()]).is_err());
+    }
+}

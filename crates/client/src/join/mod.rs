@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  with an out-of-band exchange                     without
-//!  gather  host names           -> rank 0           every rank: Attach at the manager, by name
+//!  gather  hosts and domains    -> rank 0           every rank: Attach at the manager, by name
 //!  rank 0: RequestJob           -> ticket           manager: the same ticket to all
 //!  bcast   ticket or error
 //!  every rank: connect to its node                  every rank: connect to its node
@@ -15,6 +15,7 @@ mod connect;
 mod exchange;
 mod hold;
 mod manager;
+mod numa;
 mod rendezvous;
 mod ties;
 

@@ -6,7 +6,7 @@ use trib_messages::request::{AttachRequest, Request};
 use trib_wire::{GroupName, RankList};
 
 use super::candidacy::Candidacy;
-use super::{Deadline, Joined, connect, manager};
+use super::{Deadline, Joined, connect, manager, numa};
 use crate::engine::Shared;
 use crate::error::Error;
 use crate::group::Group;
@@ -30,6 +30,7 @@ pub(super) fn join(params: &Params) -> Result<Joined, Error> {
         host: params.host_name()?,
         pid: std::process::id(),
         deputy: candidacy.as_ref().map(Candidacy::address),
+        domain: numa::domain()?,
         ask: params.quota()?,
         name: manager::program_name(),
         user: manager::user_name(),

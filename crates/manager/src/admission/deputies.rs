@@ -114,6 +114,7 @@ mod tests {
             hosts: hosts.iter().copied().map(String::from).collect(),
             pids: Vec::new(),
             deputies: deputies.iter().map(|address| address.map(|address| address.parse().unwrap())).collect(),
+            domains: Vec::new(),
             ask: QuotaAsk::default(),
             name: String::new(),
             user: String::new(),

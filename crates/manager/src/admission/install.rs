@@ -225,9 +225,9 @@ mod tests {
     fn nodes_have_a_share_of_the_ranks_patience() {
         let patience = |patience_ms| {
             let (name, user) = (String::new(), String::new());
-            let (hosts, pids, deputies) = (Vec::new(), Vec::new(), Vec::new());
-            let request =
-                JobRequest { hosts, pids, deputies, ask: QuotaAsk::default(), name, user, wait_ms: None, patience_ms };
+            let (hosts, pids, deputies, domains) = Default::default();
+            let (ask, wait_ms) = (QuotaAsk::default(), None);
+            let request = JobRequest { hosts, pids, deputies, domains, ask, name, user, wait_ms, patience_ms };
             Patience::of(&request).span.as_secs()
         };
         let asked = [None, Some(0), Some(30_000), Some(120_000), Some(u32::MAX)];

@@ -52,6 +52,7 @@ struct Rank {
     host: String,
     pid: u32,
     deputy: Option<SocketAddr>,
+    domain: Option<u16>,
     ask: QuotaAsk,
     name: String,
     user: String,
@@ -129,8 +130,9 @@ impl Rendezvous {
             }
             return Err(refusal);
         }
-        let AttachRequest { rank: number, host, pid, deputy, ask, name, user, wait_ms, patience_ms, .. } = rank.clone();
-        state.present.insert(number, Rank { host, pid, deputy, ask, name, user, tenant, wait_ms, patience_ms });
+        let AttachRequest { rank: number, host, pid, deputy, domain, ask, name, user, wait_ms, patience_ms, .. } =
+            rank.clone();
+        state.present.insert(number, Rank { host, pid, deputy, domain, ask, name, user, tenant, wait_ms, patience_ms });
         state.end = state.end.max(end);
         drop(state);
         Ok(program)
@@ -203,10 +205,14 @@ impl Program {
         let hosts = state.present.values().map(|rank| rank.host.clone()).collect();
         let pids = state.present.values().map(|rank| rank.pid).collect();
         let deputies = state.present.values().map(|rank| rank.deputy).collect();
+        let domains = state.present.values().map(|rank| rank.domain).collect();
         let first = state.present.get(&0)?;
         let (ask, name, user) = (first.ask.clone(), first.name.clone(), first.user.clone());
         let Rank { wait_ms, patience_ms, .. } = *first;
-        Some((JobRequest { hosts, pids, deputies, ask, name, user, wait_ms, patience_ms }, first.tenant.clone()))
+        Some((
+            JobRequest { hosts, pids, deputies, domains, ask, name, user, wait_ms, patience_ms },
+            first.tenant.clone(),
+        ))
     }
 }
 

@@ -155,6 +155,7 @@ fn hostile_requests_take_bounded_room() {
             hosts: vec!["y".repeat(9_000); 2],
             pids: Vec::new(),
             deputies: Vec::new(),
+            domains: Vec::new(),
             ask: QuotaAsk::default(),
             name,
             user: "u".repeat(900),

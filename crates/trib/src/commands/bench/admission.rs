@@ -47,6 +47,7 @@ impl Arguments {
             hosts: self.hosts.iter().cycle().take(ranks).cloned().collect(),
             pids: Vec::new(),
             deputies: Vec::new(),
+            domains: Vec::new(),
             ask: QuotaAsk::default(),
             name: "trib bench admission".into(),
             user: String::new(),
