@@ -14,29 +14,30 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::graph::Graph;
-use crate::plan::Plan;
+use crate::plan::{Home, Plan};
 use crate::topology::Topology;
 
 /// For each logical node of a plan its backups, first the best: indices in [`Topology::nodes`], at
-/// most `most` of those in `may`.
+/// most `most` of those in `may`. A node that is at home in a rank has none.
 pub fn backups(topology: &Topology, plan: &Plan, may: &BTreeSet<usize>, most: usize) -> Vec<Vec<usize>> {
     let total = topology.nodes().len();
     let lines: Vec<Vec<usize>> = (0..total).map(|at| line(topology, at)).collect();
     let mut near: Vec<Option<Vec<Nearness>>> = vec![None; total];
     let mut hosted = vec![0usize; total];
-    plan.nodes.iter().for_each(|node| hosted[node.place] += 1);
+    plan.at_nodes().for_each(|(place, _)| hosted[place] += 1);
     let mut ranked: Vec<Vec<usize>> = vec![Vec::new(); plan.nodes.len()];
     for rank in 0..most.min(may.len()) {
         // What a rank of backups brings counts among the backups of this rank only: the second
         // backups of a node matter when its first has died, too.
         let mut load = hosted.clone();
         for (node, known) in plan.nodes.iter().zip(&mut ranked) {
-            let near = near[node.place].get_or_insert_with(|| match topology.graph() {
-                Some(graph) => in_graph(graph, node.place),
-                None => in_tree(&lines, node.place),
+            let Home::Node(place) = node.home else { continue };
+            let near = near[place].get_or_insert_with(|| match topology.graph() {
+                Some(graph) => in_graph(graph, place),
+                None => in_tree(&lines, place),
             });
-            let is_free = |at: &usize| *at != node.place && !known.contains(at);
-            let round = |at: usize| (at + total - node.place) % total;
+            let is_free = |at: &usize| *at != place && !known.contains(at);
+            let round = |at: usize| (at + total - place) % total;
             let best = may.iter().copied().filter(is_free).min_by_key(|at| (near[*at], load[*at], round(*at)));
             if let Some(best) = best.filter(|_| known.len() == rank) {
                 load[best] += 1;

@@ -9,9 +9,9 @@
 //! are expected to take on them), [`draw`] (text and SVG).
 //!
 //! Invariants: a [`Topology`] is one tree or one graph and is checked once. A plan depends on the
-//! topology and the hosts alone, and in a graph also on the other trees there. So the same program
-//! gets the same tree, and with it the same bits. In a graph whose switches of a level are alike,
-//! it gets at least a tree of the same shape.
+//! topology, and on where the program's ranks are, alone, and in a graph also on the other trees
+//! there. So the same program gets the same tree, and with it the same bits. In a graph whose
+//! switches of a level are alike, it gets at least a tree of the same shape.
 #![forbid(unsafe_code)]
 
 mod addresses;
@@ -32,6 +32,6 @@ pub use addresses::AddressFault;
 pub use backups::backups;
 pub use error::{Fault, TopologyError};
 pub use limits::{Bound, LimitTable};
-pub use plan::{Plan, PlanChild, PlanError, PlanNode, Way, plan};
+pub use plan::{Home, Levels, Plan, PlanChild, PlanError, PlanNode, Program, Way, plan};
 pub use topology::{AggregationNode, Host, Topology};
 pub use trib_messages::candidates::BACKUPS_MAX;

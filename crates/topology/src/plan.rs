@@ -10,9 +10,10 @@
 //! Nodes on the way from a rank to the lowest common node take part, and no others. Even those with
 //! one child do, because packets pass there. Children stand in topology order, then in rank order.
 //!
-//! Which node is above which is what the file says (here), or in a graph the tree that is the best
-//! beside those of other jobs (`in_graph`). The ports and parallel links that a lane takes of this
-//! tree are chosen last (`ports`). `ways` says which link leads to which child.
+//! Which node is above which is what the file says (`by_parents`), or in a graph the tree that is
+//! the best beside those of other jobs (`in_graph`). Below them may be nodes for the ranks of one
+//! host (`levels`). The ports and parallel links that a lane takes of this tree are chosen last
+//! (`ports`). `ways` says which link leads to which child.
 
 use std::net::IpAddr;
 
@@ -34,7 +35,7 @@ pub struct Plan {
     pub leaves: Vec<Attachment>,
     /// The index of each rank's host in [`Topology::hosts`], by rank.
     pub hosts: Vec<usize>,
-    /// In a graph, the tree over its links.
+    /// In a graph, the tree over its links; none if nothing of it leaves a host.
     pub tree: Option<Tree>,
     /// The port by which it goes to nodes that are reached at several addresses.
     pub port: usize,
@@ -45,9 +46,10 @@ pub struct Plan {
 pub struct PlanNode {
     /// Its number.
     pub id: NodeId,
-    /// The index in [`Topology::nodes`] of the aggregation node that hosts it.
-    pub place: usize,
-    /// The name of the aggregation node that hosts it.
+    /// The process that hosts it as long as nothing dies.
+    pub home: Home,
+    /// The name of the aggregation node that hosts it; or, if that is a rank, of the ranks below
+    /// it: `host h3` or `host h3 domain 1`.
     pub name: String,
     /// Which of that node's addresses it has, if the topology names several.
     pub address: Option<IpAddr>,
@@ -57,6 +59,25 @@ pub struct PlanNode {
     pub parent: Option<(NodeId, ChildIndex)>,
     /// Its children in fold order, 1 to 64.
     pub children: Vec<PlanChild>,
+}
+
+/// A process that hosts logical nodes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Home {
+    /// The aggregation node with this index in [`Topology::nodes`].
+    Node(usize),
+    /// A rank of the program, the lowest on its host: its *lead*. All nodes of the host are there.
+    Rank(Rank),
+}
+
+impl Home {
+    /// The index of the aggregation node.
+    pub fn node(self) -> Option<usize> {
+        match self {
+            Home::Node(place) => Some(place),
+            Home::Rank(_) => None,
+        }
+    }
 }
 
 /// One child of a logical node.
@@ -71,6 +92,12 @@ pub struct PlanChild {
 }
 
 impl Plan {
+    /// The logical nodes that aggregation nodes host, each with the index of that node in
+    /// [`Topology::nodes`].
+    pub fn at_nodes(&self) -> impl Iterator<Item = (usize, &PlanNode)> {
+        self.nodes.iter().filter_map(|node| Some((node.home.node()?, node)))
+    }
+
     /// Whether both fold the same ranks in the same order, whatever their nodes and links are. If
     /// so, they give the same bits.
     pub fn folds_as(&self, other: &Plan) -> bool {
@@ -142,9 +169,9 @@ pub enum PlanError {
     NoTree(#[from] TreeError),
 }
 
-/// The logical tree for ranks on `hosts` (by rank). In a graph, `loads` counts the trees that exist
-/// already.
-pub fn plan(topology: &Topology, hosts: &[String], loads: &Loads) -> Result<Plan, PlanError> {
+/// The logical tree for a program. In a graph, `loads` counts the trees that exist already.
+pub fn plan(topology: &Topology, program: &Program<'_>, loads: &Loads) -> Result<Plan, PlanError> {
+    let hosts = program.hosts;
     if hosts.is_empty() {
         return Err(PlanError::NoRanks);
     }
@@ -152,17 +179,23 @@ pub fn plan(topology: &Topology, hosts: &[String], loads: &Loads) -> Result<Plan
         return Err(PlanError::TooManyRanks(hosts.len()));
     }
     let entries = find_entries(topology, hosts)?;
-    let (needed, tree) = match topology.graph() {
-        Some(graph) => in_graph::needed(topology, graph, &entries, loads).map(|(needed, tree)| (needed, Some(tree)))?,
-        None => (by_parents(topology, spread(topology, &entries)), None),
+    let (root, tree) = match (program.alone(), topology.graph()) {
+        // Nothing leaves the host.
+        (Some(root), _) => (root, None),
+        (None, Some(graph)) => {
+            let (needed, tree) = in_graph::needed(topology, graph, &entries, loads)?;
+            (needed.branch(topology, program, needed.root), Some(tree))
+        }
+        (None, None) => {
+            let needed = by_parents::needed(topology, program, &entries);
+            (needed.branch(topology, program, needed.root), None)
+        }
     };
-    let mut builder = Builder { topology, needed: &needed, nodes: Vec::new() };
-    let root = builder.branch(needed.root);
-    builder.place(root, None);
-    if builder.nodes.len() > usize::from(u16::MAX) {
-        return Err(PlanError::TooManyNodes(builder.nodes.len()));
+    let mut nodes = Vec::new();
+    number(&mut nodes, root, None);
+    if nodes.len() > usize::from(u16::MAX) {
+        return Err(PlanError::TooManyNodes(nodes.len()));
     }
-    let nodes = builder.nodes;
     let leaves = leaves_of(&nodes, hosts.len());
     let mut plan = Plan { nodes, leaves, hosts: entries, tree, port: 0 };
     ports::choose(&mut plan, topology, loads, &[]);
@@ -175,23 +208,6 @@ fn find_entries(topology: &Topology, hosts: &[String]) -> Result<Vec<usize>, Pla
         topology.host_index(host).ok_or_else(unknown)
     };
     hosts.iter().enumerate().map(find).collect()
-}
-
-// The aggregation node of each rank. The ranks of one entry go to its leaves in contiguous blocks
-// whose sizes differ by at most one.
-fn spread(topology: &Topology, entries: &[usize]) -> Vec<usize> {
-    let mut totals = vec![0usize; topology.hosts().len()];
-    for entry in entries {
-        totals[*entry] += 1;
-    }
-    let mut before = vec![0usize; topology.hosts().len()];
-    let place = |entry: &usize| {
-        let leaves = &topology.hosts()[*entry].leaves;
-        let nth = before[*entry];
-        before[*entry] += 1;
-        leaves[nth * leaves.len() / totals[*entry]]
-    };
-    entries.iter().map(place).collect()
 }
 
 // For every aggregation node, the ranks that are attached to it and the children with ranks at or
@@ -210,27 +226,14 @@ impl Needed {
         }
         Self { ranks_at, children, root }
     }
-}
 
-fn by_parents(topology: &Topology, places: Vec<usize>) -> Needed {
-    let nodes = topology.nodes();
-    let ranks_at = ranks_at(nodes.len(), places);
-    let mut needed: Vec<bool> = ranks_at.iter().map(|ranks| !ranks.is_empty()).collect();
-    for i in 0..nodes.len() {
-        let mut above = if needed[i] { nodes[i].parent } else { None };
-        while let Some(parent) = above.filter(|parent| !needed[*parent]) {
-            needed[parent] = true;
-            above = nodes[parent].parent;
-        }
+    // The depth of a topology bounds the recursion.
+    fn branch(&self, topology: &Topology, program: &Program<'_>, place: usize) -> Branch {
+        let mut children: Vec<Branch> =
+            self.children[place].iter().map(|child| self.branch(topology, program, *child)).collect();
+        children.extend(program.at_node(&self.ranks_at[place]));
+        node_of(Home::Node(place), &topology.nodes()[place].name, children)
     }
-    let mut children = vec![Vec::new(); nodes.len()];
-    for i in (0..nodes.len()).filter(|i| needed[*i]) {
-        if let Some(parent) = nodes[i].parent {
-            children[parent].push(i);
-        }
-    }
-    let root = nodes.iter().position(|node| node.parent.is_none()).expect("a topology has a root");
-    Needed::new(ranks_at, children, root)
 }
 
 fn ranks_at(nodes: usize, places: impl IntoIterator<Item = usize>) -> Vec<Vec<u32>> {
@@ -244,60 +247,38 @@ fn ranks_at(nodes: usize, places: impl IntoIterator<Item = usize>) -> Vec<Vec<u3
 // A tree before its nodes have numbers.
 enum Branch {
     Rank(u32),
-    Node { place: usize, children: Vec<Branch> },
+    Node { home: Home, name: String, children: Vec<Branch> },
 }
 
-struct Builder<'a> {
-    topology: &'a Topology,
-    needed: &'a Needed,
-    nodes: Vec<PlanNode>,
-}
-
-impl Builder<'_> {
-    // The depth of a topology bounds the recursion.
-    fn branch(&self, place: usize) -> Branch {
-        let nodes = self.needed.children[place].iter().map(|child| self.branch(*child));
-        let ranks = self.needed.ranks_at[place].iter().map(|rank| Branch::Rank(*rank));
-        node_of(place, nodes.chain(ranks).collect())
-    }
-
-    // Numbers the branch and all below it, parents first. Returns the ranks that it found.
-    fn place(&mut self, branch: Branch, parent: Option<(NodeId, ChildIndex)>) -> (ChildKind, Vec<u32>) {
-        let (place, branches) = match branch {
-            Branch::Rank(rank) => return (ChildKind::Rank(Rank(rank)), vec![rank]),
-            Branch::Node { place, children } => (place, children),
-        };
-        // Above 65535 the number wraps, and `plan` then refuses the tree.
-        let (index, id) = (self.nodes.len(), NodeId(self.nodes.len() as u16));
-        let name = self.topology.nodes()[place].name.clone();
-        self.nodes.push(PlanNode {
-            id,
-            place,
-            name,
-            address: None,
-            port: 0,
-            parent,
-            children: Vec::with_capacity(branches.len()),
-        });
-        let mut below = Vec::new();
-        for (position, branch) in branches.into_iter().enumerate() {
-            let (kind, mut ranks) = self.place(branch, Some((id, ChildIndex(position as u16))));
-            ranks.sort_unstable();
-            let child = PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address: None };
-            self.nodes[index].children.push(child);
-            below.append(&mut ranks);
-        }
-        (ChildKind::Node(id), below)
-    }
-}
-
-fn node_of(place: usize, mut children: Vec<Branch>) -> Branch {
+// More children than a node may have are dealt to a cascade of nodes in the same process.
+fn node_of(home: Home, name: &str, mut children: Vec<Branch>) -> Branch {
     if children.len() > CHILDREN_MAX {
         let sizes = cascade::blocks(children.len());
         let mut rest = children.into_iter();
-        children = sizes.iter().map(|size| node_of(place, rest.by_ref().take(*size).collect())).collect();
+        children = sizes.iter().map(|size| node_of(home, name, rest.by_ref().take(*size).collect())).collect();
     }
-    Branch::Node { place, children }
+    Branch::Node { home, name: name.to_owned(), children }
+}
+
+// Numbers the branch and all below it, parents first. Returns the ranks that it found.
+fn number(nodes: &mut Vec<PlanNode>, branch: Branch, parent: Option<(NodeId, ChildIndex)>) -> (ChildKind, Vec<u32>) {
+    let (home, name, branches) = match branch {
+        Branch::Rank(rank) => return (ChildKind::Rank(Rank(rank)), vec![rank]),
+        Branch::Node { home, name, children } => (home, name, children),
+    };
+    // Above 65535 the number wraps, and `plan` then refuses the tree.
+    let (index, id) = (nodes.len(), NodeId(nodes.len() as u16));
+    let children = Vec::with_capacity(branches.len());
+    nodes.push(PlanNode { id, home, name, address: None, port: 0, parent, children });
+    let mut below = Vec::new();
+    for (position, branch) in branches.into_iter().enumerate() {
+        let (kind, mut ranks) = number(nodes, branch, Some((id, ChildIndex(position as u16))));
+        ranks.sort_unstable();
+        let child = PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address: None };
+        nodes[index].children.push(child);
+        below.append(&mut ranks);
+    }
+    (ChildKind::Node(id), below)
 }
 
 fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Attachment> {
@@ -313,10 +294,13 @@ fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Attachment> {
     leaves
 }
 
+mod by_parents;
 mod in_graph;
+mod levels;
 mod ports;
 #[cfg(test)]
 mod tests;
 mod ways;
 
+pub use levels::{Levels, Program};
 pub use ways::Way;

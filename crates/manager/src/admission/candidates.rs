@@ -15,7 +15,7 @@ use std::sync::Arc;
 use trib_messages::candidates::Candidate;
 use trib_messages::job::Limits;
 use trib_messages::request::JobRequest;
-use trib_topology::{LimitTable, Plan, PlanNode, backups};
+use trib_topology::{Home, LimitTable, Plan, PlanNode, backups};
 use trib_wire::ids::{ChildKind, NodeId};
 
 use super::deputies::{self, Deputy};
@@ -121,7 +121,7 @@ impl<'a> Candidates<'a> {
     fn covers_all(&self) -> bool {
         let is_backed = |node: &PlanNode| self.backups_of(node.id).next().is_some();
         let has_deputy = |node: &PlanNode| self.deputies.get(usize::from(node.id.0)).is_some_and(|all| !all.is_empty());
-        self.plan.nodes.iter().all(|node| is_backed(node) || has_deputy(node))
+        self.plan.at_nodes().all(|(_, node)| is_backed(node) || has_deputy(node))
     }
 
     /// Whether any node is a backup.
@@ -164,7 +164,7 @@ impl<'a> Candidates<'a> {
 
     /// The aggregation nodes among the candidates of a logical node, the primary first.
     pub(super) fn of(&self, node: &PlanNode) -> impl Iterator<Item = usize> + '_ {
-        std::iter::once(node.place).chain(self.backups_of(node.id))
+        node.home.node().into_iter().chain(self.backups_of(node.id))
     }
 
     fn backups_of(&self, node: NodeId) -> impl Iterator<Item = usize> + '_ {
@@ -177,14 +177,24 @@ impl<'a> Candidates<'a> {
         self.backups.iter().map(|backups| backups.iter().map(at).collect()).collect()
     }
 
+    /// By logical node, the position of its primary in [`Self::sessions`]; none of these where that
+    /// is a rank.
+    pub(super) fn places(&self) -> Vec<u32> {
+        let at = |node: &PlanNode| node.home.node().map_or(u32::MAX, |place| self.position(place));
+        self.plan.nodes.iter().map(at).collect()
+    }
+
     /// The position of a place in [`Self::sessions`].
-    pub(super) fn position(&self, place: usize) -> u32 {
+    fn position(&self, place: usize) -> u32 {
         self.sessions.keys().take_while(|other| **other < place).count() as u32
     }
 
     /// The candidates of a logical node that is called `name`, as its children are told them.
     pub(super) fn told(&self, node: &PlanNode, name: String) -> Vec<Candidate> {
-        let own = |place: usize| if place == node.place { name.clone() } else { self.sessions[&place].name.clone() };
+        let own = |place: usize| match node.home == Home::Node(place) {
+            true => name.clone(),
+            false => self.sessions[&place].name.clone(),
+        };
         let deputy = |deputy: &Deputy| format!("rank {} on {}", deputy.rank, deputy.host);
         let names = self.of(node).map(own).chain(self.deputies_of(node.id).iter().map(deputy));
         names.zip(self.streams(node)).map(|(name, stream)| Candidate { name, stream }).collect()
@@ -247,7 +257,7 @@ impl<'a> Candidates<'a> {
             let first = nodes().filter(|node| self.backups_of(node.id).next() == Some(*place));
             Site {
                 name: session.name.clone(),
-                children: nodes().filter(|node| node.place == *place).map(children).collect(),
+                children: nodes().filter(|node| node.home == Home::Node(*place)).map(children).collect(),
                 reserved: first.map(children).collect(),
                 widest: backed.map(children).max().unwrap_or(0),
                 receive_bytes: session.datagram_buffer_bytes,

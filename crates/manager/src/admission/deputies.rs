@@ -28,11 +28,14 @@ pub(super) struct Deputy {
 /// A rank, where it listens, and whether the topology says so.
 type Able = (u32, SocketAddr, bool);
 
-/// By logical node, its deputies: at most `wanted` for each. `streams` are the addresses of the
+/// By logical node, its deputies: at most `wanted` for each, and none where a rank is its home. `streams` are the addresses of the
 /// aggregation nodes, which are to reach the deputies and to be reached by them.
 pub(super) fn choose(plan: &Plan, request: &JobRequest, wanted: usize, streams: &[SocketAddr]) -> Vec<Vec<Deputy>> {
     let mut load = vec![0usize; request.hosts.len()];
     let choose = |node: &PlanNode| {
+        if node.home.node().is_none() {
+            return Vec::new();
+        }
         let mut below = Vec::new();
         gather(plan, node, &mut below);
         let deputy = |(rank, address): (u32, Option<IpAddr>)| {
@@ -104,8 +107,8 @@ mod tests {
     use std::path::Path;
 
     use trib_messages::request::QuotaAsk;
-    use trib_topology::Topology;
     use trib_topology::trees::Loads;
+    use trib_topology::{Program, Topology};
 
     use super::*;
 
@@ -133,7 +136,7 @@ mod tests {
         }
         let topology = Topology::parse(&text, Path::new("test.toml")).unwrap();
         let hosts: Vec<String> = hosts.iter().copied().map(String::from).collect();
-        trib_topology::plan(&topology, &hosts, &Loads::default()).unwrap()
+        trib_topology::plan(&topology, &Program::flat(&hosts), &Loads::default()).unwrap()
     }
 
     fn ranks(deputies: &[Vec<Deputy>]) -> Vec<Vec<u32>> {

@@ -156,13 +156,13 @@ pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait:
     for (place, grant) in grants.iter().filter(|(_, grant)| grant.candidate == 0) {
         sessions[place].install(grant.clone(), sender.clone());
     }
-    let mut waiting: BTreeMap<NodeId, &PlanNode> = plan.nodes.iter().map(|node| (node.id, node)).collect();
-    let is_late = |node: &PlanNode| sessions[&node.place].late_ms().is_some();
+    let mut waiting: Waiting<'_> = plan.at_nodes().map(|(place, node)| (node.id, (place, node))).collect();
+    let is_late = |(place, _): &(usize, &PlanNode)| sessions[place].late_ms().is_some();
     while !waiting.is_empty() {
         let left = wait.end.saturating_duration_since(Instant::now());
         match answers.recv_timeout(left.min(GLANCE)) {
             Ok(answer) => judge(answer, &mut waiting)?,
-            Err(_) if !wait.needs_late && waiting.values().any(|node| is_late(node)) => return Ok(false),
+            Err(_) if !wait.needs_late && waiting.values().any(is_late) => return Ok(false),
             Err(_) if left <= GLANCE => return Err(silent(&waiting, sessions, wait)),
             Err(_) => {}
         }
@@ -170,8 +170,11 @@ pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait:
     Ok(true)
 }
 
-fn judge((node, _, outcome): Answer, waiting: &mut BTreeMap<NodeId, &PlanNode>) -> Result<(), Refusal> {
-    let Some(PlanNode { name, .. }) = waiting.remove(&node) else { return Ok(()) };
+/// The primaries that have not answered, each with its place.
+type Waiting<'a> = BTreeMap<NodeId, (usize, &'a PlanNode)>;
+
+fn judge((node, _, outcome): Answer, waiting: &mut Waiting<'_>) -> Result<(), Refusal> {
+    let Some((_, PlanNode { name, .. })) = waiting.remove(&node) else { return Ok(()) };
     match outcome {
         Outcome::Installed => Ok(()),
         Outcome::Rejected(refusal) => {
@@ -191,8 +194,8 @@ fn judge((node, _, outcome): Answer, waiting: &mut BTreeMap<NodeId, &PlanNode>) 
     }
 }
 
-fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, wait: &Wait) -> Refusal {
-    let mut names: Vec<&str> = waiting.values().map(|node| node.name.as_str()).collect();
+fn silent(waiting: &Waiting<'_>, sessions: &Sessions, wait: &Wait) -> Refusal {
+    let mut names: Vec<&str> = waiting.values().map(|(_, node)| node.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let names = names.join(", ");
@@ -200,7 +203,7 @@ fn silent(waiting: &BTreeMap<NodeId, &PlanNode>, sessions: &Sessions, wait: &Wai
         "aggregation node {names} did not install the job within {} s: it is stopped or overloaded; restart it or try again",
         wait.span.as_secs()
     );
-    let late = waiting.values().filter_map(|node| sessions[&node.place].late_ms()).min();
+    let late = waiting.values().filter_map(|(place, _)| sessions[place].late_ms()).min();
     let since_ms = late.map_or(wait.began_ms, |late_ms| late_ms.min(wait.began_ms));
     lasting(refuse(Resource::Node, Some(&names), text), since_ms)
 }

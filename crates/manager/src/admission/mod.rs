@@ -24,7 +24,7 @@ use trib_messages::request::JobRequest;
 use trib_messages::tenant::JobCharge;
 use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
-use trib_topology::{Plan, PlanError, PlanNode};
+use trib_topology::{Levels, Plan, PlanError, PlanNode, Program};
 use trib_wire::ids::JobId;
 
 use self::candidates::Candidates;
@@ -136,8 +136,8 @@ fn attempt(
     let pids = request.pids.iter().copied().take(request.hosts.len()).collect();
     let processes = Processes::new(&request.hosts, pids);
     // If primaries are late that were chosen nevertheless, there is no other tree.
-    let is_late = |node: &PlanNode| candidates.sessions()[&node.place].late_ms().is_some();
-    let needs_late = fabric.topology.graph().is_none() || plan.nodes.iter().any(is_late);
+    let is_late = |(place, _): (usize, &PlanNode)| candidates.sessions()[&place].late_ms().is_some();
+    let needs_late = fabric.topology.graph().is_none() || plan.at_nodes().any(is_late);
     let (mut job, mut refusals) = (job, 0);
     let (grants, deputies, limits) = loop {
         let charge = reserve(fabric, applicant, &plan, &limits, &mut candidates, &taken);
@@ -150,7 +150,7 @@ fn attempt(
         };
         let status = JobStatus {
             around: around.clone(),
-            places: plan.nodes.iter().map(|node| candidates.position(node.place)).collect(),
+            places: candidates.places(),
             backups: candidates.positions(),
             deputies: candidates.deputies(),
             lanes: told.clone(),
@@ -197,7 +197,7 @@ fn attempt(
         node: node.id,
         candidates: candidates.told(node, grant.name),
     };
-    let nodes = plan.nodes.iter().zip(primaries).map(node).collect();
+    let nodes = plan.at_nodes().map(|(_, node)| node).zip(primaries).map(node).collect();
     let epoch = FIRST_EPOCH;
     Ok(Some(JobTicket {
         job,
@@ -259,10 +259,10 @@ const REFUSALS: usize = 4;
 
 /// What a job is charged for that has this at its nodes.
 fn charge(applicant: &Applicant<'_>, plan: &Plan, limits: &Limits, sites: &[Site]) -> JobCharge {
-    let is_root = |node: &&PlanNode| node.parent.is_none();
+    let is_root = |(_, node): &(usize, &PlanNode)| node.parent.is_none();
     JobCharge {
         tenant: applicant.tenant.map(String::from),
-        roots: plan.nodes.iter().filter(is_root).map(|node| node.name.clone()).collect(),
+        roots: plan.at_nodes().filter(is_root).map(|(_, node)| node.name.clone()).collect(),
         lanes: sites.iter().map(|site| (site.children.len() + site.reserved.len()) as u64).collect(),
         memory_bytes: sites.iter().map(|site| bytes(limits, site)).collect(),
         datagram_bytes: sites.iter().map(|site| site.datagram_bytes(limits)).collect(),
@@ -291,7 +291,8 @@ fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
     let wish = Wish::of(&request.ask, &fabric.topology, ranks).map_err(as_read)?;
     let here = fabric.registry.all_answering();
-    let planned = fabric.trees.plan(&fabric.topology, &request.hosts, &here, &wish);
+    let program = Program { hosts: &request.hosts, domains: &request.domains, levels: Levels::None };
+    let planned = fabric.trees.plan(&fabric.topology, &program, &here, &wish);
     let Planned { lanes: planned, claims, around } = planned.map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
         PlanError::NoTree(_) | PlanError::TooDeep(_) => as_read(refuse(Resource::Node, None, error.to_string())),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use trib_topology::predict::{Model, stands_in};
 use trib_topology::trees::{Copies, Footprint, Loads, Tree};
-use trib_topology::{Plan, PlanError, Topology, plan};
+use trib_topology::{Plan, PlanError, Program, Topology, plan};
 use trib_wire::ids::JobId;
 
 use super::wish::Wish;
@@ -56,14 +56,14 @@ impl Trees {
     pub(crate) fn plan(
         &self,
         topology: &Topology,
-        hosts: &[String],
+        program: &Program<'_>,
         here: &BTreeSet<String>,
         wish: &Wish,
     ) -> Result<Planned, PlanError> {
         // The lock is kept meanwhile, so that two jobs that are planned at once see each other.
         let mut loads = lock(&self.loads);
-        let best = plan(topology, hosts, &loads)?;
-        let (first, around) = go_around(topology, hosts, here, &mut loads, best, &self.model);
+        let best = plan(topology, program, &loads)?;
+        let (first, around) = go_around(topology, program, here, &mut loads, best, &self.model);
         let mut claims: Vec<Claim> = Vec::new();
         let mut claim = |loads: &mut Loads, plan: &Plan| {
             claims.extend(plan.tree.as_ref().map(|tree| self.claim(loads, tree.copies())));
@@ -72,7 +72,7 @@ impl Trees {
         let mut trees = vec![first];
         let mut pressed: Vec<Copies> = Vec::new();
         while trees.len() < wish.trees_most() {
-            let Ok(another) = plan(topology, hosts, &loads) else { break };
+            let Ok(another) = plan(topology, program, &loads) else { break };
             let Some(tree) = &another.tree else { break };
             if !is_here(&another, here) || !trees[0].folds_as(&another) {
                 break;
@@ -149,13 +149,13 @@ impl Claim {
 
 /// Whether two plans have the same nodes, whatever their links are.
 fn has_same_nodes(plan: &Plan, other: &Plan) -> bool {
-    let places = |plan: &Plan| plan.nodes.iter().map(|node| node.place).collect::<Vec<_>>();
-    places(plan) == places(other)
+    let homes = |plan: &Plan| plan.nodes.iter().map(|node| node.home).collect::<Vec<_>>();
+    homes(plan) == homes(other)
 }
 
-/// Whether all nodes of a tree are there.
+/// Whether all aggregation nodes of a tree are there.
 fn is_here(plan: &Plan, here: &BTreeSet<String>) -> bool {
-    plan.nodes.iter().all(|node| here.contains(&node.name))
+    plan.at_nodes().all(|(_, node)| here.contains(&node.name))
 }
 
 impl Drop for Claim {
@@ -169,20 +169,20 @@ impl Drop for Claim {
 /// the nodes that it goes around.
 fn go_around(
     topology: &Topology,
-    hosts: &[String],
+    program: &Program<'_>,
     here: &BTreeSet<String>,
     loads: &mut Loads,
     best: Plan,
     model: &Model,
 ) -> (Plan, Vec<String>) {
     let away: BTreeSet<&String> =
-        best.nodes.iter().map(|node| &node.name).filter(|name| !here.contains(*name)).collect();
+        best.at_nodes().map(|(_, node)| &node.name).filter(|name| !here.contains(*name)).collect();
     let (Some(graph), Some(better), false) = (topology.graph(), &best.tree, away.is_empty()) else {
         return (best, Vec::new());
     };
     let closed = topology.nodes().iter().enumerate().filter(|(_, node)| !here.contains(&node.name));
     closed.for_each(|(node, _)| loads.close(node));
-    let other = plan(topology, hosts, loads);
+    let other = plan(topology, program, loads);
     loads.open();
     let does = |tree: &Tree| stands_in(graph, tree, better, model);
     match other {

@@ -3,7 +3,7 @@ use std::path::Path;
 use trib_messages::candidates::BACKUPS_MAX;
 
 use super::*;
-use crate::plan::plan;
+use crate::plan::{PlanNode, Program, plan};
 
 const LEAVES: &str = "[[node]]\nname = \"spine\"\n[[node]]\nname = \"leaf0\"\nparent = \"spine\"\n[[node]]\nname = \"leaf1\"\n\
     parent = \"spine\"\n[[node]]\nname = \"leaf2\"\nparent = \"spine\"\n[[host]]\nname = \"*\"\n\
@@ -16,15 +16,15 @@ const SLURM: &str = "SwitchName=leaf0 Nodes=a[0-1]\nSwitchName=leaf1 Nodes=b[0-1
 fn told(file: &str, text: &str, hosts: &[&str], without: &[&str], most: usize) -> Vec<String> {
     let topology = Topology::parse(text, Path::new(file)).unwrap();
     let hosts: Vec<String> = hosts.iter().map(|host| host.to_string()).collect();
-    let plan = plan(&topology, &hosts, &topology.idle_loads()).unwrap();
+    let plan = plan(&topology, &Program::flat(&hosts), &topology.idle_loads()).unwrap();
     let name = |at: usize| topology.nodes()[at].name.as_str();
     let may = (0..topology.nodes().len()).filter(|at| !without.contains(&name(*at))).collect();
     let ranked = backups(&topology, &plan, &may, most);
-    let line = |(place, backups): (usize, &Vec<usize>)| {
+    let line = |(node, backups): (&PlanNode, &Vec<usize>)| {
         let backups: Vec<&str> = backups.iter().map(|at| name(*at)).collect();
-        format!("{}: {}", name(place), backups.join(" "))
+        format!("{}: {}", node.name, backups.join(" "))
     };
-    plan.nodes.iter().map(|node| node.place).zip(&ranked).map(line).collect()
+    plan.nodes.iter().zip(&ranked).map(line).collect()
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) fn job_graph(topology: &Topology, plan: &Plan, numbers: &[u32]) -> Op
     let deepest = topology.nodes().iter().map(|node| node.depth).max().unwrap_or(0);
     let mut builder = Builder::new(topology.name());
     let mut switches = BTreeMap::new();
-    let used: BTreeSet<usize> = plan.nodes.iter().map(|node| node.place).collect();
+    let used: BTreeSet<usize> = plan.at_nodes().map(|(place, _)| place).collect();
     for place in used {
         let node = &topology.nodes()[place];
         // A host may be called like a node.
@@ -42,8 +42,12 @@ pub(crate) fn job_graph(topology: &Topology, plan: &Plan, numbers: &[u32]) -> Op
         let host = &topology.hosts()[*entry];
         let name = if host.name == "*" { number.to_string() } else { host.name.clone() };
         let vertex = builder.host(&format!("host {name}")).ok()?;
-        let place = plan.nodes[usize::from(leaf.node.0)].place;
-        builder.link([vertex, *switches.get(&place)?], rate(host.rate), 1).ok()?;
+        let mut above = &plan.nodes[usize::from(leaf.node.0)];
+        // The nodes of a host are on it.
+        while above.home.node().is_none() {
+            above = &plan.nodes[usize::from(above.parent?.0.0)];
+        }
+        builder.link([vertex, *switches.get(&above.home.node()?)?], rate(host.rate), 1).ok()?;
         vertices.insert(*number, vertex);
         ranks.push(vertex);
     }

@@ -20,8 +20,8 @@ use std::net::IpAddr;
 
 use trib_wire::ChildKind;
 
-use super::Plan;
 use super::in_graph::node_at;
+use super::{Home, Plan};
 use crate::graph::Graph;
 use crate::topology::{Host, Topology};
 use crate::trees::{Loads, Tree, parallel};
@@ -29,7 +29,7 @@ use crate::trees::{Loads, Tree, parallel};
 /// Chooses a port and links for `plan`, besides `lanes`, which are over the same tree, and fills in
 /// all addresses.
 pub(super) fn choose(plan: &mut Plan, topology: &Topology, loads: &Loads, lanes: &[&Plan]) {
-    let ports = plan.nodes.iter().map(|node| topology.nodes()[node.place].ports()).max().unwrap_or(1);
+    let ports = plan.at_nodes().map(|(place, _)| topology.nodes()[place].ports()).max().unwrap_or(1);
     match (topology.graph(), &mut plan.tree) {
         // A single lane over nodes with one address each keeps what the search chose.
         (Some(_), Some(_)) if ports == 1 && lanes.is_empty() => {}
@@ -134,22 +134,28 @@ fn take_links(tree: &mut Tree, graph: &Graph, edges: &[Edge], port: usize, loads
 /// Fills in from and to which addresses ranks and nodes connect.
 fn fill_in(plan: &mut Plan, topology: &Topology) {
     let addresses = host_addresses(plan, topology);
-    let places: Vec<usize> = plan.nodes.iter().map(|node| node.place).collect();
+    let homes: Vec<Home> = plan.nodes.iter().map(|node| node.home).collect();
     for node in &mut plan.nodes {
         node.port = plan.port;
-        node.address = topology.nodes()[node.place].reached_at(plan.port);
+        node.address = node.home.node().and_then(|place| topology.nodes()[place].reached_at(plan.port));
         for child in &mut node.children {
-            child.address = match child.kind {
-                ChildKind::Rank(rank) => addresses[rank.0 as usize],
-                // A cascade stays inside one process, which may connect to itself from any address.
-                ChildKind::Node(id) if places[usize::from(id.0)] == node.place => None,
-                ChildKind::Node(id) => topology.nodes()[places[usize::from(id.0)]].connects_from(plan.port),
+            let home = match child.kind {
+                ChildKind::Rank(rank) => Home::Rank(rank),
+                ChildKind::Node(id) => homes[usize::from(id.0)],
+            };
+            child.address = match (node.home, home) {
+                // What stays inside one process, or on one host, may come from any address there.
+                (above, below) if above == below => None,
+                (Home::Rank(_), _) => None,
+                (Home::Node(_), Home::Node(place)) => topology.nodes()[place].connects_from(plan.port),
+                (Home::Node(_), Home::Rank(rank)) => addresses[rank.0 as usize],
             };
         }
     }
     for ((leaf, host), address) in plan.leaves.iter_mut().zip(&plan.hosts).zip(addresses) {
-        // A host with one address has no choice.
-        leaf.address = address.filter(|_| topology.hosts()[*host].addresses.len() > 1);
+        // A host with one address has no choice, and what stays there needs none.
+        let is_chosen = topology.hosts()[*host].addresses.len() > 1 && homes[usize::from(leaf.node.0)].node().is_some();
+        leaf.address = address.filter(|_| is_chosen);
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -7,27 +8,27 @@ use super::*;
 use crate::graph::tests::shapes;
 use crate::graph::{LinkRate, Shape};
 
-fn topology(text: &str) -> Topology {
+pub(super) fn topology(text: &str) -> Topology {
     Topology::parse(text, Path::new("test.toml")).unwrap()
 }
 
 fn plan(topology: &Topology, hosts: &[String]) -> Result<Plan, PlanError> {
-    super::plan(topology, hosts, &topology.idle_loads())
+    super::plan(topology, &Program::flat(hosts), &topology.idle_loads())
 }
 
-fn two_leaves(hosts: &str) -> Topology {
+pub(super) fn two_leaves(hosts: &str) -> Topology {
     topology(&format!(
         "[[node]]\nname = \"top\"\n[[node]]\nname = \"root\"\nparent = \"top\"\n[[node]]\nname = \"leaf0\"\nparent = \"root\"\n\
          [[node]]\nname = \"leaf1\"\nparent = \"root\"\n{hosts}"
     ))
 }
 
-fn named(hosts: &[&str]) -> Vec<String> {
+pub(super) fn named(hosts: &[&str]) -> Vec<String> {
     hosts.iter().map(|host| host.to_string()).collect()
 }
 
 // "leaf0: r0 r1" for each node, as a reader would draw it.
-fn picture(plan: &Plan) -> Vec<String> {
+pub(super) fn picture(plan: &Plan) -> Vec<String> {
     let child = |child: &PlanChild| match child.kind {
         ChildKind::Rank(rank) => rank.to_string(),
         ChildKind::Node(node) => format!("{node}({})", child.ranks),
@@ -39,8 +40,8 @@ fn picture(plan: &Plan) -> Vec<String> {
     plan.nodes.iter().map(line).collect()
 }
 
-const STAR: &str = "[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
-const PAIR: &str =
+pub(super) const STAR: &str = "[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
+pub(super) const PAIR: &str =
     "[[host]]\nname = \"a\"\nleaf = \"leaf0\"\naddress = \"10.0.0.1\"\n[[host]]\nname = \"b\"\nleaf = \"leaf1\"\n";
 
 #[test]
@@ -109,17 +110,23 @@ fn ten_thousand_ranks_are_planned_in_well_under_a_second() {
     let start = Instant::now();
     let plan = plan(&fabric, &hosts).unwrap();
     let took = start.elapsed();
-    check(&fabric, &hosts, &plan);
+    check(&fabric, &Program::flat(&hosts), &plan);
     assert!(took < Duration::from_millis(500), "{took:?}");
 }
 
 // What every plan promises, stated without looking at how plans are made.
-fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
+pub(super) fn check(fabric: &Topology, program: &Program<'_>, plan: &Plan) {
+    let hosts = program.hosts;
     assert_eq!(plan.leaves.len(), hosts.len());
     let mut parents = vec![0; plan.nodes.len()];
+    let host = |rank: Rank| &hosts[rank.0 as usize];
+    let entry = |rank: Rank| &fabric.hosts()[fabric.host_index(host(rank)).unwrap()];
     for (i, node) in plan.nodes.iter().enumerate() {
         assert_eq!(usize::from(node.id.0), i);
-        assert_eq!(node.name, fabric.nodes()[node.place].name);
+        match node.home {
+            Home::Node(place) => assert_eq!(node.name, fabric.nodes()[place].name),
+            Home::Rank(lead) => assert!(node.name.starts_with(&format!("host {}", host(lead)))),
+        }
         assert!((1..=CHILDREN_MAX).contains(&node.children.len()));
         for (position, child) in node.children.iter().enumerate() {
             let index = ChildIndex(position as u16);
@@ -127,16 +134,29 @@ fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
                 ChildKind::Rank(rank) => {
                     assert_eq!(plan.leaves[rank.0 as usize], Attachment { node: node.id, child: index, address: None });
                     assert_eq!(child.ranks, RankList::from_ranks([rank.0]));
-                    let entry = &fabric.hosts()[fabric.host_index(&hosts[rank.0 as usize]).unwrap()];
-                    assert!(fabric.graph().is_some() || entry.leaves.contains(&node.place));
-                    assert_eq!(child.address, entry.addresses.first().copied());
+                    match node.home {
+                        Home::Node(place) => {
+                            assert!(fabric.graph().is_some() || entry(rank).leaves.contains(&place));
+                            assert_eq!(child.address, entry(rank).addresses.first().copied());
+                        }
+                        Home::Rank(lead) => assert_eq!((host(rank), child.address), (host(lead), None)),
+                    }
                 }
                 ChildKind::Node(id) => {
                     let below = &plan.nodes[usize::from(id.0)];
                     assert!(id > node.id);
                     assert_eq!(below.parent, Some((node.id, index)));
-                    let is_parent = fabric.nodes()[below.place].parent == Some(node.place);
-                    assert!(fabric.graph().is_some() || below.place == node.place || is_parent);
+                    match (node.home, below.home) {
+                        (above, below) if above == below => assert_eq!(child.address, None),
+                        (Home::Node(above), Home::Node(below)) => {
+                            assert!(fabric.graph().is_some() || fabric.nodes()[below].parent == Some(above));
+                        }
+                        (Home::Node(above), Home::Rank(lead)) => {
+                            assert!(fabric.graph().is_some() || entry(lead).leaves.contains(&above));
+                            assert_eq!(child.address, entry(lead).addresses.first().copied());
+                        }
+                        (Home::Rank(lead), other) => panic!("{other:?} below a node of rank {lead}"),
+                    }
                     parents[usize::from(id.0)] += 1;
                     let mut ranks: Vec<u32> = below.children.iter().flat_map(|c| c.ranks.iter().map(|r| r.0)).collect();
                     ranks.sort_unstable();
@@ -153,10 +173,63 @@ fn check(fabric: &Topology, hosts: &[String], plan: &Plan) {
     // The plan is trimmed: its root has several children, or ranks are attached to it.
     let root = &plan.nodes[0];
     assert!(root.children.len() > 1 || matches!(root.children[0].kind, ChildKind::Rank(_)));
+    check_levels(program, plan);
+}
+
+// Every set of two ranks or more that have a host or a domain in common is what hangs below one
+// node, and no other node is at home in a rank but those of a cascade.
+fn check_levels(program: &Program<'_>, plan: &Plan) {
+    let domain = |rank: u32| program.domains.get(rank as usize).copied().flatten();
+    let mut hosts: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    let mut domains: BTreeMap<(&str, Option<u16>), Vec<u32>> = BTreeMap::new();
+    for (rank, host) in (0..).zip(program.hosts) {
+        hosts.entry(host).or_default().push(rank);
+        domains.entry((host, domain(rank))).or_default().push(rank);
+    }
+    let several = |ranks: &Vec<u32>| ranks.len() > 1;
+    let expected: BTreeSet<Vec<u32>> = match program.levels {
+        Levels::None => BTreeSet::new(),
+        Levels::Host => hosts.into_values().filter(several).collect(),
+        Levels::Numa => hosts.into_values().chain(domains.into_values()).filter(several).collect(),
+    };
+    let ranks = |node: &PlanNode| {
+        let mut ranks: Vec<u32> = node.children.iter().flat_map(|c| c.ranks.iter().map(|r| r.0)).collect();
+        ranks.sort_unstable();
+        ranks
+    };
+    let mut met = BTreeSet::new();
+    let home = |child: &PlanChild| match child.kind {
+        ChildKind::Rank(rank) => Home::Rank(rank),
+        ChildKind::Node(id) => plan.nodes[usize::from(id.0)].home,
+    };
+    for (_, node) in plan.at_nodes() {
+        let children = || node.children.iter().map(|child| (home(child).node().is_none(), child.ranks.nth(0)));
+        let below: Vec<_> = children().skip_while(|(is_local, _)| !is_local).collect();
+        assert!(below.iter().all(|(is_local, _)| *is_local) && below.is_sorted(), "{}: {below:?}", node.name);
+    }
+    for node in plan.nodes.iter().filter(|node| node.home.node().is_none()) {
+        let all = ranks(node);
+        let above = node.parent.map(|(above, _)| &plan.nodes[usize::from(above.0)]);
+        let lead = lead_of(program, all[0]);
+        assert_eq!(node.home, Home::Rank(lead));
+        // A cascade's nodes have the name of its top.
+        match above.filter(|above| above.name == node.name && above.home == node.home) {
+            Some(above) => assert!(plan.nodes[usize::from(above.id.0)].children.len() > 1),
+            None => assert!(met.insert(all), "{} stands for what another node stands for", node.name),
+        }
+        let firsts: Vec<u32> = node.children.iter().filter_map(|child| child.ranks.nth(0)).map(|rank| rank.0).collect();
+        assert!(firsts.is_sorted(), "{firsts:?}");
+    }
+    assert_eq!(met, expected);
+}
+
+fn lead_of(program: &Program<'_>, rank: u32) -> Rank {
+    let host = &program.hosts[rank as usize];
+    Rank(program.hosts.iter().position(|other| other == host).unwrap() as u32)
 }
 
 // Trees of up to 40 nodes, hosts on one to three leaves each, and ranks on these hosts.
-fn fabrics() -> impl Strategy<Value = (String, Vec<String>)> {
+pub(super) fn fabrics() -> impl Strategy<Value = (String, Vec<String>)> {
     let nodes = prop::collection::vec(any::<prop::sample::Index>(), 0..40);
     let hosts = prop::collection::vec(prop::collection::btree_set(0usize..40, 1..4), 1..12);
     let ranks = prop::collection::vec(any::<prop::sample::Index>(), 1..400);
@@ -184,13 +257,13 @@ proptest! {
     fn every_plan_keeps_its_promises((text, hosts) in fabrics()) {
         let fabric = topology(&text);
         let first = plan(&fabric, &hosts).unwrap();
-        check(&fabric, &hosts, &first);
+        check(&fabric, &Program::flat(&hosts), &first);
         prop_assert_eq!(plan(&fabric, &hosts).unwrap(), first);
     }
 }
 
 // Two leaves below two spines, one of which has its node on a server, and a switch without a node.
-const GRAPH: &str = "[fabric]\nmtu = 9000\n[[switch]]\nname = \"leaf[0-1]\"\n[[switch]]\nname = \"spine0\"\nlevel = 2\n\
+pub(super) const GRAPH: &str = "[fabric]\nmtu = 9000\n[[switch]]\nname = \"leaf[0-1]\"\n[[switch]]\nname = \"spine0\"\nlevel = 2\n\
     [[switch]]\nname = \"spine1\"\nlevel = 2\nnode = false\n[[switch]]\nname = \"bare\"\nnode = false\n\
     [[server]]\nname = \"an\"\nswitch = \"spine1\"\nrate = \"1tbit\"\naddress = \"10.0.0.9\"\n[[host]]\nname = \"a[0-1]\"\nswitch = \"leaf0\"\n\
     [[host]]\nname = \"b0\"\nswitch = \"leaf1\"\naddress = \"10.0.0.1\"\n[[host]]\nname = \"c\"\nswitch = \"bare\"\n\
@@ -202,19 +275,19 @@ fn a_job_in_a_graph_gets_the_best_tree_beside_those_of_others() {
     let mut loads = fabric.idle_loads();
     // Ranks on a host below a switch without a node are attached to the node above.
     let hosts = named(&["b0", "a1.cluster", "c", "a1", "b0"]);
-    let first = super::plan(&fabric, &hosts, &loads).unwrap();
+    let first = super::plan(&fabric, &Program::flat(&hosts), &loads).unwrap();
     let expected = ["n0 spine0: n1(1-3/2) n2(0-4/4) r2", "n1 leaf0: r1 r3", "n2 leaf1: r0 r4"];
     assert_eq!(picture(&first), expected);
     assert_eq!(first.nodes[2].children[0].address, Some("10.0.0.1".parse().unwrap()));
-    check(&fabric, &hosts, &first);
+    check(&fabric, &Program::flat(&hosts), &first);
     loads.add(first.tree.as_ref().unwrap());
-    let second = super::plan(&fabric, &hosts, &loads).unwrap();
+    let second = super::plan(&fabric, &Program::flat(&hosts), &loads).unwrap();
     // The other spine gives the same shape, and so the same bits.
     assert_eq!(picture(&second), expected.map(|line| line.replace("spine0", "an")));
-    assert_eq!(fabric.nodes()[second.nodes[0].place].addresses, ["10.0.0.9".parse::<IpAddr>().unwrap()]);
+    assert_eq!(fabric.nodes()[second.nodes[0].home.node().unwrap()].addresses, ["10.0.0.9".parse::<IpAddr>().unwrap()]);
     loads.remove(first.tree.as_ref().unwrap());
     loads.add(second.tree.as_ref().unwrap());
-    assert_eq!(picture(&super::plan(&fabric, &hosts, &loads).unwrap()), expected);
+    assert_eq!(picture(&super::plan(&fabric, &Program::flat(&hosts), &loads).unwrap()), expected);
     assert_eq!(picture(&plan(&fabric, &named(&["a0", "a1"])).unwrap()), ["n0 leaf0: r0 r1"]);
 }
 
@@ -230,9 +303,9 @@ fn a_rank_connects_from_its_hosts_address_on_the_rail_of_the_tree() {
     let fabric = topology(RAILS);
     let mut loads = fabric.idle_loads();
     let hosts = named(&["b", "a", "b"]);
-    let first = super::plan(&fabric, &hosts, &loads).unwrap();
+    let first = super::plan(&fabric, &Program::flat(&hosts), &loads).unwrap();
     loads.add(first.tree.as_ref().unwrap());
-    let second = super::plan(&fabric, &hosts, &loads).unwrap();
+    let second = super::plan(&fabric, &Program::flat(&hosts), &loads).unwrap();
     assert_eq!(picture(&first)[0].split(':').next(), Some("n0 s"));
     assert_eq!(picture(&second)[0].split(':').next(), Some("n0 t"));
     let addresses = |plan: &Plan| plan.leaves.iter().map(|leaf| leaf.address.unwrap().to_string()).collect::<Vec<_>>();
@@ -289,7 +362,7 @@ fn ten_thousand_ranks_on_a_fat_tree_are_planned_in_well_under_a_second() {
     let start = Instant::now();
     let plan = plan(&fabric, &hosts).unwrap();
     let took = start.elapsed();
-    check(&fabric, &hosts, &plan);
+    check(&fabric, &Program::flat(&hosts), &plan);
     assert_eq!(plan.nodes.len(), 1 + 25 + 500);
     assert!(took < Duration::from_millis(500), "{took:?}");
 }
@@ -303,7 +376,7 @@ proptest! {
         let fabric = topology(&shape.graph(LinkRate::DEFAULT).unwrap().to_toml());
         let hosts: Vec<String> = picks.iter().map(|pick| pick.get(fabric.hosts()).name.clone()).collect();
         let first = plan(&fabric, &hosts).unwrap();
-        check(&fabric, &hosts, &first);
+        check(&fabric, &Program::flat(&hosts), &first);
         prop_assert_eq!(plan(&fabric, &hosts).unwrap(), first);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use trib_wire::ids::{ChildIndex, ChildKind};
 
 use super::in_graph::node_at;
-use super::{Plan, PlanNode};
+use super::{Home, Plan, PlanNode};
 use crate::graph::{Graph, LinkRate};
 use crate::topology::Topology;
 use crate::trees::Tree;
@@ -16,10 +16,10 @@ use crate::trees::Tree;
 pub struct Way {
     /// The children, in fold order.
     pub children: Vec<ChildIndex>,
-    /// The host of the ranks, as they call it; `None` of a node.
+    /// The host of the ranks, as they call it; `None` of an aggregation node.
     pub host: Option<String>,
     /// Of its slowest link; `None` where the topology does not say, or where both ends are one
-    /// process.
+    /// process or on one host.
     pub rate: Option<LinkRate>,
 }
 
@@ -40,8 +40,16 @@ fn ways(plan: &Plan, node: &PlanNode, rates: &Rates<'_>, hosts: &[String]) -> Ve
         let children = vec![ChildIndex(at as u16)];
         match child.kind {
             ChildKind::Node(below) => {
-                let below = &plan.nodes[usize::from(below.0 - first)];
-                ways.push(Way { children, host: None, rate: rates.to_node(node, below) });
+                let below = plan.nodes[usize::from(below.0 - first)].home;
+                let lead = match below {
+                    Home::Rank(lead) if node.home != below => Some(lead.0 as usize),
+                    _ => None,
+                };
+                let rate = match lead {
+                    Some(lead) => rates.to_host(plan.hosts[lead]),
+                    None => rates.to_node(node.home, below),
+                };
+                ways.push(Way { children, host: lead.map(|lead| hosts[lead].clone()), rate });
             }
             ChildKind::Rank(rank) => {
                 let host = &hosts[rank.0 as usize];
@@ -49,7 +57,7 @@ fn ways(plan: &Plan, node: &PlanNode, rates: &Rates<'_>, hosts: &[String]) -> Ve
                     Some(way) => ways[*way].children.extend(children),
                     None => {
                         known.insert(host, ways.len());
-                        let rate = rates.to_host(plan.hosts[rank.0 as usize]);
+                        let rate = node.home.node().and_then(|_| rates.to_host(plan.hosts[rank.0 as usize]));
                         ways.push(Way { children, host: Some(host.clone()), rate });
                     }
                 }
@@ -78,14 +86,12 @@ impl<'a> Rates<'a> {
         Rates { topology, graph }
     }
 
-    fn to_node(&self, above: &PlanNode, below: &PlanNode) -> Option<LinkRate> {
-        // A process that has too many children for one logical node.
-        if above.place == below.place {
-            return None;
-        }
+    fn to_node(&self, above: Home, below: Home) -> Option<LinkRate> {
+        // A process may have too many children for one logical node.
+        let place = below.node().filter(|_| above != below)?;
         match &self.graph {
-            Some(in_graph) => in_graph.nodes.get(&below.place).copied(),
-            None => self.topology.nodes()[below.place].rate,
+            Some(in_graph) => in_graph.nodes.get(&place).copied(),
+            None => self.topology.nodes()[place].rate,
         }
     }
 

@@ -17,8 +17,9 @@ fn fabric() -> Topology {
 /// The lanes of a job from `a` to `b`, as trees are planned for it.
 fn planned(fabric: &Topology, wish: &Wish) -> Vec<PlannedLane> {
     let hosts = ["a", "b"].map(String::from);
+    let program = trib_topology::Program::flat(&hosts);
     let here = fabric.nodes().iter().map(|node| node.name.clone()).collect();
-    Trees::new(fabric, trib_topology::predict::Model::server()).plan(fabric, &hosts, &here, wish).unwrap().lanes
+    Trees::new(fabric, trib_topology::predict::Model::server()).plan(fabric, &program, &here, wish).unwrap().lanes
 }
 
 fn ask(lanes: u32, trees: Option<u32>) -> QuotaAsk {

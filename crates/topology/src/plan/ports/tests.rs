@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::plan;
+use crate::plan::{Program, plan};
 
 fn fabric(text: &str) -> Topology {
     Topology::parse(text, Path::new("test.toml")).unwrap()
@@ -13,7 +13,7 @@ fn fabric(text: &str) -> Topology {
 
 /// The lanes of one job over the tree that is best for these hosts.
 fn lanes(fabric: &Topology, hosts: &[String], loads: &Loads, count: usize) -> Vec<Plan> {
-    let mut lanes = vec![plan(fabric, hosts, loads).unwrap()];
+    let mut lanes = vec![plan(fabric, &Program::flat(hosts), loads).unwrap()];
     while lanes.len() < count {
         let next = lanes[0].beside(fabric, loads, &lanes.iter().collect::<Vec<_>>());
         lanes.push(next);
@@ -64,7 +64,7 @@ fn the_first_port_is_the_one_that_others_leave_free() {
         [[host]]\nname = \"c\"\n[[link]]\nends = [\"a,b,c\", \"s\"]\ncount = 2\n";
     let fabric = fabric(text);
     let mut loads = fabric.idle_loads();
-    let other = plan(&fabric, &["a".into(), "b".into()], &loads).unwrap();
+    let other = plan(&fabric, &Program::flat(&["a".into(), "b".into()]), &loads).unwrap();
     loads.add(other.tree.as_ref().unwrap());
     // For host c both links are equally good.
     let lanes = lanes(&fabric, &["b".into(), "c".into()], &loads, 2);
@@ -129,8 +129,8 @@ proptest! {
                     prop_assert_eq!(nth, Some(lane.port % of), "a port leads to its own link");
                 }
             }
-            for node in &lane.nodes {
-                let known = &fabric.nodes()[node.place].addresses;
+            for (place, node) in lane.at_nodes() {
+                let known = &fabric.nodes()[place].addresses;
                 prop_assert_eq!(node.address, known.get(lane.port).copied());
                 for child in &node.children {
                     if let ChildKind::Rank(rank) = child.kind {

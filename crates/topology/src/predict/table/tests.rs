@@ -14,7 +14,7 @@ fn laboratory() -> Constants {
 
 fn predicted(text: &str, hosts: &[String], constants: &Constants) -> Prediction {
     let topology = Topology::parse(text, Path::new("test.toml")).unwrap();
-    let plan = crate::plan(&topology, hosts, &topology.idle_loads()).unwrap();
+    let plan = crate::plan(&topology, &crate::Program::flat(hosts), &topology.idle_loads()).unwrap();
     let ground = JobGround { topology: &topology, hosts, lanes: &[(0, &plan)], stripe_threshold: 1 << 17, workers: 1 };
     predict_job(&ground, constants).unwrap().0
 }
@@ -125,7 +125,7 @@ fn hosts_that_no_entry_names_and_links_of_unknown_rate_are_predicted_for_too() {
     let text = "[[node]]\nname = \"root\"\n[[host]]\nname = \"*\"\nleaf = \"root\"\n";
     let topology = Topology::parse(text, Path::new("test.toml")).unwrap();
     let hosts = ["a", "b", "root", "a"].map(String::from);
-    let plan = crate::plan(&topology, &hosts, &Loads::default()).unwrap();
+    let plan = crate::plan(&topology, &crate::Program::flat(&hosts), &Loads::default()).unwrap();
     let ground =
         JobGround { topology: &topology, hosts: &hosts, lanes: &[(0, &plan)], stripe_threshold: 0, workers: 1 };
     let (prediction, status) = predict_job(&ground, &Constants::server()).unwrap();
@@ -133,7 +133,7 @@ fn hosts_that_no_entry_names_and_links_of_unknown_rate_are_predicted_for_too() {
     assert_eq!(status.assumed_rate.as_deref(), Some("100gbit"));
     assert!(status.constants.contains("defaults for servers"));
     let alone = ["a", "a"].map(String::from);
-    let plan = crate::plan(&topology, &alone, &Loads::default()).unwrap();
+    let plan = crate::plan(&topology, &crate::Program::flat(&alone), &Loads::default()).unwrap();
     let ground = JobGround { hosts: &alone, lanes: &[(0, &plan)], ..ground };
     assert!(predict_job(&ground, &Constants::server()).is_none(), "one host needs no tree");
 }
