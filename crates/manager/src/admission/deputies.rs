@@ -28,8 +28,9 @@ pub(super) struct Deputy {
 /// A rank, where it listens, and whether the topology says so.
 type Able = (u32, SocketAddr, bool);
 
-/// By logical node, its deputies: at most `wanted` for each, and none where a rank is its home. `streams` are the addresses of the
-/// aggregation nodes, which are to reach the deputies and to be reached by them.
+/// By logical node, its deputies: at most `wanted` for each, and none where a rank is its home.
+/// `streams` are the addresses of the aggregation nodes, which are to reach the deputies and to be
+/// reached by them.
 pub(super) fn choose(plan: &Plan, request: &JobRequest, wanted: usize, streams: &[SocketAddr]) -> Vec<Vec<Deputy>> {
     let mut load = vec![0usize; request.hosts.len()];
     let choose = |node: &PlanNode| {
