@@ -227,6 +227,13 @@ fn only_the_root_waits_for_places_and_each_is_promised_once() {
     assert_eq!(world.told().len(), 3, "the parent hears of all");
     let faults = [1, 2, 3].map(|tag| world.core.pending[&tagged(tag)].fault.map(|fault| fault.reason));
     assert_eq!(faults, [None, None, Some(Reason::GroupQuota)]);
+
+    let mut world = World::below_a_parent();
+    world.both_join(1, there(true));
+    world.frame(Link::Parent, Kind::Ready, &Body::Ready(tagged(1), Marks::default()));
+    world.told();
+    world.both_join(2, Standing::NEW);
+    assert_eq!(world.told(), [(Target::Parent, Kind::Join)], "the parent knows that the other goes");
 }
 
 #[test]
