@@ -35,6 +35,7 @@ LEAF = "leaf/mod.rs"
 PASSAGE = "passage.rs"
 LEAF_LLT = "leaf/llt.rs"
 LEAF_SAT = "leaf/sat.rs"
+RESENDS = "leaf/resends.rs"
 OPERATION = "leaf/operation.rs"
 CREATION = "node/membership/creation.rs"
 DEPARTED = "node/membership/departed.rs"
@@ -861,6 +862,11 @@ FAULTS = [
         "patience does not grow with epochs that bear no fruit",
         [Edit(LIVENESS, "NODE_PATIENCE.0 << fruitless.min(DOUBLINGS_MAX)", "NODE_PATIENCE.0 << fruitless.min(0)")],
         tests="liveness",
+    ),
+    Fault(
+        "all is sent again though most of it is lost again",
+        [Edit(RESENDS, "self.most = (count / 2).max(1);", "self.most = count;")],
+        tests="resends",
     ),
     # The quota.
     Fault(

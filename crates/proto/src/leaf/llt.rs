@@ -2,10 +2,10 @@
 //!
 //! Fragment n is sent once, when the result of n - W is here. If nothing is heard for a round trip,
 //! a small probe asks about the oldest fragment. The node's answer is the result, or it names which
-//! of this rank's contributions the node has, and only what it lacks is sent again. While other
-//! ranks are late, probes go on at a slow fixed pace: a rank that waits costs some tens of small
-//! packets a second, however long the vector is. If what is sent never arrives, or nothing is ever
-//! answered, the group fails: `passage`.
+//! of this rank's contributions the node has, and only what it lacks is sent again, as much at once
+//! as arrives: `resends`. While other ranks are late, probes go on at a slow fixed pace: a rank that
+//! waits costs some tens of small packets a second, however long the vector is. If what is sent
+//! never arrives, or nothing is ever answered, the group fails: `passage`.
 
 use std::collections::VecDeque;
 
@@ -18,6 +18,7 @@ use super::delivered::Delivered;
 use super::kept::{Kept, end_below};
 use super::operation::Operation;
 use super::output::{GroupId, LeafOutput, Note, OpId, Payload};
+use super::resends::Resends;
 use super::rtt::{self, RoundTrip};
 use super::tidings::Tidings;
 use crate::Path;
@@ -55,6 +56,7 @@ pub(super) struct Datagrams {
     probe: Option<(Nanos, u64)>,
     /// Probes about the oldest fragment, and what became of them.
     questions: Questions,
+    resends: Resends,
 }
 
 impl Datagrams {
@@ -75,6 +77,7 @@ impl Datagrams {
             pause: Nanos(0),
             probe: None,
             questions: Questions::default(),
+            resends: Resends::default(),
         }
     }
 
@@ -262,12 +265,18 @@ impl Datagrams {
         let is_given_up = self.expected(low).is_none();
         let is_there = is_given_up || behind.is_none_or(|behind| held.have >> behind & 1 != 0);
         let verdict = self.questions.answer(at.now, is_there);
+        let mut lacking = 0;
         for seq in low.max(held.have_base)..covers.min(self.sent).min(held.have_base.saturating_add(64)) {
-            let lacks = held.have >> (seq - held.have_base) & 1 == 0;
-            if lacks && self.expected(seq).is_some() {
-                at.out.note(Note::Resent);
-                self.send(at, seq);
+            let bit = 1 << (seq - held.have_base);
+            if held.have & bit == 0 && self.expected(seq).is_some() {
+                lacking |= bit;
             }
+        }
+        let mut again = self.resends.choose(held.have_base, lacking);
+        while again != 0 {
+            at.out.note(Note::Resent);
+            self.send(at, held.have_base + u64::from(again.trailing_zeros()));
+            again &= again - 1;
         }
         verdict
     }

@@ -2,7 +2,7 @@
 //!
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
-//! takes), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
+//! takes), `resends` (how much is sent again at once), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
 //! that are over here and perhaps not elsewhere), `tidings` (when the node is told that they are),
 //! `room` (how much of them may be kept), `delivered` (which results are here), `concluded`
 //! (how groups have ended that are not here any more), `config` and `output` (what the driver says
@@ -31,6 +31,7 @@ mod llt;
 mod operation;
 mod output;
 mod phase;
+mod resends;
 mod room;
 mod rtt;
 mod sat;
