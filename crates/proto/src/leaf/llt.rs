@@ -3,9 +3,9 @@
 //! Fragment n is sent once, when the result of n - W is here. If nothing is heard for a round trip,
 //! a small probe asks about the oldest fragment. The node's answer is the result, or it names which
 //! of this rank's contributions the node has, and only what it lacks is sent again, as much at once
-//! as arrives: `resends`. While other ranks are late, probes go on at a slow fixed pace: a rank that
-//! waits costs some tens of small packets a second, however long the vector is. If what is sent
-//! never arrives, or nothing is ever answered, the group fails: `passage`.
+//! as arrives: `resends`. While other ranks are late, probes go on at a slow fixed pace: a rank
+//! that waits costs some tens of small packets a second, however long the vector is. If what is
+//! sent never arrives, or nothing is ever answered, the group fails: `passage`.
 
 use std::collections::VecDeque;
 

@@ -2,12 +2,12 @@
 //!
 //! Map: `at` (an event at a group), `group` (one group), `operation` (how an operation is cut),
 //! `llt` (datagrams, with the only retransmission timers of the system), `rtt` (how long a probe
-//! takes), `resends` (how much is sent again at once), `sat` (streams and the lease), `streaming` (who shares the flight), `kept` (operations
-//! that are over here and perhaps not elsewhere), `tidings` (when the node is told that they are),
-//! `room` (how much of them may be kept), `delivered` (which results are here), `concluded`
-//! (how groups have ended that are not here any more), `config` and `output` (what the driver says
-//! and is asked for). Tables of transitions: `phase` of the
-//! lease, `state` of a group.
+//! takes), `resends` (how much is sent again at once), `sat` (streams and the lease), `streaming`
+//! (who shares the flight), `kept` (operations that are over here and perhaps not elsewhere),
+//! `tidings` (when the node is told that they are), `room` (how much of them may be kept),
+//! `delivered` (which results are here), `concluded` (how groups have ended that are not here any
+//! more), `config` and `output` (what the driver says and is asked for). Tables of transitions:
+//! `phase` of the lease, `state` of a group.
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError--> Failed --freed--> Gone
