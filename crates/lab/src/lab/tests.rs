@@ -5,7 +5,7 @@ use super::scratch::Scratch;
 use super::*;
 use crate::topology::Local;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// A base folder and a program that does what a test wants instead of `trib`.
 struct Stage {
@@ -18,9 +18,11 @@ struct Stage {
 impl Stage {
     fn new(script: &str) -> Self {
         let scratch = Scratch::new();
-        let program = scratch.path().join("trib");
-        fs::write(&program, format!("#!/usr/bin/python3\n{PRELUDE}\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        let (source, program) = (scratch.path().join("trib.py"), scratch.path().join("trib"));
+        fs::write(&source, format!("#!/usr/bin/python3\n{PRELUDE}\n{script}\n")).unwrap();
+        // Another process writes it: were it this one, a program that another test has just begun
+        // to start would hold the file open for writing for a moment, and nobody can run it then.
+        assert!(Command::new("install").args(["-m", "700"]).args([&source, &program]).status().unwrap().success());
         Self { base: scratch.path().join("base"), program, _scratch: scratch, name: LabName::new("test").unwrap() }
     }
 

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -178,8 +177,10 @@ struct Program(PathBuf);
 impl Program {
     fn for_all() -> Self {
         let path = std::env::temp_dir().join(format!("trib-for-all-{}", std::process::id()));
-        fs::copy(TRIB, &path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: were it this one, a program that another test has just begun
+        // to start would hold the file open for writing for a moment, and nobody can run it then.
+        let copied = Command::new("install").args(["-m", "755", TRIB]).arg(&path).status().unwrap();
+        assert!(copied.success());
         Self(path)
     }
 }
