@@ -20,7 +20,7 @@ fn from_node(kind: Kind, epoch: Epoch) -> Header {
 
 /// The node makes the group, in an epoch that begins with piece 0.
 fn make(leaf: &mut Leaf, now: Nanos, epoch: Epoch) {
-    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
+    let key = first_group();
     let body = Body::Ready(key, Marks::default());
     leaf.core.on_frame(now, Path::Stream, &from_node(Kind::Ready, epoch), body, &mut leaf.memory);
 }
@@ -130,28 +130,19 @@ fn who_has_freed_a_strict_group_that_failed_answers_with_its_last_word() {
     leaf.core.on_link_up(ms(4), next, &mut leaf.memory);
     assert!(leaf.core.may_be_asked());
     take(&mut leaf, Kind::Join);
-    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
-    leaf.core.on_frame(ms(5), Path::Stream, &from_node(Kind::Ask, next), Body::Ask(key), &mut leaf.memory);
-    let answer = leaf.memory.sent.pop().expect("it answers");
-    assert!(matches!(answer.body, Body::Join { fault: Some(fault), .. } if fault == dead()), "{:?}", answer.body);
-    assert_eq!(Marks::of(&answer.header), Marks { fragments: 1, segments: 0 });
+    let (header, body) = answer(&mut leaf, next);
+    assert!(matches!(body, Body::Join { fault: Some(fault), .. } if fault == dead()), "{body:?}");
+    assert_eq!(Marks::of(&header), Marks { fragments: 1, segments: 0 });
     assert!(leaf.core.may_be_asked(), "nobody knows yet whether the others have heard it");
-    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
-    let body = Body::Refused(key, dead());
-    leaf.core.on_frame(ms(6), Path::Stream, &from_node(Kind::Refused, next), body, &mut leaf.memory);
+    let body = Body::Refused(first_group(), dead());
+    leaf.core.on_frame(ms(10), Path::Stream, &from_node(Kind::Refused, next), body, &mut leaf.memory);
     assert!(!leaf.core.may_be_asked());
 }
 
 #[test]
 fn who_has_freed_a_strict_group_that_failed_stays_until_all_have_left_it() {
     let (mut leaf, group, ..) = posted_under(Recovery::Strict);
-    leaf.core.on_frame(
-        ms(1),
-        Path::Stream,
-        &from_node(Kind::GroupError, EPOCH),
-        Body::GroupError(dead()),
-        &mut leaf.memory,
-    );
+    fail(&mut leaf, ms(1));
     leaf.core.free_group(ms(2), group, &mut leaf.memory);
     assert!(take(&mut leaf, Kind::Leave).is_some());
     assert!(leaf.core.may_be_asked());
@@ -159,10 +150,21 @@ fn who_has_freed_a_strict_group_that_failed_stays_until_all_have_left_it() {
     assert!(!leaf.core.may_be_asked());
 }
 
+/// The first group.
+fn first_group() -> GroupKey {
+    GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) }
+}
+
+/// The node says that the group has failed.
+fn fail(leaf: &mut Leaf, now: Nanos) {
+    let header = from_node(Kind::GroupError, EPOCH);
+    leaf.core.on_frame(now, Path::Stream, &header, Body::GroupError(dead()), &mut leaf.memory);
+}
+
 /// The node asks this rank about the first group, and it answers.
 fn answer(leaf: &mut Leaf, epoch: Epoch) -> (Header, Body) {
-    let key = GroupKey { tag: 0, creation: 0, members: RankList::world(RANKS) };
-    leaf.core.on_frame(ms(9), Path::Stream, &from_node(Kind::Ask, epoch), Body::Ask(key), &mut leaf.memory);
+    let body = Body::Ask(first_group());
+    leaf.core.on_frame(ms(9), Path::Stream, &from_node(Kind::Ask, epoch), body, &mut leaf.memory);
     let answer = leaf.memory.sent.pop().expect("it answers");
     (answer.header, answer.body)
 }
@@ -172,13 +174,7 @@ fn who_has_freed_a_group_that_failed_tells_those_who_missed_it_why() {
     let (mut leaf, group, ..) = posted();
     let mark = Header { mark: 1, ..from_node(Kind::Mark, EPOCH) };
     leaf.core.on_frame(ms(1), Path::Stream, &mark, Body::None, &mut leaf.memory);
-    leaf.core.on_frame(
-        ms(1),
-        Path::Stream,
-        &from_node(Kind::GroupError, EPOCH),
-        Body::GroupError(dead()),
-        &mut leaf.memory,
-    );
+    fail(&mut leaf, ms(1));
     leaf.core.free_group(ms(2), group, &mut leaf.memory);
     assert!(!leaf.core.may_be_asked(), "nobody's results depend on it");
     leaf.memory.sent.clear();
@@ -194,13 +190,7 @@ fn who_has_freed_a_group_that_failed_tells_those_who_missed_it_why() {
 #[test]
 fn a_fault_that_all_members_know_is_forgotten() {
     let (mut leaf, group, ..) = posted();
-    leaf.core.on_frame(
-        ms(1),
-        Path::Stream,
-        &from_node(Kind::GroupError, EPOCH),
-        Body::GroupError(dead()),
-        &mut leaf.memory,
-    );
+    fail(&mut leaf, ms(1));
     leaf.core.free_group(ms(2), group, &mut leaf.memory);
     leaf.core.on_frame(ms(3), Path::Stream, &from_node(Kind::Freed, EPOCH), Body::None, &mut leaf.memory);
     let (_, body) = answer(&mut leaf, EPOCH);

@@ -98,16 +98,19 @@ impl<B> NodeCore<B> {
         }
     }
 
-    /// The groups that are charged like one with this duty: those that stay, and those that will be
-    /// gone whatever programs do. In a new epoch freed groups come again, beside those that have
-    /// taken their places.
-    fn charged(&self, duty: Duty) -> (usize, usize) {
+    /// The groups that are charged like one with this duty.
+    fn charged(&self, duty: Duty) -> usize {
         let (mut alive, mut reserved) = (self.table.alive(), self.reserved);
+        *alive.of(duty) + *reserved.of(duty)
+    }
+
+    /// Those of them that will be gone whatever programs do. In a new epoch freed groups come again,
+    /// beside those that have taken their places.
+    fn going(&self, duty: Duty) -> usize {
         let is_charged = |other: Duty| (other == Duty::Relay) == (duty == Duty::Relay);
         let groups = self.table.iter().filter(|group| group.is_going() && is_charged(group.info.duty)).count();
         let coming = self.pending.values().filter(|pending| pending.is_going() && is_charged(pending.duty)).count();
-        let going = groups + coming;
-        (*alive.of(duty) + *reserved.of(duty) - going, going)
+        groups + coming
     }
 
     /// Whether a complete creation waits for what becomes of other groups: for places in the quota
@@ -148,9 +151,11 @@ impl<B> NodeCore<B> {
         let complete = self.pending.get(key).filter(|pending| pending.is_complete());
         let Some((duty, mut standing)) = complete.map(|pending| (pending.duty, pending.standing())) else { return };
         // A group of an earlier epoch has had its place in the quota there.
-        let (staying, going) = self.charged(duty);
-        let quota = self.over_quota(duty, staying + 1).filter(|_| !standing.exists);
-        standing.waits |= self.over_quota(duty, staying + going + 1).is_some() && !standing.exists;
+        let charged = self.charged(duty);
+        let is_full = !standing.exists && self.over_quota(duty, charged + 1).is_some();
+        standing.waits |= is_full;
+        // Which of the groups will be gone takes a look at each of them, and matters only then.
+        let quota = if is_full { self.over_quota(duty, charged - self.going(duty) + 1) } else { None };
         let has_to_wait = !standing.exists && self.has_to_wait(&standing);
         let quota = quota.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));
         let place = &self.place;
