@@ -695,11 +695,11 @@ FAULTS = [
     ),
     Fault(
         "groups that go count against the quota",
-        [Edit(CREATION, "(*alive.of(duty) + *reserved.of(duty) - going, going)", "(*alive.of(duty) + *reserved.of(duty) - going + going, going)")],
+        [Edit(CREATION, "self.over_quota(duty, charged - self.going(duty) + 1)", "self.over_quota(duty, charged + 1)")],
     ),
     Fault(
         "a creation takes a place in the quota before that is free",
-        [Edit(CREATION, "standing.waits |= self.over_quota(duty, staying + going + 1).is_some() && !standing.exists;", "let _ = going;")],
+        [Edit(CREATION, "        standing.waits |= is_full;\n", "")],
         tests="membership::",
     ),
     Fault(
@@ -871,7 +871,7 @@ FAULTS = [
     # The quota.
     Fault(
         "quota asked at the first join",
-        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
+        [Edit(CREATION, "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n", "            if let Err(fault) = self.open_pending(key, child) {\n                return self.refuse((key, bit), (fault, join.heard), out);\n            }\n            let early = self.pending.get(key).and_then(|pending| self.over_quota(pending.duty, self.charged(pending.duty) + 1)).filter(|_| !join.standing.exists);\n            let early = early.map(|reason| self.place.about(reason, key.members.nth(0).unwrap_or(Rank(0))));\n            if let Some(pending) = self.pending.get_mut(key) {\n                pending.fault = pending.fault.or(early);\n            }\n")],
     ),
     Fault(
         "a verdict gives no place in the quota back",
