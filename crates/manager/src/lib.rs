@@ -151,7 +151,7 @@ impl Manager {
         let constants = constants(options.constants.as_deref())?;
         tracing::info!(%constants, "predictions");
         let fabric = Arc::new(Fabric::new(topology, store, options.tenants.as_deref(), constants)?);
-        admission::adoption::watch(&fabric).map_err(Error::Thread)?;
+        admission::unheld::watch(&fabric).map_err(Error::Thread)?;
         nodes::watch::watch(&fabric.registry, &fabric.deputies).map_err(Error::Thread)?;
         let server = Server::start(listener, fabric)?;
         Ok(Manager { server })

@@ -106,6 +106,10 @@ pub struct JobActivity {
     /// Which nodes of its trees have moved, and how often, as far as the process knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<(NodeId, u16)>,
+    /// Those of its logical nodes there that no rank is left at and that wait for none: all their
+    /// children have come since the last move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<NodeId>,
 }
 
 impl JobActivity {
@@ -113,6 +117,7 @@ impl JobActivity {
     /// moves of each node the larger count is true, because a process may be behind.
     pub fn join(&mut self, other: JobActivity) {
         self.activity = self.activity.and(other.activity);
+        self.spent.extend(other.spent);
         for (node, moves) in other.moves {
             match self.moves.iter_mut().find(|(known, _)| *known == node) {
                 Some((_, known)) => *known = moves.max(*known),

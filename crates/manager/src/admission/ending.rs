@@ -26,8 +26,8 @@ pub(super) fn forget(fabric: &Fabric, job: JobId, how: Option<JobEnd>) -> Option
     Some(status)
 }
 
-/// Ends jobs of an earlier manager that are at no node any more.
-pub(crate) fn end_adopted(fabric: &Fabric, jobs: Vec<JobId>) {
+/// Ends jobs that no connection holds and of which no rank is left.
+pub(crate) fn end_unheld(fabric: &Fabric, jobs: Vec<JobId>) {
     for job in jobs {
         end(fabric, job, JobEnd::Left);
         fabric.tenancy.release(job);

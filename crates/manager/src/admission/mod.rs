@@ -6,7 +6,8 @@
 //!   deputies   which ranks of the job are among them
 //!   install    grants, and the wait until the nodes have them
 //!   ending     what a job had is given back, and how it ended is remembered
-//!   adoption   the end of jobs of an earlier manager that no node has any more
+//!   unheld     the end of jobs that no connection holds, with their last rank
+//!   presence   whether a job has ranks left
 //!   secret     random bytes for the keys of jobs
 //! ```
 
@@ -42,13 +43,14 @@ use crate::records::jobs::Belongings;
 use crate::refuse::{refuse, since_start, too_much};
 use crate::tenancy::{Applicant, Charge};
 
-pub(crate) mod adoption;
 mod candidates;
 mod deputies;
 pub(crate) mod ending;
 mod ground;
 mod install;
+mod presence;
 mod secret;
+pub(crate) mod unheld;
 
 /// Plans the job, takes its quota, for which it may have to wait, and installs it at every node of
 /// its tree. What is refused is remembered. `tenant` is that of the certificate. `is_gone` tells

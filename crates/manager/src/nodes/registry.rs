@@ -36,11 +36,6 @@ impl Registry {
         self.known(name).filter(|session| !session.is_lost())
     }
 
-    /// The names of all nodes that are connected.
-    pub(crate) fn all_connected(&self) -> BTreeSet<String> {
-        lock(&self.nodes).values().filter(|session| !session.is_lost()).map(|session| session.name.clone()).collect()
-    }
-
     /// The names of the nodes that are connected and answer.
     pub(crate) fn all_answering(&self) -> BTreeSet<String> {
         let nodes = lock(&self.nodes);

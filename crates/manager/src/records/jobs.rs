@@ -77,12 +77,11 @@ pub(crate) struct Belongings<'a> {
     pub(crate) pass: &'a Pass,
 }
 
-/// A job that an earlier manager admitted, and that goes on when a node dies.
-pub(crate) struct Adopted {
-    pub(crate) id: JobId,
+/// A job that no connection holds.
+pub(crate) struct Unheld {
+    pub(crate) status: JobStatus,
     /// The nodes where it may be.
-    pub(crate) maybe_at: Vec<String>,
-    pub(crate) has_left_primaries: bool,
+    pub(crate) maybe_at: BTreeSet<String>,
 }
 
 impl Jobs {
@@ -247,28 +246,17 @@ impl Jobs {
         })
     }
 
-    /// Nodes that are not in `here` are taken to have lost their jobs. Returns the adopted jobs
-    /// that are at no node any more.
-    pub(crate) fn give_up(&self, here: &BTreeSet<String>) -> Vec<JobId> {
-        self.lock().settle(|_, maybe_at| maybe_at.retain(|node| here.contains(node)))
+    /// Nodes that are down are taken to have lost their jobs. Returns the adopted jobs that are at
+    /// no node any more.
+    pub(crate) fn give_up(&self, down: &BTreeSet<String>) -> Vec<JobId> {
+        self.lock().settle(|_, maybe_at| maybe_at.retain(|node| !down.contains(node)))
     }
 
-    /// The adopted jobs that go on when a node dies.
-    pub(crate) fn adopted_that_recover(&self) -> Vec<Adopted> {
+    /// The jobs that no connection holds.
+    pub(crate) fn unheld(&self) -> Vec<Unheld> {
         let table = self.lock();
-        let recovers = |status: &JobStatus| !status.backups.is_empty() || !status.deputies.is_empty();
-        let backed = table.live.values().filter(|entry| entry.status.adopted && recovers(&entry.status));
-        let adopted = |entry: &Entry| {
-            let primaries = entry.status.primaries();
-            let has_left_primaries = !entry.maybe_at.iter().any(|node| primaries.contains(&node.as_str()));
-            Adopted { id: entry.status.id, maybe_at: entry.maybe_at.iter().cloned().collect(), has_left_primaries }
-        };
-        backed.map(adopted).collect()
-    }
-
-    /// Whether there are adopted jobs.
-    pub(crate) fn has_adopted(&self) -> bool {
-        self.lock().live.values().any(|entry| entry.status.adopted)
+        let unheld = table.live.values().filter(|entry| entry.status.adopted);
+        unheld.map(|entry| Unheld { status: entry.status.clone(), maybe_at: entry.maybe_at.clone() }).collect()
     }
 
     /// The jobs of this program that are admitted, the oldest first.

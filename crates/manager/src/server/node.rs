@@ -11,7 +11,7 @@ use trib_messages::node::{ManagerMessage, NodeMessage, PORTS_MAX};
 use trib_messages::reply::{Refusal, Resource};
 use trib_wire::ids::JobId;
 
-use crate::admission::ending::end_adopted;
+use crate::admission::ending::end_unheld;
 use crate::fabric::Fabric;
 use crate::nodes::session::{Outcome, Session, Told};
 use crate::refuse::{lasting, refuse, since_start, too_much};
@@ -168,7 +168,7 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
             Ok(NodeMessage::Installed { job, node }) => (job, node, Outcome::Installed),
             Ok(NodeMessage::Rejected { job, node, refusal }) => (job, node, Outcome::Rejected(refusal)),
             Ok(NodeMessage::Hosts { jobs }) => {
-                end_adopted(fabric, fabric.jobs.hosted(&session.name, &jobs));
+                end_unheld(fabric, fabric.jobs.hosted(&session.name, &jobs));
                 continue;
             }
             Ok(NodeMessage::Faulty { job, fault, why }) => {
@@ -180,7 +180,7 @@ fn listen(fabric: &Fabric, session: &Session, channel: &Channel) -> Result<(), E
                 continue;
             }
             Ok(NodeMessage::Left { job }) => {
-                end_adopted(fabric, fabric.jobs.left(&session.name, job));
+                end_unheld(fabric, fabric.jobs.left(&session.name, job));
                 fabric.tenancy.left(&session.name, job);
                 continue;
             }

@@ -50,7 +50,8 @@ fn a_manager_goes_on_where_its_predecessor_was() {
     assert_eq!(jobs(&fabric), [(first, true), (second, true), (third, true)]);
 
     let came_back = |name: &str, jobs: &[JobId]| {
-        let node = fabric.node(name, Manner::Installs);
+        let node = Node::hosting(&fabric, name, jobs);
+        assert_eq!(node.next(), ManagerMessage::Registered);
         node.channel.send(&NodeMessage::Hosts { jobs: jobs.to_vec() }).unwrap();
         node
     };
@@ -73,6 +74,28 @@ fn a_manager_goes_on_where_its_predecessor_was() {
     eventually("the fourth job ends with its user", || jobs(&fabric) == [(first, true)]);
 }
 
+#[test]
+fn an_adopted_job_ends_when_all_its_nodes_say_that_its_ranks_have_come_and_gone() {
+    let (mut fabric, nodes) = Fabric::with_nodes();
+    let user = fabric.user();
+    let [over, other] = [0; 2].map(|_| user.job(&["x", "x"], QuotaAsk::default()).unwrap().job);
+    drop(nodes);
+    fabric.stop_manager();
+    fabric.start_manager();
+    let nodes = ["root", "leaf0", "leaf1"].map(|name| {
+        let node = Node::hosting(&fabric, name, &[over, other]);
+        assert_eq!(node.next(), ManagerMessage::Registered);
+        node.channel.send(&NodeMessage::Hosts { jobs: vec![over, other] }).unwrap();
+        node
+    });
+    // The nodes keep both jobs, and say so. Of one of them no rank is left.
+    (0..).zip(&nodes).for_each(|(number, node)| node.has_ranks(over, 0, &[number]));
+    eventually("the job whose ranks are gone ends", || jobs(&fabric) == [(other, true)]);
+    for node in &nodes {
+        assert_eq!(node.next(), ManagerMessage::End { job: over });
+    }
+}
+
 /// What a deputy says first.
 fn serve(ticket: &JobTicket, rank: u32, pass: Pass) -> Request {
     let process = Process { host: "h7".into(), pid: 42 };
@@ -92,7 +115,9 @@ fn deputy(fabric: &Fabric, ticket: &JobTicket) -> Arc<Channel> {
             let moves = vec![(NodeId(0), 1), (NodeId(1), 1)];
             let answer = match message {
                 ManagerMessage::Ping => NodeMessage::Alive,
-                ManagerMessage::QueryActivity => NodeMessage::Activity(vec![JobActivity { job, activity, moves }]),
+                ManagerMessage::QueryActivity => {
+                    NodeMessage::Activity(vec![JobActivity { job, activity, moves, spent: Vec::new() }])
+                }
                 other => panic!("{other:?}"),
             };
             let _ = inner.send(&answer);
@@ -128,7 +153,7 @@ fn a_job_whose_nodes_are_at_ranks_of_its_own_goes_on_until_they_have_gone() {
         node.channel.send(&NodeMessage::Hosts { jobs: Vec::new() }).unwrap();
         node
     });
-    // No node has it, and it runs. It is looked for at nodes and ranks every three seconds.
+    // No node has it, and it runs. It is looked for at nodes and ranks all the time.
     while began.elapsed() < Duration::from_secs(16) {
         let told = fabric.user().jobs().live;
         let [job] = &told[..] else { panic!("{told:?}") };

@@ -8,7 +8,7 @@ use trib_messages::jobs::Activity;
 use trib_proto::Nanos;
 use trib_wire::ChildKind;
 
-use super::{Job, JobIo};
+use super::{Job, JobIo, LinkNumber};
 
 /// When the counts last moved.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,11 @@ impl FoldWatch {
             (self.folds, self.moved) = (folds, now);
         }
     }
+
+    /// How many of these links lead to ranks.
+    fn ranks(&self, links: impl Iterator<Item = LinkNumber>) -> u32 {
+        links.filter(|link| *link < 64 && self.ranks & (1 << link) != 0).count() as u32
+    }
 }
 
 impl Job {
@@ -43,8 +48,17 @@ impl Job {
     pub(crate) fn activity(&self, now: Nanos) -> Activity {
         let Job { core, io, watch, .. } = self;
         let idle = if folds(io) == watch.folds { now.since(watch.moved) } else { Nanos(0) };
-        let connected = io.links.open_links().filter(|link| *link < 64 && watch.ranks & (1 << link) != 0);
-        Activity { groups: core.groups() as u64, ranks: connected.count() as u32, idle_ms: idle.0 / 1_000_000 }
+        Activity {
+            groups: core.groups() as u64,
+            ranks: watch.ranks(io.links.open_links()),
+            idle_ms: idle.0 / 1_000_000,
+        }
+    }
+
+    /// Whether all children have come to this core, and no rank is left.
+    pub(crate) fn is_spent(&self) -> bool {
+        let Job { io, watch, .. } = self;
+        !io.links.expects_child() && watch.ranks(io.links.open_links()) == 0
     }
 }
 

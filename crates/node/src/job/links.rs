@@ -122,6 +122,11 @@ impl Links {
         matches!(self.all.get(link), Some(Some(LinkIo { state: State::Expected, .. })))
     }
 
+    /// Whether a child has never come, or is to come again.
+    pub(crate) fn expects_child(&self) -> bool {
+        (0..PARENT).any(|link| self.is_expected(link))
+    }
+
     /// Whether the link is open, and nothing has come over it: the far end may not know that it is.
     pub(crate) fn is_unheard(&self, link: LinkNumber) -> bool {
         let is_given_up = self.all.get(link).is_some_and(|io| io.as_ref().is_some_and(|io| io.given_up));

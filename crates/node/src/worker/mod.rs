@@ -315,6 +315,7 @@ impl Worker {
             job: job.io.place.job,
             activity: job.activity(now),
             moves: job.io.placement.moves().collect(),
+            spent: job.is_spent().then_some(job.io.place.node).into_iter().collect(),
         };
         self.ask(told)
     }

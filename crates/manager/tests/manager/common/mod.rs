@@ -1,6 +1,6 @@
 //! A manager on loopback, nodes that answer as they are told to, and users.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ use trib_messages::jobs::{Activity, JobActivity, JobsReport};
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::{Refusal, Reply, Resource, StatusReport};
 use trib_messages::request::{AttachRequest, JobRequest, QuotaAsk, Request};
-use trib_wire::ids::JobId;
+use trib_wire::ids::{JobId, NodeId};
 
 pub const LIMIT: Duration = Duration::from_secs(20);
 
@@ -166,6 +166,8 @@ pub enum Manner {
 /// A node that keeps what it is told, except for questions about its counters.
 pub struct Node {
     pub channel: Arc<Channel>,
+    /// What it says of the jobs that it hosts.
+    doings: Arc<Mutex<BTreeMap<JobId, JobActivity>>>,
     heard: Mutex<Receiver<ManagerMessage>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -212,12 +214,16 @@ impl Node {
         channel.send(&register).unwrap();
         let (sender, heard) = mpsc::channel();
         let inner = channel.clone();
-        let mut installed: BTreeSet<JobId> = hosted.iter().copied().collect();
+        let activity = Activity { groups: 2, ranks: 1, idle_ms: 5 };
+        let busy = move |job| JobActivity { job, activity, moves: Vec::new(), spent: Vec::new() };
+        let doings: BTreeMap<_, _> = hosted.iter().map(|job| (*job, busy(*job))).collect();
+        let doings = Arc::new(Mutex::new(doings));
+        let told = doings.clone();
         let thread = thread::spawn(move || {
             while let Ok(message) = inner.recv::<ManagerMessage>(None) {
                 match &message {
-                    ManagerMessage::Install(grant) => drop(installed.insert(grant.job)),
-                    ManagerMessage::End { job } => drop(installed.remove(job)),
+                    ManagerMessage::Install(grant) => drop(told.lock().unwrap().insert(grant.job, busy(grant.job))),
+                    ManagerMessage::End { job } => drop(told.lock().unwrap().remove(job)),
                     _ => {}
                 }
                 let answer = match (&message, &manner) {
@@ -235,9 +241,7 @@ impl Node {
                         Some(NodeMessage::Counters(BTreeMap::from([("frames".into(), 7)])))
                     }
                     (ManagerMessage::QueryActivity, Manner::Installs) => {
-                        let activity = Activity { groups: 2, ranks: 1, idle_ms: 5 };
-                        let told = installed.iter().map(|job| JobActivity { job: *job, activity, moves: Vec::new() });
-                        Some(NodeMessage::Activity(told.collect()))
+                        Some(NodeMessage::Activity(told.lock().unwrap().values().cloned().collect()))
                     }
                     _ => None,
                 };
@@ -255,7 +259,14 @@ impl Node {
                 }
             }
         });
-        Node { channel, heard: Mutex::new(heard), thread: Some(thread) }
+        Node { channel, doings, heard: Mutex::new(heard), thread: Some(thread) }
+    }
+
+    /// The ranks of a job come to these logical nodes of it here, or they have all left them.
+    pub fn has_ranks(&self, job: JobId, ranks: u32, spent: &[u16]) {
+        let spent = spent.iter().map(|node| NodeId(*node)).collect();
+        let activity = Activity { groups: 2, ranks, idle_ms: 5 };
+        self.doings.lock().unwrap().insert(job, JobActivity { job, activity, moves: Vec::new(), spent });
     }
 
     /// The next message.
