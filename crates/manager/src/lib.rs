@@ -18,9 +18,8 @@
 //!   refuse       refusals that several of these give
 //! ```
 //! Invariants: no lock is held while a socket or another side is waited for; whatever a connection
-//! does, it costs others at most the memory of its own messages; a job ends with the connection
-//! that asked for it, or, if an earlier manager had that connection, when its nodes have lost it
-//! and none of its ranks hosts any.
+//! does, it costs others at most the memory of its own messages; a job ends when
+//! the connection that asked for it says so, or, if that is gone, with its last rank.
 #![forbid(unsafe_code)]
 
 mod admission;

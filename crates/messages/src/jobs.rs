@@ -68,6 +68,10 @@ pub struct LiveJob {
     pub since_ms: u64,
     /// Whether an earlier manager admitted it.
     pub adopted: bool,
+    /// Since when the connection of its rank 0 is gone without a word, milliseconds since
+    /// 1970-01-01 UTC. It goes on with its other ranks, and ends with the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_ms: Option<u64>,
     /// What its nodes say about it; `None` if none of them answered.
     pub activity: Option<Activity>,
     /// Why its program does not use the tree, or not for all that it could, if the program has said
@@ -196,8 +200,8 @@ impl PastJob {
 pub enum JobEnd {
     /// Its program said that it is done.
     Ended,
-    /// The connection that held it closed without a word: its rank 0 was killed, or lost its host
-    /// or its network.
+    /// The connection that held it closed without a word, and no other rank was left, or is any
+    /// more: its rank 0 was killed, or lost its host or its network.
     Lost,
     /// It could not go on, and that is known why.
     Failed {

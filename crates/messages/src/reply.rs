@@ -213,6 +213,10 @@ pub struct JobStatus {
     /// ranks are connected to its nodes.
     #[serde(default)]
     pub adopted: bool,
+    /// Since when the connection that held it, that of its rank 0, is gone without a word,
+    /// milliseconds since 1970-01-01 UTC. It goes on as an adopted job does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_ms: Option<u64>,
     /// The tenant for which it counts, and what it takes where.
     #[serde(default)]
     pub charge: Option<JobCharge>,
@@ -255,6 +259,11 @@ pub struct LaneStatus {
 }
 
 impl JobStatus {
+    /// Whether a connection holds it.
+    pub fn is_held(&self) -> bool {
+        !self.adopted && self.lost_ms.is_none()
+    }
+
     /// The lane that a logical node belongs to.
     pub fn lane_of(&self, node: NodeId) -> Option<usize> {
         let has = |lane: &LaneStatus| (0..lane.nodes).contains(&u32::from(node.0).wrapping_sub(lane.first.0.into()));

@@ -29,7 +29,12 @@ pub(super) fn forget(fabric: &Fabric, job: JobId, how: Option<JobEnd>) -> Option
 /// Ends jobs that no connection holds and of which no rank is left.
 pub(crate) fn end_unheld(fabric: &Fabric, jobs: Vec<JobId>) {
     for job in jobs {
-        end(fabric, job, JobEnd::Left);
-        fabric.tenancy.release(job);
+        // Nodes may have lost a job of an earlier manager without a word to this one.
+        if fabric.jobs.get(job).is_some_and(|status| status.adopted) {
+            end(fabric, job, JobEnd::Left);
+            fabric.tenancy.release(job);
+        } else {
+            end(fabric, job, JobEnd::Lost);
+        }
     }
 }

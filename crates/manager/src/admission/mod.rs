@@ -340,6 +340,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         fault: None,
         limits: Some(limits.clone()),
         adopted: false,
+        lost_ms: None,
         charge: Some(charge),
         lanes: Vec::new(),
         prediction: None,

@@ -66,10 +66,10 @@ fn nodes_of(jobs: &[Unheld]) -> BTreeSet<&String> {
     jobs.iter().flat_map(|job| &job.maybe_at).collect()
 }
 
-/// Whether a node has been away for so long that its jobs are gone with it.
+/// Whether a node has been away, or silent, for so long that its jobs are gone from there.
 fn is_down(fabric: &Fabric, node: &str) -> bool {
     let since_ms = match fabric.registry.known(node) {
-        Some(session) => session.lost_ms(),
+        Some(session) => session.lost_ms().or(session.silent_ms()),
         None => Some(fabric.started_ms),
     };
     since_ms.is_some_and(|since| unix_ms().saturating_sub(since) >= GRACE.as_millis() as u64)
@@ -104,7 +104,7 @@ fn presence(fabric: &Fabric, job: &Unheld, told: &BTreeMap<String, Vec<JobActivi
 }
 
 /// A node calls again at least every two seconds. One that is away for this long is down, and its
-/// jobs with it.
+/// jobs with it; they have gone on elsewhere if it is stopped.
 const GRACE: Duration = Duration::from_secs(60);
 /// How often nodes are asked.
 const GLANCE: Duration = Duration::from_millis(500);

@@ -99,7 +99,7 @@ fn bare_line(job: JobStatus, activity: Option<Activity>) -> LiveJob {
     let recovers = !job.backups.is_empty() || !job.deputies.is_empty();
     let backups = recovers.then(|| names(job.backups.iter().flat_map(each).map(String::as_str)));
     let recovery = job.limits.as_ref().map(|limits| limits.recovery);
-    let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, adopted, .. } = job;
+    let JobStatus { id, name, user, ranks, since, hosts, root, fallback, fault, adopted, lost_ms, .. } = job;
     LiveJob {
         id,
         name: cut(&name, NAME_MAX),
@@ -112,6 +112,7 @@ fn bare_line(job: JobStatus, activity: Option<Activity>) -> LiveJob {
         recovery,
         since_ms: since * 1000,
         adopted,
+        lost_ms,
         activity,
         fallback: fallback.map(|known| Fallback { text: cut(&known.text, LIST_MAX), ..known }),
         fault: fault.map(|known| JobFault { text: cut(&known.text, LIST_MAX), ..known }),
@@ -149,6 +150,7 @@ mod tests {
             fault: Some(JobFault { text: wild, since_ms: u64::MAX }),
             limits: None,
             adopted: false,
+            lost_ms: None,
             charge: None,
             lanes: Vec::new(),
             prediction: None,

@@ -3,15 +3,15 @@
 //! ```text
 //!             enter                                   leave
 //!   ticket ---------> held by a connection -------------------------> gone
-//!                        | the manager is killed, another starts
-//!                        v
-//!                     adopted: may be at its nodes -------------------------> gone
-//!                          all of them say that it is not, or say nothing for long,
-//!                          and no rank says that it hosts nodes of it
+//!                        | it ends without a word; or the manager is killed, and another
+//!                        v adopts the job
+//!                     unheld: may be at its nodes --------------------------> gone
+//!                          all of them say that it is not, that its ranks have come and
+//!                          gone, or nothing for long, and no rank says that it hosts nodes of it
 //! ```
-//! No connection holds an adopted job, so none can end it. Its ranks' connections to their nodes do
-//! that instead: a killed rank loses them, its nodes forget the job in bounded time, and they say
-//! so. Until then the job counts.
+//! A connection that ends without a word is that of a rank that died, and others may go on. So the
+//! job ends with its last rank: a killed rank loses its connections to its nodes, which say so.
+//! Until then the job counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ struct Entry {
     directory: JobDirectory,
     /// The links over which its ranks reach its nodes, which are not kept in the file either.
     ways: Arc<Ways>,
-    /// For an adopted job: the nodes that may still have it.
+    /// For a job that no connection holds: the nodes that may still have it.
     maybe_at: BTreeSet<String>,
     /// What its deputies show; `None` where a manager admitted it that gave them nothing.
     pass: Option<Pass>,
@@ -202,6 +202,14 @@ impl Jobs {
         true
     }
 
+    /// The connection that held the job has ended without a word.
+    pub(crate) fn lose(&self, id: JobId) {
+        if let Some(Entry { status, maybe_at, .. }) = self.lock().live.get_mut(&id) {
+            status.lost_ms = Some(unix_ms());
+            *maybe_at = status.nodes.iter().cloned().collect();
+        }
+    }
+
     /// Removes a job and returns its last status. What `remember` returns is written to the file
     /// together with that.
     pub(crate) fn leave(&self, id: JobId, remember: impl FnOnce(&JobStatus) -> Option<PastEntry>) -> Option<JobStatus> {
@@ -219,7 +227,8 @@ impl Jobs {
         self.lock().know_foreign(node, jobs);
     }
 
-    /// A node has told which jobs it has. Returns the adopted jobs that are at no node any more.
+    /// A node has told which jobs it has. Returns the jobs that are at no node any more, and held by
+    /// no connection.
     pub(crate) fn hosted(&self, node: &str, jobs: &[JobId]) -> Vec<JobId> {
         let mut table = self.lock();
         table.foreign.remove(node);
@@ -232,7 +241,8 @@ impl Jobs {
         })
     }
 
-    /// A job is not at this node any more. Returns the adopted jobs that are at no node any more.
+    /// A job is not at this node any more. Returns the jobs that are at no node any more, and held by
+    /// no connection.
     pub(crate) fn left(&self, node: &str, job: JobId) -> Vec<JobId> {
         let mut table = self.lock();
         if let Some(held) = table.foreign.get_mut(node) {
@@ -246,8 +256,8 @@ impl Jobs {
         })
     }
 
-    /// Nodes that are down are taken to have lost their jobs. Returns the adopted jobs that are at
-    /// no node any more.
+    /// Nodes that are down are taken to have lost their jobs. Returns the jobs that are at no
+    /// node any more, and held by no connection.
     pub(crate) fn give_up(&self, down: &BTreeSet<String>) -> Vec<JobId> {
         self.lock().settle(|_, maybe_at| maybe_at.retain(|node| !down.contains(node)))
     }
@@ -255,7 +265,7 @@ impl Jobs {
     /// The jobs that no connection holds.
     pub(crate) fn unheld(&self) -> Vec<Unheld> {
         let table = self.lock();
-        let unheld = table.live.values().filter(|entry| entry.status.adopted);
+        let unheld = table.live.values().filter(|entry| !entry.status.is_held());
         unheld.map(|entry| Unheld { status: entry.status.clone(), maybe_at: entry.maybe_at.clone() }).collect()
     }
 
@@ -341,15 +351,15 @@ impl Table {
         Some(status)
     }
 
-    /// Changes where adopted jobs may be. Returns those that are at no node any more, and that none
+    /// Changes where jobs may be that no connection holds. Returns those that are at no node any more, and that none
     /// of their ranks may host.
     fn settle(&mut self, change: impl Fn(JobId, &mut BTreeSet<String>)) -> Vec<JobId> {
-        let adopted = self.live.iter_mut().filter(|(_, entry)| entry.status.adopted);
+        let unheld = self.live.iter_mut().filter(|(_, entry)| !entry.status.is_held());
         let nowhere = |(id, entry): (&JobId, &mut Entry)| {
             change(*id, &mut entry.maybe_at);
             (entry.maybe_at.is_empty() && entry.status.deputies.is_empty()).then_some(*id)
         };
-        adopted.filter_map(nowhere).collect()
+        unheld.filter_map(nowhere).collect()
     }
 }
 

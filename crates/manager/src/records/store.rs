@@ -247,6 +247,7 @@ mod tests {
             fallback,
             fault,
             adopted,
+            lost_ms: None,
             charge,
             lanes,
             prediction: None,

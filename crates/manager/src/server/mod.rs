@@ -16,12 +16,10 @@ use std::time::{Duration, Instant};
 use trib_control::clock::unix_ms;
 use trib_control::{Channel, Error as ControlError, HANDSHAKE, Listener, Pending};
 use trib_messages::hello::Role;
-use trib_messages::jobs::JobEnd;
 use trib_messages::reply::{Reply, Resource};
 use trib_wire::ids::JobId;
 
 use crate::Error;
-use crate::admission::ending::end;
 use crate::fabric::Fabric;
 use crate::refuse::{lasting, too_much};
 
@@ -229,9 +227,13 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // A manager that stops leaves the jobs running, which can do without it.
-        if !self.shared.is_stopping() {
-            self.jobs.drain(..).for_each(|job| end(&self.shared.fabric, job, JobEnd::Lost));
+        // A manager that stops loses all connections. The jobs go on, and the next manager adopts them.
+        if self.shared.is_stopping() {
+            return;
+        }
+        for job in self.jobs.drain(..) {
+            self.shared.fabric.jobs.lose(job);
+            tracing::info!(job = job.0, "rank 0 is gone without a word; the job ends with its last rank");
         }
     }
 }

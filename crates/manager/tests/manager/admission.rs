@@ -45,7 +45,7 @@ fn ticket_and_grants_describe_one_tree() {
 }
 
 #[test]
-fn a_job_ends_on_request_and_with_its_connection() {
+fn a_job_ends_on_request_and_without_its_connection_with_its_last_rank() {
     let (fabric, nodes) = Fabric::with_nodes();
     let (user, other) = (fabric.user(), fabric.user());
     let first = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
@@ -60,6 +60,9 @@ fn a_job_ends_on_request_and_with_its_connection() {
     assert_eq!(leaf.next(), ManagerMessage::End { job: first });
     assert_eq!(ids(&other.status().jobs), [second]);
     drop(user);
+    eventually("its connection is missed", || other.status().jobs.iter().any(|job| job.lost_ms.is_some()));
+    assert!(leaf.is_quiet(), "a rank is there");
+    leaf.is_left_by_ranks_of(second);
     assert_eq!(leaf.next(), ManagerMessage::End { job: second });
     assert_eq!(ids(&other.status().jobs), []);
     assert!(nodes["root"].is_quiet(), "it was no part of these jobs");

@@ -71,7 +71,8 @@ fn a_manager_goes_on_where_its_predecessor_was() {
     leaf0.channel.send(&NodeMessage::Left { job: fourth }).unwrap();
     eventually("the second job ends", || jobs(&fabric) == [(first, true), (fourth, false)]);
     drop(user);
-    eventually("the fourth job ends with its user", || jobs(&fabric) == [(first, true)]);
+    leaf0.is_left_by_ranks_of(fourth);
+    eventually("the fourth job ends with its ranks", || jobs(&fabric) == [(first, true)]);
 }
 
 #[test]

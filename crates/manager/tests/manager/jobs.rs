@@ -48,12 +48,13 @@ fn a_job_whose_nodes_are_silent_is_listed_without_activity() {
 
 #[test]
 fn how_a_job_ended_is_remembered() {
-    let (fabric, _nodes) = Fabric::with_nodes();
+    let (fabric, nodes) = Fabric::with_nodes();
     let user = fabric.user();
     let jobs: Vec<_> = (0..3).map(|_| user.job(&["h0"], QuotaAsk::default()).unwrap().job).collect();
     user.ask(&Request::EndJob { job: jobs[0], why: None });
     user.ask(&Request::EndJob { job: jobs[1], why: Some("rank 3: no way to leaf0".into()) });
     drop(user);
+    nodes["leaf0"].is_left_by_ranks_of(jobs[2]);
     eventually("the third job has ended", || past(&fabric).len() == 3);
     let told = past(&fabric);
     let ends: Vec<_> = told.iter().map(|job| (job.id, job.outcome.clone())).collect();

@@ -41,7 +41,7 @@ fn eight_ranks_get_one_ticket() {
 }
 
 #[test]
-fn a_job_outlives_every_rank_but_the_first() {
+fn a_job_ends_with_its_last_rank() {
     let (fabric, nodes) = Fabric::with_nodes();
     let (zero, one) = (fabric.user(), fabric.user());
     zero.0.send(&Request::Attach(attachment("r", 0, 2, 15_000))).unwrap();
@@ -50,6 +50,8 @@ fn a_job_outlives_every_rank_but_the_first() {
     drop(one);
     assert_eq!(fabric.user().status().jobs.len(), 1);
     drop(zero);
+    eventually("rank 0 is missed", || fabric.user().jobs().live[0].lost_ms.is_some());
+    nodes.values().for_each(|node| node.is_left_by_ranks_of(job));
     let root = &nodes["root"];
     eventually("the nodes are told", || root.next() == ManagerMessage::End { job });
 }

@@ -120,12 +120,18 @@ fn who_waits_is_seen_and_gets_its_turn_when_a_client_is_killed() {
         assert_eq!(tenant(&fabric, "bio").waiting, 1);
         let killed = Instant::now();
         greedy.0.close();
-        // Each job ends with its own connection, and then the next has its turn.
-        high.join().unwrap().unwrap();
+        nodes.iter().for_each(|node| node.is_left_by_ranks_of(job));
+        // Each job ends with its own ranks, and then the next has its turn.
+        let next = high.join().unwrap().unwrap().job;
+        nodes.iter().for_each(|node| node.is_left_by_ranks_of(next));
         low.join().unwrap().unwrap();
         assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
     });
-    eventually("nothing is held", || fabric.user().status().tenants.iter().all(|tenant| tenant.nodes.is_empty()));
+    eventually("nothing is held", || {
+        let status = fabric.user().status();
+        status.jobs.iter().for_each(|job| nodes.iter().for_each(|node| node.is_left_by_ranks_of(job.id)));
+        status.tenants.iter().all(|tenant| tenant.nodes.is_empty())
+    });
     drop(nodes);
 }
 
@@ -215,10 +221,9 @@ fn a_job_that_drains_counts_until_its_nodes_have_lost_it() {
     assert!(refusal.text.contains(&format!("{job} (ended, but ranks of it are still at a node) has 4")), "{refusal}");
     node.channel.send(&trib_messages::node::NodeMessage::Left { job }).unwrap();
     eventually("it is free", || tenant(&fabric, "bio").jobs.used == 0);
-    bio.job(&["x"], streams(4)).unwrap();
+    let job = bio.job(&["x"], streams(4)).unwrap().job;
     // When a node goes, the claims there of jobs that have ended are given back.
-    drop(bio);
-    eventually("it has ended", || fabric.user().status().jobs.is_empty());
+    bio.ask(&Request::EndJob { job, why: None });
     assert_eq!(tenant(&fabric, "bio").jobs.used, 1);
     drop(node);
     eventually("it is free", || tenant(&fabric, "bio").jobs.used == 0);

@@ -98,7 +98,13 @@ pub const METRICS: &[Metric] = &[
         "tributary_jobs_adopted",
         Type::Gauge,
         &[],
-        "Those of them that an earlier manager admitted; they end when their nodes have lost them",
+        "Those of them that an earlier manager admitted; each ends with its last rank",
+    ),
+    of_manager(
+        "tributary_jobs_without_rank_0",
+        Type::Gauge,
+        &[],
+        "Those of them whose rank 0 lost its connection to the manager without a word; each ends with its last rank",
     ),
     of_manager("tributary_job_ranks", Type::Gauge, &["job_id", "program", "user"], "Ranks of an admitted job"),
     of_manager(

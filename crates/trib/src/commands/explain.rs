@@ -355,12 +355,13 @@ fn head(job: &JobStatus, now_ms: u64) -> String {
 
 /// What it is.
 fn first_line(job: &JobStatus, now_ms: u64) -> String {
-    let JobStatus { id, name, user, ranks, since, hosts, adopted, .. } = job;
+    let JobStatus { id, name, user, ranks, since, hosts, adopted, lost_ms, .. } = job;
     let age = span(now_ms.saturating_sub(*since * 1000));
     let by = if user.is_empty() { String::new() } else { format!(" of {user}") };
     let adopted = if *adopted { ", by an earlier manager" } else { "" };
     let on = if hosts.list.is_empty() { String::new() } else { format!(" on {}", hosts.list) };
-    format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}")
+    let lost = lost_ms.map(|since| format!(", without its rank 0 for {}", span(now_ms.saturating_sub(since))));
+    format!("{id}: {name}{by}, {ranks} ranks{on}, admitted {age} ago{adopted}{}", lost.unwrap_or_default())
 }
 
 /// What is wrong with the job as a whole.

@@ -123,7 +123,8 @@ fn tables(report: &JobsReport, left_out: usize) -> String {
     let ago = |ms: u64| span(time_ms.saturating_sub(ms));
     let mut text = String::new();
     if !live.is_empty() {
-        write!(text, "{}{}{}", running(live, &ago), reasons(live), moved(live)).expect("writing to memory cannot fail");
+        write!(text, "{}{}{}{}", running(live, &ago), reasons(live), lost(live, &ago), moved(live))
+            .expect("writing to memory cannot fail");
     }
     let (refused, ended): (Vec<&PastJob>, Vec<&PastJob>) = past.iter().partition(|job| is_refused(job));
     for (jobs, table) in [(&ended, over(&ended, &ago)), (&refused, turned_away(&refused, &ago))] {
@@ -154,6 +155,12 @@ fn reasons(jobs: &[LiveJob]) -> String {
         Some(format!("{}, {}: {why}\n", job.id, state(job)))
     };
     jobs.iter().filter_map(why).collect()
+}
+
+/// Which jobs go on without their rank 0, a line each.
+fn lost(jobs: &[LiveJob], ago: &impl Fn(u64) -> String) -> String {
+    let told = |job: &LiveJob| Some(format!("{} goes on without its rank 0 for {}\n", job.id, ago(job.lost_ms?)));
+    jobs.iter().filter_map(told).collect()
 }
 
 /// Where the nodes of jobs are that have gone on without some of them, a line each.

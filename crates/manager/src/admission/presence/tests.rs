@@ -34,6 +34,7 @@ fn job(lanes: u16) -> JobStatus {
         fault: None,
         limits: None,
         adopted: true,
+        lost_ms: None,
         charge: None,
         lanes: (0..lanes).map(lane).collect(),
         prediction: None,

@@ -23,6 +23,7 @@ fn job(name: &str) -> JobStatus {
         fault: None,
         limits: None,
         adopted: false,
+        lost_ms: None,
         charge: None,
         lanes: Vec::new(),
         prediction: None,
@@ -110,6 +111,25 @@ fn a_fault_is_told_with_the_names_of_the_job_and_by_its_own_nodes_only() {
     assert_eq!((by_name("a", &rank), by_name("b", &rank).as_deref()), (None, Some(died)));
     jobs.hosted("b", &[]);
     assert_eq!(by_name("b", &rank), None, "the node has said that it is over");
+}
+
+#[test]
+fn a_job_without_its_connection_ends_when_all_its_nodes_have_lost_it() {
+    let jobs = Jobs::new(None, Kept::default());
+    let [held, lost, hosted_by_ranks] = [0; 3].map(|_| enter(&jobs, "a").unwrap());
+    jobs.lock().live.get_mut(&hosted_by_ranks).unwrap().status.deputies = vec![vec![0]];
+    let both = [held, lost, hosted_by_ranks];
+    assert_eq!((jobs.left("a", held), jobs.unheld().len()), (Vec::new(), 0), "it is held");
+    jobs.lose(lost);
+    jobs.lose(hosted_by_ranks);
+    assert_eq!(jobs.unheld().iter().map(|job| job.status.id).collect::<Vec<_>>(), both[1..]);
+    assert!(jobs.get(lost).unwrap().lost_ms.is_some() && jobs.get(held).unwrap().is_held());
+    both.map(|job| assert_eq!(jobs.left("a", job), []));
+    assert_eq!(jobs.give_up(&BTreeSet::from(["b".into()])), [lost], "ranks may host what no node does");
+    // One that has ended is not there to be lost.
+    assert!(jobs.leave(lost, |_| None).is_some());
+    jobs.lose(lost);
+    assert_eq!(jobs.list().len(), 2);
 }
 
 #[test]

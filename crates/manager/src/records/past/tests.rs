@@ -38,6 +38,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         fault: None,
         limits: None,
         adopted: false,
+        lost_ms: None,
         charge: None,
         lanes: Vec::new(),
         prediction: None,

@@ -168,6 +168,8 @@ pub struct Node {
     pub channel: Arc<Channel>,
     /// What it says of the jobs that it hosts.
     doings: Arc<Mutex<BTreeMap<JobId, JobActivity>>>,
+    /// The logical nodes that it was told to host.
+    granted: Arc<Mutex<Vec<(JobId, NodeId)>>>,
     heard: Mutex<Receiver<ManagerMessage>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -219,10 +221,17 @@ impl Node {
         let doings: BTreeMap<_, _> = hosted.iter().map(|job| (*job, busy(*job))).collect();
         let doings = Arc::new(Mutex::new(doings));
         let told = doings.clone();
+        let granted: Arc<Mutex<Vec<(JobId, NodeId)>>> = Arc::default();
+        let places = granted.clone();
         let thread = thread::spawn(move || {
             while let Ok(message) = inner.recv::<ManagerMessage>(None) {
                 match &message {
-                    ManagerMessage::Install(grant) => drop(told.lock().unwrap().insert(grant.job, busy(grant.job))),
+                    ManagerMessage::Install(grant) => {
+                        let mut told = told.lock().unwrap();
+                        told.entry(grant.job).or_insert_with(|| busy(grant.job));
+                        // A backup hosts nothing as long as nobody calls it.
+                        places.lock().unwrap().extend((grant.candidate == 0).then_some((grant.job, grant.node)));
+                    }
                     ManagerMessage::End { job } => drop(told.lock().unwrap().remove(job)),
                     _ => {}
                 }
@@ -259,7 +268,16 @@ impl Node {
                 }
             }
         });
-        Node { channel, doings, heard: Mutex::new(heard), thread: Some(thread) }
+        Node { channel, doings, granted, heard: Mutex::new(heard), thread: Some(thread) }
+    }
+
+    /// The ranks of a job have come, and have all gone.
+    pub fn is_left_by_ranks_of(&self, job: JobId) {
+        let granted = self.granted.lock().unwrap();
+        let places: Vec<u16> = granted.iter().filter(|(of, _)| *of == job).map(|(_, node)| node.0).collect();
+        if !places.is_empty() {
+            self.has_ranks(job, 0, &places);
+        }
     }
 
     /// The ranks of a job come to these logical nodes of it here, or they have all left them.

@@ -23,6 +23,7 @@ fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
         nodes: Names { count: 2, list: "spine,leaf".into() },
         since_ms: 1_000,
         adopted: false,
+        lost_ms: None,
         activity,
         fallback: None,
         fault: None,
@@ -112,6 +113,9 @@ fn tables_say_who_does_what_and_why_not() {
     let fault = Some(JobFault { text: "rank 3 died".into(), since_ms: 0 });
     let faulty = JobsReport { live: vec![LiveJob { fault, ..live(1, "ann", None) }], ..report() };
     assert!(tables(&faulty, 0).contains("\njob 1, faulty: rank 3 died\n"), "{}", tables(&faulty, 0));
+    let lost =
+        JobsReport { time_ms: 9_000, live: vec![LiveJob { lost_ms: Some(4_000), ..live(1, "ann", None) }], ..report() };
+    assert!(tables(&lost, 0).contains("\njob 1 goes on without its rank 0 for 5 s\n"), "{}", tables(&lost, 0));
     let empty = tables(&JobsReport { fabric: "f".into(), time_ms: 5_000, ..JobsReport::default() }, 7);
     assert!(empty.starts_with("no such jobs on f; its manager has run for 5 s\n(7 more"), "{empty}");
 }
