@@ -72,9 +72,10 @@ fn folds(io: &JobIo) -> u64 {
 mod tests {
     use trib_keys::JobKey;
     use trib_messages::job::{GrantChild, Limits};
-    use trib_wire::{Epoch, JobId, NodeId, Rank, RankList};
+    use trib_wire::{Epoch, JobId, NodeId, Placement, Rank, RankList};
 
     use super::*;
+    use crate::job::{Buffers, PARENT};
 
     #[test]
     fn a_pulse_knows_ranks_from_nodes_and_when_the_counts_last_moved() {
@@ -124,5 +125,14 @@ mod tests {
         watch.look(3, Nanos(9));
         watch.look(3, Nanos(11));
         assert_eq!(watch.moved, Nanos(9));
+
+        // All children have to come before the node is spent; the link to the parent does not count.
+        let mut job = Job::new(&grant, &Placement::FIRST, Buffers::for_grant(&grant).unwrap(), Nanos(0));
+        assert_eq!(watch.ranks([0, 1, 2, PARENT].into_iter()), 2);
+        for child in 0..3 {
+            assert!(!job.is_spent(), "child {child} has not come");
+            job.io.links.close(child);
+        }
+        assert!(job.is_spent());
     }
 }
