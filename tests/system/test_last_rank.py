@@ -113,3 +113,7 @@ class LastRank(unittest.TestCase):
             # Nodes by themselves wait ten seconds for other ranks, at each level of the tree.
             wait_until(lambda: not live(fabric) and not any(held()), 9, "the job is gone at manager and nodes")
             print(f"gone {time.monotonic() - killed:.1f} s after its last rank")
+
+
+if __name__ == "__main__":
+    unittest.main()
