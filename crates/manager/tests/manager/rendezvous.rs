@@ -32,9 +32,10 @@ fn eight_ranks_get_one_ticket() {
     let first = verdicts[0].as_ref().unwrap();
     assert!(verdicts.iter().all(|verdict| verdict.as_ref() == Ok(first)));
     assert_eq!((first.lanes[0].leaves.len(), first.nodes.len()), (8, 3));
-    // The job ended with rank 0's connection, and the name is free again.
+    // All connections are closed. The job ends with its ranks, and the name is free again.
     let root = &nodes["root"];
     assert_eq!(root.grant().job, first.job);
+    nodes.values().for_each(|node| node.is_left_by_ranks_of(first.job));
     assert_eq!(root.next(), ManagerMessage::End { job: first.job });
     let again = attach_all(&fabric, &[(0, 2), (1, 2)], 15_000);
     assert!(again.iter().all(|verdict| verdict.is_ok()));

@@ -124,7 +124,7 @@ fn a_job_without_its_connection_ends_when_all_its_nodes_have_lost_it() {
     jobs.lose(hosted_by_ranks);
     assert_eq!(jobs.unheld().iter().map(|job| job.status.id).collect::<Vec<_>>(), both[1..]);
     assert!(jobs.get(lost).unwrap().lost_ms.is_some() && jobs.get(held).unwrap().is_held());
-    both.map(|job| assert_eq!(jobs.left("a", job), []));
+    both.iter().for_each(|job| assert_eq!(jobs.left("a", *job), []));
     assert_eq!(jobs.give_up(&BTreeSet::from(["b".into()])), [lost], "ranks may host what no node does");
     // One that has ended is not there to be lost.
     assert!(jobs.leave(lost, |_| None).is_some());
