@@ -22,7 +22,7 @@ pub fn manager_page(report: &ManagerReport, began: SystemTime) -> String {
     }
     page.metric("tributary_jobs").sample(&[], jobs.len());
     page.metric("tributary_jobs_adopted").sample(&[], jobs.iter().filter(|job| job.adopted).count());
-    page.metric("tributary_jobs_without_rank_0").sample(&[], jobs.iter().filter(|job| job.lost_ms.is_some()).count());
+    page.metric("tributary_jobs_orphaned").sample(&[], jobs.iter().filter(|job| job.lost_ms.is_some()).count());
     let numbers: Vec<String> = jobs.iter().map(|job| job.id.0.to_string()).collect();
     let numbered = || jobs.iter().zip(&numbers);
     let mut ranks = page.metric("tributary_job_ranks");
@@ -153,7 +153,7 @@ mod tests {
             "tributary_node_up{node=\"leaf0\"} 0",
             "tributary_jobs 1",
             "tributary_jobs_adopted 1",
-            "tributary_jobs_without_rank_0 1",
+            "tributary_jobs_orphaned 1",
             "tributary_job_ranks{job_id=\"7\",program=\"train\",user=\"ann\"} 8",
             "tributary_job_admitted_timestamp_seconds{job_id=\"7\",program=\"train\",user=\"ann\"} 1700000000",
             "tributary_job_node_info{job_id=\"7\",node=\"spine\"} 1",

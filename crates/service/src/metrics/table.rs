@@ -101,7 +101,7 @@ pub const METRICS: &[Metric] = &[
         "Those of them that an earlier manager admitted; each ends with its last rank",
     ),
     of_manager(
-        "tributary_jobs_without_rank_0",
+        "tributary_jobs_orphaned",
         Type::Gauge,
         &[],
         "Those of them whose rank 0 lost its connection to the manager without a word; each ends with its last rank",
