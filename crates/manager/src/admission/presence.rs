@@ -63,8 +63,8 @@ impl Presence {
 const GONE: Duration = Duration::from_secs(1);
 /// The same when the node has died, and for ranks that host nodes and have to call the manager.
 const NOWHERE: Duration = Duration::from_secs(5);
-/// A program that got its ticket goes to its nodes at once. On a machine with far too much to do that
-/// takes seconds.
+/// A program that got its ticket goes to its nodes at once. On a machine with far too much to do
+/// that takes seconds.
 const AWAITED: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Jobs that no connection holds: whether ranks of theirs are left.
 //!
-//! A node says when it has lost a job. It keeps one for a while whose ranks have gone, because others may
-//! come, and a backup to which no rank has ever come cannot know that the job is over. Put together,
-//! what all nodes tell says more, and sooner; so they are asked again and again.
+//! A node says when it has lost a job. It keeps one for a while whose ranks have gone, because
+//! others may come, and a backup to which no rank has ever come cannot know that the job is over.
+//! Put together, what all nodes tell says more, and sooner; so they are asked again and again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -227,8 +227,8 @@ impl Jobs {
         self.lock().know_foreign(node, jobs);
     }
 
-    /// A node has told which jobs it has. Returns the jobs that are at no node any more, and held by
-    /// no connection.
+    /// A node has told which jobs it has. Returns the jobs that are at no node any more, and held
+    /// by no connection.
     pub(crate) fn hosted(&self, node: &str, jobs: &[JobId]) -> Vec<JobId> {
         let mut table = self.lock();
         table.foreign.remove(node);
@@ -241,8 +241,8 @@ impl Jobs {
         })
     }
 
-    /// A job is not at this node any more. Returns the jobs that are at no node any more, and held by
-    /// no connection.
+    /// A job is not at this node any more. Returns the jobs that are at no node any more, and held
+    /// by no connection.
     pub(crate) fn left(&self, node: &str, job: JobId) -> Vec<JobId> {
         let mut table = self.lock();
         if let Some(held) = table.foreign.get_mut(node) {
@@ -351,8 +351,8 @@ impl Table {
         Some(status)
     }
 
-    /// Changes where jobs may be that no connection holds. Returns those that are at no node any more, and that none
-    /// of their ranks may host.
+    /// Changes where jobs may be that no connection holds. Returns those that are at no node any
+    /// more, and that none of their ranks may host.
     fn settle(&mut self, change: impl Fn(JobId, &mut BTreeSet<String>)) -> Vec<JobId> {
         let unheld = self.live.iter_mut().filter(|(_, entry)| !entry.status.is_held());
         let nowhere = |(id, entry): (&JobId, &mut Entry)| {

@@ -227,7 +227,8 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // A manager that stops loses all connections. The jobs go on, and the next manager adopts them.
+        // A manager that stops loses all connections. The jobs go on, and the next manager adopts
+        // them.
         if self.shared.is_stopping() {
             return;
         }

@@ -126,7 +126,8 @@ mod tests {
         watch.look(3, Nanos(11));
         assert_eq!(watch.moved, Nanos(9));
 
-        // All children have to come before the node is spent; the link to the parent does not count.
+        // All children have to come before the node is spent; the link to the parent does not
+        // count.
         let mut job = Job::new(&grant, &Placement::FIRST, Buffers::for_grant(&grant).unwrap(), Nanos(0));
         assert_eq!(watch.ranks([0, 1, 2, PARENT].into_iter()), 2);
         for child in 0..3 {

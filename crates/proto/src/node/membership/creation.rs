@@ -104,8 +104,8 @@ impl<B> NodeCore<B> {
         *alive.of(duty) + *reserved.of(duty)
     }
 
-    /// Those of them that will be gone whatever programs do. In a new epoch freed groups come again,
-    /// beside those that have taken their places.
+    /// Those of them that will be gone whatever programs do. In a new epoch freed groups come
+    /// again, beside those that have taken their places.
     fn going(&self, duty: Duty) -> usize {
         let is_charged = |other: Duty| (other == Duty::Relay) == (duty == Duty::Relay);
         let groups = self.table.iter().filter(|group| group.is_going() && is_charged(group.info.duty)).count();
