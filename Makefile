@@ -3,15 +3,18 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
-TARGET := $(or $(CARGO_TARGET_DIR),target)/release
+# `release` is what is installed, `quick` what `make test` builds (Cargo.toml).
+PROFILE := $(or $(TRIB_PROFILE),release)
+TARGET := $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 # Options of `trib bench compare` for `make bench`: BENCH=--quick takes less than ten minutes.
 BENCH ?=
 # How many rounds `make rounds` plays, and the seed of the first.
 ROUNDS ?= 100
 FROM ?= 1
-# Compilers of the MPIs that programs here may use.
-MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v $$compiler; done)
+# Compilers of the MPIs that programs here may use. Make takes no output of a shell that ends with 127, as one does that looks
+# for a program in vain.
+MPICCS ?= $(shell for compiler in mpicc mpicc.openmpi mpicc.mpich; do command -v $$compiler || true; done)
 # The soname carries the major version: programs built against another one must not load this
 # library.
 SONAME := libtributary.so.$(firstword $(subst ., ,$(VERSION)))
@@ -71,7 +74,7 @@ lint: ## formatting and lints, as `make test` wants them
 # crates that they share, and build these twice. Programs linked with the library look for its
 # soname, in the build folder as after installation.
 build: ## binary and libraries, in target/release
-	$(CARGO) build --release --workspace
+	$(CARGO) build --profile $(PROFILE) --workspace
 	ln -sf libtributary.so $(TARGET)/$(SONAME)
 	ln -sf libsharp_coll.so $(TARGET)/libsharp_coll.so.5
 	@# One library for each MPI at hand; the default one first, which may be one of the others under another name.

@@ -1,10 +1,12 @@
 """What `make install` leaves: programs and libraries without debug lines, and peers that are built where they are wanted."""
 
 import pathlib
+import shutil
 import subprocess
+import tempfile
 import unittest
 
-from harness import Fabric
+from harness import ROOT, Fabric
 from installed import Home, is_there
 
 MIB = 1 << 20
@@ -18,6 +20,17 @@ def binaries(prefix):
 def sections(path):
     listed = subprocess.run(["objdump", "-h", path], capture_output=True, text=True, timeout=60, check=True).stdout
     return {words[1] for words in map(str.split, listed.splitlines()) if len(words) > 2}
+
+
+class Built(unittest.TestCase):
+    def test_an_mpi_is_served_where_others_are_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            compiler = pathlib.Path(folder) / "mpicc.openmpi"
+            compiler.symlink_to("/bin/true")
+            for name in ("make", "sh", "sed", "head"):
+                (pathlib.Path(folder) / name).symlink_to(shutil.which(name))
+            done = subprocess.run(["make", "--dry-run", "build"], cwd=ROOT, env={"PATH": folder}, capture_output=True, text=True, timeout=60)
+            self.assertIn(f"for compiler in {compiler};", done.stdout, done.stderr)
 
 
 class Installed(unittest.TestCase):
