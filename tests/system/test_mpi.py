@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+import weakref
 
 from harness import BUILD, ROOT, TRIB, Fabric
 
@@ -49,6 +50,8 @@ class Mpi:
             [*command, *map(str, program)], env=mine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         )
+        # A test that fails before `end` leaves ranks that wait for one another for ever.
+        weakref.finalize(self, end_session, self.process)
 
     def end(self, timeout=120):
         """(exit code, stdout, stderr, report or None)."""
@@ -61,6 +64,17 @@ class Mpi:
         report = json.loads(self.report_file.read_text()) if self.report_file.exists() else None
         self.folder.cleanup()
         return self.process.returncode, out, err, report
+
+
+def end_session(process):
+    if process.poll() is not None:
+        return
+    process.terminate()  # mpirun ends its ranks, each of which may have a session of its own
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Programs(unittest.TestCase):
