@@ -94,7 +94,7 @@ impl Drop for Fabric {
 
 fn trib() -> Command {
     let trib = build_folder().join("trib");
-    assert!(trib.exists(), "{} is not there: build the workspace first (cargo build --release)", trib.display());
+    assert!(trib.exists(), "{} is not there: build the workspace first (make build)", trib.display());
     Command::new(trib)
 }
 

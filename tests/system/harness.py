@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+BUILD = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.environ.get("TRIB_PROFILE", "release")
 TRIB = BUILD / "trib"
 LIBRARY = BUILD / "libtributary.so"
 PYTHON = "/usr/bin/python3"
@@ -194,7 +194,7 @@ def cpu_seconds(pid):
 
 
 if not TRIB.exists() or not LIBRARY.exists():
-    sys.exit(f"{TRIB} or {LIBRARY} is missing: build first with `cargo build --release --workspace`")
+    sys.exit(f"{TRIB} or {LIBRARY} is missing: build first with `make build`")
 
 # Tests share modules with their ranks, and these modules load the library.
 os.environ["TRIB_TEST_LIBRARY"] = str(LIBRARY)

@@ -33,7 +33,7 @@ class Home:
 
     def env(self):
         plain = {k: v for k, v in os.environ.items() if not k.startswith(("TRIB_", "XDG_", "MAKE", "MFLAGS"))}
-        plain["CARGO_TARGET_DIR"] = str(BUILD.parent)
+        plain |= {"CARGO_TARGET_DIR": str(BUILD.parent), "TRIB_PROFILE": BUILD.name}
         return {**plain, **TOOLS, "HOME": str(self.path), "PATH": f"{self.prefix}/bin:{plain['PATH']}"}
 
     def run(self, *words, timeout=120, **env):
