@@ -428,6 +428,7 @@ FAULTS = [
     Fault(
         "signs of life after a long silence count for all of it",
         [Edit(PASSAGE, "if before.span.0 <= 2 * heartbeat.0 {", "if before.span.0 <= 2000 * heartbeat.0 {")],
+        tests="passage",
     ),
     # Names of groups.
     Fault(
