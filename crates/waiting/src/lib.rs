@@ -15,7 +15,7 @@
 //! | waiter | gives way | sleeps |
 //! | --- | --- | --- |
 //! | a rank in a call of ours | for 300 us, which is learnt | until woken, or to a deadline |
-//! | the same, for the caller's runtime | not at all | 1 to 20 ms, after work 0.1 ms |
+//! | the same, for the caller's runtime | not at all | 1 to 20 ms, after work 5 us |
 //! | a worker of a node | 30 times, which is learnt | until woken, or to a deadline |
 //! | a program's loop of tests | at every fourth test | 20 us, once its core is shared |
 //! | an end that connects again | not at all | 5 to 200 ms, or 0.1 to 2 s, doubling |

@@ -114,20 +114,28 @@ impl Shared {
             if now >= limit {
                 break;
             }
-            let tick = if self.progress.is_some() { began + nanos(visits.due()) } else { Nanos::NEVER };
-            if let Some(progress) = &self.progress
-                && now >= tick
-            {
-                drop(engine);
-                visits.visit(|| progress());
-                engine = self.lock()?;
-                engine.visit_meter = visits.meter();
-                continue;
+            let mut until = limit;
+            if let Some(progress) = &self.progress {
+                let is_due = now >= began + nanos(visits.due());
+                if is_due {
+                    drop(engine);
+                    visits.visit(|| progress());
+                    engine = self.lock()?;
+                    engine.visit_meter = visits.meter();
+                    if completion.is_done() {
+                        break;
+                    }
+                }
+                until = until.min(began + nanos(visits.due()));
             }
+            // A sleep takes longer than a visit may be away while others send.
+            let now = engine.now();
+            let span = until.since(now);
+            let until = if span < SHORTEST_SLEEP { now } else { until };
             engine = if engine.poller.is_some() {
-                self.follow(engine, limit.min(tick) - now)?
+                self.follow(engine, until.since(now))?
             } else {
-                self.watch(engine, limit.min(tick), now)?
+                self.watch(engine, until, now)?
             };
         }
         Ok(engine)
@@ -223,12 +231,16 @@ pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), cou
 /// second cost 2 to 3 % of a core, which is too much over minutes; and a long wait is a wait for a
 /// late rank and not for the network, so longer pauses cost nothing then. But other ranks may send
 /// to this one through the caller's runtime meanwhile, in pieces each of which waits for a visit.
-/// While visits find some, the next piece is delayed by no more than a third of the time that it
-/// took to come: on a loaded machine its sender may have waited that long for a processor.
+/// While visits find some and pay for it, the next piece is delayed by no more than a tenth of the
+/// time that it took to come, so that a stream of pieces hardly stops; else by a third: on a loaded
+/// machine its sender may have waited that long for a processor.
 const VISITS: Rounds = Rounds {
     idle: Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 100),
-    busy: Pause::growing(Duration::from_micros(100), Duration::from_millis(20), 3),
+    close: Pause::growing(Duration::from_micros(5), Duration::from_millis(20), 10),
+    busy: Pause::growing(Duration::from_millis(1), Duration::from_millis(20), 3),
 };
+/// The kernel lets a thread sleep for about as much longer than it asked to.
+const SHORTEST_SLEEP: Nanos = Nanos::from_micros(50);
 /// A follower wakes this often even if it is never woken.
 const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
 /// When the application has made no call for this long, the helper thread takes over.
