@@ -594,8 +594,7 @@ FAULTS = [
                 "self.sent < self.next.min(if is_open { u64::MAX } else { self.unsent }).min(self.credit)",
             ),
         ],
-        tests="seeds_that_once_failed",
-        package="trib-sim",
+        tests="flight",
     ),
     Fault(
         "a node does not hear in the first epoch that others wait",

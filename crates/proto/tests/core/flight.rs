@@ -17,6 +17,11 @@ const NOW: Nanos = Nanos(1);
 const FLIGHT: u32 = 12;
 
 fn core() -> LeafCore {
+    core_with_room(None)
+}
+
+/// `room` is how much the rank may keep for a new epoch, in bytes; `None` where there is none.
+fn core_with_room(room: Option<u64>) -> LeafCore {
     let limits = Limits {
         groups: 16,
         window: 4,
@@ -40,8 +45,8 @@ fn core() -> LeafCore {
         node,
         child: ChildIndex(0),
         limits,
-        recovers: false,
-        memory: u64::MAX,
+        recovers: room.is_some(),
+        memory: room.unwrap_or(u64::MAX),
         strict: false,
     })
 }
@@ -183,6 +188,30 @@ fn a_group_that_stands_still_leaves_the_flight_to_the_others() {
     let segment = sent.pop_front().expect("the second group has segments under way");
     answer(&mut core, &mut wire, &segment);
     assert_eq!(wire.segments().len(), 1);
+}
+
+#[test]
+fn a_rank_without_room_sends_all_that_its_lease_covers() {
+    let (mut core, mut wire) = (core_with_room(Some(1)), Wire::default());
+    let mut first = VecDeque::from(stream(&mut core, &mut wire, 0));
+    let mut second = VecDeque::from(stream(&mut core, &mut wire, 1));
+    // The first group's operation is over, and what others may lack of it takes all the room.
+    while let Some(segment) = first.pop_front() {
+        answer(&mut core, &mut wire, &segment);
+        let sent = wire.segments();
+        let (own, other): (Vec<_>, Vec<_>) = sent.into_iter().partition(|header| header.group == segment.group);
+        first.extend(own);
+        second.extend(other);
+    }
+    ask(&mut core, &mut wire, 2);
+    assert!(!wire.0.iter().any(|header| header.kind == Kind::Intent), "a lock is asked for only where there is room");
+    let mut answered = 0;
+    while let Some(segment) = second.pop_front() {
+        answer(&mut core, &mut wire, &segment);
+        second.extend(wire.segments());
+        answered += 1;
+    }
+    assert_eq!(answered * SEGMENT, VECTOR);
 }
 
 /// The bytes of the vector, and those of one of its segments.
