@@ -68,11 +68,12 @@ fn nodes_of(jobs: &[Unheld]) -> BTreeSet<&String> {
 
 /// Whether a node has been away, or silent, for so long that its jobs are gone from there.
 fn is_down(fabric: &Fabric, node: &str) -> bool {
-    let since_ms = match fabric.registry.known(node) {
-        Some(session) => session.lost_ms().or(session.silent_ms()),
-        None => Some(fabric.started_ms),
+    let (since_ms, grace) = match fabric.registry.known(node) {
+        Some(session) if session.lost_ms().is_some() => (session.lost_ms(), LOST_GRACE),
+        Some(session) => (session.silent_ms(), GRACE),
+        None => (Some(fabric.started_ms), GRACE),
     };
-    since_ms.is_some_and(|since| unix_ms().saturating_sub(since) >= GRACE.as_millis() as u64)
+    since_ms.is_some_and(|since| unix_ms().saturating_sub(since) >= grace.as_millis() as u64)
 }
 
 /// What all jobs do at each of these nodes, as far as they answer.
@@ -93,7 +94,13 @@ fn presence(fabric: &Fabric, job: &Unheld, told: &BTreeMap<String, Vec<JobActivi
     }
     let mut parts = Vec::new();
     for node in maybe_at {
-        let Some(all) = told.get(node) else { return Presence::There };
+        let Some(all) = told.get(node) else {
+            // Nothing replaces it for a job that cannot go on.
+            if status.fault.is_some() {
+                continue;
+            }
+            return Presence::There;
+        };
         parts.extend(all.iter().filter(|part| part.job == status.id).cloned());
     }
     match Presence::of(status, &parts) {
@@ -103,9 +110,11 @@ fn presence(fabric: &Fabric, job: &Unheld, told: &BTreeMap<String, Vec<JobActivi
     }
 }
 
-/// A node calls again at least every two seconds. One that is away for this long is down, and its
-/// jobs with it; they have gone on elsewhere if it is stopped.
+/// A node that is silent for this long is down, and its jobs with it; they have gone on elsewhere if
+/// it is stopped. So is one that has not called a manager that began so long ago.
 const GRACE: Duration = Duration::from_secs(60);
+/// The same for a node whose connection has ended: it has died, or calls again within two seconds.
+const LOST_GRACE: Duration = Duration::from_secs(10);
 /// How often nodes are asked.
 const GLANCE: Duration = Duration::from_millis(500);
 /// A rank that hosts nodes of its job calls again at least every two seconds, and waits five for an
