@@ -110,8 +110,8 @@ fn presence(fabric: &Fabric, job: &Unheld, told: &BTreeMap<String, Vec<JobActivi
     }
 }
 
-/// A node that is silent for this long is down, and its jobs with it; they have gone on elsewhere if
-/// it is stopped. So is one that has not called a manager that began so long ago.
+/// A node that is silent for this long is down, and its jobs with it; they have gone on elsewhere
+/// if it is stopped. So is one that has not called a manager that began so long ago.
 const GRACE: Duration = Duration::from_secs(60);
 /// The same for a node whose connection has ended: it has died, or calls again within two seconds.
 const LOST_GRACE: Duration = Duration::from_secs(10);
