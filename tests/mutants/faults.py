@@ -32,6 +32,7 @@ DATAGRAM = "node/llt/mod.rs"
 STREAM = "node/sat/mod.rs"
 TABLE = "node/table.rs"
 LEAF = "leaf/mod.rs"
+FRAME = "node/frame.rs"
 PASSAGE = "passage.rs"
 LEAF_LLT = "leaf/llt.rs"
 LEAF_SAT = "leaf/sat.rs"
@@ -62,6 +63,39 @@ HELD = "../../keys/src/held.rs"
 GRANT = "../../messages/src/job.rs"
 
 FAULTS = [
+    Fault(
+        "a fragment that is sent for the first time was sent before",
+        [Edit(LEAF_LLT, "if seq < self.fresh { FLAG_REPLAYED }", "if seq <= self.fresh { FLAG_REPLAYED }")],
+    ),
+    Fault(
+        "a segment that is sent for the first time was sent before",
+        [Edit(LEAF_SAT, "            if self.sent < self.fresh {\n", "            if self.sent <= self.fresh {\n")],
+    ),
+    Fault(
+        "what was sent two epochs ago was not sent before",
+        [Edit(LEAF_LLT, "self.fresh = self.fresh.max(self.sent);", "self.fresh = self.sent;")],
+        tests="replayed::",
+    ),
+    Fault(
+        "segments that a lease threw back were not sent before",
+        [Edit(LEAF_SAT, "self.fresh = self.unsent;", "self.fresh = self.sent;")],
+        tests="replayed::",
+    ),
+    Fault(
+        "of what is folded only the first part says that it was sent before",
+        [Edit(DATAGRAM, "        record.head.flags |= header.flags & FLAG_REPLAYED;\n", "")],
+        tests="replayed::",
+    ),
+    Fault(
+        "what is folded goes up as if it was sent for the first time",
+        [Edit(FRAME, "if edge.kind == Kind::Contribution { FLAG_REPLAYED }", "if edge.kind == Kind::Result { FLAG_REPLAYED }")],
+        tests="replayed::",
+    ),
+    Fault(
+        "of what is folded only the first segment says that it was sent before",
+        [Edit(STREAM, "        head.flags |= fronts.clone().fold(0, |flags, staged| flags | staged.head.flags) & FLAG_REPLAYED;\n", "")],
+        tests="replayed::",
+    ),
     Fault(
         "fruitless resends not counted",
         [Edit(PASSAGE, "        self.fruitless.again(now);\n", "")],
@@ -559,7 +593,7 @@ FAULTS = [
     Fault(
         "a rank without room replays nothing",
         [
-            Edit(LEAF_LLT, "{ self.next.min(self.unsent) }", "{ 0 }"),
+            Edit(LEAF_LLT, "{ self.next.min(self.fresh) }", "{ 0 }"),
             Edit(LEAF_SAT, "is_open || first.base < self.unsent", "is_open"),
         ],
     ),

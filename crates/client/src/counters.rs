@@ -17,7 +17,7 @@ pub struct Counters {
     pub stream_bytes_sent: u64,
     /// Bytes read from the stream connection.
     pub stream_bytes_received: u64,
-    /// Contributions that were sent again.
+    /// Contributions that were sent again in the same epoch.
     pub retransmissions: u64,
     /// Probes that were sent.
     pub probes: u64,
@@ -29,6 +29,8 @@ pub struct Counters {
     pub datagrams_repeated: u64,
     /// How often the job has gone on in another epoch.
     pub epochs: u64,
+    /// Contributions that were sent again because the job has gone on in another epoch.
+    pub replayed: u64,
 }
 
 impl Counters {
@@ -48,6 +50,7 @@ impl Counters {
             groups_created: self.groups_created,
             groups_freed: self.groups_freed,
             epochs: self.epochs + lane.epochs,
+            replayed: self.replayed + lane.replayed,
         }
     }
 }

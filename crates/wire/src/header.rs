@@ -52,6 +52,8 @@ pub const WINDOW_MAX: u32 = 64;
 pub const FLAG_CRC: u16 = 1;
 /// The frame belongs to the streaming protocol (SAT), else to the datagram protocol (LLT).
 pub const FLAG_STREAM: u16 = 2;
+/// The contribution, or one of those folded into it, was sent in an earlier epoch, too.
+pub const FLAG_REPLAYED: u16 = 4;
 /// The frame waits for its turn among the segments of its group, instead of overtaking them as
 /// control frames do.
 pub const FLAG_IN_TURN: u16 = 8;
@@ -238,6 +240,11 @@ impl Header {
         self.kind.carries_data() || self.flags & FLAG_IN_TURN != 0
     }
 
+    /// Whether the contribution, or one of those folded into it, was sent in an earlier epoch, too.
+    pub fn is_replayed(&self) -> bool {
+        self.flags & FLAG_REPLAYED != 0
+    }
+
     /// The elements of the vector that a data frame is about.
     pub fn piece(&self) -> Range<u64> {
         self.first..self.first.saturating_add(u64::from(self.elements))
@@ -388,6 +395,7 @@ impl fmt::Display for Header {
             self.skip,
             self.payload_len,
             self.mark
-        )
+        )?;
+        f.write_str(if self.is_replayed() { " replayed" } else { "" })
     }
 }

@@ -101,7 +101,7 @@ impl ShortHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::{FLAG_STREAM, HEADER_LEN, Kind};
+    use crate::header::{FLAG_REPLAYED, FLAG_STREAM, HEADER_LEN, Kind};
     use crate::ids::{ChildIndex, Epoch, JobId, NodeId};
 
     fn before() -> Header {
@@ -142,6 +142,7 @@ mod tests {
             Header { elements: 16, payload_len: 16, ..second() },
             Header { payload_len: 0, ..second() },
             Header { kind: Kind::Result, ..second() },
+            Header { flags: FLAG_STREAM | FLAG_REPLAYED, ..second() },
             Header { generation: crate::ids::Generation(1), ..second() },
         ];
         for other in others {

@@ -413,6 +413,7 @@ impl LeafOutput for Driver {
             Note::Probe => &mut self.counters.probes,
             Note::Duplicate => &mut self.counters.datagrams_repeated,
             Note::Violation => &mut self.counters.datagrams_rejected,
+            Note::Replayed => &mut self.counters.replayed,
         };
         *counter += 1;
     }

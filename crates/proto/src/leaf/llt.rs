@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use trib_wire::body::Held;
+use trib_wire::header::FLAG_REPLAYED;
 use trib_wire::{Header, Kind, Reason};
 
 use super::at::At;
@@ -35,8 +36,8 @@ pub(super) struct Datagrams {
     next: u64,
     /// The number of the next fragment to be sent.
     sent: u64,
-    /// The number of the first fragment that was never sent, in no epoch.
-    unsent: u64,
+    /// The number of the first fragment that was not sent in an earlier epoch.
+    fresh: u64,
     /// The fragments whose results have come in this epoch, or come no more.
     got: Delivered,
     /// The fragments whose results had come when the epoch began. They come again, because other
@@ -67,7 +68,7 @@ impl Datagrams {
             operations: VecDeque::new(),
             next: 0,
             sent: 0,
-            unsent: 0,
+            fresh: 0,
             got: Delivered::default(),
             had: Delivered::default(),
             heard: Delivered::default(),
@@ -158,6 +159,7 @@ impl Datagrams {
         if start > self.low() {
             return false;
         }
+        self.fresh = self.fresh.max(self.sent);
         let unfinished = core::mem::take(&mut self.operations);
         self.operations = self.kept.resumed(unfinished, start, out);
         // What was given up in an earlier epoch is not sent in this one.
@@ -194,11 +196,13 @@ impl Datagrams {
     /// Sends what the window allows. Without `is_open` room that is what was sent in an earlier
     /// epoch: others may lack it, and what is kept for them goes when they have it.
     pub(super) fn pump(&mut self, at: &mut At<'_, impl LeafOutput>, is_open: bool) {
-        let end = if is_open { self.next } else { self.next.min(self.unsent) };
+        let end = if is_open { self.next } else { self.next.min(self.fresh) };
         while self.sent < end && self.may_send(self.sent) {
+            if self.sent < self.fresh {
+                at.out.note(Note::Replayed);
+            }
             self.send(at, self.sent);
             self.sent += 1;
-            self.unsent = self.unsent.max(self.sent);
             if self.deadline == Nanos::NEVER {
                 self.rearm(at.now, at.round_trip);
             }
@@ -316,7 +320,8 @@ impl Datagrams {
 
     fn send(&mut self, at: &mut At<'_, impl LeafOutput>, seq: u64) {
         let Some(operation) = self.index_of(seq).and_then(|i| self.operations.get(i)) else { return };
-        let header = Header { mark: self.got.low(), ..at.header(Kind::Contribution) };
+        let flags = if seq < self.fresh { FLAG_REPLAYED } else { 0 };
+        let header = Header { mark: self.got.low(), flags, ..at.header(Kind::Contribution) };
         let (header, slice) = operation.describe(seq, header);
         at.out.transmit(Path::Datagram, &header, slice.map_or(Payload::None, Payload::Data));
         self.tidings.carry(header.mark);

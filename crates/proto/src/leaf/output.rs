@@ -50,7 +50,7 @@ pub enum Payload<'a> {
 /// What happened, for counters. Nothing depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Note {
-    /// A contribution was sent again.
+    /// A contribution was sent again in the same epoch.
     Resent,
     /// A probe was sent.
     Probe,
@@ -58,6 +58,8 @@ pub enum Note {
     Duplicate,
     /// A frame came that no correct node sends now.
     Violation,
+    /// A contribution was sent that this rank had sent in an earlier epoch, too.
+    Replayed,
 }
 
 /// The driver of a leaf core. The calls come in the order in which their effects must happen.

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use trib_wire::header::{FLAG_IN_TURN, FLAG_STREAM};
+use trib_wire::header::{FLAG_IN_TURN, FLAG_REPLAYED, FLAG_STREAM};
 use trib_wire::{Header, Kind};
 
 use super::at::At;
@@ -54,6 +54,8 @@ pub(super) struct Streams {
     sent: u64,
     /// The number of the first segment that was never sent, in no epoch.
     unsent: u64,
+    /// The number of the first segment that was not sent in an earlier epoch.
+    fresh: u64,
     /// The number of the next result in this epoch.
     got: u64,
     /// The results below this number are here. Those from `got` on come again, because other ranks
@@ -86,6 +88,7 @@ impl Streams {
             next: 0,
             sent: 0,
             unsent: 0,
+            fresh: 0,
             got: 0,
             had: 0,
             kept: Kept::new(config),
@@ -197,7 +200,12 @@ impl Streams {
         while self.phase != Phase::Stopping && self.sent < self.next.min(self.credit).min(self.got + flight) {
             let after = self.active.partition_point(|o| o.base <= self.sent);
             let Some(operation) = after.checked_sub(1).and_then(|i| self.active.get(i)) else { return };
-            let header = Header { mark: self.got, flags: FLAG_STREAM, ..at.header(Kind::Contribution) };
+            let mut flags = FLAG_STREAM;
+            if self.sent < self.fresh {
+                flags |= FLAG_REPLAYED;
+                at.out.note(Note::Replayed);
+            }
+            let header = Header { mark: self.got, flags, ..at.header(Kind::Contribution) };
             let (header, slice) = operation.describe(self.sent, header);
             at.out.transmit(Path::Stream, &header, slice.map_or(Payload::None, Payload::Data));
             self.tidings.carry(header.mark);
@@ -274,6 +282,7 @@ impl Streams {
         if start > self.had {
             return false;
         }
+        self.fresh = self.unsent;
         let mut unfinished = core::mem::take(&mut self.active);
         unfinished.append(&mut self.waiting);
         self.waiting = self.kept.resumed(unfinished, start, out);

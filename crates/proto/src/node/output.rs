@@ -141,4 +141,9 @@ pub trait NodeOutput {
     /// A fragment (by datagram) or segment (over streams) has been through a stage, which took this
     /// long by the driver's clock. This is for people who watch the node; nothing depends on it.
     fn took(&mut self, _path: Path, _stage: Stage, _span: Nanos) {}
+
+    /// A fragment or segment has become a result, with this many bytes of the vector, to which some
+    /// rank had sent its contribution in an earlier epoch, too. Only the group's root says so. This
+    /// is for people who watch the node; nothing depends on it.
+    fn replayed(&mut self, _path: Path, _bytes: u64) {}
 }

@@ -43,7 +43,12 @@ impl GroupReport {
 impl Folded {
     pub(super) fn add(&mut self, head: &Header, gathered: Nanos) {
         self.count += 1;
-        self.bytes += head.signature.layout().bytes(&head.piece(), Way::Down);
+        self.bytes += result_bytes(head);
         self.gathering = self.gathering + gathered;
     }
+}
+
+/// The bytes of the vector in the result of a fragment or segment.
+pub(super) fn result_bytes(head: &Header) -> u64 {
+    head.signature.layout().bytes(&head.piece(), Way::Down)
 }

@@ -4,4 +4,5 @@ mod flight;
 mod parts;
 mod recovery;
 mod replay;
+mod replayed;
 mod tree;

@@ -46,6 +46,7 @@ pub(crate) struct LeafMemory {
     pub(crate) ready: Vec<GroupId>,
     pub(crate) failed: Vec<(GroupId, Fault)>,
     pub(crate) incoming: Vec<u8>,
+    pub(crate) notes: Vec<leaf::Note>,
 }
 
 impl LeafOutput for LeafMemory {
@@ -102,6 +103,7 @@ impl LeafOutput for LeafMemory {
 
     fn note(&mut self, note: leaf::Note) {
         assert_ne!(note, leaf::Note::Violation, "rank {}", self.rank);
+        self.notes.push(note);
     }
 }
 
@@ -118,6 +120,7 @@ pub(crate) struct NodeMemory {
     pub(crate) sent: Vec<Frame>,
     pub(crate) written: Vec<(ChildIndex, Header)>,
     pub(crate) took: Vec<(Path, Stage, Nanos)>,
+    pub(crate) replayed: Vec<(Path, u64)>,
 }
 
 impl NodeOutput for NodeMemory {
@@ -185,6 +188,10 @@ impl NodeOutput for NodeMemory {
 
     fn took(&mut self, path: Path, stage: Stage, span: Nanos) {
         self.took.push((path, stage, span));
+    }
+
+    fn replayed(&mut self, path: Path, bytes: u64) {
+        self.replayed.push((path, bytes));
     }
 }
 

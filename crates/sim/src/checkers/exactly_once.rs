@@ -33,7 +33,7 @@ impl Checkers {
         } else if overwritten {
             "after the result was delivered there (it may be in place)"
         } else {
-            self.check_room(rank, group, header);
+            self.check_sent(rank, group, header);
             let piece = Piece { operation, range: header.piece() };
             return self.check_piece((group, header.is_stream(), header.seq), piece);
         };

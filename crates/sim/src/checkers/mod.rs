@@ -113,8 +113,19 @@ struct RankRoom {
     most: u64,
     /// The bytes that it keeps.
     kept: u64,
-    /// The number after the last piece that it has sent, by group and path.
-    sent: BTreeMap<(usize, bool), u64>,
+    /// What it has sent, by group and path.
+    sent: BTreeMap<(usize, bool), Sent>,
+}
+
+/// The pieces of a group that a rank has sent over one path.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sent {
+    /// The number after the last of them.
+    end: u64,
+    /// The rank's epoch.
+    epoch: u32,
+    /// The number after the last that it had sent when this epoch began.
+    before: u64,
 }
 
 /// Everything that the checkers remember of a run.

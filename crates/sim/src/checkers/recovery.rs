@@ -87,13 +87,21 @@ impl Checkers {
         room.kept = room.kept - bytes(before.as_ref()) + bytes(kept.as_ref());
     }
 
-    /// The rank sends a piece of a group. While it keeps as much as it may it sends no fragment for
-    /// the first time. Segments are another matter: room is asked for with the lock.
-    pub(super) fn check_room(&mut self, rank: u32, group: usize, header: &Header) {
+    /// The rank sends a piece of a group, and says whether an earlier epoch has sent it. While
+    /// it keeps as much as it may it sends no fragment for the first time. Segments are another
+    /// matter: room is asked for with the lock.
+    pub(super) fn check_sent(&mut self, rank: u32, group: usize, header: &Header) {
         let room = &mut self.rooms[rank as usize];
         let sent = room.sent.entry((group, header.is_stream())).or_default();
-        let is_new = header.seq >= *sent;
-        *sent = (*sent).max(header.seq + 1);
+        if header.epoch.0 != sent.epoch {
+            (sent.epoch, sent.before) = (header.epoch.0, sent.end);
+        }
+        let (is_new, is_replayed) = (header.seq >= sent.end, header.seq < sent.before);
+        sent.end = sent.end.max(header.seq + 1);
+        if header.is_replayed() != is_replayed {
+            let what = format!("rank {rank} sends {header}, and has sent what lies below {} before", sent.before);
+            return self.fail(NAME, what);
+        }
         if is_new && !header.is_stream() && room.kept >= room.most {
             let what = format!(
                 "rank {rank} sends number {} of group {group}, and keeps {} of {} bytes for others",

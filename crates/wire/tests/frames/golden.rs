@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use trib_wire::auth::{FrameKey, payload_crc};
 use trib_wire::body::Held;
-use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_STREAM, HEADER_LEN};
+use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_REPLAYED, FLAG_STREAM, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
     Body, ChildIndex, Collective, DataType, Epoch, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, JobId,
@@ -68,7 +68,7 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
     let fault_free = Body::Join { key: key(), fault: None, standing, nodes, name };
     let held = Held { node: NodeId(0), missing: 0b100, have: 0b1, have_base: 10 };
     match kind {
-        Kind::Contribution => (data, Body::None, &[1, 2, 3, 4, 5, 6, 7, 8]),
+        Kind::Contribution => (Header { flags: FLAG_REPLAYED, ..data }, Body::None, &[1, 2, 3, 4, 5, 6, 7, 8]),
         Kind::Result => (Header { skip: 0, child: ChildIndex::ALL, ..data }, Body::None, &[]),
         Kind::Probe => (Header { seq: 10, mark: 10, ..base }, Body::None, &[]),
         Kind::Held => (Header { seq: 10, ..base }, Body::Held(held), &[]),

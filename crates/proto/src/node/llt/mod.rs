@@ -19,6 +19,7 @@
 mod slot;
 
 use trib_wire::body::Held;
+use trib_wire::header::FLAG_REPLAYED;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind};
 
 use crate::Path;
@@ -30,7 +31,7 @@ use crate::node::marks::Marks;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
-use crate::node::report::Folded;
+use crate::node::report::{self, Folded};
 use crate::node::results::{Outcome, spread};
 use crate::passage::{Answers, Questions};
 use crate::time::Nanos;
@@ -41,7 +42,8 @@ const ASK_UP_INTERVAL: Nanos = Nanos::from_millis(1);
 
 struct Record<B> {
     state: State,
-    /// The header of the first contribution, which says what the fragment is.
+    /// The header of the first contribution, which says what the fragment is; and whether any
+    /// contribution was sent in an earlier epoch, too.
     head: Header,
     /// A bit for each child whose contribution is here.
     contributed: u64,
@@ -171,6 +173,7 @@ impl<B> Datagrams<B> {
         self.parts[part_at] = frame.into_part(elements);
         let record = &mut self.records[slot];
         record.contributed |= bit;
+        record.head.flags |= header.flags & FLAG_REPLAYED;
         if record.contributed == info.all {
             self.complete(at, slot);
         }
@@ -299,6 +302,9 @@ impl<B> Datagrams<B> {
         at.out.note(Note::FragmentFolded);
         at.out.took(Path::Datagram, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
+        if is_root && head.is_replayed() {
+            at.out.replayed(Path::Datagram, report::result_bytes(&head));
+        }
         let record = &mut self.records[slot];
         (record.part, record.state) = (folded, next);
         if is_root {

@@ -14,7 +14,7 @@ mod accumulator;
 
 use std::collections::VecDeque;
 
-use trib_wire::header::FLAG_STREAM;
+use trib_wire::header::{FLAG_REPLAYED, FLAG_STREAM};
 use trib_wire::{ChildIndex, Fault, Header, Kind};
 
 use crate::node::at::At;
@@ -24,7 +24,7 @@ use crate::node::marks::Marks;
 use crate::node::output::{NodeOutput, Note, Part, Payload, Stage, Target};
 use crate::node::parts::{self, Hull};
 use crate::node::place::Place;
-use crate::node::report::Folded;
+use crate::node::report::{self, Folded};
 use crate::node::results::{Outcome, spread};
 use crate::{Nanos, Path};
 use accumulator::{Event, State, transition};
@@ -269,12 +269,13 @@ impl<B> Streams<B> {
     }
 
     fn fold(&mut self, at: &mut At<'_, impl NodeOutput<Buffer = B>>, slot: usize) {
-        let Some(head) = self.staged[0].front().map(|s| s.head) else { return };
+        let Some(mut head) = self.staged[0].front().map(|s| s.head) else { return };
         let is_root = at.info.duty == Duty::Root;
         let event = if is_root { Event::FoldAtRoot } else { Event::Fold };
         let Some(state) = transition(State::Free, event) else { return };
         let fronts = self.staged.iter().filter_map(|queue| queue.front());
         let first = fronts.clone().map(|staged| staged.came).fold(at.now, Nanos::min);
+        head.flags |= fronts.clone().fold(0, |flags, staged| flags | staged.head.flags) & FLAG_REPLAYED;
         let hull = Hull::of(fronts.filter_map(|staged| staged.part.as_ref()));
         let parts = self.staged.iter_mut().filter_map(|queue| queue.pop_front()?.part);
         let part = parts::fold(&head, hull, parts, at.info.way_of_folds(), at.out);
@@ -282,6 +283,9 @@ impl<B> Streams<B> {
         at.out.note(Note::SegmentFolded);
         at.out.took(Path::Stream, Stage::Gather, gathered);
         self.folded.add(&head, gathered);
+        if is_root && head.is_replayed() {
+            at.out.replayed(Path::Stream, report::result_bytes(&head));
+        }
         self.next_fold += 1;
         self.accumulators[slot] = Some(Accumulator { head, part, state, unwritten: at.info.all, since: at.now });
         if is_root {
@@ -316,8 +320,7 @@ impl<B> Streams<B> {
             let mark = self.marks.carry();
             let Some(accumulator) = self.accumulators[slot].as_mut() else { return };
             let Some(up) = at.up(Kind::Contribution) else { return };
-            let head = &accumulator.head;
-            let header = Header { flags: FLAG_STREAM, ..about_piece(head, mark, up) };
+            let header = about_piece(&accumulator.head, mark, up);
             let Some(next) = transition(accumulator.state, Event::Credit) else { return };
             accumulator.state = next;
             self.next_up += 1;
