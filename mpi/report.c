@@ -34,6 +34,7 @@ static const struct {
     {"groups_created", offsetof(trib_counters, groups_created)},
     {"groups_freed", offsetof(trib_counters, groups_freed)},
     {"epochs", offsetof(trib_counters, epochs)},
+    {"replayed", offsetof(trib_counters, replayed)},
 };
 #define COUNTER_KINDS (sizeof COUNTERS / sizeof COUNTERS[0])
 

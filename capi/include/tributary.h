@@ -264,6 +264,7 @@ typedef struct trib_counters {
     uint64_t datagrams_repeated; /* answers that had come before: no fault, as a question and its
                                   * answer may cross */
     uint64_t epochs;             /* how often the job has gone on after the death of a node */
+    uint64_t replayed;           /* fragments and segments that were sent again for that */
 } trib_counters;
 int trib_get_counters(trib_context *ctx, trib_counters *counters);
 

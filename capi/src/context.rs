@@ -163,6 +163,7 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
         c.groups_freed,
         c.datagrams_repeated,
         c.epochs,
+        c.replayed,
     ]
 }
 
@@ -281,4 +282,4 @@ impl ProgressTarget {
     }
 }
 
-const COUNTS: usize = 13;
+const COUNTS: usize = 14;

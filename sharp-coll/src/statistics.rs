@@ -108,6 +108,7 @@ const NAMES: [&str; COUNTERS] = [
     "groups_created",
     "groups_freed",
     "epochs",
+    "replayed",
 ];
 
 fn values(counters: &Counters) -> [u64; COUNTERS] {
@@ -125,6 +126,7 @@ fn values(counters: &Counters) -> [u64; COUNTERS] {
         counters.groups_created,
         counters.groups_freed,
         counters.epochs,
+        counters.replayed,
     ]
 }
 
@@ -147,7 +149,7 @@ fn page(whose: &str, counts: &[u64; COUNTERS]) -> String {
     text
 }
 
-const COUNTERS: usize = 13;
+const COUNTERS: usize = 14;
 
 #[cfg(test)]
 mod tests {
@@ -164,7 +166,7 @@ mod tests {
         let one = Counters { operations_llt: 3, groups_freed: 7, ..Counters::default() };
         let text = page("2 ranks, summed", &sum(&bytes(&[values(&one), values(&one)])));
         assert!(text.starts_with("# libsharp_coll counters of 2 ranks, summed\noperations_datagram 6\n"), "{text}");
-        assert!(text.ends_with("groups_freed 14\nepochs 0\n"), "{text}");
+        assert!(text.ends_with("groups_freed 14\nepochs 0\nreplayed 0\n"), "{text}");
     }
 
     #[test]
