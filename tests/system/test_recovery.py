@@ -46,6 +46,51 @@ class Recovery(unittest.TestCase):
                 self.assertTrue(all(result["counters"]["epochs"] >= 1 for result in results), name)
                 print(f"{name} killed: over after {time.monotonic() - began:.1f} s")
 
+    def test_what_was_replayed_is_told_with_its_epoch(self):
+        def figures():
+            """{epoch: the fragments replayed in it}"""
+            told = [(epoch["moves"], epoch.get("replayed", {}).get("fragments", 0)) for epoch in explained(fabric)["epochs"]]
+            return {moves: sum(count for other, count in told if other == moves) for moves, _ in told}
+
+        def late():
+            """How many ranks are below each edge that others wait for, and the first of them."""
+            groups = [group for hosted in explained(fabric)["parts"] for group in hosted["part"]["groups"]]
+            return sorted((late["ranks"], late["rank"]) for group in groups for late in group["late"])
+
+        with tempfile.TemporaryDirectory() as folder, Fabric(backups=1) as fabric:
+            stop = pathlib.Path(folder) / "stop"
+            with Ranks(fabric, 8, "loop_worker", "loop", {"counts": [5], "stop": str(stop)}) as ranks:
+
+                def lose(name):
+                    """The node dies while others wait for rank 7: what they have sent has no result."""
+                    send(ranks.pids()[7], signal.SIGSTOP)
+                    wait_until(lambda: late() == [(1, 7), (4, 4)], 30, "all others wait")
+                    send(fabric.processes()[name], signal.SIGKILL)
+                    send(ranks.pids()[7], signal.SIGCONT)
+                    before = ranks.progress(0)
+                    wait_until(lambda: ranks.progress(0) > before + 5, 60, "operations after it")
+
+                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                self.assertEqual(figures(), {})
+                lose("leaf0")
+                first = figures()
+                self.assertGreater(sum(first.values()), 0, first)
+                lose("leaf1")
+                second = figures()
+                self.assertEqual({epoch: second[epoch] for epoch in first}, first, "an epoch that is over")
+                self.assertGreater(sum(second.values()), sum(first.values()), second)
+                command = [TRIB, "explain", "1", "--manager", fabric.manager]
+                text = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+                self.assertRegex(text, r"epoch \d+, .* replayed \d+ fragments? \(.+B\)")
+                command = [TRIB, "jobs", "--json", "--manager", fabric.manager]
+                jobs = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
+                whole = [jobs["live"][0]["replayed"]["fragments"], fabric.status()["homes"][0]["replayed"]["fragments"],
+                         fabric.node_counters()["root"]["fragments_replayed"]]
+                self.assertEqual(whole, [sum(second.values())] * 3, second)
+                stop.touch()
+                results = ranks.results(60)
+        self.assertTrue(all(result["counters"]["replayed"] > 0 for result in results[:7]), results)
+
     def test_random_collectives_have_the_same_bits_when_a_node_dies_among_them(self):
         seed, number, most = 7, 60, 1 << 18
         wanted = test_random_collectives.expected(seed, number, most)

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use trib_wire::{ChildIndex, ChildKind, NodeId, Rank, RankList};
 
 use crate::processes::Process;
-use crate::recovery::{Dwelling, EpochTold};
+use crate::recovery::{Dwelling, EpochTold, Replayed};
 use crate::reply::JobStatus;
 
 /// A job, and its logical nodes.
@@ -108,12 +108,22 @@ pub struct NodePart {
     /// there. `None` in the first epoch, and as long as nothing was folded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fold_ms: Option<u64>,
+    /// What was replayed here in that epoch.
+    #[serde(default, skip_serializing_if = "Replayed::is_none")]
+    pub replayed: Replayed,
     /// Which groups stream and which wait to. It is there only at the root of the tree, where that
     /// is decided.
     pub contexts: Option<ContextsPart>,
     /// The groups that fold here, or those of the tag that was asked for: first those that wait for
     /// something, then others, [`GROUPS_MAX`] at most.
     pub groups: Vec<GroupPart>,
+}
+
+impl NodePart {
+    /// The moves of all nodes of its tree, by which epochs are counted.
+    pub fn epoch(&self) -> u64 {
+        self.moves.iter().map(|(_, moves)| u64::from(*moves)).sum()
+    }
 }
 
 /// One child of a logical node.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use trib_wire::{JobId, NodeId};
 
 use crate::policy::Recovery;
-use crate::recovery::Dwelling;
+use crate::recovery::{Dwelling, Replayed};
 use crate::reply::Refusal;
 
 /// All jobs that a manager knows.
@@ -86,6 +86,9 @@ pub struct LiveJob {
     /// Those of its logical nodes that have moved, and where they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<Dwelling>,
+    /// What was replayed in these epochs, as far as the processes know that host nodes of it.
+    #[serde(default, skip_serializing_if = "Replayed::is_none")]
+    pub replayed: Replayed,
 }
 
 /// What a job is doing.
@@ -114,6 +117,9 @@ pub struct JobActivity {
     /// children have come since the last move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<NodeId>,
+    /// What was replayed at nodes of it that the process hosts, or has hosted.
+    #[serde(default, skip_serializing_if = "Replayed::is_none")]
+    pub replayed: Replayed,
 }
 
 impl JobActivity {
@@ -122,6 +128,7 @@ impl JobActivity {
     pub fn join(&mut self, other: JobActivity) {
         self.activity = self.activity.and(other.activity);
         self.spent.extend(other.spent);
+        self.replayed += other.replayed;
         for (node, moves) in other.moves {
             match self.moves.iter_mut().find(|(known, _)| *known == node) {
                 Some((_, known)) => *known = moves.max(*known),

@@ -1,7 +1,9 @@
-//! How a job goes on when its nodes die: where its logical nodes are, and what has moved them.
+//! How a job goes on when its nodes die: where its logical nodes are, what has moved them, and what
+//! was folded of what ranks had sent before.
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::AddAssign;
 
 use trib_wire::{JobId, NodeId};
 
@@ -29,6 +31,36 @@ pub struct JobHomes {
     pub epochs: u64,
     /// Those of its logical nodes that have moved.
     pub moved: Vec<Dwelling>,
+    /// What was replayed in them, as far as the processes know that host nodes of the job.
+    #[serde(default, skip_serializing_if = "Replayed::is_none")]
+    pub replayed: Replayed,
+}
+
+/// Pieces of vectors that have become results, and to which some rank had sent its contribution in
+/// an earlier epoch, too. It is at a group's root that they are counted, each once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Replayed {
+    /// Fragments, which travel in datagrams.
+    pub fragments: u64,
+    /// Segments, which travel in streams.
+    pub segments: u64,
+    /// Bytes of the vectors in them.
+    pub bytes: u64,
+}
+
+impl Replayed {
+    /// Whether there is nothing.
+    pub fn is_none(&self) -> bool {
+        *self == Replayed::default()
+    }
+}
+
+impl AddAssign for Replayed {
+    fn add_assign(&mut self, more: Replayed) {
+        self.fragments = self.fragments.saturating_add(more.fragments);
+        self.segments = self.segments.saturating_add(more.segments);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
 }
 
 /// A tree that has come to another epoch, as one process knows it.
@@ -44,6 +76,9 @@ pub struct EpochPart {
     pub cause: EpochCause,
     /// When, milliseconds since 1970-01-01 UTC by its own clock.
     pub at_ms: u64,
+    /// What was replayed in this epoch at nodes that this process hosted.
+    #[serde(default, skip_serializing_if = "Replayed::is_none")]
+    pub replayed: Replayed,
 }
 
 /// How a process came to know of another epoch.

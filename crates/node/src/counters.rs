@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use trib_messages::recovery::Replayed;
 use trib_proto::node::Note;
 use trib_transport::udp::UdpCounters;
 
@@ -16,6 +17,8 @@ pub(crate) struct Tally {
     pub payload_bytes_in: u64,
     /// Bytes of vector that went into folds. Each child's piece counts.
     pub payload_bytes_folded: u64,
+    /// What was folded of what ranks had sent in earlier epochs, too.
+    pub replayed: Replayed,
     pub stream_bytes_in: u64,
     pub stream_bytes_out: u64,
     pub frames_in: u64,
@@ -54,6 +57,9 @@ impl Tally {
         for (name, count) in [
             ("payload_bytes_in", self.payload_bytes_in),
             ("payload_bytes_folded", self.payload_bytes_folded),
+            ("fragments_replayed", self.replayed.fragments),
+            ("segments_replayed", self.replayed.segments),
+            ("payload_bytes_replayed", self.replayed.bytes),
             ("stream_bytes_in", self.stream_bytes_in),
             ("stream_bytes_out", self.stream_bytes_out),
             ("stream_frames_in", self.frames_in),

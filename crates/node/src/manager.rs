@@ -15,7 +15,7 @@ use trib_messages::hello::Role;
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_messages::node::{ManagerMessage, NodeMessage};
-use trib_messages::recovery::EpochPart;
+use trib_messages::recovery::{EpochPart, Replayed};
 use trib_messages::request::{Request as Asked, ServeRequest};
 use trib_waiting::Pause;
 use trib_wire::JobId;
@@ -154,8 +154,9 @@ impl Manager {
             ManagerMessage::QueryCounters => channel.send(&NodeMessage::Counters(self.count())),
             ManagerMessage::QueryActivity => channel.send(&NodeMessage::Activity(self.activity())),
             ManagerMessage::Explain { job, group } => {
-                let (parts, traffic) = self.explain(job, group);
+                // A core that ends between the two questions is in neither answer, and not in both.
                 let epochs = self.epochs(job);
+                let (parts, traffic) = self.explain(job, group);
                 channel.send(&NodeMessage::Explained { job, group, parts, traffic, epochs })
             }
             ManagerMessage::Refused(refusal) => Err(ControlError::Refused(refusal)),
@@ -211,6 +212,7 @@ impl Manager {
 
     /// What the jobs do here, with each job once.
     fn activity(&self) -> Vec<JobActivity> {
+        let before = self.replayed_before();
         let (reply, answers) = mpsc::channel();
         for worker in &self.workers {
             worker.mailbox.post(Command::Activity(reply.clone()));
@@ -223,7 +225,19 @@ impl Manager {
                 None => drop(jobs.insert(told.job, told)),
             }
         }
+        for (job, replayed) in before {
+            if let Some(told) = jobs.get_mut(&job) {
+                told.replayed += replayed;
+            }
+        }
         jobs.into_values().collect()
+    }
+
+    /// What cores that have ended have replayed.
+    fn replayed_before(&self) -> BTreeMap<JobId, Replayed> {
+        let (reply, answer) = mpsc::channel();
+        self.acceptor.post(Request::ReplayedBefore(reply));
+        answer.recv_timeout(COUNT).unwrap_or_default()
     }
 
     fn count(&self) -> Counters {

@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use trib_messages::recovery::Replayed;
 use trib_proto::node::GroupReport;
 use trib_wire::{JobId, NodeId};
 
@@ -38,6 +39,8 @@ pub struct JobReport {
     pub epochs: u64,
     /// How long it took in a later epoch until something was folded.
     pub first_fold: Option<Duration>,
+    /// What was folded here in that epoch of what ranks had sent before it, too.
+    pub replayed: Replayed,
     /// The number of groups alive.
     pub groups_alive: u64,
     /// The number of buffers that hold vector data.
@@ -127,6 +130,7 @@ impl JobReport {
             lane: io.lane,
             epochs: io.placement.moves().map(|(_, moves)| u64::from(moves)).sum(),
             first_fold: io.stay.first_fold(),
+            replayed: io.replayed,
             groups_alive: core.groups() as u64,
             buffers_held: job.buffers_held(),
             payload_bytes_folded: io.bytes_folded,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trib_messages::explanation::{Explanation, HostedPart, NodePart};
-use trib_messages::recovery::EpochTold;
+use trib_messages::recovery::{EpochPart, EpochTold};
 use trib_messages::reply::{JobStatus, Refusal, Reply, Resource};
 use trib_wire::ids::{JobId, Rank};
 
@@ -68,7 +68,8 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
             continue;
         };
         let Told { parts: here, traffic, epochs: known } = told;
-        epochs.extend(known.into_iter().map(|epoch| EpochTold { by: name.clone(), epoch }));
+        let known = known.into_iter().map(|epoch| with_present(epoch, &here, &status));
+        epochs.extend(known.map(|epoch| EpochTold { by: name.clone(), epoch }));
         here.iter().for_each(|part| moves.learn(&part.moves));
         parts.extend(here.into_iter().map(|part| HostedPart {
             at: name.clone(),
@@ -89,6 +90,14 @@ fn at_its_nodes(fabric: &Fabric, status: JobStatus, group: Option<u64>) -> Expla
     let late: BTreeSet<Rank> = groups.flat_map(|group| &group.late).map(|late| late.rank).collect();
     let processes = fabric.jobs.processes(status.id, &late);
     Explanation { job: status, parts, silent, processes, homes, epochs }
+}
+
+/// What a process knows of an epoch, with what the nodes say that it hosts in that epoch.
+fn with_present(mut epoch: EpochPart, here: &[NodePart], status: &JobStatus) -> EpochPart {
+    let lane = |part: &NodePart| status.lane_of(part.node).unwrap_or(0) as u32;
+    let present = here.iter().filter(|part| (lane(part), part.epoch()) == (epoch.lane, epoch.moves));
+    present.for_each(|part| epoch.replayed += part.replayed);
+    epoch
 }
 
 fn has_groups(explanation: &Explanation) -> bool {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use trib_control::clock::unix_ms;
 use trib_messages::jobs::{Activity, Fallback, JobActivity, JobFault, JobsReport, LiveJob};
-use trib_messages::recovery::JobHomes;
+use trib_messages::recovery::{JobHomes, Replayed};
 use trib_messages::reply::JobStatus;
 use trib_wire::ids::JobId;
 
@@ -33,9 +33,9 @@ pub(crate) fn survey(fabric: &Fabric) -> JobsReport {
 pub(crate) fn homes(fabric: &Fabric, live: &[JobStatus]) -> Vec<JobHomes> {
     let doings = doings(fabric, live);
     let of = |status: &JobStatus| {
-        let moves = &doings.get(&status.id)?.1;
+        let Doing { moves, replayed, .. } = doings.get(&status.id)?;
         let (job, epochs, moved) = (status.id, moves.epochs(), homes::moved(fabric, status, moves));
-        (epochs > 0).then_some(JobHomes { job, epochs, moved })
+        (epochs > 0).then_some(JobHomes { job, epochs, moved, replayed: *replayed })
     };
     live.iter().filter_map(of).collect()
 }
@@ -43,8 +43,15 @@ pub(crate) fn homes(fabric: &Fabric, live: &[JobStatus]) -> Vec<JobHomes> {
 /// The most nodes of one job of which a line tells where they are.
 const MOVED_TOLD: usize = 4;
 
-/// What a job does, and which of its nodes have moved.
-type Doing = (Activity, Moves);
+/// What the processes of a job say of it.
+struct Doing {
+    /// What it does.
+    activity: Activity,
+    /// Which of its nodes have moved.
+    moves: Moves,
+    /// What was replayed for that.
+    replayed: Replayed,
+}
 
 /// What the nodes of each job say about it, and the ranks that host nodes of it. A node may also
 /// have an earlier manager's job with the same number.
@@ -69,14 +76,15 @@ fn doings(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Doing> {
         };
         for told in answer.recv_timeout(left).unwrap_or_default().into_iter().filter(is_here) {
             match doings.get_mut(&told.job) {
-                Some((known, moves)) => {
-                    *known = known.and(told.activity);
+                Some(Doing { activity, moves, replayed }) => {
+                    *activity = activity.and(told.activity);
                     moves.learn(&told.moves);
+                    *replayed += told.replayed;
                 }
                 None => {
                     let mut moves = Moves::default();
                     moves.learn(&told.moves);
-                    doings.insert(told.job, (told.activity, moves));
+                    doings.insert(told.job, Doing { activity: told.activity, moves, replayed: told.replayed });
                 }
             }
         }
@@ -86,10 +94,11 @@ fn doings(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Doing> {
 
 fn line(fabric: &Fabric, job: JobStatus, doings: &BTreeMap<JobId, Doing>) -> LiveJob {
     let doing = doings.get(&job.id);
-    let mut moved = doing.map_or_else(Vec::new, |(_, moves)| homes::moved(fabric, &job, moves));
+    let mut moved = doing.map_or_else(Vec::new, |doing| homes::moved(fabric, &job, &doing.moves));
     moved.truncate(MOVED_TOLD);
-    let epochs = doing.map_or(0, |(_, moves)| moves.epochs());
-    LiveJob { epochs, moved, ..bare_line(job, doing.map(|(activity, _)| *activity)) }
+    let epochs = doing.map_or(0, |doing| doing.moves.epochs());
+    let replayed = doing.map_or_else(Replayed::default, |doing| doing.replayed);
+    LiveJob { epochs, moved, replayed, ..bare_line(job, doing.map(|doing| doing.activity)) }
 }
 
 /// The line of a job of which none has said that its nodes have moved.
@@ -118,6 +127,7 @@ fn bare_line(job: JobStatus, activity: Option<Activity>) -> LiveJob {
         fault: fault.map(|known| JobFault { text: cut(&known.text, LIST_MAX), ..known }),
         epochs: 0,
         moved: Vec::new(),
+        replayed: Replayed::default(),
     }
 }
 

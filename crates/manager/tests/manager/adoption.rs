@@ -11,6 +11,7 @@ use trib_messages::job::{JobTicket, Pass};
 use trib_messages::jobs::{Activity, JobActivity};
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::processes::Process;
+use trib_messages::recovery::Replayed;
 use trib_messages::reply::Reply;
 use trib_messages::request::{JobRequest, QuotaAsk, Request, ServeRequest};
 use trib_wire::ids::{JobId, NodeId};
@@ -104,6 +105,9 @@ fn serve(ticket: &JobTicket, rank: u32, pass: Pass) -> Request {
     Request::Serve(ServeRequest { job: ticket.job, pass, rank, process, stream })
 }
 
+/// What such a rank has replayed.
+const REPLAYED: Replayed = Replayed { fragments: 3, segments: 2, bytes: 1_000 };
+
 /// A rank that hosts all nodes of its job: the connection over which it answers.
 fn deputy(fabric: &Fabric, ticket: &JobTicket) -> Arc<Channel> {
     let channel = Arc::new(Channel::connect(&fabric.url(), Role::User, LIMIT).unwrap());
@@ -116,9 +120,13 @@ fn deputy(fabric: &Fabric, ticket: &JobTicket) -> Arc<Channel> {
             let moves = vec![(NodeId(0), 1), (NodeId(1), 1)];
             let answer = match message {
                 ManagerMessage::Ping => NodeMessage::Alive,
-                ManagerMessage::QueryActivity => {
-                    NodeMessage::Activity(vec![JobActivity { job, activity, moves, spent: Vec::new() }])
-                }
+                ManagerMessage::QueryActivity => NodeMessage::Activity(vec![JobActivity {
+                    job,
+                    activity,
+                    moves,
+                    spent: Vec::new(),
+                    replayed: REPLAYED,
+                }]),
                 other => panic!("{other:?}"),
             };
             let _ = inner.send(&answer);
@@ -162,7 +170,8 @@ fn a_job_whose_nodes_are_at_ranks_of_its_own_goes_on_until_they_have_gone() {
         let moved: Vec<String> = job.moved.iter().map(|home| format!("{} {}", home.name, home.at)).collect();
         let is_at_a_rank = |home: &String| home.ends_with(" rank 0 on h7") || home.ends_with(" rank 1");
         assert!(job.epochs == 2 && moved.len() == 2 && moved.iter().all(is_at_a_rank), "{moved:?}");
-        assert_eq!(fabric.user().status().homes[0].moved, job.moved);
+        let status = fabric.user().status();
+        assert_eq!((&status.homes[0].moved, status.homes[0].replayed, job.replayed), (&job.moved, REPLAYED, REPLAYED));
         thread::sleep(Duration::from_millis(500));
     }
     rank.close();

@@ -7,6 +7,7 @@ use trib_control::clock::unix_ms;
 use trib_messages::explanation::{FoldsPart, GroupPart, LeaseState, NodePart};
 use trib_messages::jobs::{Activity, JobEnd, Names, PastJob};
 use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::recovery::{EpochCause, EpochPart, Replayed};
 use trib_messages::reply::{Reply, Resource};
 use trib_messages::request::{JobRequest, QuotaAsk, Request};
 use trib_wire::RankList;
@@ -218,6 +219,31 @@ fn one_group_is_asked_for_by_its_tag_and_an_unknown_one_is_refused() {
 }
 
 #[test]
+fn what_a_node_replays_is_told_with_the_epoch_in_which_it_does() {
+    let fabric = Fabric::start();
+    let leaf0 = fabric.node("leaf0", Manner::Installs);
+    let user = fabric.user();
+    let job = user.job(&["h0"], QuotaAsk::default()).unwrap().job;
+    leaf0.grant();
+    let replayed = |fragments: u64| Replayed { fragments, segments: 0, bytes: 8 * fragments };
+    let epoch = |moves: u64, fragments: u64| {
+        let replayed = replayed(fragments);
+        EpochPart { lane: 0, moves, moved: vec![NodeId(0)], cause: EpochCause::Told, at_ms: moves, replayed }
+    };
+    let told = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| fabric.user().ask(&Request::Explain { job, group: None }));
+        assert_eq!(leaf0.next(), ManagerMessage::Explain { job, group: None });
+        let parts = vec![NodePart { moves: vec![(NodeId(0), 2)], replayed: replayed(5), ..part_with_group(7) }];
+        let (traffic, epochs) = (Vec::new(), vec![epoch(1, 3), epoch(2, 0)]);
+        leaf0.channel.send(&NodeMessage::Explained { job, group: None, parts, traffic, epochs }).unwrap();
+        asking.join()
+    });
+    let Reply::Explanation(explanation) = told.unwrap() else { panic!("it runs") };
+    let told: Vec<Replayed> = explanation.epochs.iter().map(|told| told.epoch.replayed).collect();
+    assert_eq!(told, [replayed(3), replayed(5)]);
+}
+
+#[test]
 fn the_next_manager_remembers_what_was() {
     let (mut fabric, nodes) = Fabric::with_nodes();
     let user = fabric.user();
@@ -258,6 +284,7 @@ fn part_with_group(tag: u64) -> NodePart {
         payload_bytes_folded: 0,
         moves: Vec::new(),
         first_fold_ms: None,
+        replayed: Replayed::default(),
         contexts: None,
         groups: vec![group],
     }

@@ -15,6 +15,7 @@ mod chronicle;
 mod install;
 mod registry;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender};
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use trib_messages::job::NodeGrant;
-use trib_messages::recovery::EpochPart;
+use trib_messages::recovery::{EpochPart, Replayed};
 use trib_messages::reply::Refusal;
 use trib_proto::node::Link;
 use trib_transport::tcp::HandshakeError;
@@ -38,7 +39,7 @@ use crate::news::News;
 use crate::worker::{Command, Key, WorkerHandle, guard};
 use callers::Callers;
 pub(crate) use calls::Called;
-use registry::{Call, Purpose, Registry, Step};
+use registry::{Call, Purpose, Registry, Step, Tree};
 
 /// A message to the acceptor.
 pub(crate) enum Request {
@@ -55,12 +56,16 @@ pub(crate) enum Request {
     Learn(Key, Placement),
     /// A logical node has found, in the epoch of its core, that this neighbour is gone.
     Suspect(Key, Epoch, NodeId),
+    /// A core of a tree has ended that has replayed something in the epoch of this placement.
+    Replayed { tree: Tree, placement: Placement, replayed: Replayed },
     /// A call to another process has ended.
     Called(Box<Called>),
     /// Answer with the jobs that are here.
     Hosted(Sender<Vec<JobId>>),
     /// Answer with the last epochs of a job's trees.
     Epochs(JobId, Sender<Vec<EpochPart>>),
+    /// Answer with what cores that have ended have replayed, by job.
+    ReplayedBefore(Sender<BTreeMap<JobId, Replayed>>),
     /// Answer with the acceptor's counters.
     Count(Sender<Counters>),
     /// Leave all jobs, and end the workers and this thread.
@@ -212,6 +217,7 @@ impl Acceptor {
                 Request::Spoke(key, epoch, link) => self.registry.spoke(key, epoch, link),
                 Request::Learn(key, placement) => self.registry.learn(key, &placement),
                 Request::Suspect(key, epoch, node) => self.registry.suspect(key, epoch, node),
+                Request::Replayed { tree, placement, replayed } => self.registry.replayed(tree, &placement, replayed),
                 Request::Called(called) => self.on_called(*called),
                 Request::Gone(key) => self.forget(key),
                 Request::Hosted(reply) => {
@@ -219,6 +225,9 @@ impl Acceptor {
                 }
                 Request::Epochs(job, reply) => {
                     let _ = reply.send(self.registry.epochs(job));
+                }
+                Request::ReplayedBefore(reply) => {
+                    let _ = reply.send(self.registry.replayed_before());
                 }
                 Request::Count(reply) => {
                     let mut counters = Counters::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use trib_control::clock::unix_ms;
 use trib_keys::HelloKey;
 use trib_messages::job::NodeGrant;
-use trib_messages::recovery::{EpochCause, EpochPart};
+use trib_messages::recovery::{EpochCause, EpochPart, Replayed};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_proto::placing::{Answer, Errand, Host, Hosting};
@@ -237,6 +237,22 @@ impl Registry {
     pub(crate) fn epochs(&self, job: JobId) -> Vec<EpochPart> {
         let own = self.chronicles.iter().filter(|((other, _), _)| *other == job);
         own.flat_map(|(_, chronicle)| chronicle.last()).collect()
+    }
+
+    /// A core of a tree has ended that has replayed this in the epoch of the placement.
+    pub(crate) fn replayed(&mut self, tree: Tree, placement: &Placement, replayed: Replayed) {
+        if let Some(chronicle) = self.chronicles.get_mut(&tree) {
+            chronicle.add(placement, replayed);
+        }
+    }
+
+    /// What cores that have ended have replayed, by job.
+    pub(crate) fn replayed_before(&self) -> BTreeMap<JobId, Replayed> {
+        let mut jobs: BTreeMap<JobId, Replayed> = BTreeMap::new();
+        for ((job, _), chronicle) in &self.chronicles {
+            *jobs.entry(*job).or_default() += chronicle.replayed();
+        }
+        jobs
     }
 
     /// How many epochs there were.

@@ -30,6 +30,7 @@ pub(crate) use sink::{Sink, belongs};
 use stay::Stay;
 
 use trib_messages::job::NodeGrant;
+use trib_messages::recovery::Replayed;
 use trib_proto::{Nanos, NodeConfig, NodeCore};
 use trib_wire::auth::FrameKey;
 use trib_wire::{ChildIndex, Epoch, Header, JobId, NodeId, Placement};
@@ -59,6 +60,8 @@ pub(crate) struct JobIo {
     pub bytes_folded: u64,
     /// How long fragments and segments stayed here so far.
     pub latencies: Latencies,
+    /// What was folded here of what ranks had sent in earlier epochs, too.
+    pub replayed: Replayed,
     /// Since when it is here in its epoch, and how long it took until something was folded.
     pub stay: Stay,
     /// Why groups of it could not go on.
@@ -131,6 +134,7 @@ impl Job {
                 up,
                 bytes_folded: 0,
                 latencies,
+                replayed: Replayed::default(),
                 stay: Stay::begin(*placement != Placement::FIRST),
                 faults: Faults::default(),
                 too_long: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use trib_messages::recovery::Replayed;
 use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
 use trib_proto::{Nanos, Path};
 use trib_transport::landing::Source;
@@ -71,6 +72,16 @@ impl NodeOutput for Output<'_> {
 
     fn took(&mut self, path: Path, stage: Stage, span: Nanos) {
         self.io.latencies.took(path, stage, span);
+    }
+
+    fn replayed(&mut self, path: Path, bytes: u64) {
+        let (fragments, segments) = match path {
+            Path::Datagram => (1, 0),
+            Path::Stream => (0, 1),
+        };
+        let replayed = Replayed { fragments, segments, bytes };
+        self.io.replayed += replayed;
+        self.tally.replayed += replayed;
     }
 }
 

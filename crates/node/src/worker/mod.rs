@@ -316,6 +316,7 @@ impl Worker {
             activity: job.activity(now),
             moves: job.io.placement.moves().collect(),
             spent: job.is_spent().then_some(job.io.place.node).into_iter().collect(),
+            replayed: job.io.replayed,
         };
         self.ask(told)
     }

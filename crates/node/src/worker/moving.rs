@@ -39,6 +39,10 @@ impl Worker {
     fn send_away(&mut self, slot: Slot, placement: &Placement) {
         let Some(mut job) = self.hosted.remove(slot) else { return };
         self.past += &job.io.latencies;
+        if !job.io.replayed.is_none() {
+            let (tree, placement) = ((job.io.place.job, job.io.lane), job.io.placement.clone());
+            (self.tell)(Request::Replayed { tree, placement, replayed: job.io.replayed });
+        }
         let mut out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };
         if let Err(why) = guard(|| job.core.move_to(placement, &mut out)) {
             tracing::error!(

@@ -1,6 +1,7 @@
 //! What a node's groups do and what they wait for, for people who ask why nothing goes on.
 
 use trib_messages::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
+use trib_messages::recovery::Replayed;
 use trib_wire::{ChildIndex, GroupIndex, Signature};
 
 use super::NodeCore;
@@ -52,6 +53,7 @@ impl<B> NodeCore<B> {
             payload_bytes_folded: 0,
             moves: Vec::new(),
             first_fold_ms: None,
+            replayed: Replayed::default(),
             contexts,
             groups: busy.into_iter().chain(idle).take(most).map(|group| group.explain(now)).collect(),
         }

@@ -81,6 +81,15 @@ fn per_job(page: &mut Page, jobs: &[Labelled<'_>]) {
             first_fold.sample(&[job, node, lane], span.as_secs_f64());
         }
     }
+    let mut replayed = page.metric("tributary_job_replayed_total");
+    for Labelled { job, node, lane, report } in jobs {
+        replayed.sample(&[job, node, lane, DATAGRAM], report.replayed.fragments);
+        replayed.sample(&[job, node, lane, STREAM], report.replayed.segments);
+    }
+    let mut replayed = page.metric("tributary_job_replayed_bytes_total");
+    for Labelled { job, node, lane, report } in jobs {
+        replayed.sample(&[job, node, lane], report.replayed.bytes);
+    }
     let mut groups = page.metric("tributary_job_groups");
     for Labelled { job, node, lane, report } in jobs {
         groups.sample(&[job, node, lane], report.groups_alive);
@@ -166,6 +175,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
     use trib_control::ManagerUrl;
+    use trib_messages::recovery::Replayed;
     use trib_node::{LinkReport, Node, Options};
     use trib_wire::{GroupIndex, JobId, NodeId};
 
@@ -208,6 +218,7 @@ mod tests {
             lane: 0,
             epochs: 3,
             first_fold: Some(Duration::from_millis(250)),
+            replayed: Replayed { fragments: 12, segments: 1, bytes: 480 },
             groups_alive: 2,
             buffers_held: 3,
             payload_bytes_folded: 6,
@@ -220,6 +231,10 @@ mod tests {
             "tributary_node_workers 2",
             "tributary_job_epochs{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 3",
             "tributary_job_first_fold_seconds{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 0.25",
+            "tributary_job_replayed_total{job_id=\"7\",node=\"leaf1\",lane=\"0\",path=\"datagram\"} 12",
+            "tributary_job_replayed_total{job_id=\"7\",node=\"leaf1\",lane=\"0\",path=\"stream\"} 1",
+            "tributary_job_replayed_bytes_total{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 480",
+            "tributary_node_replayed_total{path=\"datagram\"} 0",
             "tributary_node_worker_cpu_seconds_total 1.5",
             "tributary_node_folds_total{path=\"stream\"} 0",
             "tributary_job_groups{job_id=\"7\",node=\"leaf1\",lane=\"0\"} 2",

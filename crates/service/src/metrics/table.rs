@@ -334,6 +334,20 @@ pub const METRICS: &[Metric] = &[
         &[("epochs_found", "found"), ("epochs_told", "told")],
     ),
     counted(
+        "tributary_node_replayed_total",
+        Type::Counter,
+        &["path"],
+        "Fragments (`datagram`) and segments (`stream`) that became results at their group's root here, and to which a rank had sent its contribution in an earlier epoch, too",
+        &[("fragments_replayed", "datagram"), ("segments_replayed", "stream")],
+    ),
+    counted(
+        "tributary_node_replayed_bytes_total",
+        Type::Counter,
+        &[],
+        "Bytes of vectors in them",
+        &[("payload_bytes_replayed", "")],
+    ),
+    counted(
         "tributary_node_handshakes_total",
         Type::Counter,
         &["result"],
@@ -374,6 +388,18 @@ pub const METRICS: &[Metric] = &[
         Type::Gauge,
         &["job_id", "node", "lane"],
         "How long a node that came here in a later epoch took until it folded; left out before that, and in the first epoch",
+    ),
+    of_node(
+        "tributary_job_replayed_total",
+        Type::Counter,
+        &["job_id", "node", "lane", "path"],
+        "As `tributary_node_replayed_total`, of one job in its present epoch",
+    ),
+    of_node(
+        "tributary_job_replayed_bytes_total",
+        Type::Counter,
+        &["job_id", "node", "lane"],
+        "Bytes of vectors in them",
     ),
     of_node("tributary_job_groups", Type::Gauge, &["job_id", "node", "lane"], "A job's groups alive now"),
     of_node(

@@ -464,6 +464,7 @@ Examples:
 mod tests {
     use trib_messages::explanation::FoldsPart;
     use trib_messages::processes::Process;
+    use trib_messages::recovery::Replayed;
     use trib_wire::RankList;
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
@@ -500,6 +501,7 @@ mod tests {
             payload_bytes_folded: 0,
             moves: Vec::new(),
             first_fold_ms: None,
+            replayed: Replayed::default(),
             contexts: Some(ContextsPart {
                 capacity: 1,
                 held: vec![0],

@@ -25,10 +25,15 @@ fn read(text: &str) -> Option<Duration> {
 
 /// Two or three digits and a unit: `9.4 MB/s`, `940 kB/s`.
 pub(super) fn bytes_per_second(rate: f64) -> String {
+    format!("{}/s", bytes(rate))
+}
+
+/// Two or three digits and a unit: `9.4 MB`, `940 kB`.
+pub(super) fn bytes(count: f64) -> String {
     let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     // A number that would be rounded to a thousand gets the next letter.
-    let (scale, letter) = scales.into_iter().find(|(scale, _)| rate >= 0.9995 * scale).unwrap_or((1.0, ""));
-    format!("{} {letter}B/s", number(rate / scale))
+    let (scale, letter) = scales.into_iter().find(|(scale, _)| count >= 0.9995 * scale).unwrap_or((1.0, ""));
+    format!("{} {letter}B", number(count / scale))
 }
 
 /// A number, with one decimal if that says something: `0.3`, `2013`.

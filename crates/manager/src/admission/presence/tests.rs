@@ -1,6 +1,7 @@
 //! What nodes tell, and what follows for the job.
 
 use trib_messages::jobs::{Activity, Names};
+use trib_messages::recovery::Replayed;
 use trib_messages::reply::LaneStatus;
 use trib_wire::ids::JobId;
 
@@ -47,6 +48,7 @@ fn part(ranks: u32, moves: &[(u16, u16)], spent: &[u16]) -> JobActivity {
         activity: Activity { groups: 1, ranks, idle_ms: 0 },
         moves: moves.iter().map(|(node, count)| (NodeId(*node), *count)).collect(),
         spent: spent.iter().map(|node| NodeId(*node)).collect(),
+        replayed: Replayed::default(),
     }
 }
 

@@ -15,6 +15,7 @@ use trib_messages::hello::Role;
 use trib_messages::job::{JobTicket, NodeGrant};
 use trib_messages::jobs::{Activity, JobActivity, JobsReport};
 use trib_messages::node::{ManagerMessage, NodeMessage};
+use trib_messages::recovery::Replayed;
 use trib_messages::reply::{Refusal, Reply, Resource, StatusReport};
 use trib_messages::request::{AttachRequest, JobRequest, QuotaAsk, Request};
 use trib_wire::ids::{JobId, NodeId};
@@ -217,7 +218,13 @@ impl Node {
         let (sender, heard) = mpsc::channel();
         let inner = channel.clone();
         let activity = Activity { groups: 2, ranks: 1, idle_ms: 5 };
-        let busy = move |job| JobActivity { job, activity, moves: Vec::new(), spent: Vec::new() };
+        let busy = move |job| JobActivity {
+            job,
+            activity,
+            moves: Vec::new(),
+            spent: Vec::new(),
+            replayed: Replayed::default(),
+        };
         let doings: BTreeMap<_, _> = hosted.iter().map(|job| (*job, busy(*job))).collect();
         let doings = Arc::new(Mutex::new(doings));
         let told = doings.clone();
@@ -284,7 +291,10 @@ impl Node {
     pub fn has_ranks(&self, job: JobId, ranks: u32, spent: &[u16]) {
         let spent = spent.iter().map(|node| NodeId(*node)).collect();
         let activity = Activity { groups: 2, ranks, idle_ms: 5 };
-        self.doings.lock().unwrap().insert(job, JobActivity { job, activity, moves: Vec::new(), spent });
+        self.doings
+            .lock()
+            .unwrap()
+            .insert(job, JobActivity { job, activity, moves: Vec::new(), spent, replayed: Replayed::default() });
     }
 
     /// The next message.

@@ -130,6 +130,7 @@ fn lock(at: &str, part: &NodePart, group: &GroupPart, contexts: &ContextsPart) -
 #[cfg(test)]
 mod tests {
     use trib_messages::explanation::{LatePart, LeaseState};
+    use trib_messages::recovery::Replayed;
     use trib_wire::ids::{ChildIndex, NodeId, Rank};
 
     use super::*;
@@ -158,6 +159,7 @@ mod tests {
             payload_bytes_folded: 0,
             moves: Vec::new(),
             first_fold_ms: None,
+            replayed: Replayed::default(),
             contexts: None,
             groups,
         };

@@ -3,10 +3,11 @@
 
 use trib_control::clock::span;
 use trib_messages::explanation::Explanation;
-use trib_messages::recovery::{Dwelling, EpochCause, EpochTold};
+use trib_messages::recovery::{Dwelling, EpochCause, EpochPart, EpochTold, Replayed};
 use trib_wire::Directory as _;
 
 use super::naming::Naming;
+use crate::commands::units;
 use crate::view::{Line, Tone};
 
 /// Where the nodes are that have moved, in one line; and a line for each of the last epochs.
@@ -54,12 +55,35 @@ fn epoch(told: &EpochTold, explanation: &Explanation, naming: &Naming, now_ms: u
     };
     let lane = if explanation.job.lanes.len() > 1 { format!(" of lane {}", epoch.lane) } else { String::new() };
     let here = explanation.parts.iter().filter(|hosted| hosted.lane == epoch.lane);
-    let now = here
-        .clone()
-        .filter(|hosted| hosted.part.moves.iter().map(|(_, moves)| u64::from(*moves)).sum::<u64>() == epoch.moves);
+    let now = here.filter(|hosted| hosted.part.epoch() == epoch.moves);
     let first_fold = now.filter_map(|hosted| hosted.part.first_fold_ms).max();
-    let stood = first_fold.map_or_else(String::new, |ms| format!("; it folded again after {}", span(ms)));
-    format!("epoch {}{lane}, {} ago: {why}{stood}", epoch.moves + 1, span(now_ms.saturating_sub(epoch.at_ms)))
+    let stood = first_fold.map(|ms| format!("folded again after {}", span(ms)));
+    let replayed = Some(replayed(epoch, explanation)).filter(|replayed| !replayed.is_none());
+    let became: Vec<String> = stood.into_iter().chain(replayed.map(again)).collect();
+    let became = if became.is_empty() { String::new() } else { format!("; it {}", became.join(" and ")) };
+    format!("epoch {}{lane}, {} ago: {why}{became}", epoch.moves + 1, span(now_ms.saturating_sub(epoch.at_ms)))
+}
+
+/// What was replayed in an epoch, by all that tell of it.
+fn replayed(epoch: &EpochPart, explanation: &Explanation) -> Replayed {
+    let of_all = explanation.epochs.iter().map(|told| &told.epoch);
+    let same = of_all.filter(|other| (other.lane, other.moves) == (epoch.lane, epoch.moves));
+    same.fold(Replayed::default(), |mut sum, other| {
+        sum += other.replayed;
+        sum
+    })
+}
+
+/// `replayed 12 fragments and 1 segment (48 kB)`.
+fn again(replayed: Replayed) -> String {
+    let Replayed { fragments, segments, bytes } = replayed;
+    let of = |count: u64, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        more => Some(format!("{more} {what}s")),
+    };
+    let pieces: Vec<String> = [of(fragments, "fragment"), of(segments, "segment")].into_iter().flatten().collect();
+    format!("replayed {} ({})", pieces.join(" and "), units::bytes(bytes as f64))
 }
 
 #[cfg(test)]
@@ -69,8 +93,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_that_have_moved_are_told_with_their_homes_and_each_epoch_with_its_cause() {
+    fn nodes_that_have_moved_are_told_with_their_homes_and_each_epoch_with_its_cause_and_what_was_replayed() {
         let told = |moves: u64, by: &str, cause: serde_json::Value| json!({"by": by, "lane": 0, "moves": moves, "moved": [1], "cause": cause, "at_ms": 10_000 + moves});
+        let replaying = |mut told: serde_json::Value, fragments: u64, segments: u64, bytes: u64| {
+            told["replayed"] = json!({"fragments": fragments, "segments": segments, "bytes": bytes});
+            told
+        };
         let text = |homes: serde_json::Value, epochs: serde_json::Value| {
             let job = json!({"id": 1, "name": "p", "user": "u", "ranks": 2, "nodes": ["root", "leaf0", "leaf1"], "places": [0, 1, 2],
                 "since": 0, "lanes": [{"tree": 0, "root": "root", "first": 0, "nodes": 3, "weight": 1}]});
@@ -86,17 +114,17 @@ mod tests {
         let homes =
             json!([home(0, "root", "root", 0), home(1, "leaf0", "rank 1 on h1", 2), home(2, "leaf1", "root", 1)]);
         let epochs = json!([
-            told(1, "root", json!("told")),
+            replaying(told(1, "root", json!("told")), 1, 0, 8),
             told(2, "leaf1", json!("told")),
-            told(2, "root", json!({"lost": {"node": 1}})),
-            told(2, "leaf1", json!("told"))
+            replaying(told(2, "root", json!({"lost": {"node": 1}})), 11, 0, 700),
+            replaying(told(2, "leaf1", json!("told")), 1, 3, 48_000)
         ]);
         assert_eq!(
             text(homes, epochs),
             [
                 "leaf0 is at rank 1 on h1 after 2 moves; leaf1 is at root after 1 move.",
-                "epoch 2, 2 s ago: root was told that leaf0 moved",
-                "epoch 3, 2 s ago: root lost leaf0; it folded again after 43 ms"
+                "epoch 2, 2 s ago: root was told that leaf0 moved; it replayed 1 fragment (8.0 B)",
+                "epoch 3, 2 s ago: root lost leaf0; it folded again after 43 ms and replayed 12 fragments and 3 segments (49 kB)"
             ]
         );
     }

@@ -1,4 +1,5 @@
 use trib_messages::jobs::{Activity, JobFault, Names};
+use trib_messages::recovery::Replayed;
 use trib_wire::ids::JobId;
 
 use super::*;
@@ -29,6 +30,7 @@ fn live(id: u32, user: &str, activity: Option<Activity>) -> LiveJob {
         fault: None,
         epochs: 0,
         moved: Vec::new(),
+        replayed: Replayed::default(),
     }
 }
 

@@ -1,4 +1,5 @@
 use trib_messages::explanation::{CarriedPart, Explanation, FoldsPart, GroupPart, LeaseState, TrafficPart};
+use trib_messages::recovery::Replayed;
 use trib_wire::ids::Rank;
 
 use super::*;
@@ -62,6 +63,7 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
             payload_bytes_folded: 0,
             moves: Vec::new(),
             first_fold_ms: None,
+            replayed: Replayed::default(),
             contexts: None,
             groups,
         },
