@@ -166,7 +166,8 @@ mod tests {
             prediction: None,
         };
         let activity = Activity { groups: u64::MAX, ranks: u32::MAX, idle_ms: u64::MAX };
-        let line = bare_line(job, Some(activity));
+        let replayed = Replayed { fragments: u64::MAX, segments: u64::MAX, bytes: u64::MAX };
+        let line = LiveJob { epochs: u64::MAX, replayed, ..bare_line(job, Some(activity)) };
         assert_ne!((&line.hosts, &line.nodes), (&Names::default(), &Names::default()));
         let report = JobsReport { live: vec![line; JOBS_MAX], ..JobsReport::default() };
         let bytes = serde_json::to_vec(&Reply::Jobs(report)).unwrap().len();
