@@ -250,7 +250,8 @@ class Noticed(OnFabric):
             command = ["gcc", "-shared", "-fPIC", "-Wall", "-Werror", f"-I{INCLUDE}", "-o", broken, HELPERS / "broken.c"]
             subprocess.run(command, check=True, timeout=60)
             said = ""
-            # A rank that gets no processor for as long as the late one naps sees nothing wrong with a barrier.
+            # A rank that gets no processor for as long as the late one naps sees nothing wrong with
+            # a barrier.
             for _ in range(TRIES):
                 done = mpirun(2, "-m", "basic", "-c", "all", "-T", "int", fabric=self.fabric, env={"LD_PRELOAD": str(broken)})
                 self.assertEqual(done.returncode, 1, done.stdout)
