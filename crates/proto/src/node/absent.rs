@@ -31,6 +31,11 @@ impl Absent {
         self.children &= !(1 << child.0);
     }
 
+    /// Whether a child has not called.
+    pub(super) fn is_missing(&self, child: ChildIndex) -> bool {
+        child.0 < 64 && self.children & (1 << child.0) != 0
+    }
+
     /// A tick. Time counts while the children are missed. Returns a bit for each child that is
     /// dead.
     pub(super) fn tick(&mut self, tick: Tick, is_missed: bool, limits: &Limits) -> u64 {

@@ -115,7 +115,7 @@ impl<B> NodeCore<B> {
         let has_moved = matches!(link, Link::Child(child) if self.moved & (1 << child.0) != 0);
         match (self.node_at(link), link) {
             (_, _) if has_moved => {}
-            (Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),
+            (Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),
             (_, Link::Parent) => self.lose_parent(out),
             (_, Link::Child(child)) => self.lose_child(child, out),
         }
@@ -158,9 +158,13 @@ impl<B> NodeCore<B> {
         }
     }
 
-    /// Whether all ranks below the node at the far end have gone. Such a node ends, too, and nobody
-    /// needs it any more.
-    fn is_deserted(&self, link: Link) -> bool {
+    /// Whether all ranks below this node have gone. It may end then, and nobody needs it any more.
+    pub fn is_deserted(&self) -> bool {
+        (0..self.place.config.children.len()).all(|child| self.was_lost(ChildIndex(child as u16)))
+    }
+
+    /// The same of the node at the far end.
+    fn has_deserted(&self, link: Link) -> bool {
         matches!(link, Link::Child(child) if self.was_lost(child))
     }
 
@@ -254,6 +258,16 @@ impl<B> NodeCore<B> {
         match self.node_at(link).filter(|_| self.place.config.recovers) {
             Some(node) => out.suspect(node),
             None => self.dead.push(link),
+        }
+    }
+
+    /// The process of a child is known to be gone. If the child has called, its connection says
+    /// more; if it has not, nobody need wait until it could have.
+    pub fn on_gone(&mut self, now: Nanos, child: ChildIndex, out: &mut impl NodeOutput) {
+        self.now = now;
+        if self.absent.is_missing(child) {
+            self.absent.called(child);
+            self.lose_child(child, out);
         }
     }
 

@@ -180,6 +180,41 @@ fn a_node_that_is_gone_before_its_last_rank_is_missed() {
     assert_eq!(world.out.suspected, [NodeId(2)]);
 }
 
+/// A node of two ranks that has come here in an epoch after the first.
+fn moved() -> World {
+    let config = NodeConfig { recovers: true, moves: 1, ..config(None) };
+    World { core: NodeCore::new(config), out: Log::default() }
+}
+
+#[test]
+fn who_is_known_to_be_gone_is_waited_for_only_if_it_has_called() {
+    let told = |calls: bool| {
+        let mut world = moved();
+        world.core.on_link_up(Nanos(0), Link::Child(ChildIndex(0)), &mut world.out);
+        if calls {
+            world.core.on_link_up(Nanos(0), Link::Child(ChildIndex(1)), &mut world.out);
+        }
+        world.join(0, None);
+        world.sent();
+        world.core.on_gone(Nanos(0), ChildIndex(1), &mut world.out);
+        (world.sent(), world.core.groups())
+    };
+    assert_eq!(told(false), (vec![(Target::Children(0b01), Kind::Refused)], 0));
+    assert_eq!(told(true), (vec![], 1), "its connection says more");
+}
+
+#[test]
+fn a_node_is_deserted_when_the_last_rank_below_is_gone() {
+    let mut world = moved();
+    let links = [0, 1].map(|child| Link::Child(ChildIndex(child)));
+    world.core.on_link_up(Nanos(0), links[0], &mut world.out);
+    assert!(!world.core.is_deserted(), "one is to call");
+    world.core.on_link_down(Nanos(0), links[0], &mut world.out);
+    assert!(!world.core.is_deserted(), "the other one is to call");
+    world.core.on_gone(Nanos(0), ChildIndex(1), &mut world.out);
+    assert!(world.core.is_deserted());
+}
+
 #[test]
 fn a_silent_node_hears_over_its_link_that_the_others_have_gone() {
     let mut world = above_a_node();
