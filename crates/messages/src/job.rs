@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use trib_keys::{EdgeKey, EdgeKeys, JobKey, JobMark, NodeKey, RootKey};
-use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, RankList};
+use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, Rank, RankList};
 
 use crate::candidates::{self, Candidate};
 use crate::policy::Recovery;
@@ -172,6 +172,9 @@ pub struct GrantChild {
     pub kind: ChildKind,
     /// How many candidates it has: 1 for a rank. Each has a key of its own for this edge.
     pub candidates: u16,
+    /// Whether it lives in a rank's process: a rank, or a node whose candidates are ranks.
+    #[serde(default)]
+    pub in_rank: bool,
     /// All ranks at or below it.
     pub ranks: RankList,
     /// The addresses from which it may connect: those of a child node are its candidates'. Empty
@@ -251,6 +254,10 @@ pub struct NodeGrant {
     /// [`TicketNode::candidates`]. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
     #[serde(deserialize_with = "candidates::read")]
     pub candidates: Vec<SocketAddr>,
+    /// The ranks in whose processes its candidates are, in the same order; empty where some of them
+    /// is an aggregation node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_ranks: Vec<u32>,
     /// Whether the job goes on when a node dies; see [`JobTicket::recovers`].
     #[serde(default)]
     pub recovers: bool,
@@ -261,6 +268,14 @@ pub struct NodeGrant {
 }
 
 impl NodeGrant {
+    /// The ranks that hosted it before this placement, those that hosted it last first, each with
+    /// the position of its process among the candidates. The one that hosts it now is none of them.
+    pub fn hosted_before(&self, placement: &Placement) -> impl Iterator<Item = (Rank, usize)> {
+        let (moves, count) = (usize::from(placement.moves_of(self.node)), self.in_ranks.len());
+        let before = (1..=moves.min(count.saturating_sub(1))).map(move |back| (moves - back) % count);
+        before.map(|candidate| (Rank(self.in_ranks[candidate]), candidate))
+    }
+
     /// The keys of the edge to a child in a placement, or `None` if there is no such child.
     pub fn child_keys(&self, child: ChildIndex, placement: &Placement) -> Option<EdgeKeys> {
         let GrantChild { kind, candidates, .. } = self.children.get(usize::from(child.0))?;
@@ -277,7 +292,6 @@ mod tests {
     use alloc::vec;
 
     use serde_json::{Value, json};
-    use trib_wire::Rank;
 
     use super::*;
 
@@ -300,7 +314,7 @@ mod tests {
         };
         let child = |kind, candidates| {
             let ranks = RankList::from_ranks([0]);
-            GrantChild { kind, candidates, ranks, addresses: Vec::new() }
+            GrantChild { kind, candidates, in_rank: false, ranks, addresses: Vec::new() }
         };
         NodeGrant {
             job: JobId(1),
@@ -316,6 +330,7 @@ mod tests {
             address: None,
             candidate: 0,
             candidates: vec!["10.0.0.1:4000".parse().unwrap()],
+            in_ranks: Vec::new(),
             recovers: true,
             parent: None,
             children: vec![child(ChildKind::Rank(Rank(0)), 1), child(ChildKind::Node(NodeId(1)), 3)],
@@ -333,6 +348,18 @@ mod tests {
             placement = placement.without(NodeId(1));
         }
         assert!(grant.child_keys(ChildIndex(2), &placement).is_none());
+    }
+
+    #[test]
+    fn who_hosted_a_node_before_is_named_once_and_who_hosts_it_now_is_not() {
+        let grant = NodeGrant { in_ranks: vec![4, 6, 7], ..grant() };
+        let mut placement = Placement::FIRST;
+        for expected in [&[][..], &[(4, 0)], &[(6, 1), (4, 0)], &[(7, 2), (6, 1)], &[(4, 0), (7, 2)]] {
+            let before: Vec<(u32, usize)> = grant.hosted_before(&placement).map(|(rank, at)| (rank.0, at)).collect();
+            assert_eq!(before, expected, "{placement:?}");
+            placement = placement.without(NodeId(0));
+        }
+        assert_eq!(NodeGrant { in_ranks: Vec::new(), ..grant }.hosted_before(&placement).count(), 0);
     }
 
     #[test]

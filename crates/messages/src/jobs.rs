@@ -110,6 +110,9 @@ pub struct JobActivity {
     /// The sum over its logical nodes there; for the idle time the smallest value, for the groups
     /// the largest.
     pub activity: Activity,
+    /// Nodes in ranks' processes that are connected there.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub nodes_in_ranks: u32,
     /// Which nodes of its trees have moved, and how often, as far as the process knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<(NodeId, u16)>,
@@ -122,11 +125,16 @@ pub struct JobActivity {
     pub replayed: Replayed,
 }
 
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 impl JobActivity {
     /// What another process, or another logical node of the same, says of the same job. Of the
     /// moves of each node the larger count is true, because a process may be behind.
     pub fn join(&mut self, other: JobActivity) {
         self.activity = self.activity.and(other.activity);
+        self.nodes_in_ranks += other.nodes_in_ranks;
         self.spent.extend(other.spent);
         self.replayed += other.replayed;
         for (node, moves) in other.moves {

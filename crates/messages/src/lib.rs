@@ -26,6 +26,7 @@ pub mod explanation;
 pub mod hello;
 pub mod job;
 pub mod jobs;
+pub mod levels;
 pub mod memory;
 mod message;
 pub mod node;

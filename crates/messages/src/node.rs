@@ -28,6 +28,7 @@
 //! hosts one; it begins with [`Request::Serve`](crate::request::Request::Serve), and nothing is
 //! installed there.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -140,7 +141,7 @@ pub enum ManagerMessage {
     /// The node is not let in; the connection closes.
     Refused(Refusal),
     /// The node is to host one logical node of one job.
-    Install(NodeGrant),
+    Install(Box<NodeGrant>),
     /// The job is over: every logical node of it drains.
     End {
         /// The job.

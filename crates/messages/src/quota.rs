@@ -11,6 +11,7 @@ use trib_wire::header::{DATAGRAM_MAX, PAYLOAD_MAX, WINDOW_MAX};
 
 use crate::candidates::{BACKUPS_MAX, DEPUTIES_MAX};
 use crate::job::{LANES_MAX, Limits};
+use crate::levels::Levels;
 use crate::policy::Recovery;
 use crate::request::QuotaAsk;
 
@@ -39,6 +40,7 @@ pub enum QuotaField {
     DeputyMemory,
     RankMemory,
     Recovery,
+    Levels,
 }
 
 /// Who may say something about a field.
@@ -210,6 +212,7 @@ impl QuotaAsk {
             QuotaField::StripeThreshold => self.stripe_threshold,
             QuotaField::RankMemory => self.rank_memory,
             QuotaField::Recovery => self.recovery.map(Recovery::number),
+            QuotaField::Levels => self.levels.map(Levels::number),
             field => self.number(field).map(u64::from),
         }
     }
@@ -222,6 +225,7 @@ impl QuotaAsk {
             QuotaField::StripeThreshold => self.stripe_threshold = Some(value),
             QuotaField::RankMemory => self.rank_memory = Some(value),
             QuotaField::Recovery => self.recovery = Recovery::from_number(value),
+            QuotaField::Levels => self.levels = Levels::from_number(value),
             field => {
                 if let Some(number) = self.number_mut(field) {
                     *number = u32::try_from(value).ok();
@@ -249,7 +253,8 @@ macro_rules! numbers {
                     | QuotaField::NodeMemory
                     | QuotaField::DeputyMemory
                     | QuotaField::RankMemory
-                    | QuotaField::Recovery => None,
+                    | QuotaField::Recovery
+                    | QuotaField::Levels => None,
                 }
             }
 
@@ -261,7 +266,8 @@ macro_rules! numbers {
                     | QuotaField::NodeMemory
                     | QuotaField::DeputyMemory
                     | QuotaField::RankMemory
-                    | QuotaField::Recovery => None,
+                    | QuotaField::Recovery
+                    | QuotaField::Levels => None,
                 }
             }
         }
@@ -297,7 +303,8 @@ impl Limits {
             | QuotaField::Backups
             | QuotaField::Deputies
             | QuotaField::DeputyMemory
-            | QuotaField::RankMemory => return None,
+            | QuotaField::RankMemory
+            | QuotaField::Levels => return None,
         })
     }
 
@@ -342,7 +349,7 @@ impl QuotaRow {
 /// of which has only a part of it. The default of `flight` is what a link of some Gbit/s carries in
 /// the millisecond or two that the way through a tree takes. A rank writes all of them at once when
 /// an operation begins, and other processes on its core wait for that: so it is not more.
-pub const QUOTA: [QuotaRow; 21] = [
+pub const QUOTA: [QuotaRow; 22] = [
     row(QuotaField::Groups, "groups", "groups", [1, MANY, 1], [16_384, 65_536])
         .means("groups for which one node folds at once"),
     row(QuotaField::Window, "window", "fragments", [1, WINDOW_MAX as u64, 1], [16, 64])
@@ -409,6 +416,9 @@ pub const QUOTA: [QuotaRow; 21] = [
     row(QuotaField::Recovery, "recovery", "", [0, 2, 1], [Recovery::Retry as u64, Recovery::Strict as u64])
         .called(&Recovery::NAMES)
         .means("what a job does when a node of its trees dies: [what each policy promises](reliability.md#policies)"),
+    row(QuotaField::Levels, "levels", "", [0, 2, 1], [Levels::Numa as u64, Levels::Numa as u64])
+        .called(&Levels::NAMES)
+        .means("[nodes in the ranks' own processes](#ranks-that-share-a-host), for hosts that have several ranks of the job, and below them for NUMA domains that have several"),
 ];
 
 #[cfg(test)]

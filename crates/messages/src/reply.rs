@@ -60,6 +60,8 @@ pub enum Resource {
     Deputies,
     /// What the job does when a node dies.
     Recovery,
+    /// Levels of the job's trees below the aggregation nodes.
+    Levels,
     /// Ranks of one job.
     Ranks,
     /// Jobs at once.
@@ -108,6 +110,7 @@ impl From<QuotaField> for Resource {
             QuotaField::DeputyMemory => Resource::Memory,
             QuotaField::RankMemory => Resource::RankMemory,
             QuotaField::Recovery => Resource::Recovery,
+            QuotaField::Levels => Resource::Levels,
         }
     }
 }
@@ -177,15 +180,15 @@ pub struct JobStatus {
     /// Names of the aggregation nodes that it uses or that are backups of these, in topology
     /// order.
     pub nodes: Vec<String>,
-    /// By logical node, which of `nodes` hosts it, counted from 0.
+    /// By logical node, which of `nodes` hosts it, counted from 0; none of them where a rank does.
     #[serde(default)]
     pub places: Vec<u32>,
     /// By logical node, which of `nodes` are its backups, in their order. Empty where the job does
     /// not go on when a node dies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backups: Vec<Vec<u32>>,
-    /// By logical node, the ranks that may host it when no aggregation node does. Empty where the
-    /// job does not go on when a node dies.
+    /// By logical node, the ranks that may host it when no aggregation node does, or at all. Empty
+    /// where the job does not go on when a node dies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deputies: Vec<Vec<u32>>,
     /// When it was admitted, seconds since 1970-01-01 UTC.
@@ -196,6 +199,10 @@ pub struct JobStatus {
     /// The hosts that its ranks run on.
     #[serde(default)]
     pub hosts: Names,
+    /// What people call those of its logical nodes that ranks host as long as none of them dies,
+    /// each with its number: `host h3`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_ranks: Vec<(NodeId, String)>,
     /// The aggregation node at the root of its tree.
     #[serde(default)]
     pub root: String,
@@ -319,7 +326,7 @@ impl JobStatus {
     /// [`NodeGrant::name`](crate::job::NodeGrant::name).
     pub fn node_names(&self) -> BTreeMap<NodeId, String> {
         let mut hosted: BTreeMap<(Option<usize>, u32), u32> = BTreeMap::new();
-        let mut names = BTreeMap::new();
+        let mut names: BTreeMap<NodeId, String> = self.in_ranks.iter().cloned().collect();
         for (node, place) in (0..=u16::MAX).map(NodeId).zip(&self.places) {
             let Some(name) = self.nodes.get(*place as usize) else { continue };
             let count = hosted.entry((self.lane_of(node), *place)).or_default();

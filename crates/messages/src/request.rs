@@ -8,6 +8,7 @@ use core::net::SocketAddr;
 use trib_wire::JobId;
 
 use crate::job::Pass;
+use crate::levels::Levels;
 use crate::policy::Recovery;
 use crate::processes::Process;
 
@@ -61,6 +62,9 @@ pub struct QuotaAsk {
     /// What it does when a node of its trees dies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// The levels of its trees below the aggregation nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Levels>,
 }
 
 /// The request of one program for a job; its rank 0 speaks for all.

@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use trib_control::ManagerUrl;
 use trib_messages::job::NodeGrant;
@@ -104,6 +105,17 @@ pub struct Told {
 pub struct Serving {
     acceptor: Mailbox<Request>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Waits until no rank is left below the nodes that are hosted here, and ends these: where all
+    /// ranks of a job leave it together, nothing has to go on elsewhere. After `limit` it does.
+    pub fn see_out(&self, limit: Duration) {
+        let (waits, over) = mpsc::channel();
+        self.acceptor.post(Request::SeeOut(waits));
+        // Nothing is ever sent: what ends the wait is that nobody holds the other end.
+        let _ = over.recv_timeout(limit);
+    }
 }
 
 impl Drop for Serving {

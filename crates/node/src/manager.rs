@@ -145,7 +145,7 @@ impl Manager {
 
     fn on_message(&self, channel: &Channel, message: ManagerMessage) -> Result<(), ControlError> {
         match message {
-            ManagerMessage::Install(grant) => channel.send(&self.install(grant)),
+            ManagerMessage::Install(grant) => channel.send(&self.install(*grant)),
             ManagerMessage::End { job } => {
                 self.acceptor.post(Request::End(job));
                 Ok(())

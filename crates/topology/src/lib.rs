@@ -32,6 +32,6 @@ pub use addresses::AddressFault;
 pub use backups::backups;
 pub use error::{Fault, TopologyError};
 pub use limits::{Bound, LimitTable};
-pub use plan::{Home, Levels, Plan, PlanChild, PlanError, PlanNode, Program, Way, plan};
+pub use plan::{Home, Plan, PlanChild, PlanError, PlanNode, Program, Way, plan};
 pub use topology::{AggregationNode, Host, Topology};
 pub use trib_messages::candidates::BACKUPS_MAX;

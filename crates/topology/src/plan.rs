@@ -66,7 +66,8 @@ pub struct PlanNode {
 pub enum Home {
     /// The aggregation node with this index in [`Topology::nodes`].
     Node(usize),
-    /// A rank of the program, the lowest on its host: its *lead*. All nodes of the host are there.
+    /// A rank of the program, the lowest on its host that can host nodes: its *lead*. All nodes of
+    /// the host are there.
     Rank(Rank),
 }
 
@@ -76,6 +77,14 @@ impl Home {
         match self {
             Home::Node(place) => Some(place),
             Home::Rank(_) => None,
+        }
+    }
+
+    /// The rank.
+    pub fn rank(self) -> Option<Rank> {
+        match self {
+            Home::Node(_) => None,
+            Home::Rank(rank) => Some(rank),
         }
     }
 }
@@ -302,5 +311,5 @@ mod ports;
 mod tests;
 mod ways;
 
-pub use levels::{Levels, Program};
+pub use levels::Program;
 pub use ways::Way;

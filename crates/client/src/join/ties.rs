@@ -48,7 +48,8 @@ impl Ties {
     }
 
     /// Leaves the job: it leaves all groups, waits at most a second for frames that are still
-    /// queued, and closes the connections.
+    /// queued, and closes the connections. If this process hosts nodes, it waits as long for ranks
+    /// below them to leave the job, too.
     pub(crate) fn leave(&mut self) -> Result<(), Error> {
         self.shared.fork.check()?;
         if std::mem::replace(&mut self.left, true) {
@@ -58,6 +59,8 @@ impl Ties {
         // SAFETY: `left` makes sure that these are taken once.
         let Owned { helper, manager, serving } = unsafe { ManuallyDrop::take(&mut self.owned) };
         let helped = helper.join();
+        // Nodes in this process serve others, who leave about now if the program ends.
+        serving.iter().for_each(|serving| serving.see_out(LINGER));
         drop(serving);
         if let Some(hold) = manager {
             hold.end();

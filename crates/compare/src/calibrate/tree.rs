@@ -19,7 +19,7 @@ pub(super) fn measure(calibration: &Calibration<'_>) -> Result<Vec<Figure>, Stri
     let launch = LabLaunch {
         base: calibration.base,
         name: &name,
-        topology: &Topology::Local(Local { leaves: 1, workers: 1, backups: 0 }),
+        topology: &Topology::Local(Local { leaves: 1, workers: 1, backups: 0, shared_host: false }),
         program: calibration.program,
         limit: Duration::from_secs(30),
         lifetime: Lifetime::Owned,

@@ -30,7 +30,7 @@ impl Stage {
         Lab::up(&LabLaunch {
             base: &self.base,
             name: &self.name,
-            topology: &Topology::Local(Local { leaves, workers: 1, backups: 0 }),
+            topology: &Topology::Local(Local { leaves, workers: 1, backups: 0, shared_host: false }),
             program: &self.program,
             limit: LIMIT,
             lifetime: Lifetime::Detached,

@@ -26,6 +26,10 @@ pub struct Local {
     /// Backups of each logical node: 0 to 15.
     #[serde(default)]
     pub backups: u16,
+    /// Whether ranks of this machine share a host, as they do. Else each counts as one on a host of
+    /// its own, so that all of them are children of aggregation nodes.
+    #[serde(default)]
+    pub shared_host: bool,
 }
 
 impl Local {
@@ -64,9 +68,11 @@ impl Local {
         let leaves: Vec<String> = (0..self.leaves).map(|leaf| format!("\"{}\"", leaf_name(leaf))).collect();
         write!(text, "\n[[host]]\nname = \"*\"\nleaves = [{}]\n", leaves.join(", "))
             .expect("writing to memory cannot fail");
-        if self.backups > 0 {
-            write!(text, "\n[limits]\nbackups = {{ default = {} }}\n", self.backups)
-                .expect("writing to memory cannot fail");
+        let backups = (self.backups > 0).then(|| format!("backups = {{ default = {} }}\n", self.backups));
+        let levels = (!self.shared_host).then(|| "levels = { default = \"none\" }\n".to_owned());
+        let limits: String = backups.into_iter().chain(levels).collect();
+        if !limits.is_empty() {
+            write!(text, "\n[limits]\n{limits}").expect("writing to memory cannot fail");
         }
         text
     }
@@ -74,10 +80,13 @@ impl Local {
 
 impl fmt::Display for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { leaves, workers, backups } = self;
+        let Self { leaves, workers, backups, shared_host } = self;
         write!(f, "{}, {} per node, ", counted(*leaves, "leaf node"), counted(*workers, "worker"))?;
         if *backups > 0 {
             write!(f, "{} of each logical node, ", counted(*backups, "backup"))?;
+        }
+        if *shared_host {
+            f.write_str("ranks share their host, ")?;
         }
         f.write_str("on loopback")
     }
@@ -103,24 +112,28 @@ mod tests {
     fn the_topology_names_every_node_once_and_lets_hosts_hang_below_every_leaf() {
         let expected = "[fabric]\nname = \"local\"\nmtu = 9000\n\n[[node]]\nname = \"root\"\n\n[[node]]\nname = \"leaf0\"\nparent = \"root\"\n\n\
              [[node]]\nname = \"leaf1\"\nparent = \"root\"\n\n[[host]]\nname = \"*\"\nleaves = [\"leaf0\", \"leaf1\"]\n";
-        let local = |backups| Local { leaves: 2, workers: 1, backups };
-        assert_eq!(local(0).file("local"), expected);
-        assert_eq!(local(3).file("local"), format!("{expected}\n[limits]\nbackups = {{ default = 3 }}\n"));
-        assert_eq!(local(0).nodes(), ["root", "leaf0", "leaf1"]);
+        let local = |backups, shared_host| Local { leaves: 2, workers: 1, backups, shared_host };
+        assert_eq!(local(0, true).file("local"), expected);
+        let none = "levels = { default = \"none\" }\n";
+        assert_eq!(local(0, false).file("local"), format!("{expected}\n[limits]\n{none}"));
+        assert_eq!(local(3, false).file("local"), format!("{expected}\n[limits]\nbackups = {{ default = 3 }}\n{none}"));
+        assert_eq!(local(0, false).nodes(), ["root", "leaf0", "leaf1"]);
     }
 
     #[test]
     fn one_thing_is_one_and_several_are_several() {
-        let said = |leaves, workers, backups| Local { leaves, workers, backups }.to_string();
-        assert_eq!(said(1, 2, 0), "1 leaf node, 2 workers per node, on loopback");
-        assert_eq!(said(2, 1, 1), "2 leaf nodes, 1 worker per node, 1 backup of each logical node, on loopback");
+        let said = |leaves, workers, backups, shared_host| Local { leaves, workers, backups, shared_host }.to_string();
+        assert_eq!(said(1, 2, 0, false), "1 leaf node, 2 workers per node, on loopback");
+        let all = "2 leaf nodes, 1 worker per node, 1 backup of each logical node, ranks share their host, on loopback";
+        assert_eq!(said(2, 1, 1, true), all);
     }
 
     #[test]
     fn shapes_that_cannot_be_built_are_refused() {
+        let check = |leaves, workers, backups| Local { leaves, workers, backups, shared_host: false }.check();
         for (leaves, workers, backups) in [(0, 1, 0), (1, 0, 0), (65, 1, 0), (1, 65, 0), (1, 1, 12)] {
-            assert!(Local { leaves, workers, backups }.check().is_err(), "{leaves} {workers} {backups}");
+            assert!(check(leaves, workers, backups).is_err(), "{leaves} {workers} {backups}");
         }
-        Local { leaves: 64, workers: 64, backups: 11 }.check().unwrap();
+        check(64, 64, 11).unwrap();
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct Candidates<'a> {
     backups: Vec<Vec<usize>>,
     /// By logical node, the ranks that may host it, if the job goes on.
     deputies: Vec<Vec<Deputy>>,
-    /// Whether each logical node has a backup or a deputy.
+    /// Whether each logical node has a backup or a deputy, besides the rank that is its home.
     recovers: bool,
     /// All of them, primaries and backups.
     sessions: Sessions,
@@ -119,9 +119,12 @@ impl<'a> Candidates<'a> {
     }
 
     fn covers_all(&self) -> bool {
-        let is_backed = |node: &PlanNode| self.backups_of(node.id).next().is_some();
-        let has_deputy = |node: &PlanNode| self.deputies.get(usize::from(node.id.0)).is_some_and(|all| !all.is_empty());
-        self.plan.at_nodes().all(|(_, node)| is_backed(node) || has_deputy(node))
+        let deputies = |node: &PlanNode| self.deputies.get(usize::from(node.id.0)).map_or(0, Vec::len);
+        let others = |node: &PlanNode| match node.home {
+            Home::Node(_) => self.backups_of(node.id).count() + deputies(node),
+            Home::Rank(_) => deputies(node).saturating_sub(1),
+        };
+        self.plan.nodes.iter().all(|node| others(node) > 0)
     }
 
     /// Whether any node is a backup.
@@ -142,6 +145,12 @@ impl<'a> Candidates<'a> {
     pub(super) fn deputies_of(&self, node: NodeId) -> &[Deputy] {
         let deputies = self.deputies.get(usize::from(node.0)).filter(|_| self.recovers);
         deputies.map_or(&[], Vec::as_slice)
+    }
+
+    /// The ranks that are the candidates of a logical node, in their order, if all of them are.
+    pub(super) fn in_ranks(&self, node: &PlanNode) -> Vec<u32> {
+        let deputies = self.deputies_of(node.id).iter().map(|deputy| deputy.rank);
+        if node.home.rank().is_some() { deputies.collect() } else { Vec::new() }
     }
 
     /// By logical node, the ranks that are its deputies; empty if there are none at all.
@@ -268,12 +277,35 @@ impl<'a> Candidates<'a> {
         self.sessions.iter().map(site).collect()
     }
 
+    /// What the job has in its ranks, of which nobody has asked how large their buffers are.
+    pub(super) fn sites_in_ranks(&self) -> Vec<Site> {
+        let mut children: BTreeMap<(u32, &str), Vec<u64>> = BTreeMap::new();
+        for node in &self.plan.nodes {
+            if let (Home::Rank(_), Some(Deputy { rank, host, .. })) = (node.home, self.deputies_of(node.id).first()) {
+                children.entry((*rank, host.as_str())).or_default().push(node.children.len() as u64);
+            }
+        }
+        let site = |((rank, host), children)| Site {
+            name: format!("rank {rank} on {host}"),
+            children,
+            reserved: Vec::new(),
+            widest: 0,
+            receive_bytes: RECEIVE_BYTES,
+            workers: 1,
+            others_bytes: 0,
+        };
+        children.into_iter().map(site).collect()
+    }
+
     /// A node whose backups, chosen after the limits were settled, have no room for them.
     pub(super) fn unfit(&self, limits: &Limits, table: &LimitTable) -> Option<String> {
         let misfit = |site: &Site| self.has_backups() && !site.fits(limits, table);
         self.sites().into_iter().find(misfit).map(|site| site.name)
     }
 }
+
+/// The receive buffer of a datagram socket on a Linux that nobody has told to give more.
+const RECEIVE_BYTES: u64 = 2 * 212_992;
 
 fn has_ipv6(session: &Arc<Session>) -> bool {
     session.streams().any(|stream| stream.is_ipv6())

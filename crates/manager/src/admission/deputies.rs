@@ -1,8 +1,11 @@
-//! Which ranks of a job may host its logical nodes when no aggregation node does.
+//! Which ranks of a job may host its logical nodes: those of a host in any case, and others when no
+//! aggregation node does.
 //!
-//! A deputy is a rank below the logical node, so that the vectors of its hosts go no longer way
-//! than they have to. Of several, each host gives one first, and a deputy of fewer nodes comes
-//! before others, so that the death of one host leaves the others' nodes alone.
+//! The nodes of a host are all in the lowest of its ranks that can host any, its lead, and go on to
+//! the next ones together when that dies. For other nodes, a deputy is a rank below the logical
+//! node, so that the vectors of its hosts go no longer way than they have to. Of several, each host
+//! gives one first, and a deputy of fewer nodes comes before others, so that the death of one host
+//! leaves the others' nodes alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -28,40 +31,61 @@ pub(super) struct Deputy {
 /// A rank, where it listens, and whether the topology says so.
 type Able = (u32, SocketAddr, bool);
 
-/// By logical node, its deputies: at most `wanted` for each, and none where a rank is its home.
-/// `streams` are the addresses of the aggregation nodes, which are to reach the deputies and to be
-/// reached by them.
+/// By logical node, its deputies: at most `wanted` for each, and as many besides its home where
+/// that is a rank. `streams` are the addresses of the aggregation nodes, which are to reach the
+/// deputies and to be reached by them.
 pub(super) fn choose(plan: &Plan, request: &JobRequest, wanted: usize, streams: &[SocketAddr]) -> Vec<Vec<Deputy>> {
+    let host = |rank: u32| request.hosts.get(rank as usize).map_or("", String::as_str);
+    let told = |rank: u32, address: Option<IpAddr>| {
+        let told = (*request.deputies.get(rank as usize)?)?;
+        let stream = address.map_or(told, |address| SocketAddr::new(address, told.port()));
+        is_reachable(stream, streams).then_some((rank, stream, address.is_some()))
+    };
     let mut load = vec![0usize; request.hosts.len()];
-    let choose = |node: &PlanNode| {
-        if node.home.node().is_none() {
-            return Vec::new();
-        }
+    let mut at_host: BTreeMap<&str, Vec<Able>> = BTreeMap::new();
+    let leads: BTreeSet<&str> = plan.nodes.iter().filter_map(|node| Some(host(node.home.rank()?.0))).collect();
+    for rank in (0..request.hosts.len() as u32).filter(|rank| leads.contains(host(*rank))) {
+        let able = at_host.entry(host(rank)).or_default();
+        // Ranks of one host call each other from whatever address they like.
+        able.extend(told(rank, None).filter(|_| able.len() <= wanted));
+    }
+    at_host.values().filter_map(|able| able.first()).for_each(|(lead, ..)| load[*lead as usize] += 1);
+    let elsewhere = |node: &PlanNode, load: &mut Vec<usize>| {
         let mut below = Vec::new();
         gather(plan, node, &mut below);
-        let deputy = |(rank, address): (u32, Option<IpAddr>)| {
-            let told = (*request.deputies.get(rank as usize)?)?;
-            let stream = address.map_or(told, |address| SocketAddr::new(address, told.port()));
-            is_reachable(stream, streams).then_some((rank, stream, address.is_some()))
-        };
-        let mut able: Vec<Able> = below.into_iter().filter_map(deputy).collect();
+        let mut able: Vec<Able> = below.into_iter().filter_map(|(rank, address)| told(rank, address)).collect();
         able.sort_by_key(|(rank, ..)| (load[*rank as usize], *rank));
-        let host = |rank: u32| request.hosts.get(rank as usize).map_or("", String::as_str);
         let mut hosts = BTreeSet::new();
         let (first, further): (Vec<Able>, Vec<Able>) =
             able.into_iter().partition(|(rank, ..)| hosts.insert(host(*rank)));
-        let chosen = first.into_iter().chain(further).take(wanted);
-        let chosen = chosen.map(|(rank, stream, is_known)| Deputy { rank, host: host(rank).into(), stream, is_known });
-        chosen.inspect(|deputy| load[deputy.rank as usize] += 1).collect()
+        let chosen: Vec<Able> = first.into_iter().chain(further).take(wanted).collect();
+        chosen.iter().for_each(|(rank, ..)| load[*rank as usize] += 1);
+        chosen
     };
-    plan.nodes.iter().map(choose).collect()
+    let deputy = |(rank, stream, is_known): Able| Deputy { rank, host: host(rank).into(), stream, is_known };
+    let of = |node: &PlanNode| {
+        let chosen = match node.home.rank() {
+            Some(lead) => at_host.get(host(lead.0)).cloned().unwrap_or_default(),
+            None => elsewhere(node, &mut load),
+        };
+        chosen.into_iter().map(deputy).collect()
+    };
+    plan.nodes.iter().map(of).collect()
+}
+
+/// Whether a rank that listens there may host nodes, as far as that can be known before there is a
+/// tree.
+pub(super) fn is_able(listens: Option<SocketAddr>) -> bool {
+    listens.is_some_and(|stream| is_reachable(stream, &[]))
 }
 
 /// Leaves those deputies out whose buffers, with these limits, would be more than `most` bytes at
-/// one rank.
+/// one rank. The nodes of hosts come first, because the job has no others for them.
 pub(super) fn bound(plan: &Plan, deputies: &mut [Vec<Deputy>], limits: &Limits, most: u64) {
     let mut held = BTreeMap::<u32, u64>::new();
-    for (node, deputies) in plan.nodes.iter().zip(deputies) {
+    let mut all: Vec<(&PlanNode, &mut Vec<Deputy>)> = plan.nodes.iter().zip(deputies).collect();
+    all.sort_by_key(|(node, _)| node.home.rank().is_none());
+    for (node, deputies) in all {
         let bytes = Reservation::of(limits, node.children.len() as u64).bytes(limits);
         deputies.retain(|deputy| {
             let held = held.entry(deputy.rank).or_default();

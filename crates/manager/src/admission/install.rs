@@ -73,11 +73,14 @@ pub(super) fn grants(
     };
     let child = |node: &PlanNode, at: usize| {
         let PlanChild { kind, ranks, .. } = node.children[at].clone();
-        let count = match kind {
-            ChildKind::Rank(_) => 1,
-            ChildKind::Node(below) => candidates.streams(&plan.nodes[usize::from(below.0)]).len() as u16,
+        let (count, in_rank) = match kind {
+            ChildKind::Rank(_) => (1, true),
+            ChildKind::Node(below) => {
+                let below = &plan.nodes[usize::from(below.0)];
+                (candidates.streams(below).len() as u16, below.home.rank().is_some())
+            }
         };
-        GrantChild { kind, candidates: count, ranks, addresses: candidates.addresses(node, at) }
+        GrantChild { kind, candidates: count, in_rank, ranks, addresses: candidates.addresses(node, at) }
     };
     let grant = |node: &PlanNode| NodeGrant {
         job: job.id,
@@ -93,6 +96,7 @@ pub(super) fn grants(
         address: None,
         candidate: 0,
         candidates: candidates.streams(node),
+        in_ranks: candidates.in_ranks(node),
         recovers: candidates.recovers(),
         parent: node.parent.map(|above| parent(above, 0)),
         children: (0..node.children.len()).map(|at| child(node, at)).collect(),

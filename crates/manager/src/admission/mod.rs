@@ -11,22 +11,24 @@
 //!   secret     random bytes for the keys of jobs
 //! ```
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use trib_control::clock::unix_ms;
 use trib_keys::JobKey;
 use trib_messages::job::{JobTicket, Limits, NodeGrant, Pass, TicketNode};
+use trib_messages::levels::Levels;
 use trib_messages::policy::Recovery;
 use trib_messages::prediction::{Prediction, PredictionStatus};
 use trib_messages::processes::Processes;
 use trib_messages::quota::QuotaField;
-use trib_messages::reply::{JobStatus, Refusal, Resource};
+use trib_messages::reply::{JobStatus, LaneStatus, Refusal, Resource};
 use trib_messages::request::JobRequest;
 use trib_messages::tenant::JobCharge;
 use trib_topology::predict::{JobGround, predict_job};
 use trib_topology::trees::Footprint;
-use trib_topology::{Levels, Plan, PlanError, PlanNode, Program};
-use trib_wire::ids::JobId;
+use trib_topology::{Plan, PlanError, PlanNode, Program};
+use trib_wire::ids::{JobId, NodeId};
 
 use self::candidates::Candidates;
 use self::ending::forget;
@@ -80,33 +82,47 @@ fn try_admit(
 ) -> Result<JobTicket, Refusal> {
     fabric.tenancy.check_hosts(applicant.tenant, &request.hosts)?;
     let (mut job, mut patience) = (job, Patience::of(request));
-    // Every attempt goes around one late node more, until the job cannot do without those that are
-    // late.
+    let mut levels = Levels::Numa;
     loop {
-        if let Some(ticket) = attempt(fabric, job, request, applicant, &mut patience)? {
-            return Ok(ticket);
+        match attempt(fabric, job, request, applicant, (&mut patience, levels))? {
+            Attempt::Admitted(ticket) => return Ok(*ticket),
+            // Every attempt goes around one late node more, until the job cannot do without those
+            // that are late.
+            Attempt::Late => {}
+            Attempt::Unsettled => levels = Levels::None,
         }
         // Nodes may still have to end the job under its old number.
         job = fabric.jobs.number();
     }
 }
 
-/// Plans and installs the job once. Returns `None` if nodes are late with their answer that were
-/// not late when the job was planned, because another tree may do without them.
+/// What has become of one attempt.
+enum Attempt {
+    Admitted(Box<JobTicket>),
+    /// Nodes are late with their answer that were not late when the job was planned, because
+    /// another tree may do without them.
+    Late,
+    /// Some node in a rank's process would have no other process to go to.
+    Unsettled,
+}
+
+/// Plans and installs the job once, with these levels of nodes in ranks at most.
 fn attempt(
     fabric: &Fabric,
     job: JobId,
     request: &JobRequest,
     applicant: &Applicant<'_>,
-    patience: &mut Patience,
-) -> Result<Option<JobTicket>, Refusal> {
-    let Laid { lanes, planned, stripe_threshold, rank_memory, further, claims, around } = make_lanes(fabric, request)?;
+    (patience, levels): (&mut Patience, Levels),
+) -> Result<Attempt, Refusal> {
+    let Laid { lanes, planned, stripe_threshold, rank_memory, further, claims, around } =
+        make_lanes(fabric, request, levels)?;
     let Lanes { plan, tickets: lanes, status: told } = lanes;
     let sessions = find_nodes(fabric, &plan)?;
     let (prediction, predicted) = predict(fabric, request, &planned, stripe_threshold, &sessions).unzip();
     let mut candidates = Candidates::choose((fabric, &plan), sessions, request, further);
     let limits = loop {
-        let settled = make_limits(fabric, &candidates.sites(), candidates.sessions(), &request.ask, applicant.tenant);
+        let sites: Vec<Site> = candidates.sites().into_iter().chain(candidates.sites_in_ranks()).collect();
+        let settled = make_limits(fabric, &sites, candidates.sessions(), &request.ask, applicant.tenant);
         match settled {
             // A job with fewer backups may get what it asks for.
             Err(refusal) if candidates.without_named(refusal.holder.as_deref()) => {}
@@ -115,6 +131,10 @@ fn attempt(
     };
     let deputy_memory = fabric.topology.limits()[QuotaField::DeputyMemory].maximum;
     candidates.bound_deputies(&limits, deputy_memory);
+    let is_settled = |candidates: &Candidates<'_>| candidates.recovers() || plan.at_nodes().count() == plan.nodes.len();
+    if !is_settled(&candidates) {
+        return Ok(Attempt::Unsettled);
+    }
     let in_line = Duration::from_millis(request.wait_ms.unwrap_or(0).into());
     let primaries = candidates.primary_sites();
     let (mut taken, waited) = fabric.tenancy.enter(
@@ -143,6 +163,9 @@ fn attempt(
     let (mut job, mut refusals) = (job, 0);
     let (grants, deputies, limits) = loop {
         let charge = reserve(fabric, applicant, &plan, &limits, &mut candidates, &taken);
+        if !is_settled(&candidates) {
+            return Ok(Attempt::Unsettled);
+        }
         let limits = match candidates.recovers() {
             true => limits.clone(),
             false if limits.recovery == Recovery::Strict => {
@@ -155,6 +178,7 @@ fn attempt(
             places: candidates.places(),
             backups: candidates.positions(),
             deputies: candidates.deputies(),
+            in_ranks: in_ranks(&plan, &told),
             lanes: told.clone(),
             prediction: predicted.clone(),
             ..status_of(job, request, &limits, names_of(&candidates.sites()), charge)
@@ -180,7 +204,7 @@ fn attempt(
         // No rank has connected there, and a node that did not install the job will not say that it
         // left.
         let Some(charge) = fabric.tenancy.release(job).filter(|_| !unfit.is_empty()) else {
-            return installed.map(|_| None);
+            return installed.map(|_| Attempt::Late);
         };
         taken = charge;
         refusals += 1;
@@ -194,14 +218,16 @@ fn attempt(
     tracing::info!(job = job.0, name = request.name, user = request.user, ranks = request.hosts.len(), "job admitted");
     fabric.trees.hold(job, claims);
     let recovers = candidates.recovers();
-    let primaries = grants.into_iter().map(|(_, grant)| grant).filter(|grant| grant.candidate == 0);
-    let node = |(node, grant): (&PlanNode, NodeGrant)| TicketNode {
-        node: node.id,
-        candidates: candidates.told(node, grant.name),
+    let nodes = grants.into_iter().map(|(_, grant)| grant).chain(deputies.iter().map(|deputy| deputy.grant.clone()));
+    let primaries = nodes.filter(|grant| grant.candidate == 0);
+    let node = |NodeGrant { node, name, .. }: NodeGrant| TicketNode {
+        node,
+        candidates: candidates.told(&plan.nodes[usize::from(node.0)], name),
     };
-    let nodes = plan.at_nodes().map(|(_, node)| node).zip(primaries).map(node).collect();
+    let mut nodes: Vec<TicketNode> = primaries.map(node).collect();
+    nodes.sort_by_key(|node| node.node);
     let epoch = FIRST_EPOCH;
-    Ok(Some(JobTicket {
+    Ok(Attempt::Admitted(Box::new(JobTicket {
         job,
         epoch,
         key,
@@ -215,7 +241,7 @@ fn attempt(
         recovers,
         deputies,
         pass,
-    }))
+    })))
 }
 
 /// A job that wants all its ranks to agree needs a process that takes over from each node.
@@ -275,6 +301,20 @@ fn names_of(sites: &[Site]) -> Vec<String> {
     sites.iter().map(|site| site.name.clone()).collect()
 }
 
+/// What people call the nodes that ranks host. A host has several in one lane if it has more ranks
+/// than a node has children.
+fn in_ranks(plan: &Plan, lanes: &[LaneStatus]) -> Vec<(NodeId, String)> {
+    let mut known: BTreeMap<(usize, &str), u32> = BTreeMap::new();
+    let of_lane = |id: NodeId| lanes.iter().take_while(|lane| lane.first <= id).count();
+    let nodes = plan.nodes.iter().filter(|node| node.home.rank().is_some());
+    let named = nodes.map(|node| {
+        let count = known.entry((of_lane(node.id), &node.name)).or_default();
+        *count += 1;
+        (node.id, if *count == 1 { node.name.clone() } else { format!("{}#{count}", node.name) })
+    });
+    named.collect()
+}
+
 /// The lanes of a job, and what they take of the fabric.
 struct Laid {
     lanes: Lanes,
@@ -287,13 +327,16 @@ struct Laid {
     around: Vec<String>,
 }
 
-fn make_lanes(fabric: &Fabric, request: &JobRequest) -> Result<Laid, Refusal> {
+fn make_lanes(fabric: &Fabric, request: &JobRequest, levels: Levels) -> Result<Laid, Refusal> {
     let ranks = request.hosts.len();
     check_ranks(ranks as u64)?;
     let as_read = |refusal| since_start(refusal, fabric.started_ms);
     let wish = Wish::of(&request.ask, &fabric.topology, ranks).map_err(as_read)?;
     let here = fabric.registry.all_answering();
-    let program = Program { hosts: &request.hosts, domains: &request.domains, levels: Levels::None };
+    let able: Vec<bool> = request.deputies.iter().map(|listens| deputies::is_able(*listens)).collect();
+    // A rank that has told nothing listens nowhere.
+    let levels = if able.len() == ranks { levels.min(wish.levels) } else { Levels::None };
+    let program = Program { hosts: &request.hosts, domains: &request.domains, levels, able: &able };
     let planned = fabric.trees.plan(&fabric.topology, &program, &here, &wish);
     let Planned { lanes: planned, claims, around } = planned.map_err(|error| match &error {
         PlanError::UnknownHost { host, .. } => as_read(refuse(Resource::Host, Some(host), error.to_string())),
@@ -332,6 +375,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         places: Vec::new(),
         backups: Vec::new(),
         deputies: Vec::new(),
+        in_ranks: Vec::new(),
         since: unix_ms() / 1000,
         hosts: names(&request.hosts),
         root: charge.roots.first().cloned().unwrap_or_default(),

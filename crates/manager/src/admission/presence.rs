@@ -24,7 +24,7 @@ pub(super) enum Presence {
 impl Presence {
     /// What all these processes tell of the job: everyone that may host a node of it, but ranks.
     pub(super) fn of(job: &JobStatus, told: &[JobActivity]) -> Presence {
-        if told.iter().any(|part| part.activity.ranks > 0) {
+        if told.iter().any(|part| part.activity.ranks > 0 || part.nodes_in_ranks > 0) {
             return Presence::There;
         }
         if told.is_empty() {
@@ -43,7 +43,9 @@ impl Presence {
         let current = |part| move |node: &&NodeId| is_current(part, **node);
         let spent: BTreeSet<NodeId> =
             told.iter().flat_map(|part| part.spent.iter().filter(current(part))).copied().collect();
-        let mut all = (0..job.places.len()).map(|node| NodeId(node as u16));
+        // Those that ranks host are children of others, and count as ranks there.
+        let in_ranks: BTreeSet<NodeId> = job.in_ranks.iter().map(|(node, _)| *node).collect();
+        let mut all = (0..job.places.len()).map(|node| NodeId(node as u16)).filter(|node| !in_ranks.contains(node));
         let is_known = !job.places.is_empty();
         if is_known && all.all(|node| spent.contains(&node)) { Presence::Gone } else { Presence::Awaited }
     }

@@ -152,6 +152,7 @@ mod tests {
             places: (0..1_000).collect(),
             backups: vec![(0..1_000).collect()],
             deputies: Vec::new(),
+            in_ranks: Vec::new(),
             since: 1_700_000_000,
             hosts: names(&vec![wild.clone(); 3]),
             root: "leaf-1-of-a-fabric".into(),

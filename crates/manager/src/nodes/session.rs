@@ -142,7 +142,7 @@ impl Session {
             }
             expected.installs.insert((grant.job, grant.node), (grant.candidate, answers));
         }
-        self.post(ManagerMessage::Install(grant));
+        self.post(ManagerMessage::Install(Box::new(grant)));
     }
 
     /// The node's answer to an installation. Returns `false` if no thread waits for it.

@@ -1,5 +1,6 @@
-//! What a job asks for of lanes, trees, backups and deputies.
+//! What a job asks for of lanes, trees, levels, backups and deputies.
 
+use trib_messages::levels::Levels;
 use trib_messages::policy::Recovery;
 use trib_messages::quota::QuotaField;
 use trib_messages::reply::{Refusal, Resource};
@@ -23,6 +24,8 @@ pub(crate) struct Wish {
     pub(crate) backups: usize,
     /// How many of its ranks may.
     pub(crate) deputies: usize,
+    /// The levels that its trees may have below the aggregation nodes.
+    pub(crate) levels: Levels,
 }
 
 /// What a job promises when a node dies, checked against the fabric's limits.
@@ -55,7 +58,11 @@ impl Wish {
         // Where nothing is to be replaced, nobody need stand by.
         let stands_by = recovery(ask, topology)? != Recovery::Notify;
         let (backups, deputies) = if stands_by { (backups, deputies) } else { (0, 0) };
-        Ok(Wish { lanes, trees, stripe_threshold, rank_memory, backups, deputies })
+        let levels = Levels::from_number(get(QuotaField::Levels)?).unwrap_or_default();
+        // A node in a rank's process goes when that rank does, early or late, and has to go on
+        // elsewhere then.
+        let levels = if deputies > 0 { levels } else { Levels::None };
+        Ok(Wish { lanes, trees, stripe_threshold, rank_memory, backups, deputies, levels })
     }
 
     /// The number of lanes, at least one.

@@ -239,6 +239,7 @@ mod tests {
             places: vec![0],
             backups: Vec::new(),
             deputies: Vec::new(),
+            in_ranks: Vec::new(),
             since,
             hosts,
             root,

@@ -123,6 +123,7 @@ fn deputy(fabric: &Fabric, ticket: &JobTicket) -> Arc<Channel> {
                 ManagerMessage::QueryActivity => NodeMessage::Activity(vec![JobActivity {
                     job,
                     activity,
+                    nodes_in_ranks: 0,
                     moves,
                     spent: Vec::new(),
                     replayed: REPLAYED,

@@ -6,6 +6,7 @@ mod backups;
 mod common;
 mod jobs;
 mod keys;
+mod levels;
 mod ports;
 mod rendezvous;
 mod tenants;

@@ -62,6 +62,8 @@ fn check_tree(grant: &NodeGrant) -> Result<(), Refusal> {
     };
     let wrong = if usize::from(grant.candidate) >= grant.candidates.len() {
         "this process is none of its candidates"
+    } else if !grant.in_ranks.is_empty() && grant.in_ranks.len() != grant.candidates.len() {
+        "it does not name the rank of each candidate"
     } else if grant.children.iter().any(is_odd) {
         "a child has no candidate, or too many"
     } else if is_at_root && grant.root.is_none() {
@@ -138,7 +140,7 @@ mod tests {
 
     fn grant(job: u32) -> NodeGrant {
         let (kind, ranks) = (ChildKind::Rank(Rank(0)), RankList::from_ranks([0]));
-        let child = GrantChild { kind, candidates: 1, ranks, addresses: Vec::new() };
+        let child = GrantChild { kind, candidates: 1, in_rank: true, ranks, addresses: Vec::new() };
         let limits = Quota {
             groups: 1,
             window: 1,
@@ -169,6 +171,7 @@ mod tests {
             address: None,
             candidate: 0,
             candidates: vec!["10.0.0.1:4000".parse().unwrap()],
+            in_ranks: Vec::new(),
             recovers: false,
             parent: None,
             children: vec![child],
@@ -220,7 +223,7 @@ mod tests {
         let parent = Some(GrantParent { node: NodeId(4), child: ChildIndex(0), candidates });
         let below = |candidates| {
             let (kind, ranks) = (ChildKind::Node(NodeId(2)), RankList::from_ranks([0]));
-            vec![GrantChild { kind, candidates, ranks, addresses: Vec::new() }]
+            vec![GrantChild { kind, candidates, in_rank: false, ranks, addresses: Vec::new() }]
         };
         let mut two_ranks = grant(1);
         two_ranks.children[0].candidates = 2;
@@ -228,6 +231,7 @@ mod tests {
             (NodeGrant { root: None, ..grant(1) }, "the key of the root's candidates is missing"),
             (NodeGrant { parent: parent.clone(), ..grant(1) }, "and is not the root"),
             (NodeGrant { candidate: 1, ..grant(1) }, "this process is none of its candidates"),
+            (NodeGrant { in_ranks: vec![0, 1], ..grant(1) }, "it does not name the rank of each candidate"),
             (two_ranks, "a child has no candidate, or too many"),
             (NodeGrant { children: below(0), ..grant(1) }, "a child has no candidate, or too many"),
             (NodeGrant { children: below(17), ..grant(1) }, "a child has no candidate, or too many"),

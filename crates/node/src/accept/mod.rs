@@ -13,6 +13,7 @@ mod callers;
 mod calls;
 mod chronicle;
 mod install;
+mod probes;
 mod registry;
 
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use trib_messages::recovery::{EpochPart, Replayed};
 use trib_messages::reply::Refusal;
 use trib_proto::node::Link;
 use trib_transport::tcp::HandshakeError;
-use trib_wire::{Epoch, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::Error;
 use crate::counters::{self, Counters};
@@ -58,6 +59,8 @@ pub(crate) enum Request {
     Suspect(Key, Epoch, NodeId),
     /// A core of a tree has ended that has replayed something in the epoch of this placement.
     Replayed { tree: Tree, placement: Placement, replayed: Replayed },
+    /// The process of a child is gone that has not called in this epoch.
+    ChildGone { key: Key, epoch: Epoch, child: ChildIndex },
     /// A call to another process has ended.
     Called(Box<Called>),
     /// Answer with the jobs that are here.
@@ -68,6 +71,8 @@ pub(crate) enum Request {
     ReplayedBefore(Sender<BTreeMap<JobId, Replayed>>),
     /// Answer with the acceptor's counters.
     Count(Sender<Counters>),
+    /// The process is about to leave: see [`Command::SeeOut`].
+    SeeOut(Sender<()>),
     /// Leave all jobs, and end the workers and this thread.
     Stop,
 }
@@ -118,7 +123,8 @@ impl Door {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            if matches!(self.mailbox.try_recv(), Ok(Request::Stop)) {
+            // Who asks for anything else here asks for what there is not.
+            if self.mailbox.try_iter().any(|request| matches!(request, Request::Stop)) {
                 return Ok(false);
             }
             if events.iter().any(|event| event.token() != MAILBOX) {
@@ -218,6 +224,7 @@ impl Acceptor {
                 Request::Learn(key, placement) => self.registry.learn(key, &placement),
                 Request::Suspect(key, epoch, node) => self.registry.suspect(key, epoch, node),
                 Request::Replayed { tree, placement, replayed } => self.registry.replayed(tree, &placement, replayed),
+                Request::ChildGone { key, epoch, child } => self.on_child_gone(key, epoch, child),
                 Request::Called(called) => self.on_called(*called),
                 Request::Gone(key) => self.forget(key),
                 Request::Hosted(reply) => {
@@ -236,6 +243,9 @@ impl Acceptor {
                     add(&mut counters, "epochs_found", epochs.found);
                     add(&mut counters, "epochs_told", epochs.told);
                     let _ = reply.send(counters);
+                }
+                Request::SeeOut(waits) => {
+                    self.workers.iter().for_each(|worker| worker.mailbox.post(Command::SeeOut(waits.clone())));
                 }
                 Request::Stop => self.leave(),
             }
@@ -290,6 +300,7 @@ impl Acceptor {
         if placement != Placement::FIRST {
             let epoch = placement.epoch(grant.epoch).0;
             tracing::warn!(job = grant.job.0, node = grant.name, lane = grant.lane, epoch, "a logical node comes here");
+            probes::watch(&grant, &placement, self.door.handle.clone());
         }
         let host = Command::Host(Box::new(grant.clone()), placement.clone(), buffers.map(Box::new));
         self.workers[worker].mailbox.post(host);
@@ -297,6 +308,12 @@ impl Acceptor {
             let (candidate, purpose, patience) = (0, Purpose::Parent, PATIENCE);
             let call = Call { grant, worker, placement, candidate, purpose, patience };
             calls::make(call, &self.workers[worker], self.door.handle.clone());
+        }
+    }
+
+    fn on_child_gone(&mut self, key: Key, epoch: Epoch, child: ChildIndex) {
+        if let Some((_, worker)) = self.registry.find(key) {
+            self.workers[worker].mailbox.post(Command::ChildGone { key, epoch, child });
         }
     }
 

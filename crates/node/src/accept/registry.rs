@@ -498,6 +498,7 @@ mod tests {
         let child = |rank: u32, addresses: &[&str]| GrantChild {
             kind: ChildKind::Rank(Rank(rank)),
             candidates: 1,
+            in_rank: true,
             ranks: RankList::from_ranks([rank]),
             addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
         };
@@ -529,6 +530,7 @@ mod tests {
             address: None,
             candidate: 0,
             candidates: vec!["10.0.0.1:4000".parse().unwrap()],
+            in_ranks: Vec::new(),
             recovers: false,
             parent: None,
             children: vec![child(0, &[]), child(1, &["10.0.0.1", "10.0.0.3"])],

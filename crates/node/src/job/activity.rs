@@ -1,9 +1,10 @@
 //! Whether a logical node has work: how many ranks are here, and how long nothing has been folded.
+//! A child node in a rank's process is no rank here, and yet says that there are some.
 //!
 //! Nothing is recorded for it while frames are handled: from time to time the worker compares the
 //! counts of the folds with the earlier ones.
 
-use trib_messages::job::NodeGrant;
+use trib_messages::job::{GrantChild, NodeGrant};
 use trib_messages::jobs::Activity;
 use trib_proto::Nanos;
 use trib_wire::ChildKind;
@@ -15,15 +16,21 @@ use super::{Job, JobIo, LinkNumber};
 pub(crate) struct FoldWatch {
     /// A bit for each child that is a rank.
     ranks: u64,
+    /// A bit for each child that is a node in a rank's process.
+    in_ranks: u64,
     folds: u64,
     moved: Nanos,
 }
 
 impl FoldWatch {
     pub(crate) fn new(grant: &NodeGrant, now: Nanos) -> FoldWatch {
-        let is_rank = |child: &trib_messages::job::GrantChild| matches!(child.kind, ChildKind::Rank(_));
-        let bits = grant.children.iter().enumerate().filter(|(_, child)| is_rank(child));
-        FoldWatch { ranks: bits.fold(0, |bits, (position, _)| bits | 1 << position), folds: 0, moved: now }
+        let bits = |is_one: fn(&GrantChild) -> bool| {
+            let chosen = grant.children.iter().enumerate().filter(|(_, child)| is_one(child));
+            chosen.fold(0, |bits, (position, _)| bits | 1 << position)
+        };
+        let ranks = bits(|child| matches!(child.kind, ChildKind::Rank(_)));
+        let in_ranks = bits(|child| matches!(child.kind, ChildKind::Node(_)) && child.in_rank);
+        FoldWatch { ranks, in_ranks, folds: 0, moved: now }
     }
 
     fn look(&mut self, folds: u64, now: Nanos) {
@@ -32,9 +39,10 @@ impl FoldWatch {
         }
     }
 
-    /// How many of these links lead to ranks.
-    fn ranks(&self, links: impl Iterator<Item = LinkNumber>) -> u32 {
-        links.filter(|link| *link < 64 && self.ranks & (1 << link) != 0).count() as u32
+    /// How many of these links lead to ranks, and how many to nodes in ranks' processes.
+    fn ranks(&self, links: impl Iterator<Item = LinkNumber>) -> (u32, u32) {
+        let has = |bits: u64, link: LinkNumber| u32::from(link < 64 && bits & (1 << link) != 0);
+        links.fold((0, 0), |(ranks, nodes), link| (ranks + has(self.ranks, link), nodes + has(self.in_ranks, link)))
     }
 }
 
@@ -50,15 +58,26 @@ impl Job {
         let idle = if folds(io) == watch.folds { now.since(watch.moved) } else { Nanos(0) };
         Activity {
             groups: core.groups() as u64,
-            ranks: watch.ranks(io.links.open_links()),
+            ranks: watch.ranks(io.links.open_links()).0,
             idle_ms: idle.0 / 1_000_000,
         }
     }
 
-    /// Whether all children have come to this core, and no rank is left.
+    /// How many children are connected that are nodes in ranks' processes.
+    pub(crate) fn nodes_in_ranks(&self) -> u32 {
+        self.watch.ranks(self.io.links.open_links()).1
+    }
+
+    /// Whether all ranks below have come and gone, as far as the core knows.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.is_spent() && self.core.is_deserted()
+    }
+
+    /// Whether all children have come to this core, and no rank is left, here or at a node in a
+    /// rank's process.
     pub(crate) fn is_spent(&self) -> bool {
         let Job { io, watch, .. } = self;
-        !io.links.expects_child() && watch.ranks(io.links.open_links()) == 0
+        !io.links.expects_child() && watch.ranks(io.links.open_links()) == (0, 0)
     }
 }
 
@@ -71,7 +90,7 @@ fn folds(io: &JobIo) -> u64 {
 #[cfg(test)]
 mod tests {
     use trib_keys::JobKey;
-    use trib_messages::job::{GrantChild, Limits};
+    use trib_messages::job::Limits;
     use trib_wire::{Epoch, JobId, NodeId, Placement, Rank, RankList};
 
     use super::*;
@@ -80,7 +99,10 @@ mod tests {
     #[test]
     fn a_pulse_knows_ranks_from_nodes_and_when_the_counts_last_moved() {
         let (key, ranks) = (JobKey([0; 32]), RankList::from_ranks([0]));
-        let child = |kind| GrantChild { kind, candidates: 1, ranks: ranks.clone(), addresses: Vec::new() };
+        let child = |kind, in_rank| {
+            let ranks = ranks.clone();
+            GrantChild { kind, candidates: 1, in_rank, ranks, addresses: Vec::new() }
+        };
         let limits = Limits {
             groups: 1,
             window: 1,
@@ -110,16 +132,18 @@ mod tests {
             address: None,
             candidate: 0,
             candidates: vec!["10.0.0.1:4000".parse().unwrap()],
+            in_ranks: Vec::new(),
             recovers: false,
             parent: None,
             children: vec![
-                child(ChildKind::Node(NodeId(1))),
-                child(ChildKind::Rank(Rank(1))),
-                child(ChildKind::Rank(Rank(2))),
+                child(ChildKind::Node(NodeId(1)), false),
+                child(ChildKind::Node(NodeId(2)), true),
+                child(ChildKind::Rank(Rank(1)), true),
+                child(ChildKind::Rank(Rank(2)), true),
             ],
         };
         let mut watch = FoldWatch::new(&grant, Nanos(5));
-        assert_eq!((watch.ranks, watch.moved), (0b110, Nanos(5)));
+        assert_eq!((watch.ranks, watch.in_ranks, watch.moved), (0b1100, 0b10, Nanos(5)));
         watch.look(0, Nanos(7));
         assert_eq!(watch.moved, Nanos(5), "nothing was folded");
         watch.look(3, Nanos(9));
@@ -129,8 +153,8 @@ mod tests {
         // All children have to come before the node is spent; the link to the parent does not
         // count.
         let mut job = Job::new(&grant, &Placement::FIRST, Buffers::for_grant(&grant).unwrap(), Nanos(0));
-        assert_eq!(watch.ranks([0, 1, 2, PARENT].into_iter()), 2);
-        for child in 0..3 {
+        assert_eq!(watch.ranks([0, 1, 2, 3, PARENT].into_iter()), (2, 1));
+        for child in 0..4 {
             assert!(!job.is_spent(), "child {child} has not come");
             job.io.links.close(child);
         }

@@ -6,7 +6,7 @@ use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_transport::tcp::HandshakeError;
-use trib_wire::{Epoch, JobId, NodeId, Placement};
+use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::counters::Counters;
 use crate::job::{Buffers, LinkNumber, Opened};
@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Host(Box<NodeGrant>, Placement, Option<Box<Buffers>>),
     /// A connection of a hosted node is open and authenticated.
     LinkUp { key: Key, epoch: Epoch, link: LinkNumber, opened: Opened },
+    /// The process of a child is gone that has not called in this epoch.
+    ChildGone { key: Key, epoch: Epoch, child: ChildIndex },
     /// The parent of a hosted node cannot be reached.
     ParentFailed { key: Key, epoch: Epoch, error: HandshakeError },
     /// The tree of a logical node has another placement. Its core here ends, if there is one.
@@ -37,6 +39,9 @@ pub(crate) enum Command {
     /// Answer with the details of the logical nodes of one job, with all their groups or those of
     /// one tag.
     Explain(JobId, Option<u64>, Sender<Vec<(NodePart, TrafficPart)>>),
+    /// The process is about to leave: logical nodes below which no rank is left end at once. Drop
+    /// the sender when there is no other one here.
+    SeeOut(Sender<()>),
     /// End the thread.
     Stop,
 }

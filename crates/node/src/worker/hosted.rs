@@ -40,6 +40,11 @@ impl Hosted {
         slot
     }
 
+    /// Whether there is no node.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_node.is_empty()
+    }
+
     /// Whether there are nodes of more than one job.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared

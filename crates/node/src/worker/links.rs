@@ -4,7 +4,7 @@ use mio::{Interest, Token};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError};
-use trib_wire::{Epoch, Header, Kind};
+use trib_wire::{ChildIndex, Epoch, Header, Kind};
 
 use super::hosted::Slot;
 use super::{Key, LINKS, Worker, guard};
@@ -69,6 +69,15 @@ impl Worker {
             tracing::error!(job = key.0.0, node = name, lane, %error, "cannot open the stream to the parent");
         }
         self.handle(slot, |worker| worker.close(slot, PARENT));
+    }
+
+    pub(super) fn on_child_gone(&mut self, node: (Key, Epoch), child: ChildIndex) {
+        let (Some(slot), now) = (self.find_of(node), self.now()) else { return };
+        self.handle(slot, |worker| {
+            let Some(job) = worker.hosted.get_mut(slot) else { return };
+            let mut out = Output { io: &mut job.io, udp: &mut worker.datagrams.socket, tally: &mut worker.tally };
+            job.core.on_gone(now, child, &mut out);
+        });
     }
 
     pub(super) fn on_writable(&mut self, slot: Slot, link: LinkNumber) {

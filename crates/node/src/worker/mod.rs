@@ -88,6 +88,8 @@ struct Worker {
     news: Sender<News>,
     /// The threads that say the last frames of connections.
     farewells: Vec<JoinHandle<()>>,
+    /// Those who wait until no logical node is here.
+    leaving: Vec<Sender<()>>,
     stopping: bool,
 }
 
@@ -119,6 +121,7 @@ pub(crate) fn start(
         tell,
         news,
         farewells: Vec::new(),
+        leaving: Vec::new(),
         stopping: false,
     };
     let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
@@ -206,6 +209,9 @@ impl Worker {
             if has_mail {
                 self.on_mail();
             }
+            if !self.leaving.is_empty() {
+                self.see_out();
+            }
         }
         self.see_off();
         Ok(())
@@ -232,6 +238,7 @@ impl Worker {
                     self.host(&grant, &placement, buffers.map(|buffers| *buffers))
                 }
                 Command::LinkUp { key, epoch, link, opened } => self.on_link_up((key, epoch), link, opened),
+                Command::ChildGone { key, epoch, child } => self.on_child_gone((key, epoch), child),
                 Command::ParentFailed { key, epoch, error } => self.on_parent_failed((key, epoch), error),
                 Command::Leave { key, placement } => self.leave(key, &placement),
                 Command::End(job) => self.end(job),
@@ -240,6 +247,7 @@ impl Worker {
                 Command::Report(reply) => drop(reply.send(self.report())),
                 Command::Activity(reply) => drop(reply.send(self.activity())),
                 Command::Explain(job, tag, reply) => drop(reply.send(self.explain(job, tag))),
+                Command::SeeOut(waits) => self.leaving.push(waits),
                 Command::Stop => self.stopping = true,
             }
         }
@@ -314,6 +322,7 @@ impl Worker {
         let told = |job: &Job| JobActivity {
             job: job.io.place.job,
             activity: job.activity(now),
+            nodes_in_ranks: job.nodes_in_ranks(),
             moves: job.io.placement.moves().collect(),
             spent: job.is_spent().then_some(job.io.place.node).into_iter().collect(),
             replayed: job.io.replayed,
@@ -342,7 +351,7 @@ impl Worker {
                 let Some(job) = self.hosted.get_mut(slot) else { continue };
                 job.watch_folds(now);
                 if job.lifetime.is_over(now) {
-                    self.remove(slot);
+                    drop(self.remove(slot));
                 }
             }
         }
@@ -368,13 +377,14 @@ impl Worker {
         self.next_timer = self.next_timer.min(job.core.next_deadline());
     }
 
-    fn remove(&mut self, slot: Slot) {
-        let Some(job) = self.hosted.remove(slot) else { return };
+    fn remove(&mut self, slot: Slot) -> Option<Job> {
+        let job = self.hosted.remove(slot)?;
         let place = job.io.place;
         tracing::info!(job = place.job.0, node = job.io.name, lane = job.io.lane, "job removed");
         self.tally.jobs_removed += 1;
         self.past += &job.io.latencies;
         (self.tell)(Request::Gone((place.job, place.node)));
+        Some(job)
     }
 }
 

@@ -68,6 +68,21 @@ impl Worker {
         self.farewells.extend(say(partings, FAREWELL));
     }
 
+    /// The process is about to leave: a logical node below which no rank is left need not go on
+    /// elsewhere, and ends.
+    pub(super) fn see_out(&mut self) {
+        for slot in self.hosted.slots() {
+            if self.hosted.get_mut(slot).is_some_and(|job| job.is_deserted())
+                && let Some(mut job) = self.remove(slot)
+            {
+                self.part(&mut job);
+            }
+        }
+        if self.hosted.is_empty() {
+            self.leaving.clear();
+        }
+    }
+
     /// The thread is about to end: last frames get a moment, for the process may end with it.
     pub(super) fn see_off(&mut self) {
         let end = Instant::now() + LAST_WORDS;

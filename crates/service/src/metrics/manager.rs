@@ -112,6 +112,7 @@ mod tests {
                 places: vec![0],
                 backups: Vec::new(),
                 deputies: Vec::new(),
+                in_ranks: Vec::new(),
                 since: 1_700_000_000,
                 hosts: Names { count: 2, list: "h[0-1]".into() },
                 root: "spine".into(),

@@ -1,7 +1,6 @@
 //! The part of a tree by hand that the hosts of a program's ranks need.
 
-use super::levels::grouped;
-use super::{Levels, Needed, Program, ranks_at};
+use super::{Needed, Program, ranks_at};
 use crate::topology::Topology;
 
 /// `entries` holds the index of each rank's host in the topology, by rank.
@@ -30,11 +29,7 @@ pub(super) fn needed(topology: &Topology, program: &Program<'_>, entries: &[usiz
 /// whose sizes differ by at most one, is what the leaves will have as children: its ranks, or whole
 /// hosts.
 fn spread(topology: &Topology, program: &Program<'_>, entries: &[usize]) -> Vec<usize> {
-    let ranks: Vec<u32> = (0..entries.len() as u32).collect();
-    let dealt = match program.levels {
-        Levels::None => ranks.into_iter().map(|rank| vec![rank]).collect(),
-        Levels::Host | Levels::Numa => grouped(&ranks, |rank| program.host(rank)),
-    };
+    let dealt = program.dealt();
     let entry = |group: &[u32]| entries[group[0] as usize];
     let mut totals = vec![0usize; topology.hosts().len()];
     dealt.iter().for_each(|group| totals[entry(group)] += 1);

@@ -9,28 +9,18 @@
 //! ```
 //! A node stands where two ranks or more are told to share a host, and below it one for two ranks
 //! or more of a NUMA domain. Ranks that are bound to no domain count as one domain together. A host
-//! all of whose ranks have one domain needs no second level. Nothing but the program decides that,
-//! so the same program has the same levels on every fabric, whatever else runs there.
+//! all of whose ranks have one domain needs no second level, and one of which fewer than two ranks
+//! can host nodes has none. Nothing but the program decides that, so the same program has the same
+//! levels on every fabric, whatever else runs there.
 //!
 //! Children stand in the order of their lowest rank.
 
 use std::collections::BTreeMap;
 
+use trib_messages::levels::Levels;
 use trib_wire::ids::Rank;
 
 use super::{Branch, Home, node_of};
-
-/// Which levels below the aggregation nodes a program's tree has. Each has those before it, too.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum Levels {
-    /// None: every rank is a child of an aggregation node.
-    #[default]
-    None,
-    /// The hosts that have several ranks.
-    Host,
-    /// The NUMA domains that have several ranks.
-    Numa,
-}
 
 /// What of a program decides its tree.
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +32,14 @@ pub struct Program<'a> {
     pub domains: &'a [Option<u16>],
     /// The levels that its tree is to have.
     pub levels: Levels,
+    /// Whether each rank can host nodes, by rank. Those that stand beyond the end of the list can.
+    pub able: &'a [bool],
 }
 
 impl<'a> Program<'a> {
     /// A program whose ranks are all children of aggregation nodes.
     pub fn flat(hosts: &'a [String]) -> Self {
-        Self { hosts, domains: &[], levels: Levels::None }
+        Self { hosts, domains: &[], levels: Levels::None, able: &[] }
     }
 
     pub(super) fn host(&self, rank: u32) -> &'a str {
@@ -62,7 +54,29 @@ impl<'a> Program<'a> {
     pub(super) fn alone(&self) -> Option<Branch> {
         let is_one = self.hosts.len() > 1 && self.hosts.windows(2).all(|pair| pair[0] == pair[1]);
         let ranks = || (0..self.hosts.len() as u32).collect::<Vec<u32>>();
-        (self.levels >= Levels::Host && is_one).then(|| self.at_host(&ranks()))
+        let at_host = || <[Branch; 1]>::try_from(self.at_host(&ranks())).ok();
+        (self.levels >= Levels::Host && is_one).then(at_host).flatten().map(|[root]| root)
+    }
+
+    /// What is dealt to the leaves of hosts that have several: whole hosts where these are nodes of
+    /// the tree, else ranks, in the order of their lowest rank.
+    pub(super) fn dealt(&self) -> Vec<Vec<u32>> {
+        let ranks: Vec<u32> = (0..self.hosts.len() as u32).collect();
+        let hosts = grouped(&ranks, |rank| self.host(rank));
+        let whole = |ranks: &[u32]| self.levels > Levels::None && self.lead(ranks).is_some();
+        let one_by_one = |ranks: Vec<u32>| ranks.into_iter().map(|rank| vec![rank]).collect();
+        let mut dealt: Vec<Vec<u32>> =
+            hosts.into_iter().flat_map(|ranks| if whole(&ranks) { vec![ranks] } else { one_by_one(ranks) }).collect();
+        dealt.sort_by_key(|ranks| ranks[0]);
+        dealt
+    }
+
+    /// The rank whose process is to be the home of a host's nodes, if there is another one for them
+    /// to go to.
+    fn lead(&self, ranks: &[u32]) -> Option<u32> {
+        let mut able = ranks.iter().copied().filter(|rank| self.able.get(*rank as usize) != Some(&false));
+        let lead = able.next()?;
+        able.next().map(|_| lead)
     }
 
     /// What hangs on an aggregation node besides other nodes. `ranks` are attached there, in
@@ -71,18 +85,21 @@ impl<'a> Program<'a> {
         if self.levels == Levels::None {
             return ranks.iter().copied().map(Branch::Rank).collect();
         }
-        grouped(ranks, |rank| self.host(rank)).iter().map(|ranks| self.at_host(ranks)).collect()
+        grouped(ranks, |rank| self.host(rank)).iter().flat_map(|ranks| self.at_host(ranks)).collect()
     }
 
-    fn at_host(&self, ranks: &[u32]) -> Branch {
-        let [lead, _, ..] = *ranks else { return Branch::Rank(ranks[0]) };
+    /// One node with all ranks of a host below it; or these themselves, if it has no lead.
+    fn at_host(&self, ranks: &[u32]) -> Vec<Branch> {
+        let Some(lead) = self.lead(ranks) else {
+            return ranks.iter().copied().map(Branch::Rank).collect();
+        };
         let (home, name) = (Home::Rank(Rank(lead)), format!("host {}", self.host(lead)));
         let domains = match self.levels {
             Levels::Numa => grouped(ranks, |rank| self.domain(rank)),
             Levels::None | Levels::Host => Vec::new(),
         };
         if domains.len() < 2 {
-            return node_of(home, &name, ranks.iter().copied().map(Branch::Rank).collect());
+            return vec![node_of(home, &name, ranks.iter().copied().map(Branch::Rank).collect())];
         }
         let at_domain = |ranks: &Vec<u32>| match ranks[..] {
             [only] => Branch::Rank(only),
@@ -91,7 +108,7 @@ impl<'a> Program<'a> {
                 node_of(home, &format!("{name} {domain}"), ranks.iter().copied().map(Branch::Rank).collect())
             }
         };
-        node_of(home, &name, domains.iter().map(at_domain).collect())
+        vec![node_of(home, &name, domains.iter().map(at_domain).collect())]
     }
 }
 

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
+use trib_messages::levels::Levels;
 
 use super::*;
 use crate::graph::tests::shapes;

@@ -60,6 +60,10 @@ struct Up {
     /// 0 to 15 [default: 0, or as it runs]
     #[arg(long, value_name = "N")]
     backups: Option<u16>,
+    /// Let ranks share a node of the tree in one of their processes, as they do wherever several
+    /// run on one host; else each counts as on a host of its own [default: no, or as it runs]
+    #[arg(long)]
+    shared_host: bool,
     /// How long it may take until all is ready, seconds
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = some_seconds)]
     timeout: Duration,
@@ -101,12 +105,13 @@ impl Up {
         let running = Lab::find(&base, &name).map_err(failure)?.map(|lab| lab.topology().clone());
         let usual = match running {
             Some(Topology::Local(local)) => local,
-            _ => Local { leaves: 2, workers: 1, backups: 0 },
+            _ => Local { leaves: 2, workers: 1, backups: 0, shared_host: false },
         };
         let local = Local {
             leaves: self.leaves.unwrap_or(usual.leaves),
             workers: self.workers.unwrap_or(usual.workers),
             backups: self.backups.unwrap_or(usual.backups),
+            shared_host: self.shared_host || usual.shared_host,
         };
         let launch = LabLaunch {
             base: &base,
@@ -139,7 +144,8 @@ Examples:
   eval \"$(trib fabric up --local)\"
   trib fabric up                           # the same: there is no other kind yet
   eval \"$(trib fabric up --local --leaves 4 --workers 2 --name wide)\"
-  eval \"$(trib fabric up --local --backups 1)\"   # each node of a tree has a second process that may host it";
+  eval \"$(trib fabric up --local --backups 1)\"   # each node of a tree has a second process that may host it
+  eval \"$(trib fabric up --local --shared-host)\"   # one node in a rank's process for all ranks";
 const DOWN_EXAMPLES: &str = "\
 Examples:
   trib fabric down --local

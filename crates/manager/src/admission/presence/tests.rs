@@ -27,6 +27,7 @@ fn job(lanes: u16) -> JobStatus {
         places: [0, 1, 2].repeat(lanes.into()),
         backups: Vec::new(),
         deputies: Vec::new(),
+        in_ranks: Vec::new(),
         since: 0,
         hosts: Names::default(),
         root: "root".into(),
@@ -46,6 +47,7 @@ fn part(ranks: u32, moves: &[(u16, u16)], spent: &[u16]) -> JobActivity {
     JobActivity {
         job: JobId(1),
         activity: Activity { groups: 1, ranks, idle_ms: 0 },
+        nodes_in_ranks: 0,
         moves: moves.iter().map(|(node, count)| (NodeId(*node), *count)).collect(),
         spent: spent.iter().map(|node| NodeId(*node)).collect(),
         replayed: Replayed::default(),

@@ -15,6 +15,7 @@ fn job(name: &str) -> JobStatus {
         places: vec![0, 1],
         backups: Vec::new(),
         deputies: Vec::new(),
+        in_ranks: Vec::new(),
         since: 1_700_000_000,
         hosts: Names { count: 1, list: "h0".into() },
         root: "a".into(),

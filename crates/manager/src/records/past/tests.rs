@@ -30,6 +30,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         places: vec![0],
         backups: Vec::new(),
         deputies: Vec::new(),
+        in_ranks: Vec::new(),
         since: 1_700_000_000,
         hosts: Names { count: 2, list: "h[0-1]".into() },
         root: "a".into(),

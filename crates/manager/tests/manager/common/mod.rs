@@ -14,6 +14,7 @@ use trib_manager::{Manager, Options};
 use trib_messages::hello::Role;
 use trib_messages::job::{JobTicket, NodeGrant};
 use trib_messages::jobs::{Activity, JobActivity, JobsReport};
+use trib_messages::levels::Levels;
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::recovery::Replayed;
 use trib_messages::reply::{Refusal, Reply, Resource, StatusReport};
@@ -221,6 +222,7 @@ impl Node {
         let busy = move |job| JobActivity {
             job,
             activity,
+            nodes_in_ranks: 0,
             moves: Vec::new(),
             spent: Vec::new(),
             replayed: Replayed::default(),
@@ -291,10 +293,10 @@ impl Node {
     pub fn has_ranks(&self, job: JobId, ranks: u32, spent: &[u16]) {
         let spent = spent.iter().map(|node| NodeId(*node)).collect();
         let activity = Activity { groups: 2, ranks, idle_ms: 5 };
-        self.doings
-            .lock()
-            .unwrap()
-            .insert(job, JobActivity { job, activity, moves: Vec::new(), spent, replayed: Replayed::default() });
+        self.doings.lock().unwrap().insert(
+            job,
+            JobActivity { job, activity, nodes_in_ranks: 0, moves: Vec::new(), spent, replayed: Replayed::default() },
+        );
     }
 
     /// The next message.
@@ -305,7 +307,7 @@ impl Node {
     /// The next message, which is a grant.
     pub fn grant(&self) -> NodeGrant {
         match self.next() {
-            ManagerMessage::Install(grant) => grant,
+            ManagerMessage::Install(grant) => *grant,
             other => panic!("{other:?}"),
         }
     }
@@ -365,7 +367,8 @@ impl User {
     }
 }
 
-/// A job of ranks on host x that may host its nodes. Each listens at one of these ports.
+/// A job of ranks on host x, which is no level of its tree, that may host its nodes. Each listens
+/// at one of these ports.
 pub fn with_deputies(ports: impl IntoIterator<Item = u16>) -> JobRequest {
     let deputies: Vec<_> = ports.into_iter().map(|port| Some(SocketAddr::from(([127, 0, 0, 1], port)))).collect();
     JobRequest {
@@ -373,7 +376,7 @@ pub fn with_deputies(ports: impl IntoIterator<Item = u16>) -> JobRequest {
         pids: Vec::new(),
         deputies,
         domains: Vec::new(),
-        ask: QuotaAsk::default(),
+        ask: QuotaAsk { levels: Some(Levels::None), ..QuotaAsk::default() },
         name: "prog".into(),
         user: "ann".into(),
         wait_ms: None,

@@ -56,6 +56,7 @@ impl Tree {
                     GrantChild {
                         kind: ChildKind::Node(NodeId(leaf + 1)),
                         candidates: 1,
+                        in_rank: false,
                         ranks: RankList::from_ranks(first..first + u32::from(self.ranks)),
                         addresses: Vec::new(),
                     }
@@ -92,6 +93,7 @@ impl Tree {
             .map(|rank| GrantChild {
                 kind: ChildKind::Rank(Rank(rank)),
                 candidates: 1,
+                in_rank: true,
                 ranks: RankList::from_ranks([rank]),
                 addresses: vec![[127, 0, 0, 1].into()],
             })
@@ -113,6 +115,7 @@ impl Tree {
             address: None,
             candidate: 0,
             candidates: vec!["10.0.0.1:4000".parse().unwrap()],
+            in_ranks: Vec::new(),
             recovers: false,
             parent,
             children,

@@ -13,7 +13,7 @@ use crate::trees::Loads;
 // The tree of a program that is alone on the fabric.
 fn tree(fabric: &Topology, hosts: &[&str], domains: &[Option<u16>], levels: Levels) -> Plan {
     let hosts = named(hosts);
-    let program = Program { hosts: &hosts, domains, levels };
+    let program = Program { hosts: &hosts, domains, levels, able: &[] };
     let plan = plan(fabric, &program, &fabric.idle_loads()).unwrap();
     check(fabric, &program, &plan);
     plan
@@ -163,7 +163,7 @@ fn a_link_of_a_host_leads_to_its_node_and_none_leads_further() {
     let hosts = named(&["a", "b", "a", "a", "a"]);
     let domains = [Some(0), None, Some(0), Some(1), Some(1)];
     let fabric = topology(text);
-    let program = Program { hosts: &hosts, domains: &domains, levels: Levels::Numa };
+    let program = Program { hosts: &hosts, domains: &domains, levels: Levels::Numa, able: &[] };
     let plan = plan(&fabric, &program, &Loads::default()).unwrap();
     let ways = plan.ways(&fabric, &hosts);
     let told: Vec<Vec<(Option<&str>, bool)>> =
@@ -180,7 +180,7 @@ fn ten_thousand_ranks_of_which_eight_share_a_host_get_a_node_for_each_host_and_d
     let (fabric, hosts) = (topology(&text), (0..10_000).map(|rank| format!("h{}", rank % 1250)).collect::<Vec<_>>());
     let domains: Vec<Option<u16>> = (0..10_000u32).map(|rank| Some((rank / 5_000) as u16)).collect();
     for (levels, below) in [(Levels::None, 160), (Levels::Host, 1250), (Levels::Numa, 3 * 1250)] {
-        let program = Program { hosts: &hosts, domains: &domains, levels };
+        let program = Program { hosts: &hosts, domains: &domains, levels, able: &[] };
         let plan = plan(&fabric, &program, &Loads::default()).unwrap();
         check(&fabric, &program, &plan);
         assert_eq!(plan.nodes.len(), 1 + 40 + below);
@@ -207,7 +207,7 @@ proptest! {
     fn every_plan_with_levels_keeps_its_promises((text, hosts) in fabrics(), domains in domains()) {
         let fabric = topology(&text);
         for levels in [Levels::Host, Levels::Numa] {
-            let program = Program { hosts: &hosts, domains: &domains, levels };
+            let program = Program { hosts: &hosts, domains: &domains, levels, able: &[] };
             let first = plan(&fabric, &program, &Loads::default()).unwrap();
             check(&fabric, &program, &first);
             prop_assert_eq!(&plan(&fabric, &program, &Loads::default()).unwrap(), &first);
@@ -222,7 +222,7 @@ proptest! {
         let fabric = topology(&text);
         let alone: BTreeMap<&String, ()> = hosts.iter().map(|host| (host, ())).collect();
         let hosts: Vec<String> = alone.into_keys().rev().cloned().collect();
-        let planned = |levels| plan(&fabric, &Program { hosts: &hosts, domains: &domains, levels }, &Loads::default());
+        let planned = |levels| plan(&fabric, &Program { hosts: &hosts, domains: &domains, levels, able: &[] }, &Loads::default());
         prop_assert_eq!(planned(Levels::None), planned(Levels::Numa));
     }
 
@@ -234,7 +234,7 @@ proptest! {
     ) {
         let fabric = topology(&shape.graph(LinkRate::DEFAULT).unwrap().to_toml());
         let hosts: Vec<String> = picks.iter().map(|pick| pick.get(fabric.hosts()).name.clone()).collect();
-        let program = Program { hosts: &hosts, domains: &domains, levels: Levels::Numa };
+        let program = Program { hosts: &hosts, domains: &domains, levels: Levels::Numa, able: &[] };
         let mut loads = fabric.idle_loads();
         let first = plan(&fabric, &program, &loads).unwrap();
         check(&fabric, &program, &first);
