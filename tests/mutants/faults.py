@@ -416,7 +416,7 @@ FAULTS = [
     ),
     Fault(
         "a lost node fails the groups of a job that could go on",
-        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),", "(Some(node), Link::Parent) if self.place.config.recovers => out.suspect(node),")],
+        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), Link::Parent) if self.place.config.recovers => out.suspect(node),")],
     ),
     Fault(
         "no mark while a group rests",
@@ -432,7 +432,7 @@ FAULTS = [
     ),
     Fault(
         "who died in a group just before its node is waited for",
-        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.is_deserted(link) => out.suspect(node),", "(Some(node), _) if self.place.config.recovers => {\n                if !self.is_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
+        [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), _) if self.place.config.recovers => {\n                if !self.has_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
         tests="a_node_that_dies_just_after_all_ranks_below_it",
         package="trib-sim",
     ),
@@ -915,5 +915,25 @@ FAULTS = [
         "the quota is not asked",
         [Edit(CREATION, "        pending.fault = pending.fault.or(quota);\n", "        let _ = quota;\n")],
         tests="quota",
+    ),
+    Fault(
+        "who is known to be gone is waited for",
+        [Edit(NODE, "        if self.absent.is_missing(child) {\n            self.absent.called(child);", "        if self.absent.is_missing(child) && child.0 == u16::MAX {\n            self.absent.called(child);")],
+    ),
+    Fault(
+        "who has called is taken for gone on hearsay",
+        [Edit(NODE, "        if self.absent.is_missing(child) {\n            self.absent.called(child);", "        if self.absent.is_missing(child) || child.0 < 64 {\n            self.absent.called(child);")],
+        tests="who_is_known_to_be_gone",
+    ),
+    Fault(
+        "a node that the first rank deserts ends",
+        [Edit(NODE, "(0..self.place.config.children.len()).all(|child| self.was_lost", "(0..self.place.config.children.len()).any(|child| self.was_lost")],
+        tests="a_node_is_deserted",
+    ),
+    Fault(
+        "a node that all ranks desert goes on elsewhere",
+        [Edit(NODE, "(0..self.place.config.children.len()).all(|child| self.was_lost", "(0..=self.place.config.children.len()).all(|child| self.was_lost")],
+        tests="ranks_that_leave_together",
+        package="trib-sim",
     ),
 ]

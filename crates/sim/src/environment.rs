@@ -8,7 +8,7 @@ mod links;
 mod record;
 mod sending;
 
-pub use event::{Close, Edge, Event, Word};
+pub use event::{Close, Edge, Event, Look, Word};
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,5 +1,7 @@
 //! Random logical trees: they have uneven depths, nodes with one child, cascades inside one
-//! process, and ranks at inner nodes.
+//! process, and ranks at inner nodes. Some have `hosts`, whose nodes are in ranks' processes.
+
+mod hosts;
 
 use trib_proto::node::NodeChild;
 use trib_wire::{ChildKind, NodeId, Rank, RankList};
@@ -15,8 +17,17 @@ pub struct TreeNode {
     pub children: Vec<ChildKind>,
     /// All ranks at or below, ascending.
     pub ranks: Vec<u32>,
-    /// The process that hosts it; several nodes of a cascade share one.
-    pub host: usize,
+    /// Where it lives.
+    pub home: Home,
+}
+
+/// Where a logical node lives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Home {
+    /// In this process, which is no rank; several nodes of a cascade share one.
+    Process(usize),
+    /// In the process of the first of these ranks that can host it.
+    Ranks(Vec<u32>),
 }
 
 /// A job's logical tree; node 0 is its root.
@@ -26,7 +37,7 @@ pub struct Tree {
     pub nodes: Vec<TreeNode>,
     /// The node of every rank, and the position among that node's children.
     pub leaves: Vec<(usize, u16)>,
-    /// How many processes host nodes; the ranks' own processes have the numbers after these.
+    /// How many processes host nodes that are no ranks.
     pub node_hosts: usize,
 }
 
@@ -101,11 +112,11 @@ impl Tree {
 
     fn add(&mut self, parent: Option<usize>, ranks: &[u32], cascade: Option<usize>) -> usize {
         let node = self.nodes.len();
-        let host = match cascade {
-            Some(parent) => self.nodes[parent].host,
+        let home = match cascade {
+            Some(parent) => self.nodes[parent].home.clone(),
             None => {
                 self.node_hosts += 1;
-                self.node_hosts - 1
+                Home::Process(self.node_hosts - 1)
             }
         };
         let mut ranks = ranks.to_vec();
@@ -115,7 +126,7 @@ impl Tree {
             children.push(ChildKind::Node(NodeId(node as u16)));
             (parent, children.len() as u16 - 1)
         });
-        self.nodes.push(TreeNode { parent, children: Vec::new(), ranks, host });
+        self.nodes.push(TreeNode { parent, children: Vec::new(), ranks, home });
         node
     }
 

@@ -80,7 +80,7 @@ impl Leaf {
             },
             way: Way {
                 view: View::new(environment.first),
-                caller: Caller::new(NodeId(node as u16), environment.sites.candidates(), calls_at),
+                caller: Caller::new(NodeId(node as u16), environment.sites.candidates(node), calls_at),
             },
             script,
             next: 0,
@@ -118,6 +118,11 @@ impl Leaf {
     /// Groups that the program has freed and others have not.
     pub fn left_behind(&self) -> usize {
         self.core.groups_left_behind()
+    }
+
+    /// Whether another rank may ask how a group has ended.
+    pub fn may_be_asked(&self) -> bool {
+        self.core.may_be_asked()
     }
 
     /// Whether the program has come to its end.
@@ -231,6 +236,7 @@ impl Leaf {
 
     fn create(&mut self, group: usize, work: &Workload, environment: &mut Environment) {
         let plan = &work.groups[group];
+        environment.checkers.creates();
         let members = RankList::from_ranks(plan.members.iter().copied());
         let id = self.core.next_group();
         self.names.groups.insert(id, group);

@@ -112,6 +112,17 @@ impl Node {
         self.drive(environment, |core, out| core.on_link_down(now, link, out));
     }
 
+    /// The process of a child that has not called is gone.
+    pub fn child_gone(&mut self, child: ChildIndex, environment: &mut Environment) {
+        let now = environment.now();
+        self.drive(environment, |core, out| core.on_gone(now, child, out));
+    }
+
+    /// Whether no rank is left below.
+    pub fn is_deserted(&self) -> bool {
+        self.core.is_deserted()
+    }
+
     /// A frame came.
     pub fn frame(&mut self, link: Link, path: Path, frame: &Frame, environment: &mut Environment) {
         let now = environment.now();

@@ -56,6 +56,13 @@ pub struct Options {
     pub strict: bool,
     /// How many processes may host each node, if the job recovers.
     pub candidates: u64,
+    /// Whether ranks share hosts, whose nodes are in their processes. Only jobs that recover have
+    /// such.
+    pub hosts: bool,
+    /// Whether ranks leave the job when they have done.
+    pub leaves: bool,
+    /// How many times a process that hosts the node of a host is killed, stopped or slow.
+    pub leads_hurt: u64,
     /// How many times a process that hosts nodes is killed or stopped, or a way is cut, for longer
     /// than others wait. Only jobs that recover are hurt so.
     pub hurts: u64,
@@ -136,6 +143,9 @@ impl Options {
             rank_memory,
             strict: false,
             candidates: rng.between(2, 3),
+            hosts: false,
+            leaves: false,
+            leads_hurt: 0,
             hurts: if rng.chance(680) { rng.between(1, 4) } else { 0 },
             ranks: rng.scaled(1, 24) as u32,
             levels: rng.between(1, 4),
@@ -221,12 +231,23 @@ impl Options {
         self.go_together();
     }
 
+    /// Lets the ranks of some jobs share hosts.
+    pub fn on_hosts(&mut self, rng: &mut Rng) {
+        if !self.recovers || !rng.chance(HOSTS) {
+            return;
+        }
+        self.hosts = true;
+        self.leaves = rng.chance(500);
+        self.leads_hurt = if rng.chance(600) { rng.between(1, 2) } else { 0 };
+        self.go_together();
+    }
+
     /// Mends what does not go together.
     fn go_together(&mut self) {
         if !self.recovers || self.trouble.is_of_the_way() {
-            (self.hurts, self.partitions) = (0, 0);
+            (self.hurts, self.partitions, self.leads_hurt) = (0, 0, 0);
         }
-        if self.hurts + self.partitions > 0 {
+        if self.hurts + self.partitions > 0 || self.hosts {
             // A rank that nobody can hear for some seconds lives.
             self.limits.dead_after = Nanos::from_millis(40_000);
         }
@@ -239,6 +260,9 @@ impl Options {
             rank_memory: u64::MAX,
             strict: false,
             candidates: 1,
+            hosts: false,
+            leaves: false,
+            leads_hurt: 0,
             hurts: 0,
             ranks,
             levels: 2,
@@ -291,6 +315,8 @@ impl Options {
 
 /// How many jobs in a thousand that recover are strict.
 const STRICT: u64 = 170;
+/// In how many of them ranks share hosts.
+const HOSTS: u64 = 310;
 
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -324,11 +350,14 @@ impl fmt::Display for Options {
         )?;
         write!(
             f,
-            "recovers {} strict {} memory {} candidates {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
+            "recovers {} strict {} memory {} candidates {} hosts {} leaves {} leads hurt {} hurts {} partitions {} | outages {} pauses {} of up to {} ms slow {:?} room {} | groups {} full quota {} phases {} operations {} crossing {} blocking {} contention {} streamed {} late {:?} trouble {:?}",
             self.recovers,
             self.strict,
             self.rank_memory,
             self.candidates,
+            self.hosts,
+            self.leaves,
+            self.leads_hurt,
             self.hurts,
             self.partitions,
             self.outages,

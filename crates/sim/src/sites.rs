@@ -1,23 +1,32 @@
-//! Where the nodes of a tree may be: a site is a logical node in a process that may host it. Actors
-//! are numbered: first the sites, those of the first candidates in front, then the ranks.
+//! Where the nodes of a tree may be: a site is a logical node in a process that may host it,
+//! perhaps a rank's. Actors are numbered: first the sites, those of the first candidates in front,
+//! then the ranks.
 
-use crate::fabric::Tree;
+use crate::fabric::{Home, Tree, TreeNode};
 use crate::random::Rng;
 
 /// The sites of a tree.
 #[derive(Clone, Debug)]
 pub struct Sites {
-    nodes: usize,
-    candidates: usize,
-    /// The process of each site.
-    process_of: Vec<usize>,
-    /// How many processes host nodes or could.
+    all: Vec<Site>,
+    /// The sites of each node, by candidate.
+    of_node: Vec<Vec<usize>>,
+    /// How many processes host nodes or could, and are no ranks.
     processes: usize,
 }
 
+/// A node in a process that may host it.
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    node: usize,
+    candidate: usize,
+    process: usize,
+}
+
 impl Sites {
-    /// Each node has so many candidates. Nodes that share a process share it everywhere. Some
-    /// processes are the first candidate of one node and a further one of another.
+    /// Each node has so many candidates, unless these are ranks, which the tree names. Nodes that
+    /// share a process share it everywhere. Some processes are the first candidate of one node and
+    /// a further one of another.
     pub fn new(tree: &Tree, candidates: usize, rng: &mut Rng) -> Sites {
         let hosts = tree.node_hosts;
         let mut processes = hosts;
@@ -30,50 +39,67 @@ impl Sites {
                 row.push(process);
             }
         }
-        let process_of =
-            (0..candidates).flat_map(|c| tree.nodes.iter().map(|node| of_host[node.host][c]).collect::<Vec<_>>());
-        Sites { nodes: tree.nodes.len(), candidates, process_of: process_of.collect(), processes }
+        let row = |node: &TreeNode| match &node.home {
+            Home::Process(host) => of_host[*host].clone(),
+            Home::Ranks(ranks) => ranks.iter().map(|rank| processes + *rank as usize).collect(),
+        };
+        let rows: Vec<Vec<usize>> = tree.nodes.iter().map(row).collect();
+        let mut sites = Sites { all: Vec::new(), of_node: vec![Vec::new(); rows.len()], processes };
+        for candidate in 0..rows.iter().map(Vec::len).max().unwrap_or(0) {
+            for (node, row) in rows.iter().enumerate() {
+                if let Some(process) = row.get(candidate).copied() {
+                    sites.of_node[node].push(sites.all.len());
+                    sites.all.push(Site { node, candidate, process });
+                }
+            }
+        }
+        sites
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.process_of.len()
+        self.all.len()
     }
 
     /// Whether there is none, which no tree has.
     pub fn is_empty(&self) -> bool {
-        self.process_of.is_empty()
+        self.all.is_empty()
     }
 
-    /// How many candidates each node has.
-    pub fn candidates(&self) -> usize {
-        self.candidates
+    /// How many candidates a node has.
+    pub fn candidates(&self, node: usize) -> usize {
+        self.of_node[node].len()
     }
 
-    /// How many processes host nodes or could. The ranks' own processes have the numbers after
-    /// these.
+    /// How many processes host nodes or could, and are no ranks. The ranks' own processes have the
+    /// numbers after these.
     pub fn processes(&self) -> usize {
         self.processes
     }
 
+    /// The rank whose process it is, if it is one's.
+    pub fn rank_of_process(&self, process: usize) -> Option<u32> {
+        process.checked_sub(self.processes).map(|rank| rank as u32)
+    }
+
     /// The site of a node at one of its candidates.
     pub fn site(&self, node: usize, candidate: usize) -> usize {
-        candidate * self.nodes + node
+        self.of_node[node][candidate]
     }
 
     /// The node of a site.
     pub fn node(&self, site: usize) -> usize {
-        site % self.nodes
+        self.all[site].node
     }
 
     /// Which candidate of its node a site is.
     pub fn candidate(&self, site: usize) -> usize {
-        site / self.nodes
+        self.all[site].candidate
     }
 
     /// The process of a site.
     pub fn process(&self, site: usize) -> usize {
-        self.process_of[site]
+        self.all[site].process
     }
 
     /// The process of an actor, which is a site or a rank.
@@ -86,12 +112,6 @@ impl Sites {
 
     /// The sites of a process.
     pub fn of_process(&self, process: usize) -> Vec<usize> {
-        (0..self.len()).filter(|site| self.process_of[*site] == process).collect()
-    }
-
-    /// Whether every node has a candidate that is none of these processes.
-    pub fn survive_without(&self, processes: &[usize]) -> bool {
-        (0..self.nodes)
-            .all(|node| (0..self.candidates).any(|c| !processes.contains(&self.process_of[self.site(node, c)])))
+        (0..self.len()).filter(|site| self.process(*site) == process).collect()
     }
 }

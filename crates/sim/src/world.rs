@@ -2,8 +2,10 @@
 //!
 //! Map: `setting` (what a run begins with), `actor` (what waits at each, and when it has time),
 //! `intake` (what it does with that), `placing` (how actors come to each other, epoch by epoch),
-//! `harm` (what can be done to them), `faults` (what is, as the options say), `deaths` (how
-//! processes end and begin anew), `ending` (when the run is over), `met` (what it has met).
+//! `probes` (whether those that hosted a node before are still there), `harm` (what can be done to
+//! them), `faults` (what is, as the options say), `deaths` (how processes end and begin anew),
+//! `leaving` (how ranks do that have done), `ending` (when the run is over), `met` (what it has
+//! met).
 
 mod actor;
 mod deaths;
@@ -11,8 +13,10 @@ mod ending;
 mod faults;
 mod harm;
 mod intake;
+mod leaving;
 mod met;
 mod placing;
+mod probes;
 mod setting;
 
 use trib_proto::Nanos;
@@ -31,10 +35,12 @@ use crate::trace::Trace;
 use crate::verdict::Verdict;
 use crate::workload::Workload;
 use actor::{Actor, Input, Pause};
+use leaving::Leaving;
 use setting::{fit, make_actors, make_cables, make_host};
 
 /// Apart from what a seed draws besides, so that seeds mean the same with it and without it.
 const POLICY: u64 = 0x7374_7269_6374_0011;
+const HOSTS: u64 = 0x686f_7374_7300_0012;
 
 /// The whole run.
 pub struct World {
@@ -42,10 +48,14 @@ pub struct World {
     actors: Vec<Actor>,
     /// The core of each site, while its process hosts the node.
     cores: Vec<Option<Node>>,
-    /// What each process knows that may host nodes, and whether calls to it are refused when it is
-    /// dead.
+    /// What each process knows that may host nodes, as a rank's may, and whether calls to it are
+    /// refused when it is dead.
     hosts: Vec<(Host, bool)>,
     leaves: Vec<Leaf>,
+    /// The ranks that leave the job.
+    leaving: Vec<Leaving>,
+    /// The processes that will be killed for good.
+    doomed: Vec<usize>,
     pauses: Vec<Vec<Pause>>,
     work: Workload,
     /// When the last planned fault is over.
@@ -62,7 +72,10 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut options = Options::draw(&mut rng.split());
         options.under_policy(&mut Rng::new(seed.rotate_left(32) ^ POLICY));
+        let mut hosts = Rng::new(seed.rotate_left(32) ^ HOSTS);
+        options.on_hosts(&mut hosts);
         let tree = Tree::random(&mut rng.split(), options.ranks, options.levels);
+        let tree = if options.hosts { tree.with_hosts(&mut hosts) } else { tree };
         let mut work = Workload::random(&mut rng.split(), &options);
         if Rng::new(!seed).chance(100) {
             work = work.with_rest(Nanos::from_millis(1_500));
@@ -81,10 +94,11 @@ impl World {
         let checkers = Checkers::new(&tree, &work, &options);
         let epoch = Epoch(1 + draws.below(3) as u32);
         let actors = make_actors(&tree, &sites, &options, &mut draws);
+        let processes = sites.processes() + tree.leaves.len();
         let mut world = World {
-            pauses: (0..sites.processes() + tree.leaves.len()).map(|_| Vec::new()).collect(),
+            pauses: (0..processes).map(|_| Vec::new()).collect(),
             cores: (0..sites.len()).map(|_| None).collect(),
-            hosts: (0..sites.processes()).map(|process| (make_host(&tree, &sites, process, epoch), true)).collect(),
+            hosts: (0..processes).map(|process| (make_host(&tree, &sites, process, epoch), true)).collect(),
             environment: Environment::new(
                 (tree, sites),
                 (options, epoch),
@@ -94,6 +108,8 @@ impl World {
             ),
             actors,
             leaves: Vec::new(),
+            leaving: vec![Leaving::default(); work.scripts.len()],
+            doomed: Vec::new(),
             work,
             calm_at: Nanos(0),
             done_at: None,
@@ -186,6 +202,7 @@ impl World {
             Event::KillRank { rank, orderly } => self.kill_now(rank, orderly),
             Event::KillProcess { process, refuses } => self.kill_process(process, refuses),
             Event::Depart(process) => self.depart_now(process),
+            Event::Look { site, look } => self.give(site, Input::Look(look)),
             Event::Restart(process) => self.restart(process),
         }
     }

@@ -10,6 +10,7 @@ impl Checkers {
     /// A process hosts a node from now on, in the epoch of this placement.
     pub fn node_begins(&mut self, node: usize, placement: &Placement) {
         self.moved |= *placement != Placement::FIRST;
+        self.epoch_at = self.now;
         if !self.hosted.insert((node, placement.clone())) {
             self.fail(NAME, format!("two processes host node {node} in {placement:?}"));
         }

@@ -74,6 +74,9 @@ impl Checkers {
     /// The operation is over at this rank; `queued` says that elements of its input still wait to
     /// be written.
     pub fn completed(&mut self, operation: usize, rank: u32, outcome: Result<Range<u64>, Fault>, queued: bool) {
+        if let Err(fault) = &outcome {
+            self.check_soon(self.operations[operation].group, fault);
+        }
         self.progress(rank);
         let gotten = self.gotten(operation, rank);
         let signature = self.work.operations[operation].signature;

@@ -10,6 +10,7 @@ const NAME: &str = "faults";
 impl Checkers {
     /// The group has failed or was refused at this rank.
     pub fn group_failed(&mut self, group: usize, rank: u32, fault: &Fault) {
+        self.check_soon(group, fault);
         self.progress(rank);
         self.groups[group].failed = true;
         if let Some(wrong) = self.objection(group, rank, fault) {
@@ -40,6 +41,13 @@ impl Checkers {
             // It wakes among those that have gone on without it.
             return None;
         }
+        let (is_over, is_hurt) = (self.groups[group].freed.contains(&rank), plan.members.iter().any(|m| dead(*m)));
+        if fault.reason == Reason::MemberDead && is_set(&self.left, fault.rank_a.0) {
+            // It has left the job, as it may when the group is over or has failed, and an epoch
+            // that began then missed it.
+            let may_miss = is_over || is_hurt || plan.disturbed.is_some();
+            return (!may_miss).then_some("while a rank that has left is missed");
+        }
         if self.has_lost_a_node(group) {
             let is_below = |node: &usize| self.tree.nodes[*node].ranks.contains(&fault.rank_a.0);
             let named = match fault.reason {
@@ -51,7 +59,7 @@ impl Checkers {
             let known = named || plan.disturbed.is_some();
             return (!known).then_some("without naming the dead node");
         }
-        if plan.members.iter().any(|m| dead(*m)) {
+        if is_hurt {
             let named = fault.reason == Reason::MemberDead && dead(fault.rank_a.0);
             let known = named || plan.disturbed.is_some();
             return (!known).then_some("without naming the dead rank");

@@ -4,7 +4,8 @@
 //! Map: `agreement` (under `strict`, all ranks say the same of an operation), `same_bits` (every
 //! element has the expected value), `exactly_once` (nothing is read, delivered or completed twice
 //! or outside its range), `recovery` (what a rank still lacks is kept by those ranks that have it),
-//! `faults` (no fault has no cause, and no cause has no fault),
+//! `faults` (no fault has no cause, and no cause has no fault), `gone` (who is known to be gone is
+//! not waited for),
 //! `epochs` (no node is in two places at once), `memory` (buffers stay within the grant), `no_leak`
 //! (nothing is left at the end), `traffic` (waiting is cheap), `causes` (a node sends no more than
 //! it was asked for), `fairness` (nobody overtakes in the line for the lock), `liveness`
@@ -16,6 +17,7 @@ mod epochs;
 mod exactly_once;
 mod fairness;
 mod faults;
+mod gone;
 mod liveness;
 mod memory;
 mod no_leak;
@@ -137,6 +139,16 @@ pub struct Checkers {
     dead: Vec<bool>,
     /// Ranks that were stopped for so long that others may take them for dead.
     stopped: Vec<bool>,
+    /// Ranks that have left the job.
+    left: Vec<bool>,
+    /// When the node above each rank was told last that the rank's process is gone.
+    seen_gone: Vec<Option<Nanos>>,
+    /// Whether some rank has died of which nobody is told.
+    dies_silently: bool,
+    /// How many nodes have ended because nobody was left below.
+    deserted: usize,
+    /// When a core began last.
+    epoch_at: Nanos,
     /// Nodes that are gone in a job that does not go on without them.
     lost: Vec<usize>,
     recovers: bool,
@@ -185,6 +197,11 @@ impl Checkers {
             groups: vec![GroupState::default(); work.groups.len()],
             dead: vec![false; tree.leaves.len()],
             stopped: vec![false; tree.leaves.len()],
+            left: vec![false; tree.leaves.len()],
+            seen_gone: vec![None; tree.leaves.len()],
+            dies_silently: false,
+            deserted: 0,
+            epoch_at: Nanos(0),
             lost: Vec::new(),
             recovers: options.recovers,
             strict: options.strict,
@@ -265,6 +282,11 @@ impl Checkers {
         self.progress(rank);
         self.check_rested(group, rank);
         self.groups[group].freed.push(rank);
+    }
+
+    /// A rank begins to make a group, which others may have waited for.
+    pub fn creates(&mut self) {
+        self.progress = self.now;
     }
 
     /// The group is ready at this rank.

@@ -41,7 +41,8 @@ impl Checkers {
             operation.members.iter().all(|m| m.outcome.is_some()) || operation.members.iter().all(|m| !m.posted)
         };
         let last = own().flat_map(|operation| &operation.endings).map(|ending| ending.at).max();
-        let rest = if self.moved { REST_AFTER_MOVE } else { REST };
+        // A node that dies silently is missed later than others.
+        let rest = if self.moved || self.dies_silently { REST_AFTER_MOVE } else { REST };
         let rests = last.is_some_and(|last| self.now >= last.max(self.calm_at) + rest);
         if !rests || !self.groups[group].freed.is_empty() || !own().all(is_over) {
             return;

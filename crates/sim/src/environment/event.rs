@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use trib_wire::Placement;
+use trib_wire::{ChildIndex, Epoch, Placement};
 
 use crate::network::Frame;
 
@@ -60,8 +60,30 @@ pub enum Event {
     },
     /// A process that may host nodes leaves the job, and tells its neighbours.
     Depart(usize),
+    /// A process that hosts a node looks for one that hosted it before.
+    Look {
+        /// The site of the node.
+        site: usize,
+        /// What it looks for.
+        look: Look,
+    },
     /// A process that was killed begins anew, and has forgotten everything.
     Restart(usize),
+}
+
+/// A look for a rank that hosted a node before and is a child of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// The epoch of the node's core.
+    pub epoch: Epoch,
+    /// Which child it is.
+    pub child: ChildIndex,
+    /// The rank.
+    pub rank: u32,
+    /// How many looks there were before.
+    pub before: usize,
+    /// How many of them, the last ones, found that its process is gone.
+    pub refusals: u32,
 }
 
 /// What the two ends of a link say to each other about the link itself.

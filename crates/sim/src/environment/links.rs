@@ -55,6 +55,11 @@ impl Environment {
         there == Some(edge.link)
     }
 
+    /// Whether a site has a connection of some child.
+    pub fn has_children(&self, site: usize) -> bool {
+        !self.down[site].is_empty()
+    }
+
     /// Whether a site has its connections, to the node above and to all children.
     pub fn is_connected(&self, site: usize) -> bool {
         let node = &self.tree.nodes[self.sites.node(site)];
@@ -194,12 +199,29 @@ impl Environment {
     /// Closes all links of a site, which hears of none of them any more. Calls that it has not
     /// taken are not its links.
     pub fn close_all(&mut self, site: usize, how: Close) {
-        let is_of = |link: &Connection| link.lower == site || (link.upper == site && link.life.is_some());
-        let of_site = |link: &Connection| !link.closed && is_of(link);
-        let open: Vec<usize> = (0..self.links.len()).filter(|link| of_site(&self.links[*link])).collect();
-        for link in open {
+        for link in self.open_links(site) {
             self.close(link, how);
         }
+        self.forget_all(site);
+    }
+
+    /// Nothing comes from a site any more, and nobody hears that its links have ended.
+    pub fn silence_all(&mut self, site: usize) {
+        for link in self.open_links(site) {
+            let edge = Edge { link, up: self.links[link].lower == site };
+            self.drop_queued(edge);
+            self.channel(edge).cut(false);
+        }
+        self.forget_all(site);
+    }
+
+    fn open_links(&self, site: usize) -> Vec<usize> {
+        let is_of = |link: &Connection| link.lower == site || (link.upper == site && link.life.is_some());
+        let of_site = |link: &Connection| !link.closed && is_of(link);
+        (0..self.links.len()).filter(|link| of_site(&self.links[*link])).collect()
+    }
+
+    fn forget_all(&mut self, site: usize) {
         self.up[site] = None;
         self.down[site].clear();
         self.early[site].clear();

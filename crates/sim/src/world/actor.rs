@@ -8,7 +8,7 @@ use trib_proto::Nanos;
 use trib_wire::Placement;
 
 use super::World;
-use crate::environment::{Edge, Event, Word};
+use crate::environment::{Edge, Event, Look, Word};
 use crate::network::Frame;
 use crate::node::Node;
 
@@ -20,6 +20,7 @@ pub(super) enum Input {
     Word(Edge, Word),
     FirstCall,
     Tell { other: usize, placement: Placement, answers: bool },
+    Look(Look),
     Program,
 }
 
@@ -107,6 +108,7 @@ impl World {
                 self.environment.checkers.fail("liveness", what);
             }
         }
+        self.go_on_leaving(actor);
         let deadline = self.deadline(actor);
         if deadline != Nanos::NEVER {
             self.wake_at(actor, deadline.max(self.actors[actor].busy_until));

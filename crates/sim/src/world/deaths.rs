@@ -10,7 +10,8 @@ impl World {
     /// A dead process begins anew. It may have been killed twice, and have begun anew already.
     pub(super) fn restart(&mut self, process: usize) {
         let sites = self.environment.sites.of_process(process);
-        if !sites.iter().all(|site| self.actors[*site].dead) {
+        let is_rank = self.environment.sites.rank_of_process(process).is_some();
+        if is_rank || !sites.iter().all(|site| self.actors[*site].dead) {
             return;
         }
         let (tree, first) = (&self.environment.tree, self.environment.first);
@@ -21,9 +22,12 @@ impl World {
         }
     }
 
-    /// A rank dies.
+    /// A rank dies, and with it all nodes that its process hosts.
     pub(super) fn kill_now(&mut self, rank: u32, orderly: bool) {
         let actor = self.environment.actor_of(rank);
+        if self.actors[actor].dead {
+            return;
+        }
         let link = self.environment.above(actor);
         let is_confirmed = link.is_some_and(|link| self.environment.is_current(Edge { link, up: true }));
         if !is_confirmed && !self.leaves[rank as usize].way().view.has_moved() {
@@ -40,10 +44,17 @@ impl World {
                 self.environment.channel(Edge { link, up: true }).cut(false);
             }
         }
+        if !orderly {
+            self.environment.checkers.rank_silent();
+        }
+        self.end_process(self.actors[actor].host, orderly, orderly.then_some(Close::Killed));
     }
 
     /// A process that hosts nodes dies, and with it all that they know.
     pub(super) fn kill_process(&mut self, process: usize, refuses: bool) {
+        if let Some(rank) = self.environment.sites.rank_of_process(process) {
+            return self.kill_now(rank, refuses);
+        }
         if !self.environment.options.recovers {
             let is_whole = |site: usize| self.environment.is_connected(site);
             if !self.environment.sites.of_process(process).into_iter().all(is_whole) {
@@ -53,12 +64,21 @@ impl World {
             }
             self.lose_nodes(process);
         }
+        self.end_process(process, refuses, Some(Close::Killed));
+    }
+
+    /// Nothing is left of a process. Its links end so, or nobody hears that they do.
+    fn end_process(&mut self, process: usize, refuses: bool, how: Option<Close>) {
         self.hosts[process].1 = refuses;
         for site in self.environment.sites.of_process(process) {
             self.actors[site].dead = true;
             self.actors[site].inbox.clear();
             self.actors[site].datagrams = 0;
-            self.drop_core(site, Close::Killed);
+            self.end_core(site);
+            match how {
+                Some(how) => self.environment.close_all(site, how),
+                None => self.environment.silence_all(site),
+            }
         }
     }
 
@@ -67,7 +87,10 @@ impl World {
         if self.hosts[process].0.leave() {
             self.move_process(process);
         }
-        self.kill_process(process, true);
+        match self.environment.sites.rank_of_process(process) {
+            Some(_) => self.end_process(process, true, Some(Close::Killed)),
+            None => self.kill_process(process, true),
+        }
     }
 
     /// The job does not go on without the nodes of this process.

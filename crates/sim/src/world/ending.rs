@@ -26,12 +26,19 @@ impl World {
                 let asleep = self.leaves.iter().map(Leaf::asleep_until).max();
                 let since = self.environment.checkers.last_progress();
                 let since = since.max(self.calm_at).max(asleep.unwrap_or(now));
-                if now.since(since) > STUCK_AFTER {
+                if now.since(since) > STUCK_AFTER + self.unseen() {
                     self.stuck("nothing has gone forward for a minute");
                 }
                 false
             }
         }
+    }
+
+    /// How much longer something may take where a process has died that nobody saw die: its nodes
+    /// are given up first, and what waits for its rank waits anew in the epoch after that.
+    fn unseen(&self) -> Nanos {
+        let is_met = self.environment.checkers.has_silent_dead();
+        if is_met { self.environment.options.limits.dead_after } else { Nanos(0) }
     }
 
     fn is_silent(&mut self, now: Nanos, done_at: Nanos) -> bool {
@@ -40,7 +47,7 @@ impl World {
         let gone = may_wait || self.leaves.iter().all(|leaf| leaf.left_behind() == 0);
         if !empty || !gone {
             // A rank may have died unseen.
-            let patience = LEAK_AFTER + self.environment.options.limits.dead_after;
+            let patience = LEAK_AFTER + self.environment.options.limits.dead_after + self.unseen();
             if now.since(done_at.max(self.calm_at)) > patience {
                 self.check_nodes_empty();
                 for leaf in &self.leaves {

@@ -3,6 +3,8 @@
 use trib_proto::Nanos;
 
 use super::World;
+use crate::environment::Environment;
+use crate::fabric::{Home, TreeNode};
 use crate::network::{Gate, Partition};
 use crate::options::Trouble;
 use crate::random::Rng;
@@ -38,7 +40,8 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         let actor = if at < nodes { at } else { at - nodes + sites };
         world.pause(actor as usize, start, end);
     }
-    hurt_nodes(world, rng);
+    let mut dead = Vec::new();
+    hurt_nodes(world, &mut dead, rng);
     for _ in 0..options.partitions {
         part(world, rng);
     }
@@ -46,7 +49,9 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
     match options.trouble {
         Trouble::KillRank(orderly) => {
             let rank = rng.below(ranks) as u32;
-            world.kill_rank(at, rank, orderly);
+            if may_die(world, &mut dead, rank) {
+                world.kill_rank(at, rank, orderly);
+            }
         }
         Trouble::StopRank => {
             let rank = rng.below(ranks) as u32;
@@ -73,6 +78,10 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         }
         _ => {}
     }
+    for _ in 0..options.leads_hurt {
+        hurt_lead(world, &mut dead, rng);
+    }
+    world.doomed = dead;
 }
 
 /// Cuts the processes in two. Often those that may host the root are on both sides.
@@ -82,9 +91,15 @@ fn part(world: &mut World, rng: &mut Rng) {
     let mut first: Vec<bool> = (0..processes).map(|_| rng.chance(share)).collect();
     if rng.chance(500) {
         let sites = &world.environment.sites;
-        for candidate in 0..sites.candidates() {
+        for candidate in 0..sites.candidates(0) {
             first[sites.process(sites.site(0, candidate))] = candidate % 2 == 0;
         }
+    }
+    // Nothing comes between the processes of one host.
+    for (home, ranks) in hosts(world) {
+        let of = |rank: u32| world.environment.sites.processes() + rank as usize;
+        let side = first[of(home[0])];
+        ranks.iter().for_each(|rank| first[of(*rank)] = side);
     }
     let start = Nanos::from_micros(rng.scaled(200, 60_000));
     let span = (start, start + Nanos::from_micros(rng.scaled(100, 16_000_000)));
@@ -93,12 +108,11 @@ fn part(world: &mut World, rng: &mut Rng) {
 
 /// Kills processes that host nodes, stops them, and cuts ways, for longer than others wait. Those
 /// that come later often hit the recovery from those before.
-fn hurt_nodes(world: &mut World, rng: &mut Rng) {
+fn hurt_nodes(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
     let options = world.environment.options.clone();
     let sites = world.environment.sites.clone();
     // Most programs are over within some tens of milliseconds.
     let mut at = Nanos::from_micros(rng.scaled(200, 60_000));
-    let mut dead: Vec<usize> = Vec::new();
     for _ in 0..options.hurts {
         let site = if rng.chance(600) {
             rng.below(world.environment.tree.nodes.len() as u64)
@@ -108,10 +122,12 @@ fn hurt_nodes(world: &mut World, rng: &mut Rng) {
         let site = site as usize;
         let process = sites.process(site);
         let for_a_while = at + Nanos::from_micros(rng.scaled(100, 8_000_000));
-        match rng.below(10) {
-            0..5 => {
+        match (rng.below(10), sites.rank_of_process(process)) {
+            (0..5, Some(rank)) if may_die(world, dead, rank) => world.kill_rank(at, rank, rng.chance(850)),
+            (0..8, Some(_)) => world.pause(site, at, at + Nanos::from_millis(rng.scaled(1_000, LATE_MS_MAX))),
+            (0..5, None) => {
                 dead.push(process);
-                let stays = sites.survive_without(&dead) && rng.chance(600);
+                let stays = goes_on(world, dead) && rng.chance(600);
                 if !stays {
                     dead.pop();
                 }
@@ -121,7 +137,7 @@ fn hurt_nodes(world: &mut World, rng: &mut Rng) {
                 }
                 world.crash((sites.node(site), sites.candidate(site)), at, again, rng.chance(700));
             }
-            5..8 => world.pause(site, at, at + Nanos::from_millis(rng.scaled(1_000, 20_000))),
+            (5..8, None) => world.pause(site, at, at + Nanos::from_millis(rng.scaled(1_000, 20_000))),
             _ => {
                 let actors = world.actors.len() as u64;
                 let below = rng.between(1, actors - 1) as usize;
@@ -137,3 +153,71 @@ fn hurt_nodes(world: &mut World, rng: &mut Rng) {
         at = at + Nanos::from_micros(rng.scaled(1, 4_000_000));
     }
 }
+
+/// Does something to the process that hosts the node of a host.
+fn hurt_lead(world: &mut World, dead: &mut Vec<usize>, rng: &mut Rng) {
+    let hosts = hosts(world);
+    if hosts.is_empty() {
+        return;
+    }
+    let (home, _) = &hosts[rng.below(hosts.len() as u64) as usize];
+    let at = Nanos::from_micros(rng.scaled(200, 60_000));
+    let later = at + Nanos::from_micros(rng.scaled(1, 2_000_000));
+    let (lead, second) = (home[0], home[1]);
+    let actor = world.environment.actor_of(lead);
+    match rng.below(6) {
+        0 => world.slow_down(lead, rng.scaled(4, 100)),
+        1 => world.pause(actor, at, at + Nanos::from_millis(rng.scaled(1_000, LATE_MS_MAX))),
+        kind if may_die(world, dead, lead) => {
+            world.kill_rank(at, lead, rng.chance(900));
+            match kind {
+                2 if may_die(world, dead, second) => world.kill_rank(later, second, rng.chance(900)),
+                3 => {
+                    let nodes = world.environment.tree.nodes.len() as u64;
+                    let node = rng.below(nodes) as usize;
+                    if matches!(world.environment.tree.nodes[node].home, Home::Process(_)) {
+                        let again = later + Nanos::from_micros(rng.scaled(100, 8_000_000));
+                        world.crash((node, 0), later, Some(again), rng.chance(700));
+                    }
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The hosts: those ranks that may host their nodes, and all ranks.
+fn hosts(world: &World) -> Vec<(Vec<u32>, Vec<u32>)> {
+    let nodes = &world.environment.tree.nodes;
+    let is_top = |home: &Home, parent: Option<(usize, u16)>| parent.is_none_or(|(above, _)| nodes[above].home != *home);
+    let host = |node: &TreeNode| match &node.home {
+        Home::Ranks(home) if is_top(&node.home, node.parent) => Some((home.clone(), node.ranks.clone())),
+        _ => None,
+    };
+    nodes.iter().filter_map(host).collect()
+}
+
+/// Whether the job goes on for all others when a rank dies, too, which is among the dead then.
+fn may_die(world: &World, dead: &mut Vec<usize>, rank: u32) -> bool {
+    dead.push(world.environment.sites.processes() + rank as usize);
+    let may = goes_on(world, dead);
+    if !may {
+        dead.pop();
+    }
+    may
+}
+
+/// Whether every node below which a rank lives has a candidate that is none of these processes.
+pub(super) fn goes_on(world: &World, dead: &[usize]) -> bool {
+    let Environment { sites, tree, .. } = &world.environment;
+    let is_empty =
+        |node: usize| tree.nodes[node].ranks.iter().all(|rank| dead.contains(&(sites.processes() + *rank as usize)));
+    let has_candidate =
+        |node: usize| (0..sites.candidates(node)).any(|c| !dead.contains(&sites.process(sites.site(node, c))));
+    (0..tree.nodes.len()).all(|node| has_candidate(node) || is_empty(node))
+}
+
+/// For how long a rank stands still at most that hosts nodes, though others may wait for it much
+/// longer.
+const LATE_MS_MAX: u64 = 10_000;

@@ -22,6 +22,15 @@ impl World {
         self.pauses[host].push(Pause { start, end });
     }
 
+    /// Lets the process of a rank need so many times as long for everything, and that of each node
+    /// that it may host.
+    pub fn slow_down(&mut self, rank: u32, times: u64) {
+        let host = self.actors[self.environment.actor_of(rank)].host;
+        for actor in self.actors.iter_mut().filter(|actor| actor.host == host) {
+            actor.service = Nanos(actor.service.0 * times);
+        }
+    }
+
     /// Stops the process of a node for longer than others wait for it.
     pub fn stop_node(&mut self, node: usize, start: Nanos, end: Nanos) {
         if !self.environment.options.recovers {
@@ -30,7 +39,8 @@ impl World {
         self.pause(node, start, end);
     }
 
-    /// Kills the process of a candidate of a node. It begins anew at another time, perhaps.
+    /// Kills the process of a candidate of a node. It begins anew at another time, perhaps, unless
+    /// it is a rank.
     pub fn crash(&mut self, (node, candidate): (usize, usize), at: Nanos, again: Option<Nanos>, refuses: bool) {
         let process = self.environment.sites.process(self.environment.sites.site(node, candidate));
         self.calm_at = self.calm_at.max(again.unwrap_or(at));

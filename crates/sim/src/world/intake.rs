@@ -76,6 +76,7 @@ impl World {
                 Some(rank) => self.call(rank),
             },
             Input::Tell { other, placement, answers } => self.take_tell(actor, other, &placement, answers),
+            Input::Look(look) => self.look(actor, look),
             Input::Program => {
                 if let Some(rank) = self.rank_of(actor) {
                     self.leaves[rank].run(&self.work, &mut self.environment);

@@ -16,14 +16,19 @@ impl World {
         let node = self.environment.sites.node(site);
         self.environment.checkers.node_begins(node, view.placement());
         self.cores[site] = Some(Node::new(site, &view, &mut self.environment));
+        self.watch(site);
     }
 
     /// The process of a site hosts its node no more.
     pub(super) fn drop_core(&mut self, site: usize, how: Close) {
+        self.end_core(site);
+        self.environment.close_all(site, how);
+    }
+
+    pub(super) fn end_core(&mut self, site: usize) {
         if let Some(core) = self.cores[site].take() {
             self.environment.checkers.node_ends(self.environment.sites.node(site), core.placement());
         }
-        self.environment.close_all(site, how);
     }
 
     /// A process is in a new epoch: the nodes that it hosts say so to their neighbours and are

@@ -46,11 +46,10 @@ pub(super) fn make_cables(tree: &Tree, sites: &Sites, options: &Options, rng: &m
 
 /// A process as it begins.
 pub(super) fn make_host(tree: &Tree, sites: &Sites, process: usize, first: Epoch) -> Host {
-    let candidates = sites.candidates();
     let hosting = |site: usize| {
         let node = sites.node(site);
-        let parent = tree.nodes[node].parent.map(|(parent, _)| (NodeId(parent as u16), candidates));
-        Hosting { node: NodeId(node as u16), candidates, me: sites.candidate(site), parent }
+        let parent = tree.nodes[node].parent.map(|(parent, _)| (NodeId(parent as u16), sites.candidates(parent)));
+        Hosting { node: NodeId(node as u16), candidates: sites.candidates(node), me: sites.candidate(site), parent }
     };
     Host::new(first, sites.of_process(process).into_iter().map(hosting))
 }

@@ -399,3 +399,48 @@ fn what_is_kept_though_all_have_it_is_found() {
     checkers.tick(Nanos(1), Nanos(0));
     assert_found(&checkers, "recovery");
 }
+
+#[test]
+fn who_is_given_up_and_who_is_waited_for_too_long_is_found() {
+    let dead =
+        Fault { reason: Reason::MemberDead, node: NodeId(0), rank_a: Rank(1), rank_b: Rank(1), signatures: None };
+    let history = |act: &dyn Fn(&mut Checkers)| {
+        let mut checkers = posted();
+        act(&mut checkers);
+        checkers.failure().map(|failure| failure.checker)
+    };
+    let fails_at = |checkers: &mut Checkers, seconds: u64| {
+        checkers.tick(Nanos::from_millis(1_000 * seconds), Nanos(0));
+        checkers.completed(0, 0, Err(dead), false);
+    };
+    let seen = |seconds: u64| {
+        history(&|c: &mut Checkers| {
+            c.rank_killed(1);
+            c.rank_seen_gone(1);
+            fails_at(c, seconds);
+        })
+    };
+    assert_eq!((seen(1), seen(30)), (None, Some("gone")));
+    let unseen = |c: &mut Checkers| {
+        c.rank_killed(1);
+        fails_at(c, 30);
+    };
+    let in_another_epoch = |c: &mut Checkers| {
+        c.rank_killed(1);
+        c.rank_seen_gone(1);
+        c.tick(Nanos(1), Nanos(0));
+        c.node_begins(0, &Placement::FIRST.without(NodeId(0)));
+        fails_at(c, 30);
+    };
+    assert_eq!((history(&unseen), history(&in_another_epoch)), (None, None), "nobody could know");
+    let one_left = |c: &mut Checkers| {
+        c.rank_left(1);
+        c.node_deserted(0);
+    };
+    let both_left = |c: &mut Checkers| {
+        [0, 1].into_iter().for_each(|rank| c.rank_left(rank));
+        c.node_deserted(0);
+    };
+    assert_eq!((history(&one_left), history(&both_left)), (Some("gone"), None));
+    assert_eq!(history(&|c: &mut Checkers| c.rank_seen_gone(1)), Some("gone"));
+}

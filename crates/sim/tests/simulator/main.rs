@@ -2,6 +2,7 @@
 
 mod checkers;
 mod datagrams;
+mod hosts;
 mod recovery;
 mod scenarios;
 mod seeds;
