@@ -10,9 +10,12 @@ import tomllib
 
 from harness import TRIB
 
+# The ranks of these tests share this machine, and are children of aggregation nodes nevertheless.
 ONE_NODE = """
 [fabric]
 name = "watched"
+[limits]
+levels = { default = "none" }
 [[node]]
 name = "leaf0"
 [[host]]
@@ -23,6 +26,8 @@ leaf = "leaf0"
 TWO_LEVELS = """
 [fabric]
 name = "watched"
+[limits]
+levels = { default = "none" }
 [[node]]
 name = "root"
 [[node]]

@@ -25,13 +25,15 @@ class Fabric:
 
     count = 0
 
-    def __init__(self, leaves=2, workers=1, env=None, backups=0):
+    def __init__(self, leaves=2, workers=1, env=None, backups=0, shared_host=False):
         Fabric.count += 1
         self.name = f"test{os.getpid()}-{Fabric.count}"
         self.env = {**os.environ, "TRIB_LOG": "warn", **(env or {})}
         command = [TRIB, "fabric", "up", "--local", "--name", self.name, "--leaves", str(leaves), "--workers", str(workers)]
         if backups:
             command += ["--backups", str(backups)]
+        if shared_host:
+            command += ["--shared-host"]
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise RuntimeError(f"fabric up failed: {done.stderr}")
@@ -107,14 +109,15 @@ class Ranks:
     ARGS`.
 
     The function gets the parsed JSON argument and returns something that JSON can express; that
-    becomes `results()[rank]`.
+    becomes `results()[rank]`. With `hosts`, the ranks report these in equal blocks.
     """
 
-    def __init__(self, fabric, ranks, worker, function, argument=None, quota=None, env=None, through=()):
+    def __init__(self, fabric, ranks, worker, function, argument=None, quota=None, env=None, through=(), hosts=()):
         self.ranks = ranks
         self.folder = tempfile.TemporaryDirectory(prefix="trib-test-")
         script = [PYTHON, str(HERE / "rank.py"), worker, function, self.folder.name, json.dumps(argument)]
-        command = [str(TRIB), "run", "-n", str(ranks), "--", *through, *script]
+        named = ["--hosts", ",".join(hosts)] if hosts else []
+        command = [str(TRIB), "run", "-n", str(ranks), *named, "--", *through, *script]
         self.process = subprocess.Popen(
             command, env=rank_env(fabric, quota, env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

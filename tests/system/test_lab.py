@@ -114,7 +114,7 @@ class Shapes(unittest.TestCase):
     def test_several_ranks_on_each_host_are_members_like_any_others(self):
         argument = {"seed": 9, "number": 80, "most": 1 << 13, "shuffled": True, "shuffle_seed": 4}
         # There are two hosts on each leaf and two ranks on each host.
-        wanted = expected(9, 80, 1 << 13, [[0, 1, 2, 3], [4, 5, 6, 7]])
+        wanted = expected(9, 80, 1 << 13, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
         with Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "1gbit") as lab:
             with RanksOnHosts(lab.name, 8, "random_worker", "run", argument, per_host=2) as ranks:
                 results = ranks.results(90)

@@ -1,0 +1,149 @@
+"""Ranks that share a host hang below a node of the tree that lives in one of them: the host's link
+carries each vector once, and the job outlives that rank."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import TRIB, Fabric, Ranks, send, wait_until
+
+import test_random_collectives
+
+HOSTS = ["h0", "h1", "h2", "h3"]
+RANKS = 8
+#: Two hosts of two ranks each hang below each leaf.
+TREE = [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+#: Each rank is bound to a domain of the host by its number.
+BOUND = ["sh", "-c", 'TRIB_NUMA=$((TRIB_RANK % 2)) exec "$@"', "sh"]
+
+#: The launcher ends all ranks when one fails. Here a rank may.
+ALONE = ["sh", "-c", '"$@" || true', "sh"]
+
+
+def told(fabric, *words):
+    command = [TRIB, *words, "--json", "--manager", fabric.manager]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
+
+
+def payload_in(fabric):
+    """{node: bytes of vectors that came to it}"""
+    counters = fabric.node_counters()
+    return {name: counts.get("payload_bytes_in", 0) for name, counts in counters.items()}
+
+
+class Levels(unittest.TestCase):
+    def check_bits(self, fabric, tree, hosts=(), quota=None, through=()):
+        seed, number, most = 3, 60, 1 << 17
+        wanted = test_random_collectives.expected(seed, number, most, tree)
+        argument = {"seed": seed, "number": number, "most": most, "shuffled": True, "shuffle_seed": seed}
+        with Ranks(fabric, RANKS, "random_worker", "run", argument, quota, through=through, hosts=hosts) as ranks:
+            results = ranks.results(180)
+        for rank, (result, want) in enumerate(zip(results, wanted)):
+            self.assertEqual([i for i in want if result["digests"].get(i) != want[i]], [], f"rank {rank}")
+        self.assertEqual({result["counters"]["epochs"] for result in results}, {0}, "nobody has died")
+
+    def test_bits_are_those_of_the_tree_with_its_levels(self):
+        with Fabric(shared_host=True) as fabric:
+            self.check_bits(fabric, TREE, HOSTS)
+            self.check_bits(fabric, test_random_collectives.TREE, HOSTS, {"levels": "none"})
+
+    def test_a_lone_host_needs_no_node(self):
+        with Fabric(shared_host=True) as fabric:
+            self.check_bits(fabric, [[0, 2, 4, 6], [1, 3, 5, 7]], ["h0"], through=BOUND)
+            self.check_bits(fabric, list(range(RANKS)), ["h0"], {"levels": "host"}, through=BOUND)
+            for name, counters in fabric.node_counters().items():
+                self.assertEqual([counters.get(what, 0) for what in ("jobs_installed", "datagrams_in", "stream_bytes_in")], [0, 0, 0], name)
+            (first, second) = told(fabric, "jobs", "--all")["past"]
+            self.assertEqual((first["state"], second["state"]), ("ended", "ended"))
+
+    def test_a_vector_comes_to_a_leaf_once_for_each_host(self):
+        count, iterations = 100_000, 5
+        came = {}
+        for levels in ("none", "host"):
+            with Fabric(shared_host=True) as fabric:
+                argument = {"counts": [count], "iterations": iterations}
+                with Ranks(fabric, RANKS, "loop_worker", "loop", argument, {"levels": levels}, hosts=HOSTS) as ranks:
+                    ranks.results(60)
+                came[levels] = payload_in(fabric)
+        vector = 8 * count * iterations
+        for leaf in ("leaf0", "leaf1"):
+            # From each child below and from the root; and a flag that says whether to go on.
+            self.assertAlmostEqual(came["none"][leaf] / vector, 4 + 1, delta=0.02)
+            self.assertAlmostEqual(came["host"][leaf] / vector, 2 + 1, delta=0.02)
+        self.assertAlmostEqual(came["host"]["root"] / vector, 2, delta=0.02)
+
+    def test_explain_shows_the_level(self):
+        with tempfile.TemporaryDirectory() as folder, Fabric(shared_host=True) as fabric:
+            stop = pathlib.Path(folder) / "stop"
+            argument = {"counts": [5], "stop": str(stop), "pause": 0.01}
+            with Ranks(fabric, RANKS, "loop_worker", "loop", argument, hosts=HOSTS) as ranks:
+                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                homes = {home["name"]: home["at"] for home in told(fabric, "explain", "1")["homes"]}
+                (job,) = told(fabric, "jobs")["live"]
+                stop.touch()
+                ranks.results(60)
+        wanted = {"root": "root", "leaf0": "leaf0", "leaf1": "leaf1"}
+        self.assertEqual(homes, {**wanted, **{f"host h{n}": f"rank {2 * n} on h{n}" for n in range(4)}})
+        self.assertEqual(job["activity"]["ranks"], RANKS)
+
+
+class Leaders(unittest.TestCase):
+    """A rank that hosts its host's node dies, or stops."""
+
+    def run_without(self, number, lead, dies, act):
+        """Ranks in groups with and without `lead`; `act` does something to it."""
+        with tempfile.TemporaryDirectory() as folder, Fabric(shared_host=True) as fabric:
+            argument = {"folder": folder, "lead": lead, "dies": dies}
+            with Ranks(fabric, RANKS, "levels_worker", "survive", argument, through=ALONE, hosts=HOSTS[:number]) as ranks:
+                wait_until(lambda: min(ranks.progress(rank) for rank in range(RANKS)) > 3, 30, "first operations")
+                act(fabric, ranks)
+                (pathlib.Path(folder) / "stop").touch()
+                return self.results(ranks, folder, lead)
+
+    def results(self, ranks, folder, lead):
+        paths = [pathlib.Path(folder) / f"{rank}.over" for rank in range(RANKS)]
+        wait_until(lambda: all(path.exists() for rank, path in enumerate(paths) if rank != lead), 60, "all others end")
+        wait_until(lambda: paths[lead].exists() or not pathlib.Path(f"/proc/{ranks.pids()[lead]}").exists(), 30, "the lead ends")
+        ranks.stop()
+        return [json.loads(path.read_text()) if path.exists() else None for path in paths]
+
+    def test_a_leader_that_is_killed_fails_its_own_groups_with_its_name_and_no_others(self):
+        for number, lead in ((4, 2), (1, 0)):
+            with self.subTest(hosts=number):
+                def act(fabric, ranks):
+                    began, before = time.monotonic(), ranks.progress(7)
+                    send(ranks.pids()[lead], signal.SIGKILL)
+                    wait_until(lambda: ranks.progress(7) > before + 10, 30, "operations without it")
+                    print(f"{number} hosts: others went on after {time.monotonic() - began:.1f} s")
+
+                said = self.run_without(number, lead, True, act)
+                self.assertIsNone(said[lead])
+                for rank in set(range(RANKS)) - {lead}:
+                    world = said[rank]["world"]
+                    self.assertRegex(world["text"], rf"rank {lead} on h\d+", rank)
+                    self.assertLess(world["after"], 20, rank)
+                print(f"{number} hosts: its groups failed after {max(each['world']['after'] for each in said if each):.1f} s")
+
+    def test_a_leader_that_stops_is_late_and_others_go_on_without_it(self):
+        lead = 2
+
+        def act(fabric, ranks):
+            pid, before = ranks.pids()[lead], ranks.progress(7)
+            send(pid, signal.SIGSTOP)
+            try:
+                wait_until(lambda: ranks.progress(7) > before + 10, 60, "operations without it")
+                moved = {home["name"]: home["at"] for home in told(fabric, "jobs")["live"][0]["moved"]}
+                self.assertEqual(moved["host h1"], "rank 3 on h1")
+            finally:
+                send(pid, signal.SIGCONT)
+
+        said = self.run_without(4, lead, False, act)
+        self.assertEqual([said[rank]["world"] for rank in range(RANKS)], ["right"] * RANKS)
+
+
+if __name__ == "__main__":
+    unittest.main()
