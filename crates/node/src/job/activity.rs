@@ -9,7 +9,7 @@ use trib_messages::jobs::Activity;
 use trib_proto::Nanos;
 use trib_wire::ChildKind;
 
-use super::{Job, JobIo, LinkNumber};
+use super::{Job, JobIo, LinkNumber, PARENT};
 
 /// When the counts last moved.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +68,10 @@ impl Job {
         self.watch.ranks(self.io.links.open_links()).1
     }
 
-    /// Whether all ranks below have come and gone, as far as the core knows.
+    /// Whether no child is connected, and the core knows of all ranks below that they have gone. One
+    /// that had died before this epoch never called in it.
     pub(crate) fn is_deserted(&self) -> bool {
-        self.is_spent() && self.core.is_deserted()
+        self.io.links.open_links().all(|link| link == PARENT) && self.core.is_deserted()
     }
 
     /// Whether all children have come to this core, and no rank is left, here or at a node in a
@@ -94,7 +95,7 @@ mod tests {
     use trib_wire::{Epoch, JobId, NodeId, Placement, Rank, RankList};
 
     use super::*;
-    use crate::job::{Buffers, PARENT};
+    use crate::job::Buffers;
 
     #[test]
     fn a_pulse_knows_ranks_from_nodes_and_when_the_counts_last_moved() {
