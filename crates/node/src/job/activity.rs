@@ -68,8 +68,8 @@ impl Job {
         self.watch.ranks(self.io.links.open_links()).1
     }
 
-    /// Whether no child is connected, and the core knows of all ranks below that they have gone. One
-    /// that had died before this epoch never called in it.
+    /// Whether no child is connected, and the core knows of all ranks below that they have gone.
+    /// One that had died before this epoch never called in it.
     pub(crate) fn is_deserted(&self) -> bool {
         self.io.links.open_links().all(|link| link == PARENT) && self.core.is_deserted()
     }
