@@ -8,8 +8,9 @@ from harness import Fabric
 
 SECONDS = 60
 
-#: Fifty visits to the MPI a second take 0.6 to 1 % of a CPU that nobody else slows down. Where others
-#: do, the same visits take up to twice as long; a rank that looked more often would take far more.
+#: Fifty visits to the MPI a second take 0.6 to 1 % of a CPU that nobody else slows down. Where
+#: others do, the same visits take up to twice as long; a rank that looked more often would take far
+#: more.
 MOST = 0.02
 
 setUpModule, tearDownModule = test_mpi.setUpModule, test_mpi.tearDownModule
