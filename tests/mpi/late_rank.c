@@ -10,6 +10,7 @@
 #include "check.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static double cpu_seconds(void)
@@ -18,6 +19,15 @@ static double cpu_seconds(void)
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+}
+
+/* How often a thread of this process has slept. */
+static long sleeps(void)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_nvcsw;
 }
 
 static void meet(const char *collective, int rank, int size, int late)
@@ -52,16 +62,18 @@ int main(int argc, char **argv)
     meet(collective, rank, size, late);
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime(), cpu_start = cpu_seconds();
+    long slept_before = sleeps();
     if (rank == late)
         nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
     meet(collective, rank, size, late);
     double waited = MPI_Wtime() - start, cpu = cpu_seconds() - cpu_start;
+    long slept = sleeps() - slept_before;
     if (strcmp(collective, "reduce") != 0)
         CHECK(waited > (double)seconds * 0.9, "left the collective %.3f s after the start, before rank %d came", waited, late);
     if (rank == (late == 0 && size > 1 ? 1 : 0))
         printf("{\"test\": \"late_rank\", \"ranks\": %d, \"collective\": \"%s\", \"late_rank\": %d, \"waited_s\": %.3f, "
-               "\"cpu_s\": %.4f, \"cpu_share\": %.5f}\n",
-               size, collective, late, waited, cpu, waited > 0 ? cpu / waited : 0.0);
+               "\"cpu_s\": %.4f, \"cpu_share\": %.5f, \"sleeps\": %ld}\n",
+               size, collective, late, waited, cpu, waited > 0 ? cpu / waited : 0.0, slept);
     MPI_Finalize();
     return 0;
 }

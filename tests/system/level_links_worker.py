@@ -1,13 +1,10 @@
 """Collectives in groups of ranks that share hosts, between gates, so that a test can read the links'
 counters before and after each."""
 
-import os
-import time
-
 import numpy as np
 
 import native
-from rank import note
+from network_worker import gated
 
 
 def run(argument):
@@ -15,22 +12,16 @@ def run(argument):
     vector. Ranks that are no members wait for the others."""
     context = native.Context()
     world = context.group()
-    groups = [context.group(members, tag=number + 1) if context.rank in members else None
-              for number, (_, members, _) in enumerate(argument["runs"])]
-    for number, (collective, _, count) in enumerate(argument["runs"]):
-        world.barrier().wait()
-        note(2 * number)
-        _wait_for(f"{argument['gates']}/{number}")
-        if groups[number]:
-            CHECKED[collective](groups[number], count)
-        note(2 * number + 1)
-        _wait_for(f"{argument['gates']}/{number}.read")
+
+    def call(number, collective, members, count):
+        if context.rank not in members:
+            return lambda: None
+        group = context.group(members, tag=number + 1)
+        return lambda: CHECKED[collective](group, count)
+
+    calls = [call(number, *run) for number, run in enumerate(argument["runs"])]
+    gated(argument["gates"], calls, before=lambda: world.barrier().wait())
     context.finalize()
-
-
-def _wait_for(path):
-    while not os.path.exists(path):
-        time.sleep(0.01)
 
 
 def _allreduce(group, count):

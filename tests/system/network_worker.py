@@ -10,16 +10,23 @@ import native
 from rank import note
 
 
+def gated(gates, calls, before=lambda: None):
+    """Makes each call behind a gate of its own, which opens when there is a file in the folder `gates`
+    with the call's number, and waits behind it until the links are read."""
+    for number, call in enumerate(calls):
+        before()
+        note(2 * number)
+        _wait_for(f"{gates}/{number}")
+        call()
+        note(2 * number + 1)
+        _wait_for(f"{gates}/{number}.read")
+
+
 def _run(argument, call):
     context = native.Context()
     group = context.group()
     group.barrier().wait()
-    for turn in range(argument["turns"]):
-        note(2 * turn)
-        _wait_for(f"{argument['gates']}/{turn}")
-        call(context, group, argument["bytes"] // 8)
-        note(2 * turn + 1)
-        _wait_for(f"{argument['gates']}/{turn}.read")
+    gated(argument["gates"], [lambda: call(context, group, argument["bytes"] // 8)] * argument["turns"])
     context.finalize()
 
 

@@ -12,6 +12,8 @@ SECONDS = 60
 #: others do, the same visits take up to twice as long; a rank that looked more often would take far
 #: more.
 MOST = 0.02
+#: A visit every 20 ms is fifty sleeps a second, and signs of life come on top.
+SLEEPS = 80
 
 setUpModule, tearDownModule = test_mpi.setUpModule, test_mpi.tearDownModule
 
@@ -25,6 +27,8 @@ class LateRankUnderMpi(unittest.TestCase):
         self.assertGreater(report["collectives"]["MPI_Allreduce"]["tree"], 0)
         said = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
         self.assertLess(said["cpu_share"], MOST, said)
+        self.assertLess(said["sleeps"] / said["waited_s"], SLEEPS, said)
+        print(f"waiting sleeps {said['sleeps'] / said['waited_s']:.0f} times a second")
         print(f"waiting in MPI_Allreduce costs {said['cpu_share']:.2%} of a CPU")
 
 

@@ -2,12 +2,12 @@
 are, counted on the links of a laboratory."""
 
 import os
-import pathlib
 import random
 import tempfile
 import unittest
 
-from harness import TRIB, Ranks, wait_until
+from carried import carried_between, least
+from harness import TRIB, Ranks
 from test_lab import Lab
 
 HOSTS = 8
@@ -58,25 +58,15 @@ def wanted(collective, places, members):
 class Links(unittest.TestCase):
     def judge(self, lab, places, runs):
         """Runs collectives one after the other, and compares what each host's link has carried."""
-        least = {}
         with tempfile.TemporaryDirectory() as gates:
             turns = [run for run in runs for _ in range(TURNS)]
             argument = {"gates": gates, "runs": [(collective, members, S // 8) for collective, members in turns]}
             with Placed(lab, places, "level_links_worker", "run", argument) as ranks:
-                for number, (collective, members) in enumerate(turns):
-                    reached = lambda step: all(ranks.progress(rank) == step for rank in range(len(places)))
-                    wait_until(lambda: reached(2 * number), 60, f"ranks ready for {collective}")
-                    before = lab.counters()
-                    pathlib.Path(gates, str(number)).touch()
-                    wait_until(lambda: reached(2 * number + 1), 60, f"{collective} done")
-                    after = lab.counters()
-                    pathlib.Path(gates, f"{number}.read").touch()
-                    for key in after:
-                        carried = (after[key][0] - before[key][0]) / S
-                        least[number // TURNS, *key] = min(carried, least.get((number // TURNS, *key), carried))
+                carried = list(carried_between(ranks, gates, len(turns), lab.counters))
                 ranks.results()
         for number, (collective, members) in enumerate(runs):
-            self.compare(collective, wanted(collective, places, members), lambda *key: least[number, *key])
+            links = least(carried[TURNS * number:TURNS * (number + 1)])
+            self.compare(collective, wanted(collective, places, members), lambda *key: links[key][0] / S)
 
     def compare(self, collective, wanted, carried):
         for host, ways in wanted.items():

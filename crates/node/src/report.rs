@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use trib_messages::recovery::Replayed;
 use trib_proto::node::GroupReport;
-use trib_wire::{JobId, NodeId};
+use trib_wire::{Epoch, JobId, NodeId};
 
 use crate::accept::Request;
 use crate::counters::{self, Counters};
@@ -128,7 +128,7 @@ impl JobReport {
             node: io.place.node,
             name: io.name.clone(),
             lane: io.lane,
-            epochs: io.placement.moves().map(|(_, moves)| u64::from(moves)).sum(),
+            epochs: io.placement.epoch(Epoch(0)).0.into(),
             first_fold: io.stay.first_fold(),
             replayed: io.replayed,
             groups_alive: core.groups() as u64,

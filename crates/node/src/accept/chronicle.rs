@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use trib_control::clock::unix_ms;
 use trib_messages::recovery::{EPOCHS_KEPT, EpochCause, EpochPart, Replayed};
-use trib_wire::{NodeId, Placement};
+use trib_wire::{Epoch, NodeId, Placement};
 
 /// The last epochs, and how many there were.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Chronicle {
 
 /// The moves of all nodes, by which epochs are counted.
 fn number(placement: &Placement) -> u64 {
-    placement.moves().map(|(_, moves)| u64::from(moves)).sum()
+    placement.epoch(Epoch(0)).0.into()
 }
 
 #[cfg(test)]
