@@ -12,8 +12,8 @@ SECONDS = 60
 #: others do, the same visits take up to twice as long; a rank that looked more often would take far
 #: more.
 MOST = 0.02
-#: A visit every 20 ms comes with two sleeps, about a hundred a second; visits twice as often would be
-#: two hundred.
+#: A visit every 20 ms comes with two sleeps, about a hundred a second; visits twice as often would
+#: be two hundred.
 SLEEPS = 150
 
 setUpModule, tearDownModule = test_mpi.setUpModule, test_mpi.tearDownModule
