@@ -1,7 +1,7 @@
 //! One authenticated conversation.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use rustls::{ClientConnection, Connection};
@@ -119,6 +119,13 @@ impl Channel {
     /// Closes both directions at once. A thread that waits in `recv` wakes with `Closed`.
     pub fn close(&self) {
         self.secure.close();
+    }
+
+    /// Ends what comes: a thread that waits in `recv` wakes with `Closed`. Messages can still be
+    /// sent.
+    pub fn stop_receiving(&self) {
+        // It may be closed already; then there is nothing to do.
+        let _ = self.secure.stream().shutdown(Shutdown::Read);
     }
 
     /// Closes once the other side has read what was sent, after at most `timeout`. This is for a

@@ -7,7 +7,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use trib_messages::request::ServeRequest;
 
 use crate::Error;
 use crate::accept::{Door, Request};
+use crate::ending::Ending;
 use crate::mailbox::Mailbox;
 use crate::manager::{Manager, Who};
 use crate::worker::{self, Command};
@@ -68,26 +68,26 @@ fn host(mut door: Door, grants: Vec<NodeGrant>, Told { url, request }: Told) -> 
     let mail = acceptor.clone();
     let tell = Box::new(move |request| mail.post(request));
     let (worker, thread) = worker::start(0, address.ip(), tell, news.clone())?;
-    let stop = Arc::new(AtomicBool::new(false));
+    let ending = Arc::new(Ending::default());
     let manager = Manager {
         url,
         who: Who::Deputy(request),
         acceptor,
         workers: vec![worker.clone()],
-        stop: stop.clone(),
+        ending: ending.clone(),
         // Nobody waits for it: the job goes on whether there is a manager or not.
         registered: mpsc::channel().0,
         news: receiver,
     };
-    // A rank that leaves does not wait for a manager that does not answer: this thread notices by
-    // itself that it is to end.
-    thread::Builder::new().name("control".into()).spawn(move || manager.run()).map(drop)?;
+    let control = thread::Builder::new().name("control".into()).spawn(move || manager.run())?;
     door.accept(vec![worker.clone()], None, news, grants);
     // If the acceptor has ended by itself, the worker does not know yet.
     worker.mailbox.post(Command::Stop);
-    stop.store(true, Ordering::Relaxed);
-    if thread.join().is_err() {
-        tracing::error!("a thread of the node panicked");
+    ending.come(Some(&control));
+    for thread in [thread, control] {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the node panicked");
+        }
     }
     Ok(())
 }

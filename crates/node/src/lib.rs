@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Map: `node` (the process), `deputy` (a rank that may host nodes of its job), `manager` (control
-//! thread), `accept` (acceptor), `worker` (loop, datagrams, links), `rescue` (threads that get no
+//! thread), `ending` (how that one ends), `accept` (acceptor), `worker` (loop, datagrams, links), `rescue` (threads that get no
 //! processor), `job` (one logical node: core, links, memory, folds), `mailbox` (messages between
 //! threads), `news` (what the manager is told unasked), `counters`, `error` (why a node cannot
 //! run), `report` (figures for people who watch the node).
@@ -24,6 +24,7 @@ extern crate self as trib_node;
 mod accept;
 mod counters;
 mod deputy;
+mod ending;
 mod error;
 mod job;
 mod mailbox;

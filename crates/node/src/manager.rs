@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +22,7 @@ use trib_wire::JobId;
 use crate::Error;
 use crate::accept::Request;
 use crate::counters::{self, Counters};
+use crate::ending::Ending;
 use crate::mailbox::Mailbox;
 use crate::news::News;
 use crate::worker::{Command, WorkerHandle, guard};
@@ -33,7 +33,7 @@ pub(crate) struct Manager {
     pub who: Who,
     pub acceptor: Mailbox<Request>,
     pub workers: Vec<WorkerHandle>,
-    pub stop: Arc<AtomicBool>,
+    pub ending: Arc<Ending>,
     /// Gets one message: that the process is registered, or why it never will be.
     pub registered: Sender<Result<(), Error>>,
     /// What happens to jobs, to be told to the manager.
@@ -54,7 +54,7 @@ impl Manager {
     pub(crate) fn run(self) {
         let mut pause = PAUSE.first();
         let mut said = false;
-        while !self.stopping() {
+        while !self.ending.has_come() {
             let ended = guard(|| self.conversation(&mut said)).unwrap_or_else(|why| {
                 tracing::error!(
                     why,
@@ -64,6 +64,7 @@ impl Manager {
             });
             match ended {
                 Ok(()) => pause = PAUSE.first(),
+                Err(_) if self.ending.has_come() => {}
                 // The manager does not know the job any more, or this rank as its deputy.
                 Err(error) if is_final(&error) && matches!(self.who, Who::Deputy(_)) => {
                     tracing::info!(%error, "the manager is not told what this rank hosts");
@@ -83,7 +84,8 @@ impl Manager {
 
     /// One connection, from registration to its end.
     fn conversation(&self, said: &mut bool) -> Result<(), ControlError> {
-        let channel = self.introduce()?;
+        let channel = Arc::new(self.introduce()?);
+        self.ending.talks_over(Arc::downgrade(&channel));
         match channel.recv(Some(ANSWER))? {
             ManagerMessage::Registered => {}
             ManagerMessage::Refused(refusal) => return Err(ControlError::Refused(refusal)),
@@ -99,16 +101,12 @@ impl Manager {
             let _ = self.registered.send(Ok(()));
         }
         self.tell_hosted(&channel)?;
-        while !self.stopping() {
-            for news in self.news.try_iter() {
-                channel.send(&match news {
-                    News::Left(job) => NodeMessage::Left { job },
-                    News::Faulty { job, fault, why } => NodeMessage::Faulty { job, fault, why },
-                })?;
-            }
+        while !self.ending.has_come() {
+            self.tell_news(&channel)?;
             match channel.recv(Some(GLANCE)) {
                 Ok(message) => self.on_message(&channel, message)?,
                 Err(ControlError::Timeout { .. }) => {}
+                Err(ControlError::Closed { .. }) if self.ending.has_come() => {}
                 Err(ControlError::Closed { .. }) => {
                     tracing::warn!("the manager has closed the channel; running jobs go on");
                     return Ok(());
@@ -116,8 +114,19 @@ impl Manager {
                 Err(error) => return Err(error),
             }
         }
+        self.tell_news(&channel)?;
         channel.close();
         Ok(())
+    }
+
+    /// Tells the manager what has happened to jobs.
+    fn tell_news(&self, channel: &Channel) -> Result<(), ControlError> {
+        self.news.try_iter().try_for_each(|news| {
+            channel.send(&match news {
+                News::Left(job) => NodeMessage::Left { job },
+                News::Faulty { job, fault, why } => NodeMessage::Faulty { job, fault, why },
+            })
+        })
     }
 
     /// Connects, and says who this is.
@@ -136,7 +145,7 @@ impl Manager {
                 Ok(channel)
             }
             Who::Deputy(request) => {
-                let channel = Channel::connect(&self.url, Role::User, ANSWER)?;
+                let channel = Channel::connect(&self.url, Role::User, DEPUTY_CALL)?;
                 channel.send(&Asked::Serve(request.clone()))?;
                 Ok(channel)
             }
@@ -244,14 +253,10 @@ impl Manager {
         collect(&self.acceptor, &self.workers)
     }
 
-    fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
     fn sleep(&self, pause: Duration) {
         let until = Instant::now() + pause;
-        while !self.stopping() && Instant::now() < until {
-            thread::sleep(GLANCE.min(pause));
+        while !self.ending.has_come() && Instant::now() < until {
+            thread::park_timeout(until.saturating_duration_since(Instant::now()));
         }
     }
 }
@@ -300,7 +305,10 @@ fn is_final(error: &ControlError) -> bool {
 
 /// How long the manager may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How often the thread looks whether the node is to stop.
+/// How long a rank tries to reach the manager each time. It may have to wait for that when it leaves
+/// its job, and nothing of the job depends on the call.
+const DEPUTY_CALL: Duration = Duration::from_secs(1);
+/// How often the thread looks for news.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long a worker may take to count. The manager waits one second for all of them.
 const COUNT: Duration = Duration::from_millis(500);

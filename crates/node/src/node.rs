@@ -14,6 +14,7 @@ use trib_control::{ManagerUrl, Watchdog, notify};
 use crate::Error;
 use crate::accept::{Door, Request};
 use crate::counters::Counters;
+use crate::ending::Ending;
 use crate::mailbox::Mailbox;
 use crate::manager::{Manager, Who, answers, collect};
 use crate::report::Observer;
@@ -41,7 +42,7 @@ pub struct Node {
     addresses: Vec<SocketAddr>,
     acceptor: Mailbox<Request>,
     workers: Vec<WorkerHandle>,
-    stop: Arc<AtomicBool>,
+    ending: Arc<Ending>,
     accepting: Option<JoinHandle<()>>,
     threads: Vec<JoinHandle<()>>,
     registered: Receiver<Result<(), Error>>,
@@ -66,7 +67,7 @@ impl Node {
             addresses: addresses.clone(),
             acceptor: acceptor.clone(),
             workers: Vec::new(),
-            stop: Arc::new(AtomicBool::new(false)),
+            ending: Arc::new(Ending::default()),
             accepting: None,
             threads: Vec::new(),
             registered: mpsc::channel().1,
@@ -88,7 +89,7 @@ impl Node {
             who: Who::Node { name: options.name, addresses },
             acceptor,
             workers: node.workers.clone(),
-            stop: node.stop.clone(),
+            ending: node.ending.clone(),
             registered,
             news: told,
         };
@@ -165,7 +166,8 @@ impl Node {
     }
 
     fn stop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        // The thread that talks to the manager came last.
+        self.ending.come(self.threads.last());
         // It tells the neighbours of its nodes where these are now, and ends the workers.
         self.acceptor.post(Request::Stop);
         if let Some(accepting) = self.accepting.take() {
