@@ -305,8 +305,8 @@ fn is_final(error: &ControlError) -> bool {
 
 /// How long the manager may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long a rank tries to reach the manager each time. It may have to wait for that when it leaves
-/// its job, and nothing of the job depends on the call.
+/// How long a rank tries to reach the manager each time. It may have to wait for that when it
+/// leaves its job, and nothing of the job depends on the call.
 const DEPUTY_CALL: Duration = Duration::from_secs(1);
 /// How often the thread looks for news.
 const GLANCE: Duration = Duration::from_millis(100);
