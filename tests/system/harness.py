@@ -127,9 +127,10 @@ class Ranks:
         try:
             output, _ = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
+            noted = ", ".join(f"rank {rank} {self.noted(rank)}" for rank in range(self.ranks))
             self.stop()
             output, _ = self.process.communicate()
-            raise AssertionError(f"ranks hang after {timeout} s:\n{output[-4000:]}") from None
+            raise AssertionError(f"ranks run or hang after {timeout} s ({noted}):\n{output[-4000:]}") from None
         if self.process.returncode != 0:
             raise AssertionError(f"ranks failed with {self.process.returncode}:\n{output[-4000:]}")
         folder = pathlib.Path(self.folder.name)
@@ -141,6 +142,14 @@ class Ranks:
             return int((pathlib.Path(self.folder.name) / f"{rank}.note").read_text() or -1)
         except (OSError, ValueError):
             return -1
+
+    def noted(self, rank):
+        """What this rank has noted and how long ago: tells a slow rank from one that hangs."""
+        try:
+            age = time.time() - (pathlib.Path(self.folder.name) / f"{rank}.note").stat().st_mtime
+        except OSError:
+            return "noted nothing"
+        return f"noted {self.progress(rank)} {age:.1f} s ago"
 
     def pids(self):
         return [int((pathlib.Path(self.folder.name) / f"{rank}.pid").read_text()) for rank in range(self.ranks)]
