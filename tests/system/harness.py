@@ -18,6 +18,9 @@ TRIB = BUILD / "trib"
 LIBRARY = BUILD / "libtributary.so"
 PYTHON = "/usr/bin/python3"
 
+# What tests hand to the hosts of a laboratory is in files, and each host has a /tmp of its own.
+tempfile.tempdir = "/var/tmp"
+
 
 class Fabric:
     """A local fabric of the test's own, as `trib fabric up --local` makes it: leaf nodes

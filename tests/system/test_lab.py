@@ -20,14 +20,16 @@ class Lab:
 
     count = 0
 
-    def __init__(self, *options):
+    def __init__(self, *options, cwd=None):
         Lab.count += 1
+        self.cwd = cwd
         self.name = f"test-lab-{os.getpid()}-{Lab.count}"
         self.options = options
 
     def __enter__(self):
         command = [TRIB, "lab", "up", "--name", self.name, *self.options]
-        done = subprocess.run(command, env={**os.environ, "TRIB_LOG": "warn"}, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env={**os.environ, "TRIB_LOG": "warn"}, capture_output=True, text=True, timeout=60,
+                              cwd=self.cwd)
         if done.returncode == 3 and "cannot be built here" in done.stderr:
             raise unittest.SkipTest(done.stderr)
         assert done.returncode == 0, done.stderr
@@ -150,6 +152,53 @@ class Shapes(unittest.TestCase):
             other = subprocess.run([*again, "--hosts", "3"], capture_output=True, text=True)
             self.assertEqual(other.returncode, 1)
             self.assertIn("already running", other.stderr)
+
+
+class HostsApart(unittest.TestCase):
+    """Memory that two hosts shared would be a way around their links."""
+
+    SEGMENT = """
+import ctypes, sys
+print(ctypes.CDLL(None).shmget(0x7472, 4096, int(sys.argv[1], 8)) >= 0)
+"""
+
+    def sees(self, lab, host, path):
+        return lab.run("exec", host, "--", "test", "-e", path, check=False).returncode == 0
+
+    def test_files_in_memory_and_in_tmp_are_the_own_ones_of_a_host(self):
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            for folder in ("/dev/shm", "/tmp"):
+                path = f"{folder}/{lab.name}"
+                lab.run("exec", "h1", "--", "touch", path)
+                self.assertTrue(self.sees(lab, "h1", path), "another process of the same host")
+                self.assertFalse(self.sees(lab, "h0", path), path)
+                self.assertFalse(self.sees(lab, "leaf0", path), path)
+                self.assertFalse(os.path.exists(path), path)
+
+    def test_a_segment_of_system_v_is_the_own_one_of_a_host(self):
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab:
+            def segment(host, mode):
+                return lab.run("exec", host, "--", PYTHON, "-c", self.SEGMENT, mode).stdout.strip() == "True"
+            create = "1600"
+            self.assertTrue(segment("h1", create))
+            self.assertTrue(segment("h1", "600"), "another process of the same host")
+            self.assertFalse(segment("h0", "600"))
+
+    def test_no_folder_for_temporary_files_is_shared(self):
+        with Lab("--hosts", "2", "--leaf-ports", "2") as lab, tempfile.TemporaryDirectory() as folder:
+            show = ["sh", "-c", 'echo "${TMPDIR-none}"']
+            self.assertEqual(lab.run("exec", "h1", "--", *show, env={"TMPDIR": folder}).stdout, "none\n")
+
+    def test_hosts_share_the_folder_in_which_up_was_called_even_below_tmp(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as name:
+            folder, other = pathlib.Path(name) / "a" / "b", pathlib.Path(name) / "other"
+            folder.mkdir(parents=True)
+            other.mkdir()
+            with Lab("--hosts", "2", "--leaf-ports", "2", cwd=folder) as lab:
+                lab.run("exec", "h1", "--", "touch", str(folder / "file"))
+                self.assertTrue((folder / "file").exists())
+                self.assertTrue(self.sees(lab, "h0", folder / "file"))
+                self.assertFalse(self.sees(lab, "h0", other))
 
 
 class Faults(unittest.TestCase):

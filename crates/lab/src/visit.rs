@@ -13,9 +13,9 @@ use crate::topology::PlaceKind;
 
 /// Runs `command` in a host or switch and passes signals on to it until it has ended.
 ///
-/// The command finds the place's network, host name, /dev/shm and processes, the machine's files,
-/// and in its environment `TRIB_LAB`, `TRIB_MANAGER` and, on a host, `TRIB_HOST`. When this process
-/// is killed, the command's process is killed too.
+/// The command finds the place's network, host name, /dev/shm and /tmp, the laboratory's processes,
+/// the machine's other files, and in its environment `TRIB_LAB`, `TRIB_MANAGER` and, on a host,
+/// `TRIB_HOST`. When this process is killed, the command's process is killed too.
 ///
 /// The calling process must have one thread; it is inside the place afterwards.
 pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus, LabError> {
@@ -23,6 +23,8 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
     let entry = lab.entry(place)?;
     let folder = std::env::current_dir();
     command.env("TRIB_LAB", lab.folder()).env("TRIB_MANAGER", lab.manager());
+    // It names a folder of the machine, in which memory of one host would be in reach of another.
+    command.env_remove("TMPDIR");
     match kind {
         PlaceKind::Host => command.env("TRIB_HOST", place),
         PlaceKind::Switch => command.env_remove("TRIB_HOST"),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{PipeWriter, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -132,11 +132,21 @@ fn start_keeper(
     let (input, lifeline) = std::io::pipe().context(|| "make a pipe".to_owned())?;
     let mut command = Command::new(launch.program);
     command.args(["lab", "keep"]).arg(folder.path()).stdin(input);
+    for shared in shared_folders(launch, folder) {
+        command.arg("--share").arg(shared);
+    }
     let starting = Starting::launch(folder.path(), KEEPER, Setting::Fresh(Fresh::new()), launch.lifetime, &mut command)
         .map_err(|error| explain(&error))?;
     // The keeper listens on no address, so the missing address is right.
     let (_name, _nowhere) = starting.ready_somewhere(deadline, launch.limit)?;
     Ok(lifeline)
+}
+
+/// What places share even if it is below /tmp: what the laboratory itself needs, and the folder in
+/// which the user works.
+fn shared_folders(launch: &LabLaunch<'_>, folder: &StateFolder) -> Vec<PathBuf> {
+    let (state, program) = (Some(folder.path().to_owned()), launch.program.parent().map(Path::to_owned));
+    [state, program, std::env::current_dir().ok()].into_iter().flatten().collect()
 }
 
 /// The cores that we may run on.

@@ -81,7 +81,7 @@ impl Lab {
         let (hosts, slots) = launch.hosts(order(tree, launch.map))?;
         let (names, arguments, environment) = match launch.mpi {
             Mpi::OpenMpi => {
-                let arguments = open_mpi::arguments(self.trib(), self.folder(), &hosts, slots, launch)?;
+                let arguments = open_mpi::arguments(self.trib(), &hosts, slots, launch)?;
                 (open_mpi::LAUNCHERS, arguments, open_mpi::ENVIRONMENT)
             }
             Mpi::Mpich => (mpich::LAUNCHERS, mpich::arguments(self.trib(), &hosts, slots, launch), mpich::ENVIRONMENT),
@@ -198,12 +198,12 @@ mod tests {
     #[test]
     fn both_launchers_are_told_of_the_placement() {
         let hosts = ["h0".to_owned(), "h1".to_owned()];
-        let (trib, folder) = (std::path::Path::new("/trib"), std::path::Path::new("/run/lab"));
+        let trib = std::path::Path::new("/trib");
         for (placement, open_mpi_says, mpich_says) in
             [(Placement::Cyclic, "--map-by node", "-ppn 1"), (Placement::Block, "--map-by slot", "-ppn 2")]
         {
             let launch = launch(4, Some(2), placement, &[]);
-            let words = open_mpi::arguments(trib, folder, &hosts, 2, &launch).unwrap().join(" ");
+            let words = open_mpi::arguments(trib, &hosts, 2, &launch).unwrap().join(" ");
             assert!(words.contains(open_mpi_says) && words.contains("--host h0:2,h1:2"), "{words}");
             let words = mpich::arguments(trib, &hosts, 2, &launch).join(" ");
             assert!(words.contains(mpich_says), "{words}");

@@ -11,11 +11,9 @@ pub(super) const LAUNCHERS: &[&str] = &["mpirun.openmpi", "mpirun"];
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
-/// The arguments before the program. `folder` is removed with the laboratory, and with it what Open
-/// MPI's daemons left there when they were killed.
+/// The arguments before the program.
 pub(super) fn arguments(
     trib: &Path,
-    folder: &Path,
     hosts: &[String],
     slots: u32,
     launch: &MpiLaunch,
@@ -23,7 +21,6 @@ pub(super) fn arguments(
     let MpiLaunch { ranks, env, options, .. } = launch;
     let host = hosts.iter().map(|host| format!("{host}:{slots}")).collect::<Vec<_>>().join(",");
     let agent = format!("{} lab remote", trib.display());
-    let folder = folder.display().to_string();
     // Open MPI's daemons cannot run on the hosts without these.
     let needed = [
         ("plm", "rsh"),
@@ -33,10 +30,9 @@ pub(super) fn arguments(
         // A session of its own for every host's daemon would be a scheduling group of its own
         // (autogroup), and the yield of a rank would not let ranks on other hosts run.
         ("orte_leave_session_attached", "1"),
-        // Open MPI names its session folders after the host and the user, and in every user
-        // namespace the user is root. In the machine's /tmp, what one user has left of an `h0`
-        // would be in the way of another user's.
-        ("orte_tmpdir_base", folder.as_str()),
+        // Ranks map files in these folders, so they belong into what is the host's own. It goes
+        // with the laboratory, and with it what Open MPI's daemons left when they were killed.
+        ("orte_tmpdir_base", "/tmp"),
     ];
     let usual = [
         ("oob_tcp_if_include", "eth0"),

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -16,6 +16,7 @@ use rustix::thread::{UnshareFlags, move_into_link_name_space};
 
 use super::doors::{Door, Doors, FILE};
 use super::fresh::unshare;
+use super::temporary;
 
 /// The byte with which the laboratory's owner tells the keeper, on its standard input, to outlive
 /// it.
@@ -27,11 +28,11 @@ pub(crate) const PLACES: &str = "places";
 pub(crate) const HOSTS: &str = "hosts";
 
 /// Runs as the keeper of the laboratory whose state is in `folder`, until it is killed or its owner
-/// has ended.
+/// has ended. The `shared` folders are seen by all places, even if they are below /tmp.
 ///
 /// # Errors
 /// A sentence that says what the kernel refused.
-pub fn run(folder: &Path) -> Result<(), String> {
+pub fn run(folder: &Path, shared: &[PathBuf]) -> Result<(), String> {
     if std::process::id() != 1 {
         return Err("a keeper is started by `trib lab up` only".to_owned());
     }
@@ -39,7 +40,7 @@ pub fn run(folder: &Path) -> Result<(), String> {
     reap_orphans();
     raise_file_limit();
     prepare_mounts(folder)?;
-    let doors = make_places(places.lines())?;
+    let doors = make_places(places.lines(), shared)?;
     let text = serde_json::to_vec(&doors).expect("names and numbers only");
     fs::write(folder.join(FILE), text).map_err(|error| format!("cannot write {FILE}: {error}"))?;
     report_ready().map_err(|error| format!("cannot report to the owner: {error}"))?;
@@ -74,13 +75,13 @@ fn prepare_mounts(folder: &Path) -> Result<(), String> {
     mount_bind(folder.join(HOSTS), "/etc/hosts").map_err(refused("mount /etc/hosts"))
 }
 
-fn make_places<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Doors, String> {
+fn make_places<'a>(lines: impl Iterator<Item = &'a str>, shared: &[PathBuf]) -> Result<Doors, String> {
     let home = Home::open().map_err(|error| format!("cannot open the keeper's own namespaces: {error}"))?;
     let link = fs::read_link("/proc/self/ns/pid").map_err(|error| format!("cannot read /proc: {error}"))?;
     let mut doors = Doors { pid_namespace: link.to_string_lossy().into_owned(), ..Doors::default() };
     for line in lines {
         let (name, core) = line.split_once(' ').map_or((line, None), |(name, core)| (name, core.parse().ok()));
-        let door = make_place(name).map_err(|reason| format!("place {name}: {reason}"))?;
+        let door = make_place(name, shared).map_err(|reason| format!("place {name}: {reason}"))?;
         let door = Door { core, ..door };
         doors.places.insert(name.to_owned(), door);
         home.come_back().map_err(|error| format!("cannot leave {name}: {error}"))?;
@@ -89,7 +90,7 @@ fn make_places<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Doors, String
 }
 
 /// Makes one place around this process, and keeps it open until the keeper ends.
-fn make_place(name: &str) -> Result<Door, String> {
+fn make_place(name: &str, shared: &[PathBuf]) -> Result<Door, String> {
     unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
         .map_err(|error| format!("cannot make namespaces: {error}"))?;
     rustix::system::sethostname(name.as_bytes()).map_err(refused("set the host name"))?;
@@ -97,6 +98,7 @@ fn make_place(name: &str) -> Result<Door, String> {
     // interfaces only.
     mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None)
         .map_err(refused("mount /dev/shm"))?;
+    temporary::mount_own(shared)?;
     mount("sysfs", "/sys", "sysfs", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
         .map_err(refused("mount /sys"))?;
     // A pause of the program is no reason to forget how much the path carries.
@@ -156,7 +158,7 @@ fn wait_for_owner() {
     }
 }
 
-fn refused<E: std::fmt::Display>(action: &str) -> impl Fn(E) -> String {
+pub(super) fn refused<E: std::fmt::Display>(action: &str) -> impl Fn(E) -> String {
     move |error| format!("the kernel refuses to {action}: {error}")
 }
 

@@ -4,7 +4,7 @@
 //!   keeper        process 1 of a PID namespace of the laboratory's own, and without root in a user
 //!     |           namespace of its own
 //!     | holds open
-//!     +-- place h0: network, mounts (/proc, /sys, /dev/shm), host name, System V memory
+//!     +-- place h0: network, mounts (/proc, /sys, /dev/shm, /tmp), host name, System V memory
 //!     +-- place leaf0: the same
 //!     ...
 //! ```
@@ -15,6 +15,7 @@
 //! up, whichever process is killed.
 //!
 //! - [`keeper`]: the process itself
+//! - [`temporary`]: the /tmp of a place
 //! - [`doors`]: what the keeper tells about the places it holds
 //! - [`entry`]: the way in, for a command that is about to run
 //! - [`fresh`]: the way into namespaces that do not exist yet, for the keeper
@@ -24,6 +25,7 @@ pub(crate) mod entry;
 pub(crate) mod fork;
 pub(crate) mod fresh;
 pub mod keeper;
+mod temporary;
 
 pub(crate) use doors::Doors;
 pub(crate) use entry::Entry;

@@ -13,11 +13,14 @@ use crate::failure::Failure;
 pub(super) struct Arguments {
     /// The laboratory's state folder
     folder: PathBuf,
+    /// A folder that all places see, even if it is below /tmp
+    #[arg(long, value_name = "FOLDER")]
+    share: Vec<PathBuf>,
 }
 
 impl Arguments {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        trib_lab::namespace::keeper::run(&self.folder).map_err(Failure::Environment)?;
+        trib_lab::namespace::keeper::run(&self.folder, &self.share).map_err(Failure::Environment)?;
         Ok(ExitCode::SUCCESS)
     }
 }
