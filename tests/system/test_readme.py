@@ -4,6 +4,7 @@ reason why it cannot run in a test."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -70,7 +71,7 @@ class Readme(unittest.TestCase):
             lines.append(f"{command}\necho \"@@@ {number} $?\" >> $HOME/codes")
         with Home() as home:
             (home.path / "topology.conf").write_text(TOPOLOGY)
-            (home.path / "examples").symlink_to(ROOT / "examples")
+            shutil.copytree(ROOT / "examples", home.path / "examples")
             # Fabrics and laboratories of other names, made by the user who runs this test, are in
             # the machine's /run: this one is not to find them, and what it makes goes with it.
             prelude = "mount -t tmpfs -o mode=755 none /run\ntrap 'trib fabric down; trib lab down' EXIT\n"
