@@ -132,7 +132,7 @@ fn start_keeper(
     let (input, lifeline) = std::io::pipe().context(|| "make a pipe".to_owned())?;
     let mut command = Command::new(launch.program);
     command.args(["lab", "keep"]).arg(folder.path()).stdin(input);
-    for shared in shared_folders(launch, folder) {
+    for shared in shared_paths(launch, folder) {
         command.arg("--share").arg(shared);
     }
     let starting = Starting::launch(folder.path(), KEEPER, Setting::Fresh(Fresh::new()), launch.lifetime, &mut command)
@@ -143,10 +143,11 @@ fn start_keeper(
 }
 
 /// What places share even if it is below /tmp: what the laboratory itself needs, and the folder in
-/// which the user works.
-fn shared_folders(launch: &LabLaunch<'_>, folder: &StateFolder) -> Vec<PathBuf> {
-    let (state, program) = (Some(folder.path().to_owned()), launch.program.parent().map(Path::to_owned));
-    [state, program, std::env::current_dir().ok()].into_iter().flatten().collect()
+/// which the user works. The program is named beside its folder because that may be /tmp itself.
+fn shared_paths(launch: &LabLaunch<'_>, folder: &StateFolder) -> Vec<PathBuf> {
+    let beside = launch.program.parent().map(Path::to_owned);
+    let program = Some(launch.program.to_owned());
+    [Some(folder.path().to_owned()), beside, program, std::env::current_dir().ok()].into_iter().flatten().collect()
 }
 
 /// The cores that we may run on.

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 pub(super) struct Arguments {
     /// The laboratory's state folder
     folder: PathBuf,
-    /// A folder that all places see, even if it is below /tmp
-    #[arg(long, value_name = "FOLDER")]
+    /// A file or folder that all places see, even if it is below /tmp
+    #[arg(long, value_name = "PATH")]
     share: Vec<PathBuf>,
 }
 
