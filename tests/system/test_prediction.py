@@ -1,5 +1,5 @@
-"""What the manager predicts reaches an unchanged MPI program: with several ranks on a host, long
-vectors stay with the MPI, and TRIB_MPI=force sends them through the tree all the same."""
+"""What the manager predicts reaches an unchanged MPI program: with several ranks on a host that has
+no node of its own, long vectors stay with the MPI, and TRIB_MPI=force sends them through the tree all the same."""
 
 import json
 import os
@@ -75,13 +75,15 @@ class Prediction(unittest.TestCase):
         lab = Lab("--hosts", "4", "--leaf-ports", "2", "--rate", "200mbit")
         cls.lab = cls.enterClassContext(lab)
 
-    def run_ranks(self, ranks, *sizes, mode=None, meanwhile=lambda: None):
+    def run_ranks(self, ranks, *sizes, mode=None, levels=None, meanwhile=lambda: None):
         """The report of a program with so many ranks on four hosts."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder.name))
         report, end = folder / "report.json", folder / "end"
         environment = {"LD_PRELOAD": BUILD / "libtrib_mpi.so", "TRIB_MPI_REPORT_FILE": report}
         if mode:
             environment["TRIB_MPI"] = mode
+        if levels:
+            environment["TRIB_QUOTA"] = f"levels={levels}"
         words = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
         command = [TRIB, "lab", "mpirun", "--name", self.lab.name, "-n", str(ranks), "--timeout", "90", *words, "--"]
         command += [str(self.program), str(end), *map(str, sizes)]
@@ -102,7 +104,11 @@ class Prediction(unittest.TestCase):
         report = self.run_ranks(4, MEBIBYTE)
         self.assertEqual(report["tree"], 2 * 4, report)
 
-    def test_four_ranks_on_each_host_leave_long_vectors_to_the_mpi_unless_they_are_forced(self):
+    def test_four_ranks_on_each_host_take_the_tree_below_a_node_of_their_host(self):
+        report = self.run_ranks(16, MEBIBYTE)
+        self.assertEqual(report["tree"], 2 * 16, report)
+
+    def test_four_ranks_on_each_host_without_levels_leave_long_vectors_to_the_mpi_unless_forced(self):
         explained = []
 
         def explain():
@@ -113,7 +119,7 @@ class Prediction(unittest.TestCase):
 
             wait_until(known, 60, "the manager tells what it predicts")
 
-        report = self.run_ranks(16, MEBIBYTE, meanwhile=explain)
+        report = self.run_ranks(16, MEBIBYTE, levels="none", meanwhile=explain)
         # The communicators with a rank of each host are as if the others were not there.
         self.assertEqual(report["mpi"].get("predicted_slower"), 16, report)
         self.assertEqual(report["tree"], 16, report)
@@ -121,7 +127,7 @@ class Prediction(unittest.TestCase):
         self.assertIn("the two cores of docs/performance.md", text, "the constants are named")
         row = next(line for line in text.splitlines() if line.startswith("1 MiB"))
         self.assertRegex(row, r"^1 MiB +\d+ ms \(one tree\) +\d+(\.\d)? ms +(host|leaders) ")
-        forced = self.run_ranks(16, MEBIBYTE, mode="force")
+        forced = self.run_ranks(16, MEBIBYTE, mode="force", levels="none")
         self.assertEqual(forced["tree"], 2 * 16, forced)
         self.assertNotIn("predicted_slower", forced["mpi"])
 

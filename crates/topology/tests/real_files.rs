@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use trib_topology::draw;
 use trib_topology::graph::{FabricFile, Graph, LinkRate};
-use trib_topology::predict::{Model, forecast};
+use trib_topology::predict::{Model, Ranks, forecast};
 use trib_topology::trees::{Loads, find_tree};
 
 fn path(name: &str) -> PathBuf {
@@ -28,7 +28,7 @@ fn check(name: &str, hosts: usize, switches: usize, links: usize) -> Graph {
     let all: Vec<usize> = graph.hosts().collect();
     let tree = find_tree(&graph, &all, &Loads::idle(&graph)).unwrap();
     assert_eq!(tree.leaves.len(), hosts, "{name}");
-    assert!(forecast(&graph, &all, 4, 1, &Model::server()).unwrap().choice(1 << 20).time(1 << 20) > 0.0);
+    assert!(forecast(&graph, Ranks::flat(&all), 4, 1, &Model::server()).unwrap().choice(1 << 20).time(1 << 20) > 0.0);
     assert!(draw::svg(&graph).ends_with("</svg>\n"));
     let text = draw::text(&graph);
     assert!(graph.switches().all(|switch| text.contains(&graph.vertices()[switch].name)), "{text}");
@@ -67,7 +67,7 @@ fn a_slurm_file() {
 fn a_slurm_file_of_a_machines_shape() {
     let graph = check("frontera.conf", 8008, 188, 9100);
     let all: Vec<usize> = graph.hosts().collect();
-    let job = forecast(&graph, &all, 8, 1, &Model::server()).unwrap();
+    let job = forecast(&graph, Ranks::flat(&all), 8, 1, &Model::server()).unwrap();
     let roots: Vec<&str> = job.trees.iter().map(|tree| graph.vertices()[tree.root()].name.as_str()).collect();
     assert_eq!(roots, ["core1", "core2", "core3", "core4", "core5", "core6"]);
     // Half a rack stays below its leaf.

@@ -8,7 +8,7 @@ use trib_messages::prediction::{PredictedTime, Prediction, PredictionStatus};
 use super::host_based::Members;
 use super::table::{Ground, table};
 use super::tree_cost::TreeCost;
-use super::{Constants, Way};
+use super::{Constants, Ranks, Way};
 use crate::graph::{Graph, LinkRate, job_graph};
 use crate::plan::Plan;
 use crate::topology::Topology;
@@ -59,9 +59,11 @@ pub fn predict_job(ground: &JobGround<'_>, constants: &Constants) -> Option<(Pre
     };
     let model = super::Model { workers: f64::from(ground.workers.max(1)), ..constants.model };
     let members = Members::new(graph, &ranks, &model);
-    let short = TreeCost::of(graph, &trees[..1], 1, &ranks, &model);
+    let levels = first.nodes.iter().any(|node| node.home.node().is_none());
+    let placed = Ranks { hosts: &ranks, levels };
+    let short = TreeCost::of(graph, &trees[..1], 1, placed, &model);
     let lanes = ground.lanes.len();
-    let long = (lanes > 1).then(|| TreeCost::of(graph, &trees, lanes.div_ceil(trees.len()), &ranks, &model));
+    let long = (lanes > 1).then(|| TreeCost::of(graph, &trees, lanes.div_ceil(trees.len()), placed, &model));
     let way = match (lanes, trees.len()) {
         (1, _) => Way::Trees(1),
         (lanes, 1) => Way::Lanes(lanes),

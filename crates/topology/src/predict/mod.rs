@@ -7,8 +7,8 @@
 //!
 //! - *Trees.* `a` is one hop up and one down for each level of nodes, and the time that nodes
 //!   spend on the messages of their children. `b` is that of the slowest part, because segments
-//!   overlap. On a link it is 8 over its rate for each stream of the plan on it, of which there
-//!   is one for each rank of a host. On a server's NIC it is the same for all its children's
+//!   overlap. On a link it is 8 over its rate for each stream of the plan on it. A host has one
+//!   there, or, if its ranks have no node of their own, one for each. On a server's NIC it is the same for all its children's
 //!   streams and its own. At a node or host it is the processor's time per byte moved. Stripes
 //!   carry equal parts of the vector; lanes over one tree spread over the workers of its nodes.
 //! - *Host-based.* A ring takes `2(p-1)` steps and moves `2(p-1)/p` of the vector through each
@@ -31,6 +31,8 @@ mod report;
 mod stand_in;
 mod table;
 mod tree_cost;
+
+use std::collections::HashMap;
 
 use serde::Serialize;
 use trib_messages::prediction::Range;
@@ -104,6 +106,30 @@ impl Serialize for Way {
     }
 }
 
+/// The ranks of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranks<'a> {
+    /// The host of each rank, by rank, as a vertex of the graph.
+    pub hosts: &'a [usize],
+    /// Whether the ranks of a host hang below a node that lives in one of them, wherever there are
+    /// two or more. Nodes for NUMA domains below it are not counted.
+    pub levels: bool,
+}
+
+impl<'a> Ranks<'a> {
+    /// Ranks that are all children of aggregation nodes.
+    pub fn flat(hosts: &'a [usize]) -> Ranks<'a> {
+        Ranks { hosts, levels: false }
+    }
+
+    /// How many of them each host has.
+    fn on_hosts(&self) -> HashMap<usize, u32> {
+        let mut on_host = HashMap::new();
+        self.hosts.iter().for_each(|host| *on_host.entry(*host).or_default() += 1);
+        on_host
+    }
+}
+
 /// A plan's latency and time per byte.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Candidate {
@@ -164,16 +190,15 @@ impl Forecast {
     }
 }
 
-/// Plans a job whose ranks are on these hosts (by rank) and which is alone on the fabric, with up
-/// to `stripes` trees, or as many lanes over one.
+/// Plans a job which is alone on the fabric, with up to `stripes` trees, or as many lanes over one.
 pub fn forecast(
     graph: &Graph,
-    ranks: &[usize],
+    ranks: Ranks<'_>,
     stripes: usize,
     lanes: usize,
     model: &Model,
 ) -> Result<Forecast, TreeError> {
-    let members = Members::new(graph, ranks, model);
+    let members = Members::new(graph, ranks.hosts, model);
     let trees = find_stripes(graph, members.hosts(), stripes.min(STRIPES_MAX), &mut Loads::idle(graph))?;
     let cost = |count: usize, lanes: usize| TreeCost::of(graph, &trees[..count], lanes, ranks, model);
     let mut candidates: Vec<Candidate> =

@@ -2,7 +2,7 @@
 
 use super::host_based::Members;
 use super::tree_cost::TreeCost;
-use super::{Model, Way};
+use super::{Model, Ranks, Way};
 use crate::graph::Graph;
 use crate::trees::Tree;
 
@@ -11,7 +11,7 @@ use crate::trees::Tree;
 /// its hosts crosses the trunk on its own. If that is slow, a job is better off without a tree.
 pub fn stands_in(graph: &Graph, tree: &Tree, better: &Tree, model: &Model) -> bool {
     let hosts: Vec<usize> = tree.leaves.iter().map(|leaf| leaf.host).collect();
-    let byte = |tree: &Tree| TreeCost::of(graph, std::slice::from_ref(tree), 1, &hosts, model).byte;
+    let byte = |tree: &Tree| TreeCost::of(graph, std::slice::from_ref(tree), 1, Ranks::flat(&hosts), model).byte;
     let (this, best) = (byte(tree), byte(better));
     if this <= SLOWER_MAX * best {
         return true;

@@ -51,8 +51,7 @@ pub(super) fn table(
         for each in powers(1, each) {
             for streams in [1, each].into_iter().take(1 + usize::from(each > 1)) {
                 let shape = Shape { hosts, each, streams, rate: ground.rate };
-                let part =
-                    |cost: &TreeCost| (cost.latency, cost.byte_of_part((hosts * each) as f64, each as f64, model));
+                let part = |cost: &TreeCost| (cost.latency, cost.byte_of_part(hosts as f64, each as f64, model));
                 let tree = (part(ground.short), ground.long.map(part));
                 rows.push(row([hosts, each, streams], ground, tree, &shape.allreduces(model), &shape.reduces(model)));
             }

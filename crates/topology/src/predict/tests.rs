@@ -34,7 +34,7 @@ fn close(predicted: f64, measured: f64) {
 #[test]
 fn with_the_constants_of_its_machine_the_model_tells_what_the_comparison_measured() {
     let graph = laboratory("2gbit");
-    let forecast = forecast(&graph, &named(&graph, "h[0-7]"), 4, 1, &Model::laboratory()).unwrap();
+    let forecast = forecast(&graph, Ranks::flat(&named(&graph, "h[0-7]")), 4, 1, &Model::laboratory()).unwrap();
     let tree = of(&forecast, Way::Trees(1));
     for (bytes, microseconds) in [(8, 82.0), (65_536, 1073.0), (1 << 20, 16_973.0), (16 << 20, 273_983.0)] {
         close(tree.time(bytes) * 1e6, microseconds);
@@ -48,11 +48,11 @@ fn with_the_constants_of_its_machine_the_model_tells_what_the_comparison_measure
 fn blocking_trunks_slow_rings_of_interleaved_ranks_down_and_no_tree() {
     let graph = laboratory("500mbit");
     let share = |candidate: &Candidate| 8.0 / candidate.byte / 500e6;
-    let in_order = forecast(&graph, &named(&graph, "h[0-7]"), 1, 1, &Model::laboratory()).unwrap();
+    let in_order = forecast(&graph, Ranks::flat(&named(&graph, "h[0-7]")), 1, 1, &Model::laboratory()).unwrap();
     close(share(of(&in_order, Way::Trees(1))), 0.979);
     close(share(of(&in_order, Way::Ring)), 0.488);
     let interleaved = named(&graph, "h0,h4,h1,h5,h2,h6,h3,h7");
-    let forecast = forecast(&graph, &interleaved, 1, 1, &Model::laboratory()).unwrap();
+    let forecast = forecast(&graph, Ranks::flat(&interleaved), 1, 1, &Model::laboratory()).unwrap();
     close(share(of(&forecast, Way::Trees(1))), 0.984);
     close(share(of(&forecast, Way::Ring)), 0.141);
     assert!(of(&forecast, Way::Ring).limit.contains("leaf0"), "{}", of(&forecast, Way::Ring).limit);
@@ -70,13 +70,16 @@ fn with_several_ranks_on_a_host_the_model_tells_who_was_measured_to_be_faster() 
          [[link]]\nends = [\"leaf[0-1]\", \"spine\"]\nrate = \"400mbit\"\n",
     );
     let hosts = named(&graph, "h[0-3]");
-    for (each, ours, installed, han) in
-        [(1, 177.0, 524.0, None), (2, 355.0, 982.0, Some(640.0)), (4, 713.0, 1767.0, Some(658.0))]
+    for (each, ours, below_a_node, installed, han) in
+        [(1, 177.0, 169.0, 524.0, None), (2, 355.0, 170.0, 982.0, Some(640.0)), (4, 713.0, 174.0, 1767.0, Some(658.0))]
     {
         let ranks: Vec<usize> = hosts.iter().copied().cycle().take(4 * each).collect();
-        let forecast = forecast(&graph, &ranks, 1, 1, &Model::laboratory()).unwrap();
+        let forecast = forecast(&graph, Ranks::flat(&ranks), 1, 1, &Model::laboratory()).unwrap();
         let ms = |way| of(&forecast, way).time(4 << 20) * 1e3;
         close(ms(Way::Trees(1)), ours);
+        let level = super::forecast(&graph, Ranks { hosts: &ranks, levels: true }, 1, 1, &Model::laboratory()).unwrap();
+        close(of(&level, Way::Trees(1)).time(4 << 20) * 1e3, below_a_node);
+        assert!(level.choice(4 << 20).way.is_tree());
         let halving = ms(Way::Halving);
         assert!((halving / installed - 1.0).abs() < 0.16, "{each} ranks: predicted {halving}, measured {installed}");
         if let Some(han) = han {
@@ -87,12 +90,32 @@ fn with_several_ranks_on_a_host_the_model_tells_who_was_measured_to_be_faster() 
 }
 
 #[test]
+fn a_node_of_a_host_sends_one_vector_and_is_bound_by_a_processor_on_fast_links() {
+    let graph = laboratory("2gbit");
+    let hosts = named(&graph, "h[0-7]");
+    let of = |each: usize, levels, model: &Model| {
+        let ranks: Vec<usize> = hosts.iter().flat_map(|host| vec![*host; each]).collect();
+        forecast(&graph, Ranks { hosts: &ranks, levels }, 1, 1, model).unwrap().candidates[0].clone()
+    };
+    let model = Model::laboratory();
+    let (one, four) = (of(1, true, &model), of(4, true, &model));
+    assert_eq!(one, of(1, false, &model));
+    assert!((four.byte / one.byte - 1.0).abs() < 1e-9, "{} {}", four.byte, one.byte);
+    assert!((four.latency - one.latency - 2.0 * model.hop).abs() < 1e-9, "a level more");
+    assert!((of(4, false, &model).byte / one.byte - 4.0).abs() < 1e-9);
+    let slow = Model { node_byte: 1e-8, ..model };
+    let bound = of(8, true, &slow);
+    assert!((bound.byte - 2.0 * 9.0 * 1e-8).abs() < 1e-12, "{}", bound.byte);
+    assert_eq!(bound.limit, "a rank of h7, with 8 vectors each way from below");
+}
+
+#[test]
 fn lanes_over_one_tree_take_as_many_workers_as_there_are() {
     let graph = Shape::FatTree2 { hosts: 32, ports: 8 }.graph(LinkRate::gbit(400)).unwrap();
     let all: Vec<usize> = graph.hosts().collect();
     let byte = |lanes, workers: f64| {
         let model = Model { workers, host_byte: 0.0, ..Model::server() };
-        let forecast = forecast(&graph, &all, 1, lanes, &model).unwrap();
+        let forecast = forecast(&graph, Ranks::flat(&all), 1, lanes, &model).unwrap();
         of(&forecast, Way::Lanes(lanes)).byte
     };
     let close_to = |value: f64, factor: f64| assert!((value * factor / byte(2, 1.0) - 1.0).abs() < 1e-6);
@@ -105,7 +128,7 @@ fn lanes_over_one_tree_take_as_many_workers_as_there_are() {
 fn ranks_of_one_host_are_left_to_its_memory() {
     let graph = laboratory("2gbit");
     let ranks = named(&graph, "h3,h3,h3,h3");
-    let forecast = forecast(&graph, &ranks, 1, 1, &Model::server()).unwrap();
+    let forecast = forecast(&graph, Ranks::flat(&ranks), 1, 1, &Model::server()).unwrap();
     assert_eq!(forecast.choice(8).way, Way::Memory);
     assert_eq!(forecast.choice(1 << 20).way, Way::Memory);
 }
@@ -123,7 +146,7 @@ fn servers_with_one_nic_share_the_vector_and_too_few_of_them_are_not_chosen() {
     let fast = Model { node_byte: 0.0, ..Model::laboratory() };
     let planned = |count: u32| {
         let graph = servers(count);
-        forecast(&graph, &named(&graph, "h[0-7]"), 8, 1, &fast).unwrap()
+        forecast(&graph, Ranks::flat(&named(&graph, "h[0-7]")), 8, 1, &fast).unwrap()
     };
     let eight = planned(8);
     assert_eq!(eight.trees.len(), 8);
@@ -138,7 +161,8 @@ fn servers_with_one_nic_share_the_vector_and_too_few_of_them_are_not_chosen() {
 #[test]
 fn a_nodes_processor_bounds_what_fast_links_promise() {
     let graph = Shape::FatTree2 { hosts: 32, ports: 8 }.graph(LinkRate::gbit(400)).unwrap();
-    let forecast = forecast(&graph, &graph.hosts().collect::<Vec<_>>(), 1, 1, &Model::laboratory()).unwrap();
+    let forecast =
+        forecast(&graph, Ranks::flat(&graph.hosts().collect::<Vec<_>>()), 1, 1, &Model::laboratory()).unwrap();
     let tree = of(&forecast, Way::Trees(1));
     assert!((tree.byte - 8.0 * 2.0 * 0.27e-9).abs() < 1e-15, "the spine has eight children");
     assert_eq!(tree.limit, "the processor of node spine0, 8 vectors each way from below");
@@ -147,7 +171,7 @@ fn a_nodes_processor_bounds_what_fast_links_promise() {
 #[test]
 fn one_host_needs_nobody() {
     let graph = laboratory("2gbit");
-    let forecast = forecast(&graph, &named(&graph, "h3"), 4, 1, &Model::laboratory()).unwrap();
+    let forecast = forecast(&graph, Ranks::flat(&named(&graph, "h3")), 4, 1, &Model::laboratory()).unwrap();
     assert_eq!(forecast.candidates.len(), 1);
 }
 
@@ -166,7 +190,7 @@ fn jobs_fit_until_hosts_or_trunks_are_used_up() {
 #[test]
 fn reports_have_names() {
     let graph = laboratory("2gbit");
-    let forecast = forecast(&graph, &named(&graph, "h[0-4]"), 1, 1, &Model::laboratory()).unwrap();
+    let forecast = forecast(&graph, Ranks::flat(&named(&graph, "h[0-4]")), 1, 1, &Model::laboratory()).unwrap();
     let report = TreeReport::new(&graph, &forecast.trees[0]);
     assert_eq!((report.root.as_str(), report.levels), ("spine", 2));
     let rows: Vec<(&str, u32, &str)> =

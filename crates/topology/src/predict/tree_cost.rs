@@ -1,8 +1,8 @@
 //! The cost of one or several trees.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::{Candidate, Model, Way};
+use super::{Candidate, Model, Ranks, Way};
 use crate::graph::Graph;
 use crate::trees::Tree;
 
@@ -11,12 +11,14 @@ use crate::trees::Tree;
 pub(super) struct TreeCost {
     /// Seconds that any vector takes.
     pub(super) latency: f64,
-    /// Seconds per byte on the slowest link of a host, for each rank there.
-    pub(super) host_link: f64,
+    /// Seconds per byte on the slowest link of a host, for each stream that the host has there.
+    host_link: f64,
     /// Seconds per byte on links between switches, where they do not depend on the ranks of a host.
-    pub(super) trunk: f64,
-    /// For every node, the streams from below, and its seconds per byte.
-    pub(super) nodes: Vec<(f64, f64)>,
+    trunk: f64,
+    /// For every aggregation node, the streams from below, and its seconds per byte.
+    nodes: Vec<(f64, f64)>,
+    /// Whether the ranks of a host hang below a node of it.
+    levels: bool,
     /// Seconds per byte of the whole.
     pub(super) byte: f64,
     /// What takes longest for a byte, in words.
@@ -24,16 +26,15 @@ pub(super) struct TreeCost {
 }
 
 impl TreeCost {
-    /// The cost over `trees` with `lanes` lanes over each, for a job whose ranks are on these hosts
-    /// (by rank).
-    pub(super) fn of(graph: &Graph, trees: &[Tree], lanes: usize, ranks: &[usize], model: &Model) -> TreeCost {
+    /// The cost over `trees` with `lanes` lanes over each, for a job with these ranks.
+    pub(super) fn of(graph: &Graph, trees: &[Tree], lanes: usize, ranks: Ranks<'_>, model: &Model) -> TreeCost {
         let part = 1.0 / trees.len() as f64;
-        let mut on_host: HashMap<usize, u32> = HashMap::new();
-        ranks.iter().for_each(|host| *on_host.entry(*host).or_default() += 1);
+        let on_host = ranks.on_hosts();
+        let streams_of = |host: usize| if ranks.levels { 1 } else { on_host.get(&host).copied().unwrap_or(1) };
         let mut links: BTreeMap<usize, f64> = BTreeMap::new();
         let mut nodes: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
         for tree in trees {
-            let copies = tree.copies_of(|host| on_host.get(&host).copied().unwrap_or(1));
+            let copies = tree.copies_of(streams_of);
             for (link, count) in copies.links {
                 *links.entry(link).or_default() += f64::from(count) * part;
             }
@@ -50,7 +51,7 @@ impl TreeCost {
             let byte = 8.0 * streams / (rate.bits_per_second() as f64 * model.tree_share);
             match graph.links()[link].ends.iter().find(|end| graph.is_host(**end)) {
                 Some(host) => {
-                    host_link = host_link.max(byte / f64::from(on_host.get(host).copied().unwrap_or(1)));
+                    host_link = host_link.max(byte / f64::from(streams_of(*host)));
                 }
                 None => trunk = trunk.max(byte),
             }
@@ -71,9 +72,17 @@ impl TreeCost {
             }
             at_nodes.push((below, byte));
         }
-        let latency = trees.iter().map(|tree| latency(tree, &on_host, model)).fold(0.0, f64::max);
+        let mut latency = trees.iter().map(|tree| latency(tree, streams_of, model)).fold(0.0, f64::max);
+        if ranks.levels
+            && let Some((each, host)) =
+                on_host.iter().map(|(host, each)| (*each, *host)).filter(|(each, _)| *each > 1).max()
+        {
+            latency += at_host(each, model);
+            let (each, name) = (f64::from(each), &graph.vertices()[host].name);
+            slowest.offer(host_byte(each, model), || format!("a rank of {name}, with {} from below", vectors(each)));
+        }
         let Slowest { byte, limit } = slowest;
-        TreeCost { latency, host_link, trunk, nodes: at_nodes, byte, limit }
+        TreeCost { latency, host_link, trunk, nodes: at_nodes, levels: ranks.levels, byte, limit }
     }
 
     /// The cost as that of a candidate.
@@ -81,19 +90,34 @@ impl TreeCost {
         Candidate { way, latency: self.latency, byte: self.byte, limit: self.limit }
     }
 
-    /// Seconds per byte for a part of the job: `ranks` altogether, at most `each` on a host.
-    pub(super) fn byte_of_part(&self, ranks: f64, each: f64, model: &Model) -> f64 {
-        let at_nodes = self.nodes.iter().map(|(below, byte)| byte * (ranks / below).min(1.0));
-        at_nodes.fold(self.trunk.max(self.host_link * each).max(model.host_byte), f64::max)
+    /// Seconds per byte for a part of the job: on this many hosts, at most `each` ranks on one.
+    pub(super) fn byte_of_part(&self, hosts: f64, each: f64, model: &Model) -> f64 {
+        let (from_host, at_host) = match self.levels {
+            true => (1.0, if each > 1.0 { host_byte(each, model) } else { 0.0 }),
+            false => (each, 0.0),
+        };
+        let at_nodes = self.nodes.iter().map(|(below, byte)| byte * (hosts * from_host / below).min(1.0));
+        at_nodes.fold(self.trunk.max(self.host_link * from_host).max(model.host_byte).max(at_host), f64::max)
     }
+}
+
+/// What a host's node adds to the way of a short vector, up and down: two hops, and a message in and
+/// one out for each of its ranks.
+fn at_host(each: u32, model: &Model) -> f64 {
+    2.0 * (model.hop + model.message * f64::from(each))
+}
+
+/// Seconds per byte at the node of a host with `each` ranks. It has one worker, in one of them.
+fn host_byte(each: f64, model: &Model) -> f64 {
+    2.0 * model.node_byte * (each + 1.0)
 }
 
 /// The way that takes longest, up and down again: a hop for each level, and the messages that nodes
 /// have to receive and to send.
-fn latency(tree: &Tree, on_host: &HashMap<usize, u32>, model: &Model) -> f64 {
+fn latency(tree: &Tree, streams_of: impl Fn(usize) -> u32, model: &Model) -> f64 {
     let mut below = vec![(0u32, 0.0f64); tree.branches.len()];
     for leaf in &tree.leaves {
-        below[leaf.parent.0].0 += on_host.get(&leaf.host).copied().unwrap_or(1);
+        below[leaf.parent.0].0 += streams_of(leaf.host);
     }
     for (at, branch) in tree.branches.iter().enumerate().rev() {
         let (streams, seconds) = below[at];

@@ -3,8 +3,9 @@ use std::path::Path;
 use super::*;
 use crate::Topology;
 use crate::graph::{LinkRate, Shape};
-use crate::predict::{Constants, JobGround, Model, forecast, laboratory_file, predict_job};
+use crate::predict::{Constants, JobGround, Model, Ranks, forecast, laboratory_file, predict_job};
 use crate::trees::Loads;
+use trib_messages::levels::Levels;
 use trib_messages::prediction::Prediction;
 use trib_wire::ids::Rank;
 
@@ -13,8 +14,13 @@ fn laboratory() -> Constants {
 }
 
 fn predicted(text: &str, hosts: &[String], constants: &Constants) -> Prediction {
+    predicted_with(Levels::None, text, hosts, constants)
+}
+
+fn predicted_with(levels: Levels, text: &str, hosts: &[String], constants: &Constants) -> Prediction {
     let topology = Topology::parse(text, Path::new("test.toml")).unwrap();
-    let plan = crate::plan(&topology, &crate::Program::flat(hosts), &topology.idle_loads()).unwrap();
+    let program = crate::Program { levels, ..crate::Program::flat(hosts) };
+    let plan = crate::plan(&topology, &program, &topology.idle_loads()).unwrap();
     let ground = JobGround { topology: &topology, hosts, lanes: &[(0, &plan)], stripe_threshold: 1 << 17, workers: 1 };
     predict_job(&ground, constants).unwrap().0
 }
@@ -48,11 +54,28 @@ fn four_ranks_on_each_host_leave_long_vectors_to_the_hosts_and_fewer_do_not() {
 }
 
 #[test]
+fn below_a_node_of_their_host_four_ranks_have_the_tree_for_long_vectors_as_one_has() {
+    let of = |levels, each| {
+        let prediction = predicted_with(levels, BY_HAND, &in_turn(each), &laboratory());
+        let all: Vec<Rank> = (0..4 * each as u32).map(Rank).collect();
+        prediction.of(&all).unwrap().clone()
+    };
+    let (one, four, flat) = (of(Levels::Numa, 1), of(Levels::Numa, 4), of(Levels::None, 4));
+    assert!(one.has_allreduce(16 << 20) && four.has_allreduce(16 << 20), "{four:?}");
+    assert!(!flat.has_allreduce(16 << 20), "{flat:?}");
+    assert_eq!(one, of(Levels::None, 1), "one rank on each host has no node there");
+    // The row of a part with two ranks on each host is below the same nodes.
+    let prediction = predicted_with(Levels::Host, BY_HAND, &in_turn(4), &laboratory());
+    let half: Vec<Rank> = (0..8).map(Rank).collect();
+    assert!(prediction.of(&half).unwrap().has_allreduce(16 << 20));
+}
+
+#[test]
 fn every_range_is_where_the_tree_is_predicted_to_be_at_least_as_fast() {
     let graph = Shape::FatTree2 { hosts: 32, ports: 8 }.graph(LinkRate::gbit(100)).unwrap();
     let ranks: Vec<usize> = graph.hosts().flat_map(|host| [host, host]).collect();
     for model in [Model::server(), Model::laboratory()] {
-        let forecast = forecast(&graph, &ranks, 1, 1, &model).unwrap();
+        let forecast = forecast(&graph, Ranks::flat(&ranks), 1, 1, &model).unwrap();
         let tree = &forecast.candidates[0];
         let others: Vec<Line> = forecast.candidates[1..].iter().map(|way| (way.latency, way.byte)).collect();
         let found = range((tree.latency, tree.byte), &others, 0, u64::MAX);

@@ -6,13 +6,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use trib_compare::cell::human;
 use trib_messages::job::LANES_MAX;
+use trib_messages::levels::Levels;
 use trib_messages::prediction::Range;
 use trib_topology::graph::Graph;
 use trib_topology::hostlist;
-use trib_topology::predict::{CONSTANTS, Constants, Fit, Forecast, STRIPES_MAX, Stop, TreeReport, Way, fit, forecast};
+use trib_topology::predict::{
+    CONSTANTS, Constants, Fit, Forecast, Ranks, STRIPES_MAX, Stop, TreeReport, Way, fit, forecast,
+};
 
 use super::bench::bytes;
 use super::explain::prediction;
@@ -45,6 +49,10 @@ pub struct Arguments {
     /// Rank r is on the r-th host, counted round; without it a host's ranks follow one another
     #[arg(long)]
     cyclic: bool,
+    /// Levels of nodes in the ranks' own processes, for hosts with several ranks: none, host or numa.
+    /// NUMA domains are not known beforehand, so numa is planned as host
+    #[arg(long, value_name = "LEVELS", default_value = "numa", value_parser = PossibleValuesParser::new(Levels::NAMES))]
+    levels: String,
     /// Consider up to this many trees
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=STRIPES_MAX as i64))]
     trees: u16,
@@ -86,9 +94,10 @@ impl Arguments {
         let graph = self.source.as_ref().ok_or_else(missing)?.load()?;
         let constants = constants::find(self.constants.as_deref(), &self.constant)?;
         let hosts = self.hosts(&graph)?;
-        let ranks = self.ranks(&hosts);
+        let placed = self.ranks(&hosts);
+        let ranks = Ranks { hosts: &placed, levels: self.levels != Levels::None.name() };
         let (trees, lanes) = (self.trees.into(), self.lanes.into());
-        let forecast = forecast(&graph, &ranks, trees, lanes, &constants.model).map_err(Failure::operation)?;
+        let forecast = forecast(&graph, ranks, trees, lanes, &constants.model).map_err(Failure::operation)?;
         let trees: Vec<TreeReport> = forecast.trees.iter().map(|tree| TreeReport::new(&graph, tree)).collect();
         // Jobs are counted that have as many trees as the best way for the longest vector.
         let longest = self.sizes.iter().copied().max().unwrap_or(0);
@@ -103,6 +112,7 @@ impl Arguments {
         } else {
             let ranks = match self.ranks_per_host {
                 1 => String::new(),
+                each if ranks.levels => format!(", {each} ranks on each below a node of the host"),
                 each => format!(", {each} ranks on each"),
             };
             let head = format!("Fabric {}: {} of {} hosts{ranks}\n", graph.name(), hosts.len(), graph.hosts().count());
