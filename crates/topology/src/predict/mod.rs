@@ -8,9 +8,10 @@
 //! - *Trees.* `a` is one hop up and one down for each level of nodes, and the time that nodes
 //!   spend on the messages of their children. `b` is that of the slowest part, because segments
 //!   overlap. On a link it is 8 over its rate for each stream of the plan on it. A host has one
-//!   there, or, if its ranks have no node of their own, one for each. On a server's NIC it is the same for all its children's
-//!   streams and its own. At a node or host it is the processor's time per byte moved. Stripes
-//!   carry equal parts of the vector; lanes over one tree spread over the workers of its nodes.
+//!   there, or, if its ranks have no node of their own, one for each. On a server's NIC it is
+//!   the same for all its children's streams and its own. At a node or host it is the
+//!   processor's time per byte moved. Stripes carry equal parts of the vector; lanes over one
+//!   tree spread over the workers of its nodes.
 //! - *Host-based.* A ring takes `2(p-1)` steps and moves `2(p-1)/p` of the vector through each
 //!   rank. Recursive doubling takes `log2 p` steps and moves the vector in each. Halving and
 //!   doubling takes twice as many steps and moves `2(p-1)/p` of it (R. Thakur, R. Rabenseifner,

@@ -101,8 +101,8 @@ impl TreeCost {
     }
 }
 
-/// What a host's node adds to the way of a short vector, up and down: two hops, and a message in and
-/// one out for each of its ranks.
+/// What a host's node adds to the way of a short vector, up and down: two hops, and a message in
+/// and one out for each of its ranks.
 fn at_host(each: u32, model: &Model) -> f64 {
     2.0 * (model.hop + model.message * f64::from(each))
 }

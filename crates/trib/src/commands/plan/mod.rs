@@ -6,11 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use trib_compare::cell::human;
 use trib_messages::job::LANES_MAX;
-use trib_messages::levels::Levels;
 use trib_messages::prediction::Range;
 use trib_topology::graph::Graph;
 use trib_topology::hostlist;
@@ -49,10 +47,9 @@ pub struct Arguments {
     /// Rank r is on the r-th host, counted round; without it a host's ranks follow one another
     #[arg(long)]
     cyclic: bool,
-    /// Levels of nodes in the ranks' own processes, for hosts with several ranks: none, host or numa.
-    /// NUMA domains are not known beforehand, so numa is planned as host
-    #[arg(long, value_name = "LEVELS", default_value = "numa", value_parser = PossibleValuesParser::new(Levels::NAMES))]
-    levels: String,
+    /// Ranks of a host have no node of their own there, as with TRIB_QUOTA=levels=none
+    #[arg(long)]
+    flat: bool,
     /// Consider up to this many trees
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=STRIPES_MAX as i64))]
     trees: u16,
@@ -95,7 +92,7 @@ impl Arguments {
         let constants = constants::find(self.constants.as_deref(), &self.constant)?;
         let hosts = self.hosts(&graph)?;
         let placed = self.ranks(&hosts);
-        let ranks = Ranks { hosts: &placed, levels: self.levels != Levels::None.name() };
+        let ranks = Ranks { hosts: &placed, levels: !self.flat };
         let (trees, lanes) = (self.trees.into(), self.lanes.into());
         let forecast = forecast(&graph, ranks, trees, lanes, &constants.model).map_err(Failure::operation)?;
         let trees: Vec<TreeReport> = forecast.trees.iter().map(|tree| TreeReport::new(&graph, tree)).collect();
