@@ -319,6 +319,65 @@ class Mpi(unittest.TestCase):
         self.hello("mpich", "mpicc.mpich", 2, "by-leaf", ["h0", "h1"], may_hang=True)
 
 
+    def neighbours(self, mpi, compiler, may_hang=False):
+        """Two ranks on each of two hosts; those of a host exchange 16 MiB."""
+        if not shutil.which(f"mpirun.{mpi}") or not shutil.which(compiler):
+            self.skipTest(f"{mpi} is not installed")
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, Lab("--hosts", "2", "--leaf-ports", "1") as lab:
+            os.chmod(folder, 0o755)
+            source = pathlib.Path(folder) / "neighbours.c"
+            source.write_text(NEIGHBOURS)
+            subprocess.run([compiler, "-o", source.with_suffix(""), source], check=True, timeout=60)
+            words = ["--mpi", mpi, "--ranks-per-host", "2", "--placement", "block", "--timeout", "15"]
+            done = lab.run("mpirun", *words, "--", str(source.with_suffix("")), timeout=40, check=False)
+            self.assertIn(done.returncode, [0, 124] if may_hang else [0], done.stderr)
+            moved = [int(line) for line in done.stdout.split()]
+            self.assertEqual(len(moved), 4, done.stderr)
+            self.assertLess(max(moved), 1 << 20, "what ranks of a host tell each other goes through its memory")
+
+    def test_ranks_of_a_host_share_memory_in_open_mpi(self):
+        self.neighbours("openmpi", "mpicc.openmpi")
+
+    def test_ranks_of_a_host_share_memory_in_mpich(self):
+        self.neighbours("mpich", "mpicc.mpich", may_hang=True)
+
+
+NEIGHBOURS = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The bytes that all interfaces of this host have received. */
+static long long received(void)
+{
+    char line[512];
+    long long sum = 0, bytes;
+    FILE *file = fopen("/proc/thread-self/net/dev", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, " %*[^:]: %lld", &bytes) == 1)
+            sum += bytes;
+    if (file)
+        fclose(file);
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    enum { BYTES = 16 << 20 };
+    char *mine = calloc(BYTES, 1), *theirs = calloc(BYTES, 1);
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    long long before = received();
+    MPI_Sendrecv(mine, BYTES, MPI_CHAR, rank ^ 1, 0, theirs, BYTES, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("%lld\n", received() - before);
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}
+"""
+
 HELLO = r"""
 #include <mpi.h>
 #include <stdio.h>

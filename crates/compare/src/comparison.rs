@@ -130,6 +130,7 @@ mod tests {
             rounds: Some(1),
             peers: peers.iter().map(|text| System::other(text).unwrap()).collect(),
             shape: Some(Shape { hosts: 2, leaf_ports: 1, rate_mbit: 100, rails: 1, uplink: None, pinned: false }),
+            ranks_per_host: None,
             budget: Some(Duration::from_millis(1)),
         };
         let limits =

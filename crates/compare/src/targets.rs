@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::cell::{Mode, human};
 use crate::result::{ResultRow, Round};
+use crate::scenario::per_host;
 use crate::statistics::median;
 
 /// One target.
@@ -51,15 +52,21 @@ pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
     all.push(rows.against_peers(
         "barrier and allreduce up to 256 B: median of the calls",
         0.70,
-        small,
+        ("small", small),
         |round| Some(round.call_median_us),
         "us",
     ));
-    all.push(rows.against_peers("the same: 99th percentile", 1.0, small, |round| Some(round.call_p99_us), "us"));
+    all.push(rows.against_peers(
+        "the same: 99th percentile",
+        1.0,
+        ("small", small),
+        |round| Some(round.call_p99_us),
+        "us",
+    ));
     all.push(rows.against_peers(
         "the same: CPU per operation, manager and nodes included",
         1.0,
-        small,
+        ("small", small),
         |round| round.cpu_us,
         "us",
     ));
@@ -78,6 +85,14 @@ pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
         let prefix = format!("tributary-{case}");
         all.push(rows.share_of(what, "jobs", 0.47, |row| row.system.starts_with(&prefix)));
     }
+    all.push(rows.against_peers(
+        "4 ranks on each of 4 hosts, barrier and 8 B: median of the calls",
+        0.70,
+        (per_host::NAME, |row| has_each(row, 4) && row.bytes <= 8),
+        |round| Some(round.call_median_us),
+        "us",
+    ));
+    all.push(rows.ranks_on_a_host());
     all.push(rows.share("8 x 1 MiB in flight, non-blocking", "flight", 0.97, |row| row.mode == Mode::Flight));
     for target in &mut all {
         let slowdowns: Vec<f64> = rows.of(&target.scenario).map(|row| row.slowdown).collect();
@@ -147,11 +162,11 @@ impl Rows<'_> {
         &self,
         what: &str,
         most: f64,
-        is_meant: impl Fn(&ResultRow) -> bool,
+        (scenario, is_meant): (&str, impl Fn(&ResultRow) -> bool),
         figure: impl Fn(&Round) -> Option<f64> + Copy,
         unit: &str,
     ) -> Target {
-        let ours = self.of("small").filter(|row| is_ours(row) && is_meant(row));
+        let ours = self.of(scenario).filter(|row| is_ours(row) && is_meant(row));
         let worst = ours
             .filter_map(|row| {
                 let middle = |row: &ResultRow| {
@@ -159,7 +174,7 @@ impl Rows<'_> {
                     (!values.is_empty()).then(|| median(&values))
                 };
                 let own = middle(row)?;
-                let peers = self.of("small").filter(|other| is_peer(other) && is_same_cell(other, row));
+                let peers = self.of(scenario).filter(|other| is_peer(other) && is_same_cell(other, row));
                 let (peer, best) =
                     peers.filter_map(|peer| Some((peer, middle(peer)?))).min_by(|a, b| a.1.total_cmp(&b.1))?;
                 Some((row.over(peer, figure)?, own, best, peer, row))
@@ -169,7 +184,7 @@ impl Rows<'_> {
             let at = name(row);
             (format!("{ratio:.2}: {own:.0} {unit} against {best:.0} {unit} of {} ({at})", peer.system), ratio <= most)
         });
-        target(what, &format!("<= {most:.2} of the best peer's"), "small", measured)
+        target(what, &format!("<= {most:.2} of the best peer's"), scenario, measured)
     }
 
     fn switch_point(&self) -> Target {
@@ -196,6 +211,20 @@ impl Rows<'_> {
             costs.map(|(_, cost)| *cost).max_by(f64::total_cmp)
         });
         target(what, &format!("<= {most}"), "cost", worst.map(|cost| (format!("{cost:.2}"), cost <= most)))
+    }
+
+    /// Long vectors with four ranks on each host, over the same with one.
+    fn ranks_on_a_host(&self) -> Target {
+        let ours = || self.of(per_host::NAME).filter(|row| is_ours(row) && row.bytes >= 4 * MIB);
+        let worst = ours()
+            .filter(|row| has_each(row, 4))
+            .filter_map(|row| {
+                let one = ours().find(|one| has_each(one, 1) && one.bytes == row.bytes)?;
+                Some((row.latency_us? / one.latency_us?, row))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let measured = worst.map(|(ratio, row)| (format!("{ratio:.3} ({})", name(row)), ratio <= 1.10));
+        target("4 ranks on each of 4 hosts, from 4 MiB: time over that of one", "<= 1.10", per_host::NAME, measured)
     }
 
     /// A leaf's cost per byte moved with few and with many children.
@@ -235,7 +264,13 @@ pub(crate) fn is_peer(row: &ResultRow) -> bool {
 }
 
 pub(crate) fn is_same_cell(a: &ResultRow, b: &ResultRow) -> bool {
-    a.collective == b.collective && a.bytes == b.bytes && a.mode == b.mode && a.map == b.map
+    let (of_a, of_b) = ((a.hosts, a.ranks), (b.hosts, b.ranks));
+    a.collective == b.collective && a.bytes == b.bytes && a.mode == b.mode && a.map == b.map && of_a == of_b
+}
+
+/// Whether the row is of so many ranks on each host.
+fn has_each(row: &ResultRow, each: u32) -> bool {
+    row.ranks == each * u32::from(row.hosts)
 }
 
 /// What distinguishes a row from others of its scenario.
@@ -311,6 +346,33 @@ mod tests {
         assert!(target.measured.starts_with("0.65: 130 us against 200 us of openmpi"), "{}", target.measured);
         rows[0].each_round[0].call_median_us = 150.0;
         assert_eq!(find(&targets(&rows), "median of the calls").met, Some(false));
+    }
+
+    #[test]
+    fn ranks_of_a_host_are_compared_with_as_many_of_a_peer_and_with_one() {
+        let row = |system: &str, each: u32, cell: Cell, latency_us: f64| {
+            let mut row = row(per_host::NAME, system, cell, latency_us);
+            row.ranks = each * u32::from(row.hosts);
+            row
+        };
+        let (short, long) = (Cell::sustained(Allreduce, 8), Cell::sustained(Allreduce, 4 * MIB));
+        let mut rows = vec![
+            row("tributary", 1, short, 150.0),
+            row("mpich", 1, short, 100.0),
+            row("tributary", 4, short, 300.0),
+            row("mpich", 4, short, 600.0),
+            row("tributary", 1, long, 170_000.0),
+            row("tributary", 4, long, 175_000.0),
+            row("mpich", 4, long, 90_000.0),
+        ];
+        let all = targets(&rows);
+        let (short, long) = (find(&all, "barrier and 8 B"), find(&all, "from 4 MiB: time over"));
+        assert!(short.measured.starts_with("0.50: 300 us against 600 us of mpich"), "{}", short.measured);
+        assert_eq!((short.met, long.met, long.measured.as_str()), (Some(true), Some(true), "1.029 (allreduce, 4 MiB)"));
+        rows[5].latency_us = Some(200_000.0);
+        assert_eq!(find(&targets(&rows), "from 4 MiB: time over").met, Some(false));
+        rows.remove(4);
+        assert_eq!(find(&targets(&rows), "from 4 MiB: time over").met, None, "without one rank there is no ratio");
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! There is one file per question: `sizes` (allreduce against size, all systems), `collectives`,
 //! `small` (latency and its cost), `fabrics` (faster links, more hosts, blocking trunks),
 //! `switching` (which path is used when, and what the lock costs), `lanes` (several trees at once),
-//! `cost` (bytes, processor time and calls per operation), `sharing` (several jobs at once).
+//! `cost` (bytes, processor time and calls per operation), `sharing` (several jobs at once),
+//! `per_host` (several ranks on each host).
 
 mod collectives;
 mod cost;
 mod fabrics;
 mod lanes;
+pub(crate) mod per_host;
 pub mod sharing;
 mod sizes;
 mod small;
@@ -39,6 +41,8 @@ pub struct Wishes {
     pub peers: Vec<System>,
     /// The fabric instead of each scenario's own.
     pub shape: Option<Shape>,
+    /// Ranks on each host instead of each scenario's own number.
+    pub ranks_per_host: Option<u16>,
     /// The time per cell instead of each scenario's own.
     pub budget: Option<Duration>,
 }
@@ -127,12 +131,12 @@ fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
             part.cells = resized(&part.cells, &wishes.sizes);
         }
     }
+    let own = (study.ranks / u32::from(study.shape.hosts)).max(1);
     if let Some(shape) = wishes.shape {
-        let ranks_per_host = (study.ranks / u32::from(study.shape.hosts)).max(1);
-        study.ranks = u32::from(shape.hosts) * ranks_per_host;
         // Lanes need rails to be compared, whatever the rest of the fabric is.
         study.shape = Shape { rails: study.shape.rails, ..shape };
     }
+    study.ranks = u32::from(study.shape.hosts) * wishes.ranks_per_host.map_or(own, u32::from);
     study.budget = wishes.budget.unwrap_or(study.budget);
     Scenario::Study(study)
 }
@@ -172,6 +176,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all.extend(fabrics::host_count(quick));
     all.extend(cost::children());
     all.extend(lanes::studies(quick));
+    all.extend(per_host::studies(quick));
     all
 }
 
@@ -215,13 +220,14 @@ mod tests {
             rounds: Some(1),
             peers: vec![System::other("mine=true").unwrap()],
             shape: Some(shape),
+            ranks_per_host: Some(3),
             budget: None,
         };
         let scenarios = wanted(&wishes).unwrap();
         assert_eq!(scenarios.iter().map(Scenario::name).collect::<Vec<_>>(), ["allreduce", "small"]);
         for scenario in &scenarios {
             let Scenario::Study(study) = scenario else { panic!("a study") };
-            assert_eq!((study.shape, study.ranks), (shape, 2));
+            assert_eq!((study.shape, study.ranks), (shape, 6));
             assert_eq!(
                 study.parts.iter().map(|part| part.system.name.as_str()).collect::<Vec<_>>(),
                 ["tributary", "mine"]

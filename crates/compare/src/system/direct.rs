@@ -14,7 +14,7 @@ pub(super) fn tributary(system: &System, network: &dyn Network, programs: &Progr
             .env("TRIB_MANAGER", network.manager())
             .env("TRIB_RANK", rank.to_string())
             .env("TRIB_SIZE", job.ranks.to_string())
-            .env("TRIB_LOCAL_RANK", "0")
+            .env("TRIB_LOCAL_RANK", (rank / u32::from(network.hosts())).to_string())
             .env("TRIB_RENDEZVOUS", &job.token);
     })
 }

@@ -122,6 +122,11 @@ impl System {
         System::new("openmpi-tuned", Kind::OpenMpi(openmpi::tuned()))
     }
 
+    /// Open MPI with `han`, whose collectives combine the ranks of a host before they leave it.
+    pub fn openmpi_han() -> System {
+        System::new("openmpi-han", Kind::OpenMpi(openmpi::han()))
+    }
+
     /// Open MPI's ring, which is its best for long vectors.
     pub fn openmpi_ring() -> System {
         System::openmpi_algorithms().swap_remove(openmpi::RING)
@@ -259,6 +264,7 @@ mod tests {
     fn every_system_has_a_name_of_its_own() {
         let mut names: Vec<String> =
             System::usual().into_iter().chain(System::openmpi_algorithms()).map(|system| system.name).collect();
+        names.push(System::openmpi_han().name);
         names.sort();
         let all = names.len();
         names.dedup();

@@ -13,6 +13,13 @@ pub(super) fn tuned() -> Vec<String> {
     settings.iter().flat_map(|(name, value)| mca(name, value)).collect()
 }
 
+/// The tuned options, with the collectives that combine the ranks of a host first.
+pub(super) fn han() -> Vec<String> {
+    let mut options = tuned();
+    options.extend(mca("coll_han_priority", "100"));
+    options
+}
+
 /// The tuned options, with this allreduce algorithm for every size.
 pub(super) fn with_algorithm(number: u8) -> Vec<String> {
     let mut options = tuned();

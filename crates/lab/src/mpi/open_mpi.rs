@@ -37,7 +37,8 @@ pub(super) fn arguments(
     let usual = [
         ("oob_tcp_if_include", "eth0"),
         ("btl_tcp_if_include", "eth0"),
-        ("btl", "self,tcp"),
+        // Ranks of one host share its memory. Those of others have other names of hosts.
+        ("btl", "self,vader,tcp"),
         ("pml", "ob1"),
         ("coll", "^hcoll"),
         // All hosts share the machine's cores, so a rank that waits must let the others work.

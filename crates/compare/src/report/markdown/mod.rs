@@ -23,6 +23,7 @@ pub(super) fn page(comparison: &Comparison, plots: &[Plot]) -> String {
     page.sizes();
     page.single_calls();
     page.small();
+    page.per_host();
     page.collectives();
     page.fabrics();
     page.switching();
@@ -56,7 +57,7 @@ impl<'a> Page<'a> {
              Hosts and switches are network namespaces of this one machine, with links that are shaped in both directions. Ranks, nodes\n\
              and manager share its cores. Each host and each switch runs on one core (`trib lab up --pin`), except where numbers of\n\
              children are compared. Vectors are float32 and are summed; every result is compared with the exact one before and after\n\
-             the timed operations. Before it began, other work kept the cores {:.0} % busy. There is one rank per host. Figures are medians\n\
+             the timed operations. Before it began, other work kept the cores {:.0} % busy. There is one rank per host, where nothing else is said. Figures are medians\n\
              over rounds; in each round every system runs once. The targets' ratios between systems are medians of the ratios inside the\n\
              rounds.\n\n\
              A virtual machine shares its cores with other machines. Before and after every launch, fixed work on all cores tells how many\n\

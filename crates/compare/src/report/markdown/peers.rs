@@ -3,6 +3,7 @@
 use super::{Page, figure, share, time};
 use crate::cell::{Mode, human};
 use crate::result::ResultRow;
+use crate::scenario::per_host;
 
 impl Page<'_> {
     pub(super) fn sizes(&mut self) {
@@ -40,15 +41,32 @@ impl Page<'_> {
              | --- | --- | ---: | ---: | ---: | ---: | ---: |\n",
         );
         for row in rows {
-            let what = if row.bytes == 0 {
-                row.collective.clone()
-            } else {
-                format!("{} {}", row.collective, human(row.bytes))
-            };
+            let what = operation(row);
             let (median, p99) = (figure(row.call_median_us, 0), figure(row.call_p99_us, 0));
             let (cpu, switches, calls) =
                 (figure(row.cpu_us, 0), figure(row.context_switches, 1), figure(row.system_calls, 1));
             self.add(&format!("| {what} | {} | {median} | {p99} | {cpu} | {switches} | {calls} |\n", row.system));
+        }
+        self.add("\n");
+    }
+
+    pub(super) fn per_host(&mut self) {
+        let rows: Vec<&ResultRow> = self.of(per_host::NAME).collect();
+        if rows.is_empty() {
+            return;
+        }
+        self.add(
+            "## Several ranks on each host\n\nFour hosts on two leaves, 200 Mbit/s; neighbours in rank are on different hosts. Ranks of a host share its memory \
+             in the MPIs, and in Tributary they hang below a node in one of them. Times are those of single calls up to 256 B, else of sustained \
+             operations. Bytes are those on a host's link per vector byte.\n\n\
+             | ranks on each | operation | system | microseconds | bytes up | bytes down |\n| ---: | --- | --- | ---: | ---: | ---: |\n",
+        );
+        for row in rows {
+            let each = row.ranks / u32::from(row.hosts.max(1));
+            let time = figure(if row.bytes <= 256 { row.call_median_us } else { row.latency_us }, 0);
+            let bytes = |way: &str| figure(row.wire_bytes_per_byte.get(way).copied().filter(|_| row.bytes > 256), 3);
+            let (up, down) = (bytes("host_up"), bytes("host_down"));
+            self.add(&format!("| {each} | {} | {} | {time} | {up} | {down} |\n", operation(row), row.system));
         }
         self.add("\n");
     }
@@ -109,4 +127,9 @@ impl Page<'_> {
         }
         self.pictures(&["host-count"]);
     }
+}
+
+/// A row's collective and, where it has one, its size.
+fn operation(row: &ResultRow) -> String {
+    if row.bytes == 0 { row.collective.clone() } else { format!("{} {}", row.collective, human(row.bytes)) }
 }

@@ -65,6 +65,9 @@ pub(super) struct Arguments {
     /// With --hosts: each host and switch keeps to one core of this machine
     #[arg(long, requires = "hosts")]
     pin: bool,
+    /// Ranks on each host instead of each scenario's own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=192))]
+    ranks_per_host: Option<u16>,
     /// Longest time from the start of a system to its first result, seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = super::seconds)]
     start_limit: Duration,
@@ -136,6 +139,7 @@ impl Arguments {
             rounds: self.rounds,
             peers: self.peers.clone(),
             shape: self.hosts.map(shape),
+            ranks_per_host: self.ranks_per_host,
             budget: self.budget,
         })
     }
@@ -190,5 +194,6 @@ Examples:
   trib bench compare --only small,jobs --json
   trib bench compare --only allreduce --systems tributary,openmpi-ring --sizes 64K,1M --hosts 4 --leaf-ports 2
   trib bench compare --only small --hosts 8 --rate 500mbit --uplink 1
+  trib bench compare --only small,per-host --ranks-per-host 4
   trib bench compare --only allreduce --peer mine='./my-collectives --tcp'
   trib bench compare --write-docs docs";
