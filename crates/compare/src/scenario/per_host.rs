@@ -1,5 +1,5 @@
-//! Several ranks on each host: what a host's link carries and how long short operations take, beside
-//! MPIs that combine a host's ranks in its memory.
+//! Several ranks on each host: what a host's link carries and how long short operations take,
+//! beside MPIs that combine a host's ranks in its memory.
 
 use trib_wire::Collective::{Allreduce, Barrier};
 

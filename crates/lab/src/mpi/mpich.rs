@@ -6,10 +6,11 @@ use super::{MpiLaunch, Placement};
 
 /// The names that its launcher may have.
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.mpich", "mpiexec.hydra"];
-/// The first variable makes hydra call `trib lab remote HOST`. The others keep UCX to the links, if
-/// the MPICH was built with UCX.
+/// The first variable makes hydra call `trib lab remote HOST`. The others keep UCX to the links and
+/// to the memory that the ranks of a host share, if the MPICH was built with UCX. Hosts have System
+/// V memory and /dev/shm of their own, by which UCX tells who shares it.
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
-    &[("HYDRA_LAUNCHER_EXTRA_ARGS", "lab remote"), ("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "eth0")];
+    &[("HYDRA_LAUNCHER_EXTRA_ARGS", "lab remote"), ("UCX_TLS", "tcp,self,sm"), ("UCX_NET_DEVICES", "eth0")];
 
 /// What comes before the program.
 pub(super) fn arguments(trib: &Path, hosts: &[String], slots: u32, launch: &MpiLaunch) -> Vec<String> {
