@@ -20,6 +20,9 @@ TREE = [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
 #: Each rank is bound to a domain of the host by its number.
 BOUND = ["sh", "-c", 'TRIB_NUMA=$((TRIB_RANK % 2)) exec "$@"', "sh"]
 
+#: One rank may not share memory.
+APART = ["sh", "-c", '[ $TRIB_RANK != 5 ] || export TRIB_SHARED_MEMORY=off; exec "$@"', "sh"]
+
 #: The launcher ends all ranks when one fails. Here a rank may.
 ALONE = ["sh", "-c", '"$@" || true', "sh"]
 
@@ -33,6 +36,11 @@ def payload_in(fabric):
     """{node: bytes of vectors that came to it}"""
     counters = fabric.node_counters()
     return {name: counts.get("payload_bytes_in", 0) for name, counts in counters.items()}
+
+
+def edges_over_memory(pid):
+    """How many ends of edges a process has mapped."""
+    return pathlib.Path(f"/proc/{pid}/maps").read_text().count("memfd:tributary-edge")
 
 
 class Levels(unittest.TestCase):
@@ -59,6 +67,23 @@ class Levels(unittest.TestCase):
                 self.assertEqual([counters.get(what, 0) for what in ("jobs_installed", "datagrams_in", "stream_bytes_in")], [0, 0, 0], name)
             (first, second) = told(fabric, "jobs", "--all")["past"]
             self.assertEqual((first["state"], second["state"]), ("ended", "ended"))
+
+    def test_bits_do_not_depend_on_who_shares_memory(self):
+        with Fabric(shared_host=True) as fabric:
+            self.check_bits(fabric, TREE, HOSTS, through=APART)
+            self.check_bits(fabric, TREE, HOSTS, through=["env", "TRIB_SHARED_MEMORY=off"])
+
+    def test_ranks_of_a_host_share_memory_with_their_node_where_they_may(self):
+        with tempfile.TemporaryDirectory() as folder, Fabric(shared_host=True) as fabric:
+            stop = pathlib.Path(folder) / "stop"
+            argument = {"counts": [5, 100_000], "stop": str(stop), "pause": 0.01}
+            with Ranks(fabric, RANKS, "loop_worker", "loop", argument, hosts=HOSTS, through=APART) as ranks:
+                wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
+                edges = [edges_over_memory(pid) for pid in ranks.pids()]
+                stop.touch()
+                ranks.results(60)
+        # The lower rank of a host hosts its node and is its child, too.
+        self.assertEqual(edges, [3, 1, 3, 1, 2, 0, 3, 1])
 
     def test_a_vector_comes_to_a_leaf_once_for_each_host(self):
         count, iterations = 100_000, 5

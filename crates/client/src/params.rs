@@ -89,6 +89,7 @@ impl Params {
         if let Some(objection) = &self.objection {
             return Err(objection.clone());
         }
+        Params::shares_memory()?;
         let (rank, size) = (self.rank, self.size);
         if size == 0 || size > trib_wire::ranks::WORLD_MAX {
             let max = trib_wire::ranks::WORLD_MAX;
@@ -98,6 +99,15 @@ impl Params {
             return Err(Error::Invalid(format!("rank {rank} does not exist in a job of {size}")));
         }
         Ok(())
+    }
+
+    /// Whether this rank may share memory with other ranks of its host.
+    pub(crate) fn shares_memory() -> Result<bool, Error> {
+        match setting(MEMORY_ENV)?.as_deref() {
+            None | Some("on") => Ok(true),
+            Some("off") => Ok(false),
+            Some(other) => Err(Error::Invalid(format!("{MEMORY_ENV}={other} is neither on nor off"))),
+        }
     }
 
     /// The time limit of joining.
@@ -228,6 +238,8 @@ pub const SIZE_ENV: &str = "TRIB_SIZE";
 pub const RENDEZVOUS_ENV: &str = "TRIB_RENDEZVOUS";
 /// This host's name in the topology.
 pub const HOST_ENV: &str = "TRIB_HOST";
+/// Environment variable: whether ranks of one host may share memory, `on` or `off`.
+pub const MEMORY_ENV: &str = "TRIB_SHARED_MEMORY";
 /// The NUMA node to which this process counts as bound, or `none`.
 pub const NUMA_ENV: &str = "TRIB_NUMA";
 /// The time limit of joining in milliseconds.

@@ -25,6 +25,8 @@ pub(crate) struct Way {
     pub(crate) local: Option<IpAddr>,
     /// The port at which it takes datagrams.
     pub(crate) udp_port: u16,
+    /// Whether it may share memory with a node in a process of its host.
+    pub(crate) shares: bool,
     /// How long it may be without a node.
     pub(crate) patience: Duration,
 }
@@ -50,6 +52,7 @@ impl Way {
             child: self.child,
             channel: 0,
             udp_port: self.udp_port,
+            shares: self.shares,
             placement: placement.clone(),
         };
         let target = self.node.hosted(placement).stream;

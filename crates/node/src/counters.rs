@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     pub frames_in: u64,
     pub links_opened: u64,
     pub links_closed: u64,
+    /// Links whose far end shares memory with this process.
+    pub links_near: u64,
     /// Links closed because the far end broke the protocol.
     pub link_faults: u64,
     /// Links closed because the far end does not read.
@@ -65,6 +67,7 @@ impl Tally {
             ("stream_frames_in", self.frames_in),
             ("links_opened", self.links_opened),
             ("links_closed", self.links_closed),
+            ("links_near", self.links_near),
             ("link_faults", self.link_faults),
             ("link_overruns", self.link_overruns),
             ("pool_exhausted", self.pool_exhausted),

@@ -36,6 +36,14 @@ impl Deputy {
         Ok(Deputy { door: Door::open(&[SocketAddr::new(address, 0)])? })
     }
 
+    /// Takes calls of other ranks on this host as well, which share memory with this one from then
+    /// on. They know it by `address`. Where that cannot be had, they call by TCP as others do.
+    pub fn share_at(&mut self, address: SocketAddr) {
+        if let Err(cause) = self.door.share_at(address) {
+            tracing::info!(%cause, "this rank shares no memory");
+        }
+    }
+
     /// The port at which it listens.
     pub fn port(&self) -> u16 {
         self.door.addresses[0].port()

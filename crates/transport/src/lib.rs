@@ -1,9 +1,10 @@
 //! Drivers that move frames: they know bytes, sockets and keys, not the protocol's state machines.
 //!
 //! Map: `tcp` (stream connections: handshake, framing, scheduling of what is sent), `udp`
-//! (datagrams, one send per fan-out), `pool` (fixed buffers of a job), `mapping` (their memory),
-//! `landing` (where payload bytes are read from and written to), `option` (socket options), `fault`
-//! (loss, duplication and reordering for tests).
+//! (datagrams, one send per fan-out), `memory` (both, between processes of one host), `pool` (fixed
+//! buffers of a job), `mapping` (memory from the system), `landing` (where payload bytes are read
+//! from and written to), `option` (socket options), `fault` (loss, duplication and reordering for
+//! tests).
 //!
 //! Invariants: nothing blocks except [`tcp::connect`]; nothing is allocated per frame that carries
 //! vector data; no byte of a frame reaches the caller before the frame's header has been parsed,
@@ -12,6 +13,7 @@
 pub mod fault;
 pub mod landing;
 mod mapping;
+pub mod memory;
 mod option;
 pub mod pool;
 pub mod tcp;

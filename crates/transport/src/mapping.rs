@@ -6,8 +6,10 @@
 //! when the job is gone.
 
 use core::ptr::NonNull;
+use std::io;
+use std::os::fd::BorrowedFd;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 /// A mapping of zeros; a page is taken from the system when it is first written.
 pub(crate) struct Mapping {
@@ -32,6 +34,15 @@ impl Mapping {
             mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         };
         Some(Mapping { start: NonNull::new(start.ok()?.cast())?, len })
+    }
+
+    /// Maps the first `len` bytes of a memory file, which other processes may have mapped, too.
+    pub(crate) fn shared(file: BorrowedFd<'_>, len: usize) -> io::Result<Mapping> {
+        // SAFETY: a mapping at an address of the kernel's choice touches no other memory.
+        let start =
+            unsafe { mmap(core::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, len })
     }
 
     /// The address of byte `at`, or of the end.

@@ -10,8 +10,9 @@ use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, Note, OpId, Payload, Slice};
 use trib_proto::{LeafOutput, Path};
 use trib_transport::landing::{Source, UserSource};
+use trib_transport::memory::{Outbox, Sent};
 use trib_transport::tcp::StreamWriter;
-use trib_transport::udp::DatagramSocket;
+use trib_transport::udp::{DatagramSocket, UdpCounters, seal};
 use trib_wire::auth::FrameKey;
 use trib_wire::body::{BodyBytes, Fault};
 use trib_wire::{Header, Placement};
@@ -28,12 +29,16 @@ pub(crate) struct Above {
     pub(crate) address: SocketAddr,
     pub(crate) up: FrameKey,
     pub(crate) results: FrameKey,
+    /// Where datagrams go instead if the node's process shares memory with this one.
+    pub(crate) near: Option<Outbox>,
 }
 
 /// Sockets, memory and state of one lane of a rank.
 pub(crate) struct Driver {
     pub(crate) datagrams: DatagramSocket,
     node: [SocketAddr; 1],
+    /// Where datagrams go instead if the node's process shares memory with this one.
+    near: Option<Outbox>,
     /// Tags of frames to the node.
     up: FrameKey,
     /// Tags of datagrams from the node.
@@ -106,6 +111,7 @@ impl Driver {
             directory,
             datagrams,
             node: [node.address],
+            near: node.near,
             writer: StreamWriter::new(node.up, CONTROL_MAX),
             up: node.up,
             results: node.results,
@@ -127,9 +133,15 @@ impl Driver {
         }
     }
 
+    /// What was sent over memory to the node's process.
+    pub(super) fn near_counters(&self) -> UdpCounters {
+        self.near.as_ref().map_or_else(UdpCounters::default, |near| *near.counters())
+    }
+
     /// The connection is gone, and with it all that waited for it.
     pub(super) fn cut_off(&mut self) -> StreamWriter<Outgoing> {
         self.severed = false;
+        self.near = None;
         std::mem::replace(&mut self.writer, StreamWriter::new(self.up, CONTROL_MAX))
     }
 
@@ -144,6 +156,7 @@ impl Driver {
     pub(super) fn go_on(&mut self, node: Above) {
         self.datagrams.settle_anew(node.address);
         self.node = [node.address];
+        self.near = node.near;
         self.writer = StreamWriter::new(node.up, CONTROL_MAX);
         (self.up, self.results) = (node.up, node.results);
         (self.stream_broken, self.severed, self.moved_to) = (false, false, None);
@@ -312,7 +325,11 @@ impl LeafOutput for Driver {
         match path {
             Path::Datagram => {
                 let bytes = data.as_ref().map_or(&body[..], Source::bytes);
-                if self.datagrams.send(header, &self.up, bytes, &self.node) != 0 {
+                let too_long = match &mut self.near {
+                    Some(near) => near.send(&seal(header, &self.up, bytes), bytes) == Sent::TooLong,
+                    None => self.datagrams.send(header, &self.up, bytes, &self.node) != 0,
+                };
+                if too_long {
                     self.too_long = Some(*header);
                 }
             }

@@ -63,8 +63,10 @@ fn run(shared: &Shared) {
         drop(engine);
         let ready = sleep(&shared.helper_waker, &sockets, span);
         let Ok(mut engine) = shared.lock() else { return };
-        if let Some(sleeping) = &sleeping {
-            engine.end_sleep(sleeping, ready);
+        match &sleeping {
+            Some(sleeping) => engine.end_sleep(sleeping, ready),
+            None if matches!(step, Step::Watch(_)) => engine.end_watch(),
+            None => {}
         }
         // What was watched is read even while a thread of the application's waits: it may be in the
         // caller's own progress function, and as long as nobody reads, no sleep lasts.

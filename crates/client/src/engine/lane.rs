@@ -11,12 +11,12 @@ use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::landing::UserLanding;
+use trib_transport::memory::{Glance, Inbox};
 use trib_transport::tcp::{
     Arrived, Connected, Destination, Due, FlushEnd, FrameSink, HandshakeError, LowWater, Parting, ReadEnd, StreamError,
     StreamReader, StreamSocket,
 };
-use trib_transport::udp::{DatagramSocket, RecvBatch, UdpCounters};
-use trib_wire::auth::FrameKey;
+use trib_transport::udp::{Datagram, DatagramSocket, RecvBatch, UdpCounters};
 use trib_wire::{Body, ChildIndex, Header, RankList, Signature};
 
 use super::Shared;
@@ -44,6 +44,8 @@ pub(crate) struct Lane {
     pub(super) driver: Driver,
     link: Option<Link>,
     roaming: Roaming,
+    /// The threads that sleep until something comes.
+    sleepers: u32,
     config: LeafConfig,
     batch: Option<Box<RecvBatch>>,
     /// Spare batches of threads that receive datagrams by themselves.
@@ -58,12 +60,28 @@ struct Link {
     low_water: LowWater,
     /// Frames wait until the socket has room.
     blocked: bool,
+    near: Option<Near>,
+}
+
+/// What comes over memory from a node of this host.
+struct Near {
+    inbox: Inbox,
+    glance: Glance,
 }
 
 impl Link {
-    fn new(socket: StreamSocket, down: FrameKey) -> Link {
-        let reader = StreamReader::new(down);
-        Link { socket, reader, low_water: LowWater::new(), blocked: false }
+    /// The link, and the node at its far end.
+    fn new(open: Connected, keys: &EdgeKeys) -> (Link, Above) {
+        let Connected { mut socket, datagrams, results, apart } = open;
+        tracing::debug!(?apart, "whether the node shares memory with this rank");
+        let (mut near, mut outbox) = (None, None);
+        if let Some(records) = socket.take_records() {
+            near = Some(Near { glance: records.glance(), inbox: records.come });
+            outbox = Some(records.out);
+        }
+        let above = Above { address: datagrams, up: keys.up, results, near: outbox };
+        let reader = StreamReader::new(keys.down);
+        (Link { socket, reader, low_water: LowWater::new(), blocked: false, near }, above)
     }
 }
 
@@ -78,16 +96,16 @@ impl Lane {
     pub(super) fn new(sources: Sources, (home, at): (Weak<Shared>, usize), alone: bool) -> Lane {
         let Sources { config, course, connection, datagrams, directory } = sources;
         let Connection { keys, open, .. } = connection;
-        let node = above(&keys, &open);
+        let (link, node) = Link::new(open, &keys);
         let limits = &config.limits;
         let saves = if config.recovers { limits.flight.max(limits.window) as usize } else { 0 };
-        let link = Some(Link::new(open.socket, keys.down));
         let roaming = Roaming::new(course, (home, at));
         let mut lane = Lane {
             core: LeafCore::new(config.clone()),
             driver: Driver::new(datagrams, node, alone, saves, directory),
-            link,
+            link: Some(link),
             roaming,
+            sleepers: 0,
             batch: Some(Box::new(RecvBatch::new(DATAGRAM_BATCH, datagram_max(&config)))),
             singles: Vec::new(),
             config,
@@ -116,6 +134,34 @@ impl Lane {
         self.core.may_be_revoked()
     }
 
+    /// A look at the memory that the node's process shares, if it does.
+    pub(super) fn glance(&self) -> Option<Glance> {
+        self.near().map(|near| near.glance.clone())
+    }
+
+    fn near(&self) -> Option<&Near> {
+        self.link.as_ref()?.near.as_ref()
+    }
+
+    /// Called before every sleep: who puts something into shared memory has to ring from now on.
+    pub(super) fn fall_asleep(&mut self) {
+        self.sleepers += 1;
+        if let Some(near) = self.near() {
+            near.glance.fall_asleep_or_ring();
+        }
+    }
+
+    /// Called after every sleep: the node need not ring any more, unless another thread sleeps.
+    pub(super) fn wake_up(&mut self) {
+        self.sleepers = self.sleepers.saturating_sub(1);
+        let others = self.sleepers > 0;
+        match self.near() {
+            Some(near) if others => near.glance.fall_asleep_or_ring(),
+            Some(near) => near.glance.wake_up(),
+            None => {}
+        }
+    }
+
     /// Called before a sleep on the sockets. Returns the time from which the stream is no longer
     /// trusted to bring as many bytes as its low-water mark asks for.
     pub(super) fn arm(&mut self, now: Nanos) -> Option<Nanos> {
@@ -136,6 +182,10 @@ impl Lane {
     }
 
     pub(super) fn sockets(&self) -> LaneSockets {
+        if let Some(Link { near: Some(near), socket, .. }) = &self.link {
+            // The bell is rung for all that comes. The socket only tells the far end's end.
+            return LaneSockets { datagram: socket.as_raw_fd(), stream: near.glance.bell(), write: false };
+        }
         LaneSockets {
             datagram: self.driver.datagrams.as_raw_fd(),
             stream: self.link.as_ref().map_or(LaneSockets::NONE, |link| link.socket.as_raw_fd()),
@@ -150,13 +200,15 @@ impl Lane {
 
     pub(super) fn counters(&self) -> Counters {
         let sent = self.driver.datagrams.counters();
+        let near_sent = self.driver.near_counters().sent;
+        let near_come = self.near().map_or(0, |near| near.inbox.counters().received);
         let rejected = self.rejected.rejected_malformed
             + self.rejected.rejected_version
             + self.rejected.rejected_checksum
             + self.driver.counters.datagrams_rejected;
         Counters {
-            datagrams_sent: sent.sent,
-            datagrams_received: sent.received.saturating_sub(rejected),
+            datagrams_sent: sent.sent + near_sent,
+            datagrams_received: (sent.received + near_come).saturating_sub(rejected),
             datagrams_rejected: rejected,
             stream_bytes_sent: self.driver.counters.stream_bytes_sent + self.driver.writer.bytes(),
             stream_bytes_received: self.driver.counters.stream_bytes_received
@@ -232,11 +284,19 @@ impl Lane {
     /// Reads what the sockets have, lets timers act, and writes what is queued. Sockets come before
     /// timers, so that an answer that waits to be read counts as a sign of life.
     pub(super) fn progress(&mut self, now: Nanos, datagram: bool, stream: bool) {
-        if datagram {
+        if let Some(near) = self.near().filter(|_| datagram || stream) {
+            if stream {
+                near.glance.clear_bell();
+            }
             self.read_datagrams(now);
-        }
-        if stream {
             self.read_stream(now);
+        } else {
+            if datagram {
+                self.read_datagrams(now);
+            }
+            if stream {
+                self.read_stream(now);
+            }
         }
         self.tend(now);
         self.flush(now);
@@ -257,6 +317,9 @@ impl Lane {
     }
 
     pub(super) fn read_datagrams(&mut self, now: Nanos) {
+        if self.near().is_some() {
+            return self.read_records(now);
+        }
         let Some(mut batch) = self.batch.take() else { return };
         match self.driver.datagrams.recv(&mut batch) {
             Ok(0) => {}
@@ -280,27 +343,17 @@ impl Lane {
     pub(super) fn take(&mut self, now: Nanos, batch: &RecvBatch) {
         let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
         for datagram in batch.frames(&mut self.rejected) {
-            let header = datagram.header;
-            if datagram.verify(driver.results_key()).is_err() || !is_for(config, &header) {
-                driver.counters.datagrams_rejected += 1;
-                continue;
-            }
-            driver.settle_on(datagram.source);
-            let body = if header.kind.carries_data() {
-                let payload = datagram.payload;
-                driver.arriving = Arriving::Here(payload.as_ptr(), payload.len());
-                Body::None
-            } else {
-                match Body::parse(header.kind, datagram.payload) {
-                    Ok(body) => body,
-                    Err(_) => {
-                        driver.counters.datagrams_rejected += 1;
-                        continue;
-                    }
-                }
-            };
-            core.on_frame(now, Path::Datagram, &header, body, driver);
-            driver.arriving = Arriving::Nothing;
+            take_one(now, core, driver, config, &datagram);
+        }
+        self.settle(now);
+    }
+
+    /// Takes the datagrams that have come over memory.
+    fn read_records(&mut self, now: Nanos) {
+        let (core, driver, config) = (&mut self.core, &mut self.driver, &self.config);
+        let Some(Link { near: Some(Near { inbox, .. }), .. }) = &mut self.link else { return };
+        while let Some(datagram) = inbox.next(&mut self.rejected) {
+            take_one(now, core, driver, config, &datagram);
         }
         self.settle(now);
     }
@@ -421,8 +474,9 @@ impl Lane {
         match outcome {
             Ok(Connection { epoch, keys, open }) => {
                 self.config.epoch = epoch;
-                self.driver.go_on(above(&keys, &open));
-                self.link = Some(Link::new(open.socket, keys.down));
+                let (link, node) = Link::new(open, &keys);
+                self.driver.go_on(node);
+                self.link = Some(link);
                 self.roaming.arrive();
                 self.core.on_link_up(now, epoch, &mut self.driver);
                 self.flush(now);
@@ -458,9 +512,29 @@ impl Lane {
     }
 }
 
-/// The node at the far end of a connection.
-fn above(keys: &EdgeKeys, open: &Connected) -> Above {
-    Above { address: open.datagrams, up: keys.up, results: open.results }
+/// Hands a datagram to the core, if it is genuine.
+fn take_one(now: Nanos, core: &mut LeafCore, driver: &mut Driver, config: &LeafConfig, datagram: &Datagram<'_>) {
+    let header = datagram.header;
+    if datagram.verify(driver.results_key()).is_err() || !is_for(config, &header) {
+        driver.counters.datagrams_rejected += 1;
+        return;
+    }
+    driver.settle_on(datagram.source);
+    let body = if header.kind.carries_data() {
+        let payload = datagram.payload;
+        driver.arriving = Arriving::Here(payload.as_ptr(), payload.len());
+        Body::None
+    } else {
+        match Body::parse(header.kind, datagram.payload) {
+            Ok(body) => body,
+            Err(_) => {
+                driver.counters.datagrams_rejected += 1;
+                return;
+            }
+        }
+    };
+    core.on_frame(now, Path::Datagram, &header, body, driver);
+    driver.arriving = Arriving::Nothing;
 }
 
 /// Takes the frames of the stream.

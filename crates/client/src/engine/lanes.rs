@@ -162,11 +162,18 @@ impl Engine {
         self.lanes.iter().any(|lane| lane.may_be_revoked())
     }
 
-    /// Called before a sleep on the streams of unused leases alone. On these lanes every byte wakes
-    /// the sleeper: no result is under way, so there is no low-water mark.
+    /// Called after a sleep on the streams of unused leases alone.
+    pub(super) fn end_watch(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.wake_up());
+    }
+
+    /// Called before a sleep on the streams of unused leases alone; `end_watch` must follow. On
+    /// these lanes every byte wakes the sleeper: no result is under way, so there is no low-water
+    /// mark.
     pub(super) fn begin_watch(&mut self) -> Sockets {
         let now = self.now();
         Sockets::of(self.lanes.iter_mut().map(|lane| {
+            lane.fall_asleep();
             if !lane.may_be_revoked() {
                 return LaneSockets::NEITHER;
             }
@@ -185,6 +192,7 @@ impl Engine {
         for (lane, marked) in self.lanes.iter_mut().zip(&mut sleeping.marked) {
             *marked = lane.arm(now).unwrap_or(Nanos::NEVER);
             sleeping.until = sleeping.until.min(*marked);
+            lane.fall_asleep();
         }
         sleeping
     }
@@ -194,6 +202,7 @@ impl Engine {
     pub(super) fn end_sleep(&mut self, sleeping: &Sleep, ready: Ready) {
         let now = self.now();
         for (at, (lane, marked)) in self.lanes.iter_mut().zip(sleeping.marked).enumerate() {
+            lane.wake_up();
             if marked != Nanos::NEVER {
                 lane.disarm(now, marked, ready.stream(at));
             }

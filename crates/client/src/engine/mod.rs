@@ -241,10 +241,11 @@ impl Shared {
             if (engine.blocked() == 0 && !left_behind && asked.is_none()) || now >= end {
                 break;
             }
-            let (sockets, until) = (engine.sockets(), end.min(engine.next_deadline()));
+            let sleeping = engine.begin_sleep(end);
             drop(engine);
-            poll::sleep(&self.waker, &sockets, until.since(now));
+            let ready = poll::sleep(&self.waker, &sleeping.sockets, sleeping.until.since(now));
             engine = self.lock()?;
+            engine.end_sleep(&sleeping, ready);
         }
         engine.stopping = true;
         engine.lanes.iter_mut().for_each(Lane::close);

@@ -72,15 +72,26 @@ impl Shared {
         // before any thread sleeps.
         let at = completion.lane();
         let receiver = engine.lanes[at].driver.datagrams.receiver();
+        let mut near = engine.lanes[at].glance();
         let mut batch = engine.lanes[at].single_batch();
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
             // Faults come over the stream, where this loop does not look: learning of them a little
             // later does no harm.
-            let has_come = turns.look(|| receiver.has_come(&mut batch));
+            let has_come = turns.look(|| match &near {
+                Some(near) => near.has_records(),
+                None => receiver.has_come(&mut batch),
+            });
             engine = self.lock()?;
             engine.clock.note(turns.last_look());
-            if has_come {
+            if has_come && near.is_some() {
+                let now = engine.lately();
+                engine.lanes[at].read_datagrams(now);
+                engine.flush();
+                // The lane may have another node by now.
+                near = engine.lanes[at].glance();
+                self.announce(&mut engine);
+            } else if has_come {
                 let now = engine.lately();
                 let lane = &mut engine.lanes[at];
                 lane.driver.datagrams.account(&mut batch);

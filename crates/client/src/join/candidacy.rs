@@ -30,9 +30,13 @@ impl Candidacy {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let deputy =
+        let mut deputy =
             Deputy::listen(any).inspect_err(|cause| tracing::info!(%cause, "this rank hosts no nodes")).ok()?;
-        Some(Candidacy { address: SocketAddr::new(ip, deputy.port()), deputy, url })
+        let address = SocketAddr::new(ip, deputy.port());
+        if Params::shares_memory().unwrap_or(false) {
+            deputy.share_at(address);
+        }
+        Some(Candidacy { address, deputy, url })
     }
 
     /// Where it listens.

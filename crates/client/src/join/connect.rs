@@ -79,6 +79,7 @@ fn connect_lane(
         child: attachment.child,
         local: attachment.address,
         udp_port: datagrams.local_addr().port(),
+        shares: Params::shares_memory()?,
         patience: deadline.whole,
     };
     let (course, connection) = first_call(way, ticket.recovers, deadline)?;

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use mio::net::TcpStream;
 use mio::{Interest, Registry as Polled, Token};
 use trib_transport::tcp::{Admission, Caller, HandshakeError, Progress, StreamSocket};
 use trib_wire::hello::{Hello, Status};
@@ -37,7 +36,7 @@ impl Callers {
     /// closed, and the child tries again.
     pub(super) fn insert(
         &mut self,
-        stream: TcpStream,
+        mut socket: StreamSocket,
         peer: SocketAddr,
         polled: &Polled,
         first_token: usize,
@@ -47,7 +46,6 @@ impl Callers {
             self.outcomes.crowded_out += 1;
             return None;
         }
-        let mut socket = StreamSocket::from_mio(stream).ok()?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         polled.register(&mut socket, Token(first_token + number), interest).ok()?;
         if number == self.all.len() {

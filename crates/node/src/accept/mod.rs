@@ -29,7 +29,8 @@ use trib_messages::job::NodeGrant;
 use trib_messages::recovery::{EpochPart, Replayed};
 use trib_messages::reply::Refusal;
 use trib_proto::node::Link;
-use trib_transport::tcp::HandshakeError;
+use trib_transport::memory::Door as NearDoor;
+use trib_transport::tcp::{HandshakeError, StreamSocket};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::Error;
@@ -81,6 +82,8 @@ pub(crate) enum Request {
 pub(crate) struct Door {
     poll: Poll,
     listeners: Vec<TcpListener>,
+    /// Where children of this host call that can share memory, and the address that it stands for.
+    near: Option<(NearDoor, SocketAddr)>,
     mailbox: Receiver<Request>,
     /// The address of each listener, where children connect.
     pub addresses: Vec<SocketAddr>,
@@ -102,7 +105,16 @@ impl Door {
             addresses.push(listener.local_addr().map_err(unable)?);
             listeners.push(listener);
         }
-        Ok(Door { poll, listeners, mailbox, addresses, handle })
+        Ok(Door { poll, listeners, near: None, mailbox, addresses, handle })
+    }
+
+    /// Takes calls of this host's processes, too, which know this process by `address`.
+    pub(crate) fn share_at(&mut self, address: SocketAddr) -> io::Result<()> {
+        let mut door = NearDoor::open(address)?;
+        let token = Token(FIRST_LISTENER + self.listeners.len());
+        self.poll.registry().register(&mut door, token, Interest::READABLE)?;
+        self.near = Some((door, address));
+        Ok(())
     }
 
     /// Starts the thread. `news` gets every job of which nothing is here any more.
@@ -187,7 +199,7 @@ impl Acceptor {
             self.on_mail();
             self.follow(None);
             if core::mem::take(&mut self.accept_again) {
-                (0..self.door.listeners.len()).for_each(|listener| self.on_connections(listener));
+                (0..=self.door.listeners.len()).for_each(|listener| self.on_connections(listener));
             }
             let first_caller = self.first_caller();
             for event in &events {
@@ -357,15 +369,27 @@ impl Acceptor {
     }
 
     fn first_caller(&self) -> usize {
-        FIRST_LISTENER + self.door.listeners.len()
+        FIRST_LISTENER + self.door.listeners.len() + 1
+    }
+
+    /// The next connection to a listener; the one behind them all is the door of this host.
+    fn next_connection(&self, listener: usize) -> io::Result<(StreamSocket, SocketAddr)> {
+        match (self.door.listeners.get(listener), &self.door.near) {
+            (Some(listener), _) => {
+                let (stream, peer) = listener.accept()?;
+                Ok((StreamSocket::from_mio(stream)?, peer))
+            }
+            (None, Some((door, address))) => Ok((StreamSocket::near(door.accept()?), *address)),
+            (None, None) => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 
     fn on_connections(&mut self, listener: usize) {
         let first_caller = self.first_caller();
         loop {
-            match self.door.listeners[listener].accept() {
-                Ok((stream, peer)) => {
-                    if let Some(number) = self.callers.insert(stream, peer, self.door.poll.registry(), first_caller) {
+            match self.next_connection(listener) {
+                Ok((socket, peer)) => {
+                    if let Some(number) = self.callers.insert(socket, peer, self.door.poll.registry(), first_caller) {
                         self.advance(number);
                     }
                 }

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use trib_keys::EdgeKeys;
 use trib_messages::explanation::CarriedPart;
 use trib_proto::node::Link;
+use trib_transport::memory::{Inbox, Outbox, Records};
 use trib_transport::tcp::{FlushEnd, Parting, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;
@@ -46,10 +47,19 @@ struct LinkIo {
     datagram_key: Option<FrameKey>,
     /// The address at which the far end takes datagrams.
     datagrams: Option<SocketAddr>,
+    /// The way of datagrams instead, if memory is shared with the far end.
+    near: Option<Near>,
     /// The bytes of the datagrams from and to the far end.
     datagram_bytes: CarriedPart,
     /// The core has given the far end up.
     given_up: bool,
+}
+
+/// The datagrams of a link over memory.
+struct Near {
+    out: Outbox,
+    /// It is taken out while the core gets what has come.
+    come: Option<Inbox>,
 }
 
 enum State {
@@ -92,6 +102,7 @@ impl Links {
             stream_key: from,
             datagram_key,
             datagrams: None,
+            near: None,
             datagram_bytes: CarriedPart::default(),
             given_up: false,
         };
@@ -107,10 +118,11 @@ impl Links {
 
     /// The connection of a link is open.
     pub(crate) fn open(&mut self, link: LinkNumber, opened: Opened) {
-        let Opened { socket, datagrams, results } = opened;
+        let Opened { mut socket, datagrams, results } = opened;
         if let Some(io) = self.get(link) {
             let reader = StreamReader::new(io.stream_key);
             io.datagram_key = results.or(io.datagram_key);
+            io.near = socket.take_records().map(|Records { out, come }| Near { out, come: Some(come) });
             io.state = State::Open(Some(Box::new(Connection { socket, reader, blocked: false })));
             io.datagrams = Some(datagrams);
             self.dirty |= 1 << link;
@@ -140,6 +152,7 @@ impl Links {
         if let Some(io) = self.get(link) {
             io.state = State::Expected;
             io.datagrams = None;
+            io.near = None;
             io.writer.clear();
         }
     }
@@ -152,6 +165,7 @@ impl Links {
             Some(io) if !matches!(io.state, State::Gone) => {
                 io.state = State::Gone;
                 io.datagrams = None;
+                io.near = None;
                 io.writer.clear();
                 true
             }
@@ -313,6 +327,28 @@ impl Links {
     /// The address at which an open link's far end takes datagrams.
     pub(crate) fn datagrams(&self, link: LinkNumber) -> Option<SocketAddr> {
         self.all.get(link)?.as_ref()?.datagrams
+    }
+
+    /// Whether memory is shared with the far end of a link.
+    pub(crate) fn is_near(&self, link: LinkNumber) -> bool {
+        matches!(self.all.get(link), Some(Some(LinkIo { near: Some(_), .. })))
+    }
+
+    /// Where datagrams of a link go whose far end shares memory.
+    pub(crate) fn outbox(&mut self, link: LinkNumber) -> Option<&mut Outbox> {
+        self.get(link)?.near.as_mut().map(|near| &mut near.out)
+    }
+
+    /// Takes out what datagrams come through, so that the core can send others while it gets them.
+    pub(crate) fn take_inbox(&mut self, link: LinkNumber) -> Option<Inbox> {
+        self.get(link)?.near.as_mut()?.come.take()
+    }
+
+    /// Puts it back, unless the link was closed meanwhile.
+    pub(crate) fn put_inbox(&mut self, link: LinkNumber, inbox: Inbox) {
+        if let Some(LinkIo { near: Some(near), .. }) = self.get(link) {
+            near.come = Some(inbox);
+        }
     }
 
     /// The key of datagrams from the far end of a link, once it is known.

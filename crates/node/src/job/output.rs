@@ -6,7 +6,8 @@ use trib_messages::recovery::Replayed;
 use trib_proto::node::{Fold, NodeOutput, Note, Part, Payload, Stage, Target};
 use trib_proto::{Nanos, Path};
 use trib_transport::landing::Source;
-use trib_transport::udp::DatagramSocket;
+use trib_transport::memory::Sent;
+use trib_transport::udp::{DatagramSocket, seal};
 use trib_wire::body::BodyBytes;
 use trib_wire::header::HEADER_LEN;
 use trib_wire::ids::CHILDREN_MAX;
@@ -126,21 +127,30 @@ impl Output<'_> {
                 &buffer.bytes()[from as usize..from as usize + header.payload_len as usize]
             }
         };
+        let key = if target == Target::Parent { up } else { results };
+        let mut sealed = None;
         let mut addresses = [SocketAddr::from(([0, 0, 0, 0], 0)); CHILDREN_MAX];
         let mut count = 0;
         for link in link_numbers(target) {
             let Some(address) = links.datagrams(link) else { continue };
+            links.count_datagram_out(link, HEADER_LEN + payload.len());
+            if let Some(outbox) = links.outbox(link) {
+                let sealed = sealed.get_or_insert_with(|| seal(header, key, payload));
+                if outbox.send(sealed, payload) == Sent::TooLong {
+                    too_long.push((link, *header));
+                }
+                continue;
+            }
             addresses[count] = address;
             count += 1;
-            links.count_datagram_out(link, HEADER_LEN + payload.len());
         }
         if count == 0 {
             return;
         }
-        let key = if target == Target::Parent { up } else { results };
         let refused = self.udp.send(header, key, payload, &addresses[..count]);
         if refused != 0 {
-            let reached = link_numbers(target).filter(|link| links.datagrams(*link).is_some()).enumerate();
+            let by_socket = |link: &LinkNumber| links.datagrams(*link).is_some() && !links.is_near(*link);
+            let reached = link_numbers(target).filter(by_socket).enumerate();
             too_long.extend(reached.filter(|(at, _)| refused >> at & 1 != 0).map(|(_, link)| (link, *header)));
         }
     }

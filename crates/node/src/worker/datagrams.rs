@@ -21,7 +21,7 @@ use crate::job::{Job, LinkNumber, Output, PARENT, belongs, core_link};
 pub(super) struct Datagrams {
     pub socket: DatagramSocket,
     batch: Option<Box<RecvBatch>>,
-    rejected: UdpCounters,
+    pub rejected: UdpCounters,
     touched: Vec<Slot>,
     /// Whether more has come than one turn allows.
     pub unfinished: bool,
@@ -51,14 +51,24 @@ impl Worker {
         self.take_batches(false)
     }
 
-    /// Offers the processor to other threads until a datagram has come or no turns are left.
-    /// Returns whether a datagram has come; it is handled later, with those behind it.
+    /// Offers the processor to other threads and looks whether anything has come, by datagrams or
+    /// over memory. Returns whether it has; then it is handled.
     pub(super) fn look(&mut self, turns: &mut Turns) -> bool {
-        let receiver = self.datagrams.socket.receiver();
+        let (receiver, near) = (self.datagrams.socket.receiver(), &self.near);
         let Some(batch) = &mut self.datagrams.batch else { return false };
-        let found = turns.look(|| receiver.has_come(batch));
+        let mut begun = false;
+        let found = turns.look(|| {
+            near.has_come() || {
+                begun = receiver.has_come(batch);
+                begun
+            }
+        });
         self.clock.note(turns.last_look());
-        found && self.take_batches(true)
+        if !found {
+            return false;
+        }
+        let by_socket = begun && self.take_batches(true);
+        self.on_near() || by_socket
     }
 
     /// Takes batches and returns whether any datagram was there. With `begun` the first batch has
@@ -131,7 +141,7 @@ fn addressee(hosted: &Hosted, datagram: &Datagram<'_>, n: usize) -> Option<(Slot
 }
 
 /// Hands a datagram to its job's core if the datagram passes all checks.
-fn take(
+pub(super) fn take(
     job: &mut Job,
     link: LinkNumber,
     datagram: &Datagram<'_>,

@@ -46,6 +46,10 @@ impl Worker {
         }
         let Some(job) = self.hosted.get_mut(slot) else { return };
         self.tally.links_opened += 1;
+        if let Some(glance) = opened.socket.glance() {
+            self.tally.links_near += 1;
+            self.near.add(slot, link, glance);
+        }
         job.io.links.open(link, opened);
         if link != PARENT {
             job.lifetime.child_came(now);
@@ -98,6 +102,7 @@ impl Worker {
         let Some(mut connection) = job.io.links.take(link) else { return };
         if closed {
             connection.reader.expect_end();
+            connection.socket.expect_end();
         }
         let before = connection.reader.bytes();
         let out = Output { io: &mut job.io, udp: &mut self.datagrams.socket, tally: &mut self.tally };

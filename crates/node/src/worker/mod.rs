@@ -5,6 +5,7 @@
 //! threads as a [`Command`] through a mailbox.
 //!
 //! ```text
+//!   looks ---- near links --> records, streams over memory
 //!   poll --+-- mailbox ----> install, link up, end, count
 //!          +-- datagrams --> demux by (job, node) --> check source and tag --> core
 //!          +-- stream -----> reader --> sink --> core --> output: queues, sends, folds
@@ -19,6 +20,7 @@ mod hosted;
 mod isolation;
 mod links;
 mod moving;
+mod near;
 mod shares;
 
 pub(crate) use command::{Command, Key};
@@ -27,6 +29,7 @@ use hosted::{Hosted, Slot};
 pub(crate) use isolation::guard;
 #[cfg(test)]
 pub(crate) use isolation::trap;
+use near::Near;
 use shares::Shares;
 
 use std::collections::VecDeque;
@@ -70,6 +73,7 @@ struct Worker {
     poll: Poll,
     mailbox: Receiver<Command>,
     datagrams: Datagrams,
+    near: Near,
     hosted: Hosted,
     tally: Tally,
     /// The latencies of jobs that are gone.
@@ -110,6 +114,7 @@ pub(crate) fn start(
         poll,
         mailbox: receiver,
         datagrams: Datagrams::new(socket),
+        near: Near::default(),
         hosted: Hosted::default(),
         tally: Tally::default(),
         past: Latencies::default(),
@@ -158,14 +163,29 @@ impl Worker {
                 }
             }
             glances = 0;
-            let span = match turns {
+            if self.near.has_come() {
+                self.clock.read();
+                self.on_near();
+                if let Some(found) = turns.take() {
+                    patience.end(&found, true);
+                }
+                turns = patience.begin(self.clock.last_reading());
+            }
+            let mut span = match turns {
                 Some(_) => Duration::ZERO,
                 None if has_more => Duration::ZERO,
                 None => Duration::from_nanos(self.next_deadline().since(Nanos(self.clock.read())).0),
             };
+            let sleeps = !span.is_zero();
+            if sleeps && !self.near.fall_asleep() {
+                span = Duration::ZERO;
+            }
             match self.poll.poll(&mut events, Some(span)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
+            }
+            if sleeps {
+                self.near.wake_up();
             }
             self.clock.read();
             let mut has_mail = false;

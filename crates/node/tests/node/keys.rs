@@ -44,6 +44,7 @@ fn call(node: &Node, placement: &Placement, keys: &EdgeKeys) -> Result<Connected
         child: CHILD,
         channel: 0,
         udp_port: 9,
+        shares: true,
         placement: placement.clone(),
     };
     connect(node.address(), &identity, &keys.hello, Duration::from_secs(5))
@@ -104,6 +105,7 @@ fn only_a_candidate_of_the_root_is_heard_as_one() {
         child: ChildIndex::ALL,
         channel: 0,
         udp_port: 0,
+        shares: true,
         placement: moved.clone(),
     };
     let tell = |hello| connect(above.address(), &identity, &hello, Duration::from_secs(5));

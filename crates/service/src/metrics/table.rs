@@ -303,10 +303,11 @@ pub const METRICS: &[Metric] = &[
         "tributary_node_link_events_total",
         Type::Counter,
         &["event"],
-        "Stream connections opened and closed, and closed for a fault: the far end broke the protocol (`faulty`), does not read (`overrun`), or was silent for too long (`silent`)",
+        "Stream connections opened and closed; opened over memory that is shared with the far end (`shared_memory`); and closed for a fault: the far end broke the protocol (`faulty`), does not read (`overrun`), or was silent for too long (`silent`)",
         &[
             ("links_opened", "opened"),
             ("links_closed", "closed"),
+            ("links_near", "shared_memory"),
             ("link_faults", "faulty"),
             ("link_overruns", "overrun"),
             ("links_silent", "silent"),

@@ -8,13 +8,21 @@ use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
+use crate::memory::{Glance, NearSocket, Records};
 use crate::option;
 
-/// A non-blocking TCP connection without Nagle's delay. The kernel tunes its buffers, because a
-/// fixed size is either too small for a long path or takes memory from every other job.
+/// A non-blocking connection: over TCP without Nagle's delay, or over memory. The kernel tunes the
+/// buffers of TCP, because a fixed size is either too small for a long path or takes memory from
+/// every other job.
 #[derive(Debug)]
 pub struct StreamSocket {
-    stream: mio::net::TcpStream,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    Tcp(mio::net::TcpStream),
+    Memory(Box<NearSocket>),
 }
 
 impl StreamSocket {
@@ -27,50 +35,108 @@ impl StreamSocket {
     /// Takes a socket that is non-blocking already.
     pub fn from_mio(stream: mio::net::TcpStream) -> io::Result<StreamSocket> {
         stream.set_nodelay(true)?;
-        Ok(StreamSocket { stream })
+        Ok(StreamSocket { way: Way::Tcp(stream) })
+    }
+
+    /// Takes a connection of this host.
+    pub fn near(socket: NearSocket) -> StreamSocket {
+        StreamSocket { way: Way::Memory(Box::new(socket)) }
+    }
+
+    /// Maps the memory that a child of this host has offered in its handshake; over TCP there is
+    /// nothing to do.
+    pub(crate) fn share(&mut self) -> io::Result<()> {
+        match &mut self.way {
+            Way::Tcp(_) => Ok(()),
+            Way::Memory(socket) => socket.share(),
+        }
+    }
+
+    /// The handshake is over. Datagrams of the far end come as from `peer`, if they go the same
+    /// way.
+    pub(crate) fn open(&mut self, peer: SocketAddr) {
+        if let Way::Memory(socket) = &mut self.way {
+            socket.open(peer);
+        }
+    }
+
+    /// The datagrams that go the same way, if it is not TCP, once.
+    pub fn take_records(&mut self) -> Option<Records> {
+        match &mut self.way {
+            Way::Tcp(_) => None,
+            Way::Memory(socket) => socket.take_records(),
+        }
+    }
+
+    /// A look at the shared memory, if there is any.
+    pub fn glance(&self) -> Option<Glance> {
+        match &self.way {
+            Way::Tcp(_) => None,
+            Way::Memory(socket) => socket.glance(),
+        }
     }
 
     /// Lets poll call the socket readable only when so many bytes are there, at least 1, or when
     /// the far end has closed.
     pub fn set_low_water(&self, bytes: u32) -> io::Result<()> {
-        let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-        option::set(self, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+        match &self.way {
+            Way::Tcp(_) => {
+                let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+                option::set(self, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+            }
+            Way::Memory(socket) => {
+                socket.set_low_water(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Poll said that the far end has closed.
+    pub fn expect_end(&mut self) {
+        if let Way::Memory(socket) = &mut self.way {
+            socket.expect_end();
+        }
     }
 
     /// Nothing more will be written; the far end reads what was, and then the end.
     pub fn finish(&self) -> io::Result<()> {
-        self.stream.shutdown(Shutdown::Write)
-    }
-
-    /// The far end.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.stream.peer_addr()
-    }
-
-    /// The near end.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.stream.local_addr()
+        match &self.way {
+            Way::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Way::Memory(socket) => socket.finish(),
+        }
     }
 }
 
 impl Read for StreamSocket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.stream.read(bytes)
+        match &mut self.way {
+            Way::Tcp(stream) => stream.read(bytes),
+            Way::Memory(socket) => socket.read(bytes),
+        }
     }
 
     fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.stream.read_vectored(slices)
+        match &mut self.way {
+            Way::Tcp(stream) => stream.read_vectored(slices),
+            Way::Memory(socket) => socket.read_vectored(slices),
+        }
     }
 }
 
 /// Writing never raises SIGPIPE: inside an application's process that signal is not ours to ignore.
 impl Write for StreamSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        SockRef::from(&self.stream).send_with_flags(bytes, libc::MSG_NOSIGNAL)
+        match &mut self.way {
+            Way::Tcp(stream) => SockRef::from(&*stream).send_with_flags(bytes, libc::MSG_NOSIGNAL),
+            Way::Memory(socket) => socket.write(bytes),
+        }
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        SockRef::from(&self.stream).send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+        match &mut self.way {
+            Way::Tcp(stream) => SockRef::from(&*stream).send_vectored_with_flags(slices, libc::MSG_NOSIGNAL),
+            Way::Memory(socket) => socket.write_vectored(slices),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -80,26 +146,38 @@ impl Write for StreamSocket {
 
 impl AsFd for StreamSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        match &self.way {
+            Way::Tcp(stream) => stream.as_fd(),
+            Way::Memory(socket) => socket.as_fd(),
+        }
     }
 }
 
 impl AsRawFd for StreamSocket {
     fn as_raw_fd(&self) -> RawFd {
-        self.stream.as_raw_fd()
+        self.as_fd().as_raw_fd()
     }
 }
 
 impl Source for StreamSocket {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        self.stream.register(registry, token, interests)
+        self.way.source().register(registry, token, interests)
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        self.stream.reregister(registry, token, interests)
+        self.way.source().reregister(registry, token, interests)
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.stream.deregister(registry)
+        self.way.source().deregister(registry)
+    }
+}
+
+impl Way {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Way::Tcp(stream) => stream,
+            Way::Memory(socket) => &mut **socket,
+        }
     }
 }

@@ -35,7 +35,7 @@ impl<'a> Datagram<'a> {
         key.verify(self.covered, self.tag)
     }
 
-    pub(super) fn parse(bytes: &'a [u8], source: SocketAddr) -> Result<Datagram<'a>, ParseError> {
+    pub(crate) fn parse(bytes: &'a [u8], source: SocketAddr) -> Result<Datagram<'a>, ParseError> {
         let (header, tag) = Header::parse(bytes)?;
         let (covered, payload) = bytes.split_at(HEADER_LEN);
         check_payload(&header, payload)?;

@@ -32,7 +32,7 @@ pub struct UdpCounters {
 
 impl UdpCounters {
     /// Counts a datagram that was not a frame.
-    pub(super) fn reject(&mut self, error: ParseError) {
+    pub(crate) fn reject(&mut self, error: ParseError) {
         match error {
             ParseError::BadVersion(_) => self.rejected_version += 1,
             ParseError::BadChecksum => self.rejected_checksum += 1,

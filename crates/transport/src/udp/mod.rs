@@ -7,7 +7,7 @@ mod socket;
 
 pub use batch::{Datagram, RecvBatch};
 pub use counters::UdpCounters;
-pub use socket::{DatagramSocket, RECV_BUFFER_WANTED, Receiver};
+pub use socket::{DatagramSocket, RECV_BUFFER_WANTED, Receiver, seal};
 
 #[cfg(test)]
 mod tests;

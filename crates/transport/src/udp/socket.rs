@@ -145,12 +145,7 @@ impl DatagramSocket {
     /// If there are more addresses than a node may have children.
     pub fn send(&mut self, header: &Header, key: &FrameKey, payload: &[u8], to: &[SocketAddr]) -> u64 {
         assert!(to.len() <= CHILDREN_MAX);
-        let mut header = *header;
-        header.payload_len = payload.len() as u32;
-        header.flags |= FLAG_CRC;
-        header.payload_crc = payload_crc(payload);
-        let mut sealed = [0; HEADER_LEN];
-        key.seal(&header, &mut sealed);
+        let sealed = seal(header, key, payload);
         if self.faults.is_some() {
             self.send_with_faults(&sealed, payload, to)
         } else {
@@ -324,6 +319,17 @@ impl DatagramSocket {
         }
         too_long
     }
+}
+
+/// The sealed header of a datagram with this payload.
+pub fn seal(header: &Header, key: &FrameKey, payload: &[u8]) -> [u8; HEADER_LEN] {
+    let mut header = *header;
+    header.payload_len = payload.len() as u32;
+    header.flags |= FLAG_CRC;
+    header.payload_crc = payload_crc(payload);
+    let mut sealed = [0; HEADER_LEN];
+    key.seal(&header, &mut sealed);
+    sealed
 }
 
 /// Takes single datagrams from a socket, and touches as little memory as possible. It is valid as

@@ -150,6 +150,7 @@ impl Rank {
             child,
             channel: 0,
             udp_port: udp.local_addr().port(),
+            shares: true,
             placement: Placement::FIRST,
         };
         let open = connect(stream, &identity, &keys.hello, Duration::from_secs(5)).unwrap();

@@ -150,7 +150,10 @@ impl Caller {
                     }
                     self.on_proof(admission)?;
                 }
-                State::Last(Ok(hello)) => return Ok(Progress::Open(hello.clone())),
+                State::Last(Ok(hello)) => {
+                    self.socket.open(SocketAddr::new(self.peer.ip(), hello.udp_port));
+                    return Ok(Progress::Open(hello.clone()));
+                }
                 State::Last(Err(error)) => {
                     return Err(error.take().unwrap_or(HandshakeError::Closed));
                 }
@@ -194,6 +197,8 @@ impl Caller {
         let proof = Proof::parse(bytes).map_err(parse_error)?;
         let said = Said { hello: &hello, challenge: &challenge, tail: &[] };
         let verdict = if is_proven(&key, End::Child, said, &proof.mac) {
+            // This comes first, so that no child relies on memory that the node cannot map.
+            self.socket.share()?;
             admission.confirm(&hello, self.peer)
         } else {
             Err(Denied::Status(Status::BadKey))

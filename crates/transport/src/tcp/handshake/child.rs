@@ -1,11 +1,11 @@
 //! The calling end of the handshake.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use trib_keys::HelloKey;
 use trib_waiting::Pause;
 use trib_wire::auth::FrameKey;
@@ -15,6 +15,7 @@ use trib_wire::hello::{
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use super::{End, HandshakeError, Said, is_proven, nonce, parse_error, prove};
+use crate::memory::{self, Call, NoDoor};
 use crate::tcp::StreamSocket;
 
 /// The child that calls.
@@ -32,6 +33,9 @@ pub struct Identity {
     pub channel: u16,
     /// The port at which the caller takes datagrams.
     pub udp_port: u16,
+    /// Whether it shares memory with a process of its host, if the node is in one. This is not
+    /// said.
+    pub shares: bool,
     /// Where the nodes of the tree are, as the caller knows it.
     pub placement: Placement,
 }
@@ -45,6 +49,8 @@ pub struct Connected {
     pub datagrams: SocketAddr,
     /// The key of the datagrams that the node sends to its children.
     pub results: FrameKey,
+    /// Why no memory is shared with the node, if it is not.
+    pub apart: Option<NoDoor>,
 }
 
 /// Opens the stream connection of a child to the node at `target`. It blocks for at most
@@ -101,9 +107,23 @@ fn try_until(
     key: &HelloKey,
     deadline: Instant,
 ) -> Result<Connected, HandshakeError> {
+    let apart = match if identity.shares { memory::call(target) } else { Err(NoDoor::Unwanted) } {
+        Ok(call) => match shake(Line::near(call, deadline), target, identity, key) {
+            // Over TCP the same may go better: a process that is in the way here is not there.
+            Err(HandshakeError::Io(_) | HandshakeError::Closed | HandshakeError::Malformed(_)) => NoDoor::Closed,
+            Err(HandshakeError::Refused(Status::WrongAddress)) => NoDoor::Closed,
+            outcome => return outcome,
+        },
+        Err(why) => why,
+    };
     let stream = dial(local, target, left(deadline)?)?;
     stream.set_nodelay(true)?;
-    let mut line = Line { stream, deadline };
+    let connected = shake(Line::far(stream, deadline), target, identity, key)?;
+    Ok(Connected { apart: Some(apart), ..connected })
+}
+
+/// The conversation over a connection.
+fn shake(mut line: Line, target: SocketAddr, identity: &Identity, key: &HelloKey) -> Result<Connected, HandshakeError> {
     let hello = Hello {
         job: identity.job,
         epoch: identity.epoch,
@@ -122,7 +142,7 @@ fn try_until(
     }
     let said = Said { hello: &hello, challenge: &challenge, tail: &[] };
     let mac = prove(key, End::Child, said);
-    line.say(&Proof { mac }.to_bytes())?;
+    line.prove(&Proof { mac }.to_bytes())?;
     let welcome = Welcome::parse(&line.hear::<{ Welcome::LEN }>()?).map_err(parse_error)?;
     let placement = match welcome.status {
         Status::Moved => line.hear_placement()?,
@@ -135,12 +155,12 @@ fn try_until(
     if welcome.status == Status::Moved {
         return Err(HandshakeError::Moved(parse_placement(&placement).map_err(parse_error)?));
     }
-    line.stream.set_read_timeout(None)?;
-    line.stream.set_write_timeout(None)?;
+    let datagrams = SocketAddr::new(target.ip(), challenge.udp_port);
     Ok(Connected {
-        socket: StreamSocket::new(line.stream)?,
-        datagrams: SocketAddr::new(target.ip(), challenge.udp_port),
+        socket: line.into_socket(datagrams)?,
+        datagrams,
         results: key.open(&hello, &challenge, &welcome.sealed),
+        apart: None,
     })
 }
 
@@ -185,15 +205,53 @@ fn left(deadline: Instant) -> Result<Duration, HandshakeError> {
 
 /// A blocking connection with a deadline.
 struct Line {
-    stream: TcpStream,
+    stream: Stream,
     deadline: Instant,
 }
 
+enum Stream {
+    Tcp(TcpStream),
+    Near(Call),
+}
+
 impl Line {
+    fn far(stream: TcpStream, deadline: Instant) -> Line {
+        Line { stream: Stream::Tcp(stream), deadline }
+    }
+
+    fn near(call: Call, deadline: Instant) -> Line {
+        Line { stream: Stream::Near(call), deadline }
+    }
+
+    fn socket(&self) -> SockRef<'_> {
+        match &self.stream {
+            Stream::Tcp(stream) => SockRef::from(stream),
+            Stream::Near(call) => SockRef::from(&call.stream),
+        }
+    }
+
     fn say(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
-        self.stream.set_write_timeout(Some(left(self.deadline)?))?;
+        self.socket().set_write_timeout(Some(left(self.deadline)?))?;
         // This does not block: one small message per direction always fits the socket's buffer.
-        self.stream.write_all(bytes).map_err(io_error)
+        let sent = self.socket().send_with_flags(bytes, libc::MSG_NOSIGNAL).map_err(io_error)?;
+        if sent == bytes.len() { Ok(()) } else { Err(io::Error::from(ErrorKind::WriteZero).into()) }
+    }
+
+    /// Says the proof. Over a Unix socket the memory of the edge goes with it.
+    fn prove(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
+        match &self.stream {
+            Stream::Tcp(_) => self.say(bytes),
+            Stream::Near(call) => call.say_with_memory(bytes).map_err(io_error),
+        }
+    }
+
+    fn into_socket(self, datagrams: SocketAddr) -> io::Result<StreamSocket> {
+        self.socket().set_read_timeout(None)?;
+        self.socket().set_write_timeout(None)?;
+        match self.stream {
+            Stream::Tcp(stream) => StreamSocket::new(stream),
+            Stream::Near(call) => Ok(StreamSocket::near(call.open(datagrams)?)),
+        }
     }
 
     /// Reads a message of `N` bytes. If its first bytes show another version, what follows may have
@@ -221,8 +279,8 @@ impl Line {
 
     fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), HandshakeError> {
         while !bytes.is_empty() {
-            self.stream.set_read_timeout(Some(left(self.deadline)?))?;
-            match self.stream.read(bytes) {
+            self.socket().set_read_timeout(Some(left(self.deadline)?))?;
+            match (&*self.socket()).read(bytes) {
                 Ok(0) => return Err(HandshakeError::Closed),
                 Ok(got) => bytes = &mut bytes[got..],
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}

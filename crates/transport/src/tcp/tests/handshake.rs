@@ -11,6 +11,7 @@ use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome, placement_to_bytes};
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
+use crate::memory::{self, NoDoor};
 use crate::tcp::StreamSocket;
 use crate::tcp::handshake::{
     Admission, Admitted, Caller, Connected, Denied, HandshakeError, Identity, Progress, connect,
@@ -54,6 +55,7 @@ fn identity() -> Identity {
         child: ChildIndex(2),
         channel: 0,
         udp_port: 77,
+        shares: true,
         placement: Placement::FIRST,
     }
 }
@@ -311,4 +313,63 @@ fn something_else_is_not_mistaken_for_a_child() {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: node\r\n\r\n            ").unwrap();
     assert!(matches!(server.join().unwrap()[0], Err(HandshakeError::Malformed(_))));
+}
+
+/// Answers one caller at the door of this host.
+fn answer_near(door: &memory::Door, address: SocketAddr) -> Result<StreamSocket, HandshakeError> {
+    let socket = loop {
+        match door.accept() {
+            Ok(socket) => break StreamSocket::near(socket),
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    let (mut caller, mut known) = (Caller::new(socket, address, Instant::now()), Door::default());
+    loop {
+        match caller.advance(&mut known) {
+            Progress::Open(_) => return Ok(caller.into_socket()),
+            Progress::Failed(error) => return Err(error),
+            Progress::Reading | Progress::Writing => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+#[test]
+fn who_is_on_the_same_host_shares_memory_after_the_same_handshake() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let door = memory::Door::open(address).unwrap();
+    let server = thread::spawn(move || {
+        let mut outcomes: Vec<_> = (0..2).map(|_| answer_near(&door, address)).collect();
+        (outcomes.remove(0).unwrap(), outcomes.remove(0))
+    });
+    let mut child = connect(address, &identity(), &KEY, PATIENCE).unwrap();
+    assert!(child.apart.is_none() && child.results == RESULTS);
+    let wrong = connect(address, &identity(), &HelloKey([4; 32]), PATIENCE);
+    assert!(matches!(wrong, Err(HandshakeError::Refused(Status::BadKey))));
+    let (mut node, refused) = server.join().unwrap();
+    assert!(matches!(refused, Err(HandshakeError::BadKey)));
+    assert!(child.socket.take_records().is_some() && node.take_records().is_some());
+    child.socket.write_all(b"over memory").unwrap();
+    let mut bytes = [0; 11];
+    node.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"over memory");
+}
+
+#[test]
+fn where_nobody_shares_memory_the_call_goes_by_tcp() {
+    let (address, server) = serve(2);
+    let far = connect(address, &identity(), &KEY, PATIENCE).unwrap();
+    assert!(matches!(far.apart, Some(NoDoor::Absent)));
+    // Who listens at the door hangs up.
+    let door = memory::Door::open(address).unwrap();
+    let hangs_up = thread::spawn(move || {
+        while door.accept().is_err() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let again = Identity { child: ChildIndex(3), ..identity() };
+    let far = connect(address, &again, &KEY, PATIENCE).unwrap();
+    assert!(matches!(far.apart, Some(NoDoor::Closed)));
+    hangs_up.join().unwrap();
+    server.join().unwrap();
 }

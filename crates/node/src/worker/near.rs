@@ -1,0 +1,96 @@
+//! The links whose far ends share memory with this process.
+//!
+//! While the worker is awake it looks at their rings, which costs no system call. Before it sleeps
+//! it tells the far ends, which then ring a bell that poll knows.
+
+use trib_transport::memory::Glance;
+
+use super::datagrams::take;
+use super::hosted::Slot;
+use super::{Worker, guard};
+use crate::job::LinkNumber;
+
+/// These links.
+#[derive(Default)]
+pub(super) struct Near {
+    all: Vec<(Slot, LinkNumber, Glance)>,
+}
+
+impl Near {
+    pub(super) fn add(&mut self, slot: Slot, link: LinkNumber, glance: Glance) {
+        self.all.push((slot, link, glance));
+    }
+
+    /// Whether anything has come over any of these links.
+    pub(super) fn has_come(&self) -> bool {
+        self.all.iter().any(|(.., glance)| glance.has_come())
+    }
+
+    /// Tells all far ends that this thread is about to sleep. Returns false if something has come;
+    /// then they need not know.
+    pub(super) fn fall_asleep(&self) -> bool {
+        for (at, (.., glance)) in self.all.iter().enumerate() {
+            if !glance.fall_asleep() {
+                self.all[..at].iter().for_each(|(.., glance)| glance.wake_up());
+                return false;
+            }
+        }
+        true
+    }
+
+    /// This thread looks for itself.
+    pub(super) fn wake_up(&self) {
+        self.all.iter().for_each(|(.., glance)| glance.wake_up());
+    }
+}
+
+impl Worker {
+    /// Takes what has come over memory. Returns whether anything had.
+    pub(super) fn on_near(&mut self) -> bool {
+        let (mut found, mut at) = (false, 0);
+        while let Some((slot, link, glance)) = self.near.all.get(at) {
+            if !glance.has_come() {
+                at += 1;
+                continue;
+            }
+            let (slot, link, glance) = (*slot, *link, glance.clone());
+            if !self.hosted.get_mut(slot).is_some_and(|job| job.io.links.is_near(link)) {
+                // The link is closed, and what comes over it is nobody's.
+                self.near.all.swap_remove(at);
+                continue;
+            }
+            found = true;
+            at += 1;
+            self.handle(slot, |worker| {
+                worker.take_records(slot, link);
+                if glance.has_room()
+                    && let Some(job) = worker.hosted.get_mut(slot)
+                {
+                    job.io.links.unblock(link);
+                }
+            });
+            if glance.has_bytes() {
+                self.on_readable(slot, link, false);
+            }
+        }
+        found
+    }
+
+    fn take_records(&mut self, slot: Slot, link: LinkNumber) {
+        let now = self.now();
+        let Some(job) = self.hosted.get_mut(slot) else { return };
+        let Some(mut inbox) = job.io.links.take_inbox(link) else { return };
+        for _ in 0..TURN {
+            let Some(datagram) = inbox.next(&mut self.datagrams.rejected) else { break };
+            let socket = &mut self.datagrams.socket;
+            if let Err(why) = guard(|| take(job, link, &datagram, now, socket, &mut self.tally)) {
+                job.io.broken = Some(why);
+                break;
+            }
+        }
+        job.io.links.put_inbox(link, inbox);
+    }
+}
+
+/// The number of datagrams that are taken from one link before it is the next one's turn.
+const TURN: usize = 64;

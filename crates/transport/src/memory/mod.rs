@@ -1,0 +1,41 @@
+//! Shared memory between two processes of one host that belong to one user.
+//!
+//! An edge over memory is opened like one over TCP, by the same handshake, but over a Unix socket
+//! (`door`). With its proof the child hands over a `segment` of memory and two event descriptors,
+//! without names, so that nothing is left when a process is killed. From then on frames go through
+//! rings in the segment: a `ring` of bytes for what goes by stream, and one of `records` for
+//! datagrams, in each direction. The Unix socket stays open and carries nothing: its end is the end
+//! of the far process.
+//!
+//! ```text
+//!   child                      segment                       node
+//!   StreamWriter --> socket --> [ bytes up     ] --> socket --> StreamReader
+//!   datagram ----> records ---> [ records up   ] --> records --> core
+//!   StreamReader <-- socket <-- [ bytes down   ] <-- socket <-- StreamWriter
+//!   datagram <---- records <--- [ records down ] <-- records <-- core
+//!         '-- bell <---- rung if its owner is asleep ----> bell --'
+//! ```
+//!
+//! No system call is made while both ends are awake. An end that is about to sleep says so in the
+//! segment (`line`), looks once more, and then sleeps on its bell; who has put something into a
+//! ring, or taken something out of a full one, rings the far end's bell if that end is asleep.
+//!
+//! The far end is not trusted with our memory: its counts are checked, and what it has written is
+//! copied before it is parsed.
+
+mod door;
+mod line;
+mod records;
+mod ring;
+mod segment;
+mod socket;
+
+pub use door::{Door, NoDoor};
+pub use line::Glance;
+pub use records::{Inbox, Outbox, Records, Sent};
+pub use socket::NearSocket;
+
+pub(crate) use door::{Call, call};
+
+#[cfg(test)]
+mod tests;

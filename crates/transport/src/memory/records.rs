@@ -1,0 +1,161 @@
+//! Datagrams over memory: whole frames, each behind its length.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use trib_wire::header::HEADER_LEN;
+
+use super::line::{Glance, Line};
+use super::ring::{Reader, Writer, damaged};
+use super::segment::{Use, ring_len};
+use crate::udp::{Datagram, UdpCounters};
+
+/// The datagrams of one end of an edge.
+#[derive(Debug)]
+pub struct Records {
+    /// Those that go to the far end.
+    pub out: Outbox,
+    /// Those that come from there.
+    pub come: Inbox,
+}
+
+/// Datagrams to the far end. One for which there is no room is lost and counted, as a socket's is;
+/// the protocol repeats it.
+pub struct Outbox {
+    line: Arc<Line>,
+    ring: Writer,
+    counters: UdpCounters,
+}
+
+/// Datagrams from the far end.
+pub struct Inbox {
+    ring: Reader,
+    /// The datagram that is being looked at. It is copied before it is parsed.
+    scratch: Vec<u8>,
+    source: SocketAddr,
+    counters: UdpCounters,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// It is in the ring, or it was lost and can be sent again.
+    Tried,
+    /// It is longer than any that can be sent here.
+    TooLong,
+}
+
+impl Records {
+    /// What comes is given the source `source`: the address at which the far end would take
+    /// datagrams if no memory was shared.
+    pub(super) fn new(line: Arc<Line>, source: SocketAddr) -> Records {
+        let counters = UdpCounters::default();
+        let come = Reader::new(line.clone(), Use::Records);
+        let out = Outbox { ring: Writer::new(line.clone(), Use::Records), line, counters };
+        Records { out, come: Inbox { ring: come, scratch: Vec::new(), source, counters } }
+    }
+
+    /// A look at this edge.
+    pub fn glance(&self) -> Glance {
+        Glance::new(self.out.line.clone())
+    }
+}
+
+impl Outbox {
+    /// The counts of what was sent.
+    pub fn counters(&self) -> &UdpCounters {
+        &self.counters
+    }
+
+    /// Sends a frame that [`seal`](crate::udp::seal) has sealed.
+    pub fn send(&mut self, sealed: &[u8; HEADER_LEN], payload: &[u8]) -> Sent {
+        let len = HEADER_LEN + payload.len();
+        if len > LONGEST {
+            self.counters.send_too_long += 1;
+            return Sent::TooLong;
+        }
+        if self.ring.room().is_ok_and(|room| room >= framed(len)) {
+            self.ring.copy_in(&(len as u64).to_ne_bytes());
+            self.ring.copy_in(sealed);
+            self.ring.copy_in(payload);
+            self.ring.copy_in(&[0; 8][..framed(len) - 8 - len]);
+            self.ring.show();
+            self.line.ring_for_record();
+            self.counters.sent += 1;
+            self.counters.sent_bytes += len as u64;
+        } else {
+            self.counters.send_failed += 1;
+        }
+        Sent::Tried
+    }
+}
+
+impl Inbox {
+    /// The counts of what has come.
+    pub fn counters(&self) -> &UdpCounters {
+        &self.counters
+    }
+
+    /// The next datagram that has come, if it is a frame; what is none is counted and passed over.
+    pub fn next(&mut self, rejected: &mut UdpCounters) -> Option<Datagram<'_>> {
+        loop {
+            let waiting = self.ring.waiting();
+            if matches!(waiting, Ok(0)) {
+                return None;
+            }
+            if !waiting.is_ok_and(|waiting| self.take(waiting)) {
+                // Nothing in the ring can be believed any more. The datagrams are lost, and the
+                // stream, which the far end has to use as well, tells what it is.
+                tracing::warn!("{}", damaged());
+                self.ring.skip_all();
+                rejected.rejected_malformed += 1;
+                return None;
+            }
+            self.counters.received += 1;
+            self.counters.received_bytes += self.scratch.len() as u64;
+            match Datagram::parse(&self.scratch, self.source) {
+                Ok(_) => break,
+                Err(error) => rejected.reject(error),
+            }
+        }
+        Datagram::parse(&self.scratch, self.source).ok()
+    }
+
+    /// Copies the first of `waiting` bytes' datagrams. Returns false if there is no such thing.
+    fn take(&mut self, waiting: usize) -> bool {
+        let mut len = [0; 8];
+        if waiting < len.len() {
+            return false;
+        }
+        self.ring.copy_out(&mut len);
+        let len = usize::try_from(u64::from_ne_bytes(len)).unwrap_or(usize::MAX);
+        if len > LONGEST || framed(len) > waiting {
+            return false;
+        }
+        self.scratch.resize(len, 0);
+        self.ring.copy_out(&mut self.scratch);
+        self.ring.skip(framed(len) - 8 - len);
+        self.ring.release();
+        true
+    }
+}
+
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outbox").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// The bytes that a datagram takes in the ring: its length and itself, up to the next word.
+fn framed(len: usize) -> usize {
+    8 + len.next_multiple_of(8)
+}
+
+/// The longest datagram: several have to be under way at once.
+const LONGEST: usize = ring_len(Use::Records) / 4;
