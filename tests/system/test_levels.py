@@ -80,10 +80,13 @@ class Levels(unittest.TestCase):
             with Ranks(fabric, RANKS, "loop_worker", "loop", argument, hosts=HOSTS, through=APART) as ranks:
                 wait_until(lambda: ranks.progress(0) > 5, 30, "first operations")
                 edges = [edges_over_memory(pid) for pid in ranks.pids()]
+                drawn = subprocess.run([TRIB, "explain", "1", "--manager", fabric.manager], capture_output=True, text=True, timeout=30)
                 stop.touch()
                 ranks.results(60)
         # The lower rank of a host hosts its node and is its child, too.
         self.assertEqual(edges, [3, 1, 3, 1, 2, 0, 3, 1])
+        self.assertRegex(drawn.stdout, r"(?m)^ +ranks 4-5 on h2 +rank 5: no shared memory ", drawn.stderr)
+        self.assertEqual(drawn.stdout.count("no shared memory"), 1, drawn.stdout)
 
     def test_a_vector_comes_to_a_leaf_once_for_each_host(self):
         count, iterations = 100_000, 5

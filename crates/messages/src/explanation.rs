@@ -141,6 +141,10 @@ pub struct ChildPart {
     pub bytes_out: u64,
     /// Bytes that wait to be written to it.
     pub queued_bytes: u64,
+    /// It is on the node's host and reaches it by TCP all the same, though the node's process would
+    /// share memory with it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub apart: bool,
 }
 
 /// The stream contexts of a tree.

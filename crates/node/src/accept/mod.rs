@@ -338,7 +338,12 @@ impl Acceptor {
         let (epoch, recovers, worker) = (placement.epoch(grant.epoch), grant.recovers, &self.workers[worker].mailbox);
         match (purpose, outcome) {
             (Purpose::Parent, Ok(open)) => {
-                let opened = Opened { socket: open.socket, datagrams: open.datagrams, results: Some(open.results) };
+                let opened = Opened {
+                    socket: open.socket,
+                    datagrams: open.datagrams,
+                    results: Some(open.results),
+                    apart: false,
+                };
                 worker.post(Command::LinkUp { key, epoch, link: PARENT, opened });
                 self.registry.accepted(key);
             }
@@ -422,7 +427,9 @@ impl Acceptor {
         if let Some((_, worker)) = self.registry.find(key) {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
-            let opened = Opened { socket, datagrams, results: None };
+            let would_share = |(_, address): &(NearDoor, SocketAddr)| address.ip() == peer.ip().to_canonical();
+            let apart = socket.glance().is_none() && self.door.near.as_ref().is_some_and(would_share);
+            let opened = Opened { socket, datagrams, results: None, apart };
             self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, opened });
         }
     }

@@ -14,6 +14,7 @@ impl Job {
         for (number, child) in part.children.iter_mut().enumerate() {
             if let Some(traffic) = io.links.traffic(number) {
                 child.connected = true;
+                child.apart = io.links.is_apart(number);
                 (child.bytes_in, child.bytes_out, child.queued_bytes) = (traffic.read, traffic.written, traffic.queued);
             }
         }

@@ -51,6 +51,8 @@ struct LinkIo {
     near: Option<Near>,
     /// The bytes of the datagrams from and to the far end.
     datagram_bytes: CarriedPart,
+    /// The far end is on this host and shares no memory.
+    apart: bool,
     /// The core has given the far end up.
     given_up: bool,
 }
@@ -84,6 +86,8 @@ pub(crate) struct Opened {
     pub datagrams: SocketAddr,
     /// The key of a parent's datagrams.
     pub results: Option<FrameKey>,
+    /// The far end is on this host and shares no memory, though this process would.
+    pub apart: bool,
 }
 
 /// The bytes that have gone over an open link.
@@ -104,6 +108,7 @@ impl Links {
             datagrams: None,
             near: None,
             datagram_bytes: CarriedPart::default(),
+            apart: false,
             given_up: false,
         };
         let mut all: Vec<_> = children.map(|keys| Some(link(keys.up, keys.down, Some(keys.up)))).collect();
@@ -118,10 +123,11 @@ impl Links {
 
     /// The connection of a link is open.
     pub(crate) fn open(&mut self, link: LinkNumber, opened: Opened) {
-        let Opened { mut socket, datagrams, results } = opened;
+        let Opened { mut socket, datagrams, results, apart } = opened;
         if let Some(io) = self.get(link) {
             let reader = StreamReader::new(io.stream_key);
             io.datagram_key = results.or(io.datagram_key);
+            io.apart = apart;
             io.near = socket.take_records().map(|Records { out, come }| Near { out, come: Some(come) });
             io.state = State::Open(Some(Box::new(Connection { socket, reader, blocked: false })));
             io.datagrams = Some(datagrams);
@@ -327,6 +333,11 @@ impl Links {
     /// The address at which an open link's far end takes datagrams.
     pub(crate) fn datagrams(&self, link: LinkNumber) -> Option<SocketAddr> {
         self.all.get(link)?.as_ref()?.datagrams
+    }
+
+    /// Whether the far end of a link is on this host and shares no memory.
+    pub(crate) fn is_apart(&self, link: LinkNumber) -> bool {
+        matches!(self.all.get(link), Some(Some(LinkIo { apart: true, .. })))
     }
 
     /// Whether memory is shared with the far end of a link.

@@ -71,8 +71,8 @@ impl Door {
             let (stream, _) = self.listener.accept()?;
             match is_own(&stream) {
                 Ok(true) => return NearSocket::accepted(stream),
-                Ok(false) => tracing::warn!("another user has called the door of this process"),
-                Err(error) => tracing::warn!(%error, "cannot learn which user calls"),
+                Ok(false) => tracing::info!("another user has called the door of this process"),
+                Err(error) => tracing::info!(%error, "cannot learn which user calls"),
             }
         }
     }

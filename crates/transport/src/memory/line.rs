@@ -45,6 +45,10 @@ impl Line {
 
     /// The node's end.
     pub(super) fn accept([memory, child, node]: Offer) -> io::Result<Line> {
+        // A thread that rings a bell must never wait for it, whatever the child has sent as one.
+        for bell in [&child, &node] {
+            rustix::io::ioctl_fionbio(bell, true)?;
+        }
         Ok(Line::new(Segment::open(&memory)?, End::Node, node, child))
     }
 

@@ -225,7 +225,16 @@ impl Growing<'_> {
             _ => return Some((Tone::Warning, format!("{closed} of {} not connected", children.len()))),
         }
         let queued: u64 = children.iter().map(|(_, child)| child.queued_bytes).sum();
-        (queued >= QUEUED_NOTICED).then(|| (Tone::Warning, format!("{} MiB queued", queued >> 20)))
+        if queued >= QUEUED_NOTICED {
+            return Some((Tone::Warning, format!("{} MiB queued", queued >> 20)));
+        }
+        let apart: Vec<_> = children.iter().filter(|(_, child)| child.apart).map(|(at, _)| *at).collect();
+        let who = match apart.len() {
+            0 => return None,
+            count if count == children.len() => String::new(),
+            _ => format!("{}: ", self.name(part, &apart, &[], None)),
+        };
+        Some((Tone::Warning, format!("{who}no shared memory")))
     }
 
     fn name(&self, part: &NodePart, children: &[ChildIndex], hosts: &[String], node: Option<NodeId>) -> String {

@@ -38,6 +38,7 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
         bytes_in: 0,
         bytes_out: 0,
         queued_bytes: 0,
+        apart: false,
     };
     let rank = |rank: u32| child(ChildKind::Rank(Rank(rank)), rank..rank + 1);
     let way = |children: &[u16], host: Option<&str>, bits_per_second| WayPart {
@@ -164,6 +165,14 @@ fn a_node_that_does_not_answer_and_a_rank_that_is_gone_are_told() {
     // If a root does not answer, the nodes below it are still drawn.
     now.parts.remove(0);
     assert!(drawing(None, &now, Canvas::Pipe).contains("\nleaf0\n  ranks 0-1 on h0"));
+}
+
+#[test]
+fn a_rank_that_shares_no_memory_with_its_host_is_told() {
+    let mut now = explanation(0, 0, &[]);
+    now.parts[1].part.children[2].apart = true;
+    let drawn = drawing(None, &now, Canvas::Pipe);
+    assert!(drawn.contains("\n    rank 2 on h1         no shared memory"), "{drawn}");
 }
 
 #[test]
