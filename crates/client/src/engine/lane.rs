@@ -288,8 +288,11 @@ impl Lane {
             if stream {
                 near.glance.clear_bell();
             }
-            self.read_datagrams(now);
-            self.read_stream(now);
+            self.read_near(now);
+            if datagram {
+                // The socket beside the memory has nothing to read but its end.
+                self.read_stream(now);
+            }
         } else {
             if datagram {
                 self.read_datagrams(now);
@@ -300,6 +303,15 @@ impl Lane {
         }
         self.tend(now);
         self.flush(now);
+    }
+
+    /// Reads what has come over memory. The end of the stream is not looked for, which would cost a
+    /// system call.
+    pub(super) fn read_near(&mut self, now: Nanos) {
+        self.read_records(now);
+        if self.near().is_some_and(|near| near.glance.has_bytes()) {
+            self.read_stream(now);
+        }
     }
 
     /// Lets timers act. Before the node is judged by its silence, its answers are read: a thread

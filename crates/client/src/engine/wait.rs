@@ -1,10 +1,11 @@
 //! How application threads wait.
 //!
-//! A thread that waits for an operation on datagrams first drives progress itself and yields in
-//! between, as long as its `Patience` allows. Most small operations end within that time and cost
-//! no wake-up. Then the thread sleeps. One of several sleeping threads, the poller, watches the
-//! sockets; the others wait until the poller finishes their requests or leaves. While any thread
-//! waits here, the helper thread does nothing.
+//! A thread that waits for an operation on datagrams, or for one of any length over shared memory,
+//! where a look costs no system call, first drives progress itself and yields in between, as long
+//! as its `Patience` allows. Most small operations end within that time and cost no wake-up. Then
+//! the thread sleeps. One of several sleeping threads, the poller, watches the sockets; the others
+//! wait until the poller finishes their requests or leaves. While any thread waits here, the
+//! helper thread does nothing.
 
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -63,30 +64,30 @@ impl Shared {
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
-        if !completion.is_short() || completion.is_done() {
+        let at = completion.lane();
+        let mut near = engine.lanes[at].glance();
+        if completion.is_done() || !completion.is_short() && near.is_none() {
             return Ok(engine);
         }
         let began = engine.clock.last_reading();
         let Some(mut turns) = engine.patience.begin(began) else { return Ok(engine) };
         // The thread looks at the lane of this operation only; what comes on other lanes is read
         // before any thread sleeps.
-        let at = completion.lane();
         let receiver = engine.lanes[at].driver.datagrams.receiver();
-        let mut near = engine.lanes[at].glance();
         let mut batch = engine.lanes[at].single_batch();
         while !completion.is_done() && turns.goes_on() {
             drop(engine);
             // Faults come over the stream, where this loop does not look: learning of them a little
             // later does no harm.
             let has_come = turns.look(|| match &near {
-                Some(near) => near.has_records(),
+                Some(near) => near.has_come(),
                 None => receiver.has_come(&mut batch),
             });
             engine = self.lock()?;
             engine.clock.note(turns.last_look());
             if has_come && near.is_some() {
                 let now = engine.lately();
-                engine.lanes[at].read_datagrams(now);
+                engine.lanes[at].read_near(now);
                 engine.flush();
                 // The lane may have another node by now.
                 near = engine.lanes[at].glance();
