@@ -204,6 +204,10 @@ impl Worker {
                 }
                 turns = patience.begin(self.clock.last_reading());
             }
+            // Of one edge over memory, too, datagrams are taken before the stream.
+            if self.near.has_come() {
+                self.on_near();
+            }
             streams_rest = self.unfinished.is_empty();
             for event in events.iter().filter(|event| event.token().0 >= LINKS) {
                 streams_rest = false;

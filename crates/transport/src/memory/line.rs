@@ -110,7 +110,7 @@ impl Line {
         let room = if self.wants_room.load(Relaxed) { ROOM } else { 0 };
         self.segment.asleep(self.end).store(u64::from(self.mark.load(Relaxed)) | room, Relaxed);
         fence(SeqCst);
-        let stays = self.has_come();
+        let stays = self.has_records() || self.has_bytes(self.mark.load(Relaxed)) || self.has_room();
         if stays {
             self.wake_up();
         }
@@ -120,11 +120,6 @@ impl Line {
     /// This end looks for itself.
     pub(super) fn wake_up(&self) {
         self.segment.asleep(self.end).store(0, Relaxed);
-    }
-
-    /// Whether there is anything for which this end would not sleep.
-    pub(super) fn has_come(&self) -> bool {
-        self.has_records() || self.has_bytes(self.mark.load(Relaxed)) || self.has_room()
     }
 
     /// Whether a write waits for room that is there now.
@@ -164,11 +159,11 @@ impl Glance {
         self.line.has_records()
     }
 
-    /// Whether datagrams wait, or as many bytes of the stream as its low-water mark asks for, or
-    /// room for which a write waits.
+    /// Whether datagrams wait, or any byte of the stream, or room for which a write waits. The
+    /// low-water mark is for sleepers alone.
     #[inline]
     pub fn has_come(&self) -> bool {
-        self.line.has_come()
+        self.line.has_records() || self.line.has_bytes(1) || self.line.has_room()
     }
 
     /// Whether there is room now for a write that has waited for it. It does not wait any more.

@@ -145,6 +145,7 @@ fn a_bell_is_rung_for_who_is_asleep_and_once() {
     assert!(line.fall_asleep());
     child.write_all(&[1; 99]).unwrap();
     assert!(!is_rung(&node));
+    assert!(line.has_come(), "who looks is told of every byte");
     child.write_all(&[1]).unwrap();
     assert!(is_rung(&node));
     node.read_exact(&mut [0; 100]).unwrap();
