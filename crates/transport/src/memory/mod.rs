@@ -20,16 +20,24 @@
 //! segment (`line`), looks once more, and then sleeps on its bell; who has put something into a
 //! ring, or taken something out of a full one, rings the far end's bell if that end is asleep.
 //!
+//! Beside the edges a group of one host has a `board`, to which all its members give and from which
+//! all of them take; a `bell` wakes those that sleep meanwhile.
+//!
 //! The far end is not trusted with our memory: its counts are checked, and what it has written is
 //! copied before it is parsed.
 
+mod bell;
+mod board;
 mod door;
+mod file;
 mod line;
 mod records;
 mod ring;
 mod segment;
 mod socket;
 
+pub use bell::{Bell, BellName, Token};
+pub use board::{Board, MEMBERS_MAX, WINDOW, Wish};
 pub use door::{Door, NoDoor};
 pub use line::Glance;
 pub use records::{Inbox, Outbox, Records, Sent};

@@ -4,8 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
-
+use super::file;
 use crate::mapping::Mapping;
 
 /// An end of the edge.
@@ -37,22 +36,15 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// A segment of zeros, and the descriptor with which the far end maps it. Its size is sealed:
-    /// nobody can cut it below a process that has mapped it.
+    /// A segment of zeros, and the descriptor with which the far end maps it.
     pub(super) fn create() -> io::Result<(Segment, OwnedFd)> {
-        let memory = memfd_create("tributary-edge", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&memory, LEN as u64)?;
-        fcntl_add_seals(&memory, SEALS)?;
+        let memory = file::create("tributary-edge", LEN)?;
         Ok((Segment::map(&memory)?, memory))
     }
 
     /// Maps what the far end has sent.
     pub(super) fn open(memory: &OwnedFd) -> io::Result<Segment> {
-        // A descriptor that is no memory file has no seals to tell of.
-        let seals = fcntl_get_seals(memory)?;
-        if !seals.contains(SEALS) || fstat(memory)?.st_size != LEN as i64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "what the far end sent is no memory of an edge"));
-        }
+        file::check(memory, LEN)?;
         Segment::map(memory)
     }
 
@@ -111,4 +103,3 @@ const CONTROL: usize = 4096;
 const STREAM: usize = 256 * 1024;
 const RECORDS: usize = 64 * 1024;
 pub(super) const LEN: usize = CONTROL + 2 * STREAM + 2 * RECORDS;
-const SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK).union(SealFlags::SEAL);

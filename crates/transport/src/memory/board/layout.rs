@@ -1,0 +1,151 @@
+//! What stands where in a board.
+//!
+//! ```text
+//!   head      how many members are asleep
+//!   members   one line each: pieces taken, asleep?, left?, pieces given
+//!   slots     WINDOW times: shares claimed, shares folded,
+//!             a cell for each member: number, signature, few bytes
+//!             a room for each member: many bytes
+//!             the result
+//! ```
+//! The cells of a slot lie side by side, so that who looks who has given, and what, if that is
+//! short, touches one line for each member and few pages.
+//! Whatever one processor writes while another waits for something else has a line of its own.
+
+/// Two cache lines, because processors fetch them in pairs.
+const LINE: usize = 128;
+/// How many pieces are on the board at once.
+pub const WINDOW: u64 = 4;
+/// The largest number of members.
+pub const MEMBERS_MAX: usize = 256;
+/// What a cell begins with, before its bytes: the number and the signature.
+const CELL_HEAD: usize = 24;
+/// So many bytes fit into the cell itself.
+pub(super) const SHORT: usize = LINE - CELL_HEAD;
+/// Rooms do not stand at the same place of every page, because then processors would take them for
+/// one another.
+const SKEW: usize = 64;
+/// The bytes of a piece. A window of them, from two members or three, fits into a core's own
+/// cache; fewer would cost more waiting for each other.
+const PIECE_MAX: usize = 64 * 1024;
+const PIECE_MIN: usize = 4 * 1024;
+/// The memory of a board of many members: its pieces are shorter.
+const BYTES_MAX: usize = 16 << 20;
+
+/// The offsets in the board of a group of so many members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Layout {
+    pub(super) members: usize,
+    /// The bytes of a piece that one member gives.
+    pub(super) piece: usize,
+}
+
+impl Layout {
+    /// `None` if no board has so many members.
+    pub(super) fn of(members: usize) -> Option<Layout> {
+        if !(1..=MEMBERS_MAX).contains(&members) {
+            return None;
+        }
+        let fair = BYTES_MAX / (WINDOW as usize * (members + 1));
+        let piece = if fair >= PIECE_MAX { PIECE_MAX } else { (fair / PIECE_MIN).max(1) * PIECE_MIN };
+        Some(Layout { members, piece })
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.slot(WINDOW)
+    }
+
+    pub(super) fn sleepers(self) -> usize {
+        0
+    }
+
+    fn member(self, member: usize) -> usize {
+        assert!(member < self.members);
+        LINE + 2 * LINE * member
+    }
+
+    pub(super) fn taken(self, member: usize) -> usize {
+        self.member(member)
+    }
+
+    pub(super) fn asleep(self, member: usize) -> usize {
+        self.member(member) + 8
+    }
+
+    pub(super) fn left(self, member: usize) -> usize {
+        self.member(member) + 16
+    }
+
+    /// Where the slot of this number begins, or where it would.
+    fn slot(self, slot: u64) -> usize {
+        let head = LINE + 2 * LINE * self.members;
+        head + slot as usize * (2 * LINE + self.members * (LINE + self.piece + SKEW) + self.piece + SKEW)
+    }
+
+    fn slot_of(self, piece: u64) -> usize {
+        self.slot(piece % WINDOW)
+    }
+
+    pub(super) fn claimed(self, piece: u64) -> usize {
+        self.slot_of(piece)
+    }
+
+    pub(super) fn folded(self, piece: u64) -> usize {
+        self.slot_of(piece) + LINE
+    }
+
+    /// A cell's first word is its number, and the next are the signature.
+    pub(super) fn cell(self, piece: u64, member: usize) -> usize {
+        assert!(member < self.members);
+        self.slot_of(piece) + 2 * LINE + member * LINE
+    }
+
+    /// Where a member puts `len` bytes.
+    ///
+    /// # Panics
+    /// If it has not so much room.
+    pub(super) fn given(self, piece: u64, member: usize, len: usize) -> usize {
+        assert!(len <= self.piece);
+        let cell = self.cell(piece, member);
+        if len <= SHORT { cell + CELL_HEAD } else { self.room(piece, member) }
+    }
+
+    fn room(self, piece: u64, member: usize) -> usize {
+        self.slot_of(piece) + 2 * LINE + self.members * LINE + member * (self.piece + SKEW)
+    }
+
+    pub(super) fn result(self, piece: u64) -> usize {
+        self.room(piece, self.members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps_and_everything_is_aligned() {
+        for members in [1, 2, 3, 8, 64, 192, MEMBERS_MAX] {
+            let layout = Layout::of(members).unwrap();
+            let mut used = vec![(layout.sleepers(), 8)];
+            for member in 0..members {
+                used.extend([layout.taken(member), layout.asleep(member), layout.left(member)].map(|at| (at, 8)));
+            }
+            for piece in 7..7 + WINDOW {
+                used.extend([layout.claimed(piece), layout.folded(piece)].map(|at| (at, 8)));
+                used.push((layout.result(piece), layout.piece));
+                for member in 0..members {
+                    used.push((layout.cell(piece, member), CELL_HEAD));
+                    used.push((layout.given(piece, member, SHORT), SHORT));
+                    used.push((layout.given(piece, member, layout.piece), layout.piece));
+                }
+            }
+            used.sort_unstable();
+            assert!(used.iter().all(|(at, _)| at % 8 == 0));
+            assert!(used.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{members} members");
+            let (last, len) = used[used.len() - 1];
+            assert!(last + len <= layout.len() && layout.len() <= BYTES_MAX + (1 << 20), "{members} members");
+        }
+        assert_eq!((Layout::of(0), Layout::of(MEMBERS_MAX + 1)), (None, None));
+    }
+}

@@ -1,0 +1,264 @@
+//! Memory that all members of a group on one host have mapped: each puts there what it gives to an
+//! operation, and finds there what the others give.
+//!
+//! ```text
+//!   member 0 --put--> [cell 0] --.             .--> [result] --> all members
+//!   member 1 --put--> [cell 1] ---+-- shares --+      of the piece, or each folds for itself
+//!   member 2 --put--> [cell 2] --'             '-->
+//! ```
+//! An operation is cut into pieces, and the pieces of all operations of a group have numbers one
+//! after the other. A piece has the slot `number mod WINDOW`, and in it a cell for each member. A
+//! member writes to its cell, or to the room beside it if it gives much, when every member has taken
+//! the piece that had the slot before, and shows it by writing the number last. What is folded into the slot's result is cut into shares, which
+//! members claim, so that none is waited for that has no processor.
+//!
+//! Nobody makes a system call while the others are awake. A member that is about to sleep says so,
+//! passes a fence, and looks once more; who has changed what others wait for passes a fence and
+//! then looks who is asleep. One of the two sees what the other has done.
+//!
+//! The board has no name: it is a memory file whose descriptor goes from process to process
+//! (`bell`), and it is gone with the last of them.
+
+mod count;
+mod layout;
+
+pub use layout::{MEMBERS_MAX, WINDOW};
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use super::file;
+use crate::mapping::Mapping;
+use layout::Layout;
+
+/// One member's view of the board.
+pub struct Board {
+    mapping: Mapping,
+    layout: Layout,
+    me: usize,
+}
+
+/// What a member that sleeps waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// That others give or fold.
+    Pieces = 1,
+    /// That others take, so that it can give.
+    Room = 2,
+}
+
+impl Board {
+    /// A new board for `members`, of whom this one is the first, and the descriptor with which the
+    /// others open it. It is an error if no board has so many.
+    pub fn create(members: usize) -> io::Result<(Board, OwnedFd)> {
+        let layout = Layout::of(members).ok_or(io::ErrorKind::InvalidInput)?;
+        let memory = file::create("tributary-board", layout.len())?;
+        let mapping = Mapping::shared(memory.as_fd(), layout.len())?;
+        Ok((Board { mapping, layout, me: 0 }, memory))
+    }
+
+    /// Opens what the first member has sent, as the member `me` of so many.
+    pub fn open(memory: &OwnedFd, members: usize, me: usize) -> io::Result<Board> {
+        let layout = Layout::of(members).filter(|_| me < members).ok_or(io::ErrorKind::InvalidInput)?;
+        file::check(memory, layout.len())?;
+        Ok(Board { mapping: Mapping::shared(memory.as_fd(), layout.len())?, layout, me })
+    }
+
+    /// The number of members.
+    pub fn members(&self) -> usize {
+        self.layout.members
+    }
+
+    /// Which of them this is.
+    pub fn me(&self) -> usize {
+        self.me
+    }
+
+    /// The bytes that a member can give to one piece.
+    pub fn piece_len(&self) -> usize {
+        self.layout.piece
+    }
+
+    /// Whether this member may give to `piece`: every member has taken what was in its slot before.
+    /// `known` is what it has seen already: pieces below it were taken by all.
+    pub fn has_room(&self, piece: u64, known: &mut u64) -> bool {
+        let needed = (piece + 1).saturating_sub(WINDOW);
+        if *known < needed {
+            *known = (0..self.members()).map(|member| self.taken(member)).min().unwrap_or(0);
+        }
+        *known >= needed
+    }
+
+    /// Writes `len` of the `whole` bytes that this member gives to `piece`, from byte `at` on.
+    ///
+    /// # Panics
+    /// If the bytes lie outside the whole, or that is longer than a piece.
+    ///
+    /// # Safety
+    /// There is room, the piece has not been shown, and `len` bytes from `bytes` are readable.
+    pub unsafe fn put(&self, piece: u64, whole: usize, at: usize, bytes: *const u8, len: usize) {
+        assert!(at <= whole && len <= whole - at);
+        let place = self.mapping.at(self.layout.given(piece, self.me, whole) + at);
+        // SAFETY: the place is this member's, no other member reads it before it is shown, and none
+        // writes it; the caller promises the rest.
+        unsafe { core::ptr::copy_nonoverlapping(bytes, place, len) };
+    }
+
+    /// Shows the others that this member has given to `piece`, and to which operation.
+    pub fn show(&self, piece: u64, signature: [u64; 2]) {
+        let cell = self.layout.cell(piece, self.me);
+        self.word(cell + 8).store(signature[0], Relaxed);
+        self.word(cell + 16).store(signature[1], Relaxed);
+        self.word(cell).store(piece + 1, Release);
+    }
+
+    /// Whether a member has given to `piece`.
+    #[inline]
+    pub fn has_given(&self, piece: u64, member: usize) -> bool {
+        self.word(self.layout.cell(piece, member)).load(Acquire) == piece + 1
+    }
+
+    /// To which operation a member has given.
+    pub fn signature(&self, piece: u64, member: usize) -> [u64; 2] {
+        let cell = self.layout.cell(piece, member);
+        [self.word(cell + 8).load(Relaxed), self.word(cell + 16).load(Relaxed)]
+    }
+
+    /// The `whole` bytes that a member has given to `piece`.
+    ///
+    /// # Panics
+    /// If that is longer than a piece.
+    ///
+    /// # Safety
+    /// The member has given to the piece, and this one has not taken it while the slice is used.
+    /// Ranks of one job trust each other not to write what they have shown.
+    #[inline]
+    pub unsafe fn given(&self, piece: u64, member: usize, whole: usize) -> &[u8] {
+        let start = self.mapping.at(self.layout.given(piece, member, whole));
+        // SAFETY: the bytes lie in the member's place, and nobody writes them, by the caller's
+        // promise.
+        unsafe { core::slice::from_raw_parts(start, whole) }
+    }
+
+    /// Claims a share of the fold of `piece`, if one of `shares` is left. Its number is told.
+    pub fn claim(&self, piece: u64, shares: u64) -> Option<u64> {
+        count::raise(self.word(self.layout.claimed(piece)), piece, shares)
+    }
+
+    /// A claimed share has been folded. Returns whether it was the last of `shares`.
+    pub fn fold_done(&self, piece: u64, shares: u64) -> bool {
+        count::raise(self.word(self.layout.folded(piece)), piece, shares) == Some(shares - 1)
+    }
+
+    /// Whether all shares of `piece` have been folded.
+    pub fn is_folded(&self, piece: u64, shares: u64) -> bool {
+        count::read(self.word(self.layout.folded(piece)), piece) >= shares
+    }
+
+    /// Bytes `from..from + len` of the result of `piece`.
+    ///
+    /// # Panics
+    /// If a result has not so many.
+    ///
+    /// # Safety
+    /// Until the slice is gone nobody else uses these bytes: this member has claimed the share in
+    /// which they lie, and has not said that it is folded.
+    #[allow(clippy::mut_from_ref)] // What is exclusive is the share, not the board.
+    pub unsafe fn share(&self, piece: u64, from: usize, len: usize) -> &mut [u8] {
+        // SAFETY: the bytes lie inside the result, and nobody else uses them, by the caller's
+        // promise.
+        unsafe { core::slice::from_raw_parts_mut(self.result_at(piece, from, len), len) }
+    }
+
+    /// The first `len` bytes of the result of `piece`.
+    ///
+    /// # Panics
+    /// If a result has not so many.
+    ///
+    /// # Safety
+    /// All shares of the piece have been folded, and this member has not taken it while the slice
+    /// is used.
+    pub unsafe fn result(&self, piece: u64, len: usize) -> &[u8] {
+        // SAFETY: the bytes lie inside the result, and nobody writes them, by the caller's promise.
+        unsafe { core::slice::from_raw_parts(self.result_at(piece, 0, len), len) }
+    }
+
+    fn result_at(&self, piece: u64, from: usize, len: usize) -> *mut u8 {
+        assert!(from <= self.layout.piece && len <= self.layout.piece - from);
+        self.mapping.at(self.layout.result(piece) + from)
+    }
+
+    /// This member needs nothing of the pieces below `end` any more.
+    pub fn take(&self, end: u64) {
+        self.word(self.layout.taken(self.me)).store(end, Release);
+    }
+
+    /// A member needs nothing of the pieces below this number.
+    pub fn taken(&self, member: usize) -> u64 {
+        self.word(self.layout.taken(member)).load(Acquire)
+    }
+
+    /// This member gives nothing any more.
+    pub fn leave(&self) {
+        self.word(self.layout.left(self.me)).store(1, SeqCst);
+    }
+
+    /// Whether a member gives nothing any more. What it gave before is there.
+    pub fn has_left(&self, member: usize) -> bool {
+        self.word(self.layout.left(member)).load(SeqCst) != 0
+    }
+
+    /// This member is about to sleep, with one wish or more. It has to look once more after this.
+    pub fn fall_asleep(&self, wishes: &[Wish]) {
+        let wishes = wishes.iter().fold(0, |all, wish| all | *wish as u64);
+        if self.word(self.layout.asleep(self.me)).swap(wishes, SeqCst) == 0 {
+            self.word(self.layout.sleepers()).fetch_add(1, SeqCst);
+        }
+        core::sync::atomic::fence(SeqCst);
+    }
+
+    /// This member looks for itself.
+    pub fn wake_up(&self) {
+        if self.word(self.layout.asleep(self.me)).swap(0, SeqCst) != 0 {
+            self.word(self.layout.sleepers()).fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Whether anybody sleeps, after this member has changed something.
+    #[inline]
+    pub fn has_sleepers(&self) -> bool {
+        core::sync::atomic::fence(SeqCst);
+        self.word(self.layout.sleepers()).load(Relaxed) != 0
+    }
+
+    /// The sleeping members that have this wish, of which the caller has to wake each: they are
+    /// told once.
+    pub fn sleepers(&self, wish: Wish) -> impl Iterator<Item = usize> {
+        let wakes = move |member: &usize| {
+            let asleep = self.word(self.layout.asleep(*member));
+            let wishes = asleep.load(SeqCst);
+            let is_due = *member != self.me && wishes & wish as u64 != 0;
+            is_due && asleep.compare_exchange(wishes, 0, SeqCst, SeqCst).is_ok()
+        };
+        (0..self.members()).filter(wakes).inspect(|_| {
+            self.word(self.layout.sleepers()).fetch_sub(1, SeqCst);
+        })
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: `Layout` gives offsets of aligned words inside the mapping, which lives as long
+        // as `self`; these are never accessed but as atomics.
+        unsafe { AtomicU64::from_ptr(self.mapping.at(at).cast()) }
+    }
+}
+
+impl std::fmt::Debug for Board {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Board").field("layout", &self.layout).field("me", &self.me).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
