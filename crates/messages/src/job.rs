@@ -78,6 +78,12 @@ pub struct TicketNode {
     /// backups, then its deputies. 1 to [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
     #[serde(deserialize_with = "candidates::read")]
     pub candidates: Vec<Candidate>,
+    /// Its parent, and which child of it this is; `None` at the root of the tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<(NodeId, ChildIndex)>,
+    /// Whether its candidates are ranks of one host, and it stands for that host or a part of it.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub in_ranks: bool,
 }
 
 impl TicketNode {

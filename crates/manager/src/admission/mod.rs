@@ -220,9 +220,11 @@ fn attempt(
     let recovers = candidates.recovers();
     let nodes = grants.into_iter().map(|(_, grant)| grant).chain(deputies.iter().map(|deputy| deputy.grant.clone()));
     let primaries = nodes.filter(|grant| grant.candidate == 0);
-    let node = |NodeGrant { node, name, .. }: NodeGrant| TicketNode {
+    let node = |NodeGrant { node, name, parent, in_ranks, .. }: NodeGrant| TicketNode {
         node,
         candidates: candidates.told(&plan.nodes[usize::from(node.0)], name),
+        parent: parent.map(|parent| (parent.node, parent.child)),
+        in_ranks: !in_ranks.is_empty(),
     };
     let mut nodes: Vec<TicketNode> = primaries.map(node).collect();
     nodes.sort_by_key(|node| node.node);
