@@ -23,6 +23,7 @@ static const struct {
 } COUNTERS[] = {
     {"operations_llt", offsetof(trib_counters, operations_llt)},
     {"operations_sat", offsetof(trib_counters, operations_sat)},
+    {"operations_board", offsetof(trib_counters, operations_board)},
     {"datagrams_sent", offsetof(trib_counters, datagrams_sent)},
     {"datagrams_received", offsetof(trib_counters, datagrams_received)},
     {"datagrams_rejected", offsetof(trib_counters, datagrams_rejected)},
@@ -100,8 +101,9 @@ static uint64_t counter(const struct figures *figures, const char *name)
 /* Prints the figures that say something to a person; the JSON file has all. */
 static void print_traffic(const struct figures *figures)
 {
-    notice("  in the tree: %" PRIu64 " short operations by datagrams, %" PRIu64 " long ones by streams",
-           counter(figures, "operations_llt"), counter(figures, "operations_sat"));
+    notice("  in the tree: %" PRIu64 " short operations by datagrams, %" PRIu64 " long ones by streams, %" PRIu64
+           " in the memory of one host",
+           counter(figures, "operations_llt"), counter(figures, "operations_sat"), counter(figures, "operations_board"));
     notice("  datagrams: %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " of them sent again; streams: %" PRIu64
            " bytes sent, %" PRIu64 " received",
            counter(figures, "datagrams_sent"), counter(figures, "datagrams_received"), counter(figures, "retransmissions"),

@@ -164,6 +164,7 @@ fn in_order(c: &Counters) -> [u64; COUNTS] {
         c.datagrams_repeated,
         c.epochs,
         c.replayed,
+        c.operations_board,
     ]
 }
 
@@ -282,4 +283,4 @@ impl ProgressTarget {
     }
 }
 
-const COUNTS: usize = 14;
+const COUNTS: usize = 15;

@@ -109,6 +109,7 @@ const NAMES: [&str; COUNTERS] = [
     "groups_freed",
     "epochs",
     "replayed",
+    "operations_board",
 ];
 
 fn values(counters: &Counters) -> [u64; COUNTERS] {
@@ -127,6 +128,7 @@ fn values(counters: &Counters) -> [u64; COUNTERS] {
         counters.groups_freed,
         counters.epochs,
         counters.replayed,
+        counters.operations_board,
     ]
 }
 
@@ -149,7 +151,7 @@ fn page(whose: &str, counts: &[u64; COUNTERS]) -> String {
     text
 }
 
-const COUNTERS: usize = 14;
+const COUNTERS: usize = 15;
 
 #[cfg(test)]
 mod tests {
@@ -166,7 +168,7 @@ mod tests {
         let one = Counters { operations_llt: 3, groups_freed: 7, ..Counters::default() };
         let text = page("2 ranks, summed", &sum(&bytes(&[values(&one), values(&one)])));
         assert!(text.starts_with("# libsharp_coll counters of 2 ranks, summed\noperations_datagram 6\n"), "{text}");
-        assert!(text.ends_with("groups_freed 14\nepochs 0\nreplayed 0\n"), "{text}");
+        assert!(text.ends_with("groups_freed 14\nepochs 0\nreplayed 0\noperations_board 0\n"), "{text}");
     }
 
     #[test]

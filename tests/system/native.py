@@ -33,7 +33,7 @@ class Counters(c.Structure):
         for name in (
             "operations_llt operations_sat datagrams_sent datagrams_received datagrams_rejected stream_bytes_sent "
             "stream_bytes_received retransmissions probes groups_created groups_freed datagrams_repeated "
-            "epochs replayed"
+            "epochs replayed operations_board"
         ).split()
     ]
 

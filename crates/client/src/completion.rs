@@ -14,6 +14,8 @@ pub(crate) struct Completion {
     parts: AtomicU32,
     /// The lane, if the request has only one.
     lane: Option<usize>,
+    /// The place of its group among those that have boards, if it is posted there.
+    board: Option<usize>,
     /// The operation; `None` if a group is made.
     what: Option<Signature>,
     /// The operation is on datagrams: unless a rank is late, it is over in less time than a
@@ -28,6 +30,11 @@ impl Completion {
         Completion { lane: Some(lane), ..Completion::of_cut(1, what) }
     }
 
+    /// The completion of an operation of the group at this place among those that have boards.
+    pub(crate) fn on_board(at: usize, what: Signature) -> Completion {
+        Completion { board: Some(at), ..Completion::on_lane(0, what) }
+    }
+
     /// The completion of an operation that is cut into `parts` parts.
     pub(crate) fn of_cut(parts: u32, what: Signature) -> Completion {
         Completion { what: Some(what), ..Completion::of_parts(parts) }
@@ -40,6 +47,7 @@ impl Completion {
             done: AtomicBool::new(false),
             parts: AtomicU32::new(parts),
             lane: None,
+            board: None,
             what: None,
             short: AtomicBool::new(false),
             error: OnceLock::new(),
@@ -64,6 +72,11 @@ impl Completion {
     /// The lane, if the request has only one; else the first.
     pub(crate) fn lane(&self) -> usize {
         self.lane.unwrap_or(0)
+    }
+
+    /// The place of its group among those that have boards, if it was posted there.
+    pub(crate) fn board(&self) -> Option<usize> {
+        self.board
     }
 
     /// Marks an operation on datagrams, for which a waiter may look at one lane alone.

@@ -7,6 +7,8 @@ pub struct Counters {
     pub operations_llt: u64,
     /// Operations started on the stream path.
     pub operations_sat: u64,
+    /// Operations of groups of one host, which all members did in memory.
+    pub operations_board: u64,
     /// Datagrams handed to the kernel.
     pub datagrams_sent: u64,
     /// Datagrams that were accepted.
@@ -39,6 +41,7 @@ impl Counters {
         Counters {
             operations_llt: self.operations_llt + lane.operations_llt,
             operations_sat: self.operations_sat + lane.operations_sat,
+            operations_board: self.operations_board,
             datagrams_sent: self.datagrams_sent + lane.datagrams_sent,
             datagrams_received: self.datagrams_received + lane.datagrams_received,
             datagrams_rejected: self.datagrams_rejected + lane.datagrams_rejected,

@@ -37,8 +37,7 @@ impl Group {
         tag: u64,
         name: GroupName,
     ) -> Result<(Group, Request), Error> {
-        let state = Arc::new(GroupState::new(rank, &members, name, shared.lanes().count()));
-        shared.create_group(members, tag, &state)?;
+        let state = shared.create_group(rank, members, tag, name)?;
         let request = Request::new(shared.clone(), state.ready.clone());
         Ok((Group { shared: shared.clone(), state, left: AtomicBool::new(false) }, request))
     }

@@ -22,6 +22,8 @@ pub(crate) struct GroupState {
     /// The lanes' identifiers for it, lane by lane. They are known once all lanes have begun to
     /// make it.
     ids: OnceLock<Box<[GroupId]>>,
+    /// Its place among the groups of this host that have boards, or may come to one.
+    board: OnceLock<usize>,
     /// How many operations were posted so far.
     posted: AtomicU64,
     /// Finished when the group exists at all members, or never will.
@@ -30,15 +32,17 @@ pub(crate) struct GroupState {
 }
 
 impl GroupState {
-    pub(crate) fn new(rank: u32, members: &RankList, name: GroupName, lanes: usize) -> GroupState {
+    /// A group that is about to be made in so many parts.
+    pub(crate) fn new(rank: u32, members: &RankList, name: GroupName, parts: usize) -> GroupState {
         GroupState {
             rank,
             size: members.len(),
             words: group_words(name.as_str(), members),
             name,
             ids: OnceLock::new(),
+            board: OnceLock::new(),
             posted: AtomicU64::new(0),
-            ready: Arc::new(Completion::of_parts(lanes as u32)),
+            ready: Arc::new(Completion::of_parts(parts as u32)),
             error: OnceLock::new(),
         }
     }
@@ -61,6 +65,17 @@ impl GroupState {
     /// Notes the identifiers when all lanes have begun to make it.
     pub(crate) fn know_ids(&self, ids: Vec<GroupId>) {
         let _ = self.ids.set(ids.into());
+    }
+
+    /// Its place among the groups that have boards, or may come to one.
+    #[inline]
+    pub(crate) fn board(&self) -> Option<usize> {
+        self.board.get().copied()
+    }
+
+    /// Notes that place.
+    pub(crate) fn know_board(&self, at: usize) {
+        let _ = self.board.set(at);
     }
 
     /// How many operations were posted. The engine is locked, so none is posted meanwhile.

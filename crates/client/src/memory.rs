@@ -193,6 +193,16 @@ impl Memory {
         unsafe { core::slice::from_raw_parts(self.input.wrapping_add(from), self.bytes(elements)) }
     }
 
+    /// The address of the input of these elements; `None` outside what this rank gives.
+    pub(crate) fn given_at(&self, elements: &Range<u64>) -> Option<*const u8> {
+        self.behind(&self.given, elements).map(|at| self.input.wrapping_add(at))
+    }
+
+    /// The address for the result of these elements; `None` outside what this rank gets.
+    pub(crate) fn gotten_at(&self, elements: &Range<u64>) -> Option<*mut u8> {
+        self.behind(&self.gotten, elements).map(|at| self.output.wrapping_add(at))
+    }
+
     /// The address for a slice's result; `None` outside what this rank gets.
     pub(crate) fn output(&self, slice: Slice) -> Option<*mut u8> {
         self.offset(&self.gotten, slice).map(|at| self.output.wrapping_add(at))
@@ -202,8 +212,14 @@ impl Memory {
     /// them, or if its payload is not what lies in memory.
     fn offset(&self, elements: &Range<u64>, slice: Slice) -> Option<usize> {
         let own = slice.range();
-        let inside = own.start >= elements.start && own.end <= elements.end;
-        (inside && self.bytes(&own) == slice.bytes as usize).then(|| self.bytes(&(elements.start..own.start)))
+        self.behind(elements, &own).filter(|_| self.bytes(&own) == slice.bytes as usize)
+    }
+
+    /// How far behind the first of these elements others begin, in bytes. `None` if they are not
+    /// among them.
+    fn behind(&self, elements: &Range<u64>, own: &Range<u64>) -> Option<usize> {
+        let inside = own.start >= elements.start && own.start <= own.end && own.end <= elements.end;
+        inside.then(|| self.bytes(&(elements.start..own.start)))
     }
 
     /// The bytes that elements take in memory.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use trib_messages::job::LANES_MAX;
 use trib_proto::Nanos;
-use trib_wire::{RankList, Signature};
+use trib_wire::{GroupName, RankList, Signature};
 
 use super::operation::Operation;
 use super::poll::{LaneSockets, Ready, Sockets};
@@ -77,9 +77,18 @@ impl Engine {
         Ok(completion)
     }
 
-    /// Begins a group on every lane.
-    pub(super) fn create_group(&mut self, members: &RankList, tag: u64, state: &Arc<GroupState>) -> Result<(), Error> {
+    /// Begins a group on every lane, and looks for a board if all its members share a host.
+    pub(super) fn create_group(
+        &mut self,
+        rank: u32,
+        members: &RankList,
+        tag: u64,
+        name: GroupName,
+    ) -> Result<Arc<GroupState>, Error> {
         let now = self.now();
+        let plan = self.boards.plan(members);
+        let parts = self.lanes.len() + usize::from(plan.is_some());
+        let state = Arc::new(GroupState::new(rank, members, name, parts));
         let mut ids = Vec::with_capacity(self.lanes.len());
         for at in 0..self.lanes.len() {
             match self.lanes[at].create_group(now, members.clone(), tag, state.clone()) {
@@ -92,9 +101,13 @@ impl Engine {
                 }
             }
         }
+        if let Some((plan, id)) = plan.zip(ids.first()) {
+            self.boards.begin(plan, members.clone(), *id, &state);
+        }
         state.know_ids(ids);
         self.spread_failures();
-        Ok(())
+        self.boards.progress(now, &mut self.lanes[0], false);
+        Ok(state)
     }
 
     /// Leaves a group on every lane.
@@ -102,6 +115,9 @@ impl Engine {
         let now = self.now();
         for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
             lane.free_group(now, *id);
+        }
+        if let Some(at) = self.boards.place_of(state) {
+            self.boards.free(at, &left());
         }
     }
 
@@ -113,6 +129,7 @@ impl Engine {
                 lane.free_group(now, group);
             }
         }
+        self.boards.free_all(&left());
     }
 
     /// Leaves groups that have failed on one lane on all others. With a single lane there is
@@ -141,7 +158,8 @@ impl Engine {
     #[inline]
     pub(super) fn next_deadline(&self) -> Nanos {
         if let [lane] = &self.lanes[..] {
-            return lane.next_deadline();
+            let next = lane.next_deadline();
+            return if self.boards.is_busy() { next.min(self.boards.next_deadline(self.lately())) } else { next };
         }
         self.lanes.iter().map(|lane| lane.next_deadline()).min().unwrap_or(Nanos::NEVER)
     }
@@ -150,10 +168,10 @@ impl Engine {
         self.lanes.iter().map(|lane| lane.heartbeat_half()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Whether a lane needs progress even while the application makes no call.
+    /// Whether a lane or a board needs progress even while the application makes no call.
     #[inline]
     pub(super) fn is_busy(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.is_busy())
+        self.boards.is_busy() || self.lanes.iter().any(|lane| lane.is_busy())
     }
 
     /// Whether the node of a lane may ask for a lease back that no operation uses.
@@ -194,6 +212,9 @@ impl Engine {
             sleeping.until = sleeping.until.min(*marked);
             lane.fall_asleep();
         }
+        if self.boards.fall_asleep() {
+            sleeping.until = now;
+        }
         sleeping
     }
 
@@ -207,11 +228,12 @@ impl Engine {
                 lane.disarm(now, marked, ready.stream(at));
             }
         }
+        self.boards.wake_up();
     }
 
     #[inline]
     pub(super) fn sockets(&self) -> Sockets {
-        Sockets::of(self.lanes.iter().map(|lane| lane.sockets()))
+        Sockets::of(self.lanes.iter().map(|lane| lane.sockets())).with_bell(self.boards.bell())
     }
 
     /// The lanes whose frames wait until the socket has room, a bit for each.
@@ -225,8 +247,14 @@ impl Engine {
     pub(super) fn counters(&self) -> Counters {
         let mut lanes = self.lanes.iter().map(|lane| lane.counters());
         let first = lanes.next().unwrap_or_default();
-        lanes.fold(first, |sum, lane| sum.with_lane(&lane))
+        let sum = lanes.fold(first, |sum, lane| sum.with_lane(&lane));
+        Counters { operations_board: self.boards.operations(), ..sum }
     }
+}
+
+/// With this end the operations of a group that is left.
+fn left() -> Error {
+    Error::Peer("this rank has left the group".into())
 }
 
 const _: () = assert!(LANES_MAX <= u8::BITS as usize, "a bit for each lane");

@@ -3,7 +3,7 @@
 //! `lane` is the leaf core and the sockets of one lane, `lanes` what concerns several. `driver`
 //! does what a core asks for, and `operation` is what it remembers of an operation. `poll` sleeps,
 //! `wait` is how application threads wait, `helper` is our one thread, and `lease` says when it
-//! has to watch the streams.
+//! has to watch the streams. `boards` does what groups of one host do without any lane.
 //!
 //! ```text
 //!   post, test, wait        helper thread
@@ -11,8 +11,10 @@
 //!           +---- lock ------+
 //!                  |
 //!    sockets --> LeafCore --> Driver --> sockets, memory, requests      once for each lane
+//!    memory of the host <--> Boards --> memory, requests                groups of one host
 //! ```
 
+mod boards;
 mod driver;
 mod helper;
 mod kept;
@@ -32,8 +34,8 @@ use trib_messages::job::LANES_MAX;
 use trib_proto::{Limits, Nanos};
 use trib_transport::tcp::HandshakeError;
 use trib_waiting::clock::Clock;
-use trib_waiting::{Meter, Patience};
-use trib_wire::RankList;
+use trib_waiting::{Meter, Patience, Stare};
+use trib_wire::{GroupName, RankList};
 
 use crate::completion::Completion;
 use crate::counters::Counters;
@@ -44,6 +46,8 @@ use crate::lanes::Lanes;
 use crate::params::Progress;
 use crate::posting::Posting;
 use crate::way::Connection;
+use boards::Boards;
+pub(crate) use boards::HostTrees;
 pub(crate) use helper::SignalMask;
 use lane::Lane;
 pub(crate) use lane::Sources;
@@ -87,8 +91,14 @@ struct Sleep {
 /// Everything behind the lock.
 pub(crate) struct Engine {
     lanes: Box<[Lane]>,
+    boards: Boards,
     clock: Clock,
     patience: Patience,
+    /// The same for operations over boards.
+    board_patience: Patience,
+    stare: Stare,
+    /// How many processors this process may use.
+    processors: u32,
     /// What a visit to the caller's progress function costs that finds nothing.
     visit_meter: Meter,
     /// Application threads inside a wait.
@@ -108,19 +118,23 @@ pub(crate) struct Engine {
 }
 
 impl Shared {
-    /// Starts an engine and its helper thread; `sources` are the sockets of the lanes.
+    /// Starts an engine and its helper thread; `sources` are the sockets of the lanes. With
+    /// `trees` groups of one host look for boards, on which this process takes part if it `shares`
+    /// memory.
     pub(crate) fn start(
         lanes: Lanes,
         sources: Vec<Sources>,
+        (trees, shares): (Option<HostTrees>, bool),
         progress: Option<Progress>,
     ) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
         let failed = |what: &str, cause: std::io::Error| Error::Memory(format!("cannot make {what}: {cause}"));
         let waker = || Waker::new().map_err(|cause| failed("a wake-up event", cause));
         let (waker, helper_waker) = (waker()?, waker()?);
+        let boards = Boards::new(trees, shares);
         let shared = Arc::new_cyclic(|home| Shared {
             fork: ForkGuard::new(),
             lanes,
-            engine: Mutex::new(Engine::new(sources, home)),
+            engine: Mutex::new(Engine::new(sources, boards, home)),
             changed: Condvar::new(),
             waker,
             helper_waker,
@@ -178,10 +192,16 @@ impl Shared {
         }
     }
 
-    /// Starts to make a group.
-    pub(crate) fn create_group(&self, members: RankList, tag: u64, state: &Arc<GroupState>) -> Result<(), Error> {
+    /// Starts to make a group in which this process has `rank`.
+    pub(crate) fn create_group(
+        &self,
+        rank: u32,
+        members: RankList,
+        tag: u64,
+        name: GroupName,
+    ) -> Result<Arc<GroupState>, Error> {
         let mut engine = self.enter()?;
-        let created = engine.create_group(&members, tag, state);
+        let created = engine.create_group(rank, &members, tag, name);
         engine.flush();
         self.leave(engine);
         created
@@ -256,13 +276,17 @@ impl Shared {
 }
 
 impl Engine {
-    fn new(sources: Vec<Sources>, home: &Weak<Shared>) -> Engine {
+    fn new(sources: Vec<Sources>, boards: Boards, home: &Weak<Shared>) -> Engine {
         let alone = sources.len() == 1;
         let lanes = sources.into_iter().enumerate();
         Engine {
             lanes: lanes.map(|(at, sources)| Lane::new(sources, (home.clone(), at), alone)).collect(),
+            boards,
             clock: Clock::start(),
             patience: Patience::new(wait::YIELDS),
+            board_patience: Patience::new(wait::YIELDS),
+            stare: Stare::default(),
+            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
             visit_meter: Meter::default(),
             waiters: 0,
             followers: 0,
@@ -293,6 +317,11 @@ impl Engine {
 
     fn post_now(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {
         let now = self.now();
+        if let Some(at) = self.boards.takes(group)
+            && let Posting::Whole(signature, memory) = posting
+        {
+            return self.boards.post(at, signature, memory);
+        }
         match (&mut self.lanes[..], posting) {
             ([lane], Posting::Whole(signature, memory)) => {
                 let completion = Arc::new(Completion::on_lane(0, signature));
@@ -314,6 +343,12 @@ impl Engine {
             lane.progress(now, ready.datagram(at), ready.stream(at));
         }
         self.spread_failures();
+        self.boards.progress(now, &mut self.lanes[0], ready.bell());
+    }
+
+    /// Goes on with the group at this place among those that have boards.
+    fn advance_board(&mut self, at: usize, now: Nanos) {
+        self.boards.advance(at, now, &mut self.lanes[0]);
     }
 
     /// Lets timers act.

@@ -63,11 +63,14 @@ impl LaneSockets {
 pub(crate) struct Sockets {
     lanes: [LaneSockets; LANES_MAX],
     count: usize,
+    /// What others ring that give to a board.
+    bell: RawFd,
 }
 
 impl Sockets {
     /// No socket is watched.
-    pub(crate) const NONE: Sockets = Sockets { lanes: [LaneSockets::NEITHER; LANES_MAX], count: 0 };
+    pub(crate) const NONE: Sockets =
+        Sockets { lanes: [LaneSockets::NEITHER; LANES_MAX], count: 0, bell: LaneSockets::NONE };
 
     /// The sockets of these lanes.
     pub(crate) fn of(lanes: impl Iterator<Item = LaneSockets>) -> Sockets {
@@ -78,6 +81,11 @@ impl Sockets {
         }
         sockets
     }
+
+    /// The same, and a bell.
+    pub(crate) fn with_bell(self, bell: Option<RawFd>) -> Sockets {
+        Sockets { bell: bell.unwrap_or(LaneSockets::NONE), ..self }
+    }
 }
 
 /// What a sleeper found, with a bit for each lane.
@@ -85,11 +93,17 @@ impl Sockets {
 pub(crate) struct Ready {
     datagrams: u8,
     streams: u8,
+    bell: bool,
 }
 
 impl Ready {
-    /// Any socket may have something, so all are read.
-    pub(crate) const ALL: Ready = Ready { datagrams: u8::MAX, streams: u8::MAX };
+    /// Any socket may have something, so all are read. A bell is heard by who sleeps.
+    pub(crate) const ALL: Ready = Ready { datagrams: u8::MAX, streams: u8::MAX, bell: false };
+
+    /// Whether the bell was rung.
+    pub(crate) fn bell(self) -> bool {
+        self.bell
+    }
 
     /// Whether datagrams may be there.
     pub(crate) fn datagram(self, lane: usize) -> bool {
@@ -110,10 +124,11 @@ impl Ready {
 /// Sleeps for at most `span` or until the waker or a socket has something.
 pub(crate) fn sleep(waker: &Waker, sockets: &Sockets, span: Nanos) -> Ready {
     let watch = |fd: RawFd, events| libc::pollfd { fd, events, revents: 0 };
-    let mut entries = [watch(LaneSockets::NONE, 0); 1 + 2 * LANES_MAX];
-    let entries = &mut entries[..1 + 2 * sockets.count];
+    let mut entries = [watch(LaneSockets::NONE, 0); 2 + 2 * LANES_MAX];
+    let entries = &mut entries[..2 + 2 * sockets.count];
     entries[0] = watch(waker.event.as_raw_fd(), libc::POLLIN);
-    for (pair, lane) in entries[1..].chunks_exact_mut(2).zip(&sockets.lanes) {
+    entries[1] = watch(sockets.bell, libc::POLLIN);
+    for (pair, lane) in entries[2..].chunks_exact_mut(2).zip(&sockets.lanes) {
         let write = if lane.write { libc::POLLOUT } else { 0 };
         pair[0] = watch(lane.datagram, libc::POLLIN);
         pair[1] = watch(lane.stream, libc::POLLIN | write);
@@ -131,8 +146,8 @@ pub(crate) fn sleep(waker: &Waker, sockets: &Sockets, span: Nanos) -> Ready {
     if entries[0].revents != 0 {
         waker.clear();
     }
-    let mut ready = Ready::default();
-    for (lane, pair) in entries[1..].chunks_exact(2).enumerate() {
+    let mut ready = Ready { bell: entries[1].revents != 0, ..Ready::default() };
+    for (lane, pair) in entries[2..].chunks_exact(2).enumerate() {
         ready.datagrams |= u8::from(pair[0].revents != 0) << lane;
         ready.streams |= u8::from(pair[1].revents & !libc::POLLOUT != 0) << lane;
     }

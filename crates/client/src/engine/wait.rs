@@ -64,6 +64,9 @@ impl Shared {
         mut engine: MutexGuard<'a, Engine>,
         completion: &Completion,
     ) -> Result<MutexGuard<'a, Engine>, Error> {
+        if let Some(at) = completion.board() {
+            return self.spin_at_board(engine, completion, at);
+        }
         let at = completion.lane();
         let mut near = engine.lanes[at].glance();
         if completion.is_done() || !completion.is_short() && near.is_none() {
@@ -106,6 +109,39 @@ impl Shared {
         }
         engine.lanes[at].keep_batch(batch);
         engine.patience.end(&turns, completion.is_done());
+        engine.tend();
+        Ok(engine)
+    }
+
+    /// The same for an operation over the board of the group at this place.
+    fn spin_at_board<'a>(
+        &'a self,
+        mut engine: MutexGuard<'a, Engine>,
+        completion: &Completion,
+        at: usize,
+    ) -> Result<MutexGuard<'a, Engine>, Error> {
+        if completion.is_done() {
+            return Ok(engine);
+        }
+        let is_roomy = engine.boards.is_roomy(at, engine.processors);
+        let began = engine.clock.last_reading();
+        let Some(mut turns) = engine.board_patience.begin(began) else { return Ok(engine) };
+        while !completion.is_done() && turns.goes_on() {
+            // A group that is being founded hears from its lane.
+            let Some(lookout) = engine.boards.lookout(at) else { break };
+            let mut stare = std::mem::take(&mut engine.stare);
+            drop(engine);
+            let has_come = (is_roomy && stare.look(|| lookout.has_come())) || turns.look(|| lookout.has_come());
+            engine = self.lock()?;
+            engine.stare = stare;
+            engine.clock.note(turns.last_look());
+            if has_come {
+                let now = engine.lately();
+                engine.advance_board(at, now);
+                self.announce(&mut engine);
+            }
+        }
+        engine.board_patience.end(&turns, completion.is_done());
         engine.tend();
         Ok(engine)
     }
@@ -184,7 +220,7 @@ impl Shared {
     /// Called after progress under the lock. It wakes sleeping threads that the progress concerns.
     #[inline]
     pub(crate) fn announce(&self, engine: &mut Engine) {
-        let mut finished = false;
+        let mut finished = std::mem::take(&mut engine.boards.finished);
         for lane in &mut engine.lanes {
             finished |= std::mem::take(&mut lane.driver.finished);
         }

@@ -16,7 +16,7 @@ use trib_wire::hello::Status;
 
 use super::candidacy::Candidacy;
 use super::{Deadline, Joined, Ties};
-use crate::engine::{Shared, Sources};
+use crate::engine::{HostTrees, Shared, Sources};
 use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::params::Params;
@@ -45,7 +45,8 @@ pub(super) fn to_nodes(
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
-    let (shared, helper) = Shared::start(lanes, sources?, params.progress.clone())?;
+    let boards = (HostTrees::of(ticket), Params::shares_memory()?);
+    let (shared, helper) = Shared::start(lanes, sources?, boards, params.progress.clone())?;
     Ok(Joined { ties: Ties::new(shared, helper, serving), prediction })
 }
 

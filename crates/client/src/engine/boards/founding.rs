@@ -1,0 +1,272 @@
+//! How the members of a group come to a board.
+//!
+//! ```text
+//!   all        allgather over the tree: my bell, and whether I can      anybody cannot -> no board
+//!   member 0   makes the board, sends it to every bell with its token
+//!   others     wait for it, and map it
+//!   all        allreduce over the tree: have I got it?                  anybody has not -> no board
+//! ```
+//! Both collectives are the group's own first operations over the tree. So all members come to the
+//! same verdict, whatever dies meanwhile: a node's death delays it, a member's fails the group.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use trib_proto::Nanos;
+use trib_proto::leaf::GroupId;
+use trib_transport::memory::{Bell, BellName, Board, Token};
+use trib_wire::{DataType, RankList, ReduceOp, Signature};
+
+use super::running::Running;
+use super::shape::Shape;
+use crate::completion::Completion;
+use crate::engine::lane::Lane;
+use crate::engine::operation::Operation;
+use crate::error::Error;
+use crate::memory::{Input, Memory};
+use crate::operation;
+
+/// A group whose members are on the way to a board.
+pub(super) struct Founding {
+    group: GroupId,
+    members: RankList,
+    me: u32,
+    shape: Shape,
+    step: Step,
+}
+
+enum Step {
+    Begin,
+    Telling(Exchange, Token),
+    /// The board is to be sent, or to come.
+    Meeting(Meeting),
+    Agreeing(Exchange, Option<Board>, Vec<BellName>),
+}
+
+struct Meeting {
+    bells: Vec<BellName>,
+    token: Token,
+    /// At member 0: the board, and to whom it is to be sent yet.
+    own: Option<(Board, OwnedFd, usize)>,
+    /// When it is given up.
+    until: Nanos,
+}
+
+/// What becomes of it.
+pub(super) enum Verdict {
+    /// It is not decided yet.
+    Open(Box<Founding>),
+    /// All members have the board.
+    Board(Running),
+    /// The group's operations go over the tree.
+    Tree,
+}
+
+/// An operation over the tree, with memory of ours.
+struct Exchange {
+    bytes: Vec<u8>,
+    completion: Arc<Completion>,
+}
+
+/// Boards that have come, and that nobody has looked for yet.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    all: Vec<(Token, OwnedFd)>,
+}
+
+impl Arrivals {
+    pub(super) fn add(&mut self, token: Token, memory: OwnedFd) {
+        // A board for whose group nobody asks is no reason to keep descriptors for ever.
+        if self.all.len() == ARRIVALS_MAX {
+            self.all.remove(0);
+        }
+        self.all.push((token, memory));
+    }
+
+    fn take(&mut self, token: Token) -> Option<OwnedFd> {
+        let at = self.all.iter().position(|(other, _)| *other == token)?;
+        Some(self.all.swap_remove(at).1)
+    }
+}
+
+impl Founding {
+    pub(super) fn new(group: GroupId, members: RankList, me: u32, shape: Shape) -> Founding {
+        Founding { group, members, me, shape, step: Step::Begin }
+    }
+
+    /// Goes on as far as it can. `bell` is none if this member cannot share memory.
+    pub(super) fn advance(
+        mut self: Box<Self>,
+        now: Nanos,
+        lane: &mut Lane,
+        bell: Option<&Bell>,
+        arrivals: &mut Arrivals,
+    ) -> Result<Verdict, Error> {
+        loop {
+            let step = std::mem::replace(&mut self.step, Step::Begin);
+            self.step = match step {
+                Step::Begin => {
+                    let record = Record::own(bell);
+                    Step::Telling(self.gather(now, lane, &record.write())?, record.token)
+                }
+                Step::Telling(exchange, token) => {
+                    let Some(bytes) = exchange.outcome()? else {
+                        self.step = Step::Telling(exchange, token);
+                        return Ok(Verdict::Open(self));
+                    };
+                    match self.meet(now, &bytes, token) {
+                        Some(meeting) => Step::Meeting(meeting),
+                        None => return Ok(Verdict::Tree),
+                    }
+                }
+                Step::Meeting(mut meeting) => {
+                    let Some(board) = meeting.advance(now, self.me, bell, arrivals) else {
+                        self.step = Step::Meeting(meeting);
+                        return Ok(Verdict::Open(self));
+                    };
+                    let exchange = self.agree(now, lane, board.is_some())?;
+                    Step::Agreeing(exchange, board, meeting.bells)
+                }
+                Step::Agreeing(exchange, board, bells) => {
+                    let Some(bytes) = exchange.outcome()? else {
+                        self.step = Step::Agreeing(exchange, board, bells);
+                        return Ok(Verdict::Open(self));
+                    };
+                    let verdict = match board.filter(|_| bytes == [1]) {
+                        Some(board) => Verdict::Board(Running::new(board, self.shape, self.members, bells)),
+                        None => Verdict::Tree,
+                    };
+                    return Ok(verdict);
+                }
+            };
+        }
+    }
+
+    /// When `advance` has something to do though nothing has come.
+    pub(super) fn deadline(&self, now: Nanos) -> Nanos {
+        match &self.step {
+            Step::Begin => now,
+            // A bell that was rung too often takes the board a little later.
+            Step::Meeting(meeting) if meeting.own.is_some() => now + AGAIN,
+            Step::Meeting(meeting) => meeting.until,
+            Step::Telling(..) | Step::Agreeing(..) => Nanos::NEVER,
+        }
+    }
+
+    fn gather(&self, now: Nanos, lane: &mut Lane, own: &[u8; RECORD]) -> Result<Exchange, Error> {
+        let (size, me) = (self.members.len() as usize, self.me as usize);
+        let mut bytes = vec![0; RECORD * size];
+        bytes[RECORD * me..][..RECORD].copy_from_slice(own);
+        self.post(now, lane, operation::allgather(RECORD as u64), bytes)
+    }
+
+    fn agree(&self, now: Nanos, lane: &mut Lane, has: bool) -> Result<Exchange, Error> {
+        let signature = operation::allreduce(1, DataType::U8, ReduceOp::Min);
+        self.post(now, lane, signature, vec![u8::from(has)])
+    }
+
+    fn post(&self, now: Nanos, lane: &mut Lane, signature: Signature, mut bytes: Vec<u8>) -> Result<Exchange, Error> {
+        let memory = Memory::new(&signature, self.members.len(), self.me, Input::InPlace, bytes.as_mut_ptr());
+        let memory = memory.map_err(|cause| Error::Memory(format!("no memory to make a group: {cause}")))?;
+        let completion = Arc::new(Completion::on_lane(0, signature));
+        lane.post(now, None, signature, Operation::new(self.group, memory, completion.clone()))?;
+        Ok(Exchange { bytes, completion })
+    }
+
+    /// Reads what all have told. `None` if one of them cannot share memory.
+    fn meet(&self, now: Nanos, bytes: &[u8], token: Token) -> Option<Meeting> {
+        let records: Option<Vec<Record>> = bytes.chunks_exact(RECORD).map(Record::read).collect();
+        let records = records?;
+        let bells = records.iter().map(|record| record.bell).collect();
+        // Where it cannot be made, the others hear of that when they agree.
+        let made = (self.me == 0).then(|| Board::create(self.members.len() as usize).ok()).flatten();
+        let own = made.map(|(board, memory)| (board, memory, 1));
+        let token = if self.me == 0 { token } else { records.first()?.token };
+        Some(Meeting { bells, token, own, until: now + COMES })
+    }
+}
+
+impl Meeting {
+    /// The board, or none if there will be none; `None` while that is open.
+    fn advance(&mut self, now: Nanos, me: u32, bell: Option<&Bell>, arrivals: &mut Arrivals) -> Option<Option<Board>> {
+        let over = now >= self.until;
+        let Some(bell) = bell else { return Some(None) };
+        if me > 0 {
+            let memory = match arrivals.take(self.token) {
+                Some(memory) => memory,
+                None => return over.then_some(None),
+            };
+            let board = Board::open(&memory, self.bells.len(), me as usize);
+            return Some(board.inspect_err(|cause| tracing::debug!(%cause, "a group's board cannot be opened")).ok());
+        }
+        let Some((_, memory, next)) = &mut self.own else { return Some(None) };
+        while let Some(other) = self.bells.get(*next) {
+            match bell.send(*other, self.token, memory) {
+                Ok(()) => *next += 1,
+                Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock && !over => return None,
+                Err(cause) => {
+                    tracing::debug!(%cause, member = *next, "a group's board cannot be sent");
+                    return Some(None);
+                }
+            }
+        }
+        Some(self.own.take().map(|(board, ..)| board))
+    }
+}
+
+impl Exchange {
+    /// What has come; none while it is under way.
+    fn outcome(&self) -> Result<Option<Vec<u8>>, Error> {
+        match self.completion.outcome() {
+            None => Ok(None),
+            Some(outcome) => outcome.map(|()| Some(self.bytes.clone())),
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.completion.is_done() {
+            // The engine may still write there.
+            std::mem::forget(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// What a member tells the others.
+struct Record {
+    bell: BellName,
+    token: Token,
+}
+
+impl Record {
+    /// This member's, and the token of a board that it would make. Zeros say that it cannot.
+    fn own(bell: Option<&Bell>) -> Record {
+        let token = bell.and_then(|_| Token::draw().ok());
+        let bell = bell.filter(|_| token.is_some()).map_or(BellName([0; 16]), Bell::name);
+        Record { bell, token: token.unwrap_or(Token([0; 16])) }
+    }
+
+    /// `None` if that member cannot share memory.
+    fn read(bytes: &[u8]) -> Option<Record> {
+        let (bell, token) = bytes.split_at(16);
+        let record = Record { bell: BellName(bell.try_into().ok()?), token: Token(token.try_into().ok()?) };
+        (record.bell.0 != [0; 16]).then_some(record)
+    }
+
+    fn write(&self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        bytes[..16].copy_from_slice(&self.bell.0);
+        bytes[16..].copy_from_slice(&self.token.0);
+        bytes
+    }
+}
+
+/// In bytes.
+const RECORD: usize = 32;
+/// How long a board may be on its way. Who sends it does so at once when all have told.
+const COMES: Nanos = Nanos::from_millis(5000);
+/// When a board that its receiver could not take is sent again.
+const AGAIN: Nanos = Nanos::from_millis(1);
+/// How many boards wait for their groups at most.
+const ARRIVALS_MAX: usize = 64;

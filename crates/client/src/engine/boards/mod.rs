@@ -1,0 +1,373 @@
+//! Groups whose members share a host give and take over a board, memory that all of them have
+//! mapped, and need no node for that.
+//!
+//! Such a group is made over the tree like any other, and remains there: the tree tells when a
+//! member dies or leaves. Its first two operations, which nobody sees, find out whether all members
+//! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
+//! (`cut`) and folded in the order of the tree (`shape`, `fold`), so that the bits are those of the
+//! tree. If not, they go over the tree. What is posted before that is decided waits.
+//!
+//! ```text
+//!   post --> [waits] --founding--> running: board, no node          every member can
+//!                         '------> lane:    tree                    somebody cannot
+//! ```
+
+mod cut;
+mod fold;
+mod founding;
+mod running;
+mod shape;
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+use trib_proto::Nanos;
+use trib_proto::leaf::GroupId;
+use trib_transport::memory::Bell;
+use trib_wire::{RankList, Signature};
+
+use super::lane::Lane;
+use super::operation::Operation;
+use crate::completion::Completion;
+use crate::error::Error;
+use crate::group_state::GroupState;
+use crate::memory::Memory;
+use founding::{Arrivals, Founding, Verdict};
+use running::{Broken, Running};
+use shape::Shape;
+
+pub(crate) use running::Lookout;
+pub(crate) use shape::HostTrees;
+
+/// The groups of one engine that have boards, or may come to one.
+pub(super) struct Boards {
+    trees: Option<HostTrees>,
+    /// None if this process may not share memory.
+    bell: Option<Bell>,
+    arrivals: Arrivals,
+    /// A place is used again when its group is gone.
+    groups: Vec<Option<Group>>,
+    /// The places of groups that are founded, or have operations under way.
+    active: Vec<usize>,
+    /// The threads that sleep until something comes.
+    sleepers: u32,
+    /// A request has ended since this was last read.
+    pub(super) finished: bool,
+    operations: u64,
+}
+
+/// A group of one host.
+struct Group {
+    state: Arc<GroupState>,
+    id: GroupId,
+    way: Way,
+}
+
+enum Way {
+    /// It is not decided. The operations wait.
+    Founding(Box<Founding>, VecDeque<Waiting>),
+    Board(Running),
+    Tree,
+    /// The group has failed, or the way to a board has.
+    Failed,
+}
+
+struct Waiting {
+    signature: Signature,
+    memory: Memory,
+    completion: Arc<Completion>,
+}
+
+/// A group of one host that is about to be made.
+pub(super) struct Plan {
+    shape: Shape,
+}
+
+impl Boards {
+    /// `shares` says whether this process may share memory. One that may not, or cannot, takes part
+    /// in founding nevertheless, and says so to the others.
+    pub(super) fn new(trees: Option<HostTrees>, shares: bool) -> Boards {
+        let bell = (shares && trees.is_some()).then(Bell::new);
+        let bell = bell.and_then(|made| made.inspect_err(|cause| tracing::info!(%cause, "this rank has no bell")).ok());
+        Boards {
+            trees,
+            bell,
+            arrivals: Arrivals::default(),
+            groups: Vec::new(),
+            active: Vec::new(),
+            sleepers: 0,
+            finished: false,
+            operations: 0,
+        }
+    }
+
+    /// How many operations went over boards.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// What a sleeper watches, if it waits for anything of a board.
+    pub(super) fn bell(&self) -> Option<RawFd> {
+        self.bell.as_ref().filter(|_| self.is_busy()).map(AsRawFd::as_raw_fd)
+    }
+
+    /// Whether members of a group look for a board. All of them get the same answer.
+    pub(super) fn plan(&self, members: &RankList) -> Option<Plan> {
+        let shape = self.trees.as_ref()?.shape(members)?;
+        Some(Plan { shape })
+    }
+
+    /// The group has been begun on its lane, and may come to a board.
+    pub(super) fn begin(&mut self, plan: Plan, members: RankList, id: GroupId, state: &Arc<GroupState>) {
+        let founding = Box::new(Founding::new(id, members, state.rank, plan.shape));
+        let group = Group { state: state.clone(), id, way: Way::Founding(founding, VecDeque::new()) };
+        let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+        if free == self.groups.len() {
+            self.groups.push(None);
+        }
+        state.know_board(free);
+        self.groups[free] = Some(group);
+        self.active.push(free);
+    }
+
+    /// The place of a group that has not been left.
+    #[inline]
+    pub(super) fn place_of(&self, state: &GroupState) -> Option<usize> {
+        let at = state.board()?;
+        // The place may be another group's by now.
+        let group = self.groups.get(at)?.as_ref()?;
+        std::ptr::eq(&raw const *group.state, state).then_some(at)
+    }
+
+    /// The same, if the group's operations are posted here, and not on its lane.
+    #[inline]
+    pub(super) fn takes(&self, state: &GroupState) -> Option<usize> {
+        let here = |at: &usize| match &self.groups[*at] {
+            Some(group) => matches!(group.way, Way::Founding(..) | Way::Board(_)),
+            None => false,
+        };
+        self.place_of(state).filter(here)
+    }
+
+    /// Posts an operation of a group that `takes` it.
+    pub(super) fn post(&mut self, at: usize, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
+        let Boards { groups, bell: Some(bell), finished, operations, active, .. } = self else {
+            return self.wait(at, signature, memory);
+        };
+        let Some(group) = groups.get_mut(at).and_then(Option::as_mut) else { return Err(unplaced()) };
+        if let Some(error) = group.state.error() {
+            return Err(error.clone());
+        }
+        let Way::Board(running) = &mut group.way else { return self.wait(at, signature, memory) };
+        let completion = Arc::new(Completion::on_board(at, signature));
+        running.post(signature, memory, completion.clone());
+        *operations += 1;
+        // What is broken shows when the group goes on.
+        *finished |= running.advance(bell).unwrap_or(true);
+        if running.is_busy() && !active.contains(&at) {
+            active.push(at);
+        }
+        Ok(completion)
+    }
+
+    fn wait(&mut self, at: usize, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
+        let group = self.groups.get_mut(at).and_then(Option::as_mut);
+        let Some(Group { state, way: Way::Founding(_, waiting), .. }) = group else { return Err(unplaced()) };
+        if let Some(error) = state.error() {
+            return Err(error.clone());
+        }
+        let completion = Arc::new(Completion::on_board(at, signature));
+        waiting.push_back(Waiting { signature, memory, completion: completion.clone() });
+        Ok(completion)
+    }
+
+    /// Whether any group needs progress even while the application makes no call.
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// When a group has something to do though nothing has come.
+    pub(super) fn next_deadline(&self, now: Nanos) -> Nanos {
+        let due = |at: &usize| match self.groups.get(*at) {
+            Some(Some(Group { way: Way::Founding(founding, _), .. })) => founding.deadline(now),
+            _ => Nanos::NEVER,
+        };
+        self.active.iter().map(due).min().unwrap_or(Nanos::NEVER)
+    }
+
+    /// Goes on with every group that has something under way. `rung` says that the bell was heard.
+    pub(super) fn progress(&mut self, now: Nanos, lane: &mut Lane, rung: bool) {
+        if self.active.is_empty() && !rung {
+            return;
+        }
+        let founds = |at: &usize| matches!(self.groups.get(*at), Some(Some(Group { way: Way::Founding(..), .. })));
+        if let Some(bell) = &self.bell
+            && (rung || self.active.iter().any(founds))
+        {
+            bell.clear(|token, memory| self.arrivals.add(token, memory));
+        }
+        for at in self.active.clone() {
+            self.advance(at, now, lane);
+        }
+    }
+
+    /// Goes on with one group.
+    pub(super) fn advance(&mut self, at: usize, now: Nanos, lane: &mut Lane) {
+        self.go_on(at, now, lane);
+        let is_active = match self.groups.get(at).and_then(Option::as_ref).map(|group| &group.way) {
+            Some(Way::Founding(..)) => true,
+            Some(Way::Board(running)) if running.is_busy() => true,
+            Some(Way::Board(running)) => {
+                running.wake_up();
+                false
+            }
+            _ => false,
+        };
+        if !is_active {
+            self.active.retain(|other| *other != at);
+        }
+    }
+
+    fn go_on(&mut self, at: usize, now: Nanos, lane: &mut Lane) {
+        let Some(group) = self.groups.get_mut(at).and_then(Option::as_mut) else { return };
+        if !matches!(group.way, Way::Tree | Way::Failed)
+            && let Some(error) = group.state.error()
+        {
+            let error = error.clone();
+            return self.fail(at, &error);
+        }
+        match &mut group.way {
+            Way::Founding(..) => self.found(at, now, lane),
+            Way::Board(running) => {
+                let Some(bell) = &self.bell else { return };
+                match running.advance(bell) {
+                    Ok(finished) => self.finished |= finished,
+                    Err(Broken { fault }) => {
+                        let (state, id) = (group.state.clone(), group.id);
+                        let error = lane.driver.failure(&fault, Some(&state), None);
+                        state.fail(error.clone());
+                        self.fail(at, &error);
+                        // The others learn from the tree that this member does not go on.
+                        lane.abandon_group(now, id);
+                    }
+                }
+            }
+            Way::Tree | Way::Failed => {}
+        }
+    }
+
+    fn found(&mut self, at: usize, now: Nanos, lane: &mut Lane) {
+        let Some(group) = self.groups[at].as_mut() else { return };
+        let Way::Founding(founding, mut waiting) = std::mem::replace(&mut group.way, Way::Failed) else { return };
+        match founding.advance(now, lane, self.bell.as_ref(), &mut self.arrivals) {
+            Ok(Verdict::Open(founding)) => {
+                group.way = Way::Founding(founding, waiting);
+                return;
+            }
+            Ok(Verdict::Board(mut running)) => {
+                self.operations += waiting.len() as u64;
+                for Waiting { signature, memory, completion } in waiting {
+                    running.post(signature, memory, completion);
+                }
+                group.way = Way::Board(running);
+                group.state.ready.finish(Ok(()));
+                self.finished = true;
+                self.go_on(at, now, lane);
+            }
+            Ok(Verdict::Tree) => {
+                group.way = Way::Tree;
+                for Waiting { signature, memory, completion } in waiting.drain(..) {
+                    let operation = Operation::new(group.id, memory, completion.clone());
+                    if let Err(error) = lane.post(now, None, signature, operation) {
+                        completion.finish(Err(error));
+                    }
+                }
+                group.state.ready.finish(Ok(()));
+                self.finished = true;
+            }
+            Err(error) => {
+                let error = group.state.error().cloned().unwrap_or(error);
+                waiting.drain(..).for_each(|waiting| waiting.completion.finish(Err(error.clone())));
+                group.state.ready.finish(Err(error));
+                self.finished = true;
+            }
+        }
+    }
+
+    /// A group is over at this member: what it has not done ends with this error.
+    fn fail(&mut self, at: usize, error: &Error) {
+        let Some(group) = self.groups.get_mut(at).and_then(Option::as_mut) else { return };
+        match std::mem::replace(&mut group.way, Way::Failed) {
+            Way::Founding(_, waiting) => {
+                waiting.into_iter().for_each(|waiting| waiting.completion.finish(Err(error.clone())));
+                group.state.ready.finish(Err(error.clone()));
+            }
+            Way::Board(mut running) => {
+                if let Some(bell) = &self.bell {
+                    running.leave(bell).for_each(|completion| completion.finish(Err(error.clone())));
+                }
+            }
+            Way::Tree | Way::Failed => {}
+        }
+        self.finished = true;
+    }
+
+    /// The group is left, on its lane already.
+    pub(super) fn free(&mut self, at: usize, error: &Error) {
+        self.fail(at, error);
+        self.active.retain(|other| *other != at);
+        if let Some(place) = self.groups.get_mut(at) {
+            *place = None;
+        }
+    }
+
+    /// Leaves all groups.
+    pub(super) fn free_all(&mut self, error: &Error) {
+        for at in 0..self.groups.len() {
+            self.free(at, error);
+        }
+    }
+
+    /// What a thread looks for that waits for an operation of this group; `None` if the group has
+    /// no board, or does nothing there.
+    pub(super) fn lookout(&self, at: usize) -> Option<Lookout> {
+        match &self.groups.get(at)?.as_ref()?.way {
+            Way::Board(running) => running.lookout(),
+            _ => None,
+        }
+    }
+
+    /// Whether all members of a group have a processor of this host to themselves, as far as this
+    /// process may use it, so that a member that waits keeps no other from running.
+    pub(super) fn is_roomy(&self, at: usize, processors: u32) -> bool {
+        self.groups.get(at).and_then(Option::as_ref).is_some_and(|group| group.state.size <= processors)
+    }
+
+    /// Called before every sleep. Returns whether there is something to do instead.
+    pub(super) fn fall_asleep(&mut self) -> bool {
+        self.sleepers += 1;
+        self.active().fold(false, |due, running| running.fall_asleep() || due)
+    }
+
+    /// Called after every sleep.
+    pub(super) fn wake_up(&mut self) {
+        self.sleepers = self.sleepers.saturating_sub(1);
+        if self.sleepers == 0 {
+            self.active().for_each(Running::wake_up);
+        }
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Running> {
+        self.active.iter().filter_map(|at| match &self.groups.get(*at)?.as_ref()?.way {
+            Way::Board(running) => Some(running),
+            _ => None,
+        })
+    }
+}
+
+/// A group is given its place before a caller gets it, so this is a bug.
+fn unplaced() -> Error {
+    Error::broken("an operation for a group without a place among the boards")
+}

@@ -1,0 +1,394 @@
+//! The operations of a group over its board.
+//!
+//! ```text
+//!   posted --give--> given --(all have given: fold shares)--> ready --take--> taken
+//! ```
+//! Each piece goes this way at each member, pieces in order. A member gives ahead as far as the
+//! board has room, so that it holds up nobody while it waits itself.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use trib_transport::memory::{Bell, BellName, Board, Wish};
+use trib_wire::body::{Fault, Reason};
+use trib_wire::{Collective, NodeId, RankList, Signature};
+
+use super::cut::{Cut, Need};
+use super::fold::{Folder, Sum};
+use super::shape::Shape;
+use crate::completion::Completion;
+use crate::memory::Memory;
+
+/// A group that has a board.
+pub(super) struct Running {
+    board: Arc<Board>,
+    shape: Shape,
+    members: RankList,
+    /// The bells of all members.
+    bells: Vec<BellName>,
+    folder: Folder,
+    operations: VecDeque<Operation>,
+    /// How many of these are given whole.
+    giving: usize,
+    /// The number of the next piece to be posted, given and taken.
+    posted: u64,
+    given: u64,
+    taken: u64,
+    /// All members have taken the pieces below this number, as far as this one has seen.
+    known: u64,
+    /// How many operations are over.
+    done: u64,
+}
+
+struct Operation {
+    cut: Cut,
+    memory: Memory,
+    completion: Arc<Completion>,
+    /// The number of its first piece.
+    first: u64,
+}
+
+/// Why a group ends at this member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Broken {
+    pub(super) fault: Fault,
+}
+
+/// What a member waits for, for a thread that looks without the engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookout {
+    board: Arc<Board>,
+    /// The piece to be taken, and whose contributions that needs; `None` if none is given yet.
+    take: Option<(u64, Need, u64)>,
+    /// The piece to be given.
+    give: Option<u64>,
+    known: u64,
+}
+
+impl Lookout {
+    /// Whether what the member waits for is there.
+    #[inline]
+    pub(crate) fn has_come(&self) -> bool {
+        let ready = self.take.is_some_and(|(piece, need, shares)| match shares {
+            0 => is_given(&self.board, piece, need),
+            _ => self.board.is_folded(piece, shares),
+        });
+        ready || self.give.is_some_and(|piece| self.board.has_room(piece, &mut self.known.clone()))
+    }
+}
+
+impl Running {
+    pub(super) fn new(board: Board, shape: Shape, members: RankList, bells: Vec<BellName>) -> Running {
+        Running {
+            board: Arc::new(board),
+            shape,
+            members,
+            bells,
+            folder: Folder::default(),
+            operations: VecDeque::new(),
+            giving: 0,
+            posted: 0,
+            given: 0,
+            taken: 0,
+            known: 0,
+            done: 0,
+        }
+    }
+
+    pub(super) fn post(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
+        let (members, me) = (self.board.members() as u32, self.board.me() as u32);
+        let cut = Cut::new(signature, members, me, self.board.piece_len());
+        self.operations.push_back(Operation { cut, memory, completion, first: self.posted });
+        self.posted += cut.pieces();
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        !self.operations.is_empty()
+    }
+
+    /// Gives, folds and takes what can be. Returns whether an operation is over.
+    pub(super) fn advance(&mut self, bell: &Bell) -> Result<bool, Broken> {
+        let done = self.done;
+        loop {
+            let gave = self.give(bell);
+            let folded = self.fold_shares(bell)?;
+            let took = self.take(bell)?;
+            if !(gave || folded || took) {
+                return Ok(self.done > done);
+            }
+        }
+    }
+
+    fn give(&mut self, bell: &Bell) -> bool {
+        let before = self.given;
+        while let Some(operation) = self.operations.get(self.giving) {
+            let piece = self.given - operation.first;
+            if piece == operation.cut.pieces() {
+                self.giving += 1;
+                continue;
+            }
+            if operation.cut.gives() {
+                if !self.board.has_room(self.given, &mut self.known) {
+                    break;
+                }
+                let (whole, mut at) = (operation.cut.given_bytes(piece), 0);
+                for elements in operation.cut.given(piece) {
+                    let len = (elements.end - elements.start) as usize * operation.cut.signature.dtype.size();
+                    if len == 0 {
+                        continue;
+                    }
+                    let start = operation.memory.given_at(&elements).expect("a member gives what the cut says");
+                    // SAFETY: there is room, the cell is shown below, and `given_at` checked that
+                    // the elements lie inside the input of an operation that runs.
+                    unsafe { self.board.put(self.given, whole, at, start, len) };
+                    at += len;
+                }
+                self.board.show(self.given, operation.cut.words());
+                if self.board.has_sleepers() {
+                    self.wake_takers(self.given, operation.cut.signature.collective, bell);
+                }
+            }
+            self.given += 1;
+        }
+        self.given > before
+    }
+
+    /// Wakes those that wait for a piece, if it is all there now.
+    fn wake_takers(&self, piece: u64, collective: Collective, bell: &Bell) {
+        let whole = match collective {
+            Collective::Bcast => true,
+            _ => is_given(&self.board, piece, Need::All),
+        };
+        if whole {
+            self.wake(Wish::Pieces, bell);
+        }
+    }
+
+    fn wake(&self, wish: Wish, bell: &Bell) {
+        for member in self.board.sleepers(wish) {
+            bell.ring(self.bells[member]);
+        }
+    }
+
+    /// Folds shares of the pieces that this member has given, as long as there are any.
+    fn fold_shares(&mut self, bell: &Bell) -> Result<bool, Broken> {
+        let mut folded = false;
+        let mut at = 0;
+        for piece in self.taken..self.given {
+            while self.operations.get(at).is_some_and(|o| piece >= o.first + o.cut.pieces()) {
+                at += 1;
+            }
+            let Some(Operation { cut, first, .. }) = self.operations.get(at) else { break };
+            let (cut, within) = (*cut, piece - first);
+            let shares = cut.shares(within);
+            if shares == 0 {
+                continue;
+            }
+            if !is_given(&self.board, piece, Need::All) {
+                break;
+            }
+            self.compare(piece, &cut, Need::All)?;
+            while let Some(share) = self.board.claim(piece, shares) {
+                let range = cut.share(within, share);
+                // SAFETY: this member has claimed the share, and says below that it is folded.
+                let into = unsafe { self.board.share(piece, range.start, range.len()) };
+                fold(&mut self.folder, &self.board, &self.shape, &cut, (piece, within), range.start, into);
+                folded = true;
+                if self.board.fold_done(piece, shares) && self.board.has_sleepers() {
+                    self.wake(Wish::Pieces, bell);
+                }
+            }
+        }
+        Ok(folded)
+    }
+
+    fn take(&mut self, bell: &Bell) -> Result<bool, Broken> {
+        let before = self.taken;
+        while self.taken < self.given {
+            let Some(Operation { cut, first, .. }) = self.operations.front() else { break };
+            let (cut, piece) = (*cut, self.taken - *first);
+            let shares = cut.shares(piece);
+            let need = cut.need();
+            let ready = match (need, shares) {
+                (Need::Nobody, _) => true,
+                (_, 0) => is_given(&self.board, self.taken, need),
+                _ => self.board.is_folded(self.taken, shares),
+            };
+            if !ready {
+                self.look_for_missing(need)?;
+                break;
+            }
+            if shares == 0 {
+                self.compare(self.taken, &cut, need)?;
+            }
+            let Some(Operation { memory, .. }) = self.operations.front_mut() else { break };
+            take_piece(&mut self.folder, &self.board, &self.shape, &cut, memory, (self.taken, piece));
+            self.taken += 1;
+            self.board.take(self.taken);
+            if self.board.has_sleepers() {
+                self.wake(Wish::Room, bell);
+            }
+            if piece + 1 == cut.pieces() {
+                self.finish();
+            }
+        }
+        Ok(self.taken > before)
+    }
+
+    fn finish(&mut self) {
+        let Some(mut operation) = self.operations.pop_front() else { return };
+        // It was given whole before its last piece was taken, but perhaps not counted yet.
+        self.giving = self.giving.saturating_sub(1);
+        self.done += 1;
+        // SAFETY: the operation is complete, and its request is not finished yet.
+        unsafe { operation.memory.finish() };
+        operation.completion.finish(Ok(()));
+    }
+
+    /// A member that has left gives nothing more, so nobody waits for it.
+    fn look_for_missing(&self, need: Need) -> Result<(), Broken> {
+        let gone = |member: &usize| self.board.has_left(*member) && !self.board.has_given(self.taken, *member);
+        let missing = match need {
+            Need::All => (0..self.board.members()).find(gone),
+            Need::Root(root) => Some(root).filter(gone),
+            Need::Nobody => None,
+        };
+        match missing {
+            None => Ok(()),
+            Some(member) => Err(self.fault(Reason::MemberLeft, member, self.board.me(), None)),
+        }
+    }
+
+    /// Checks that the members whose contributions this one takes have called the same.
+    fn compare(&self, piece: u64, cut: &Cut, need: Need) -> Result<(), Broken> {
+        let own = cut.words();
+        let differs = |member: &usize| self.board.signature(piece, *member) != own;
+        let other = match need {
+            Need::All => (0..self.board.members()).find(differs),
+            Need::Root(root) => Some(root).filter(differs),
+            Need::Nobody => None,
+        };
+        let Some(other) = other else { return Ok(()) };
+        // All members that see this name the same two: the first, and the first that differs from
+        // it.
+        let first = self.board.signature(piece, 0);
+        let (a, b) = match need {
+            Need::All => {
+                let unlike = |member: &usize| self.board.signature(piece, *member) != first;
+                (0, (0..self.board.members()).find(unlike).unwrap_or(other))
+            }
+            _ => (other, self.board.me()),
+        };
+        let called = |member: usize| match member == self.board.me() {
+            true => Some(cut.signature),
+            false => super::cut::signature_of(self.board.signature(piece, member)),
+        };
+        let signatures = called(a).zip(called(b));
+        Err(self.fault(Reason::Mismatch, a, b, signatures))
+    }
+
+    fn fault(&self, reason: Reason, a: usize, b: usize, signatures: Option<(Signature, Signature)>) -> Broken {
+        let rank = |member: usize| self.members.nth(member as u32).unwrap_or(trib_wire::Rank(0));
+        let fault = Fault { reason, node: NodeId(0), rank_a: rank(a), rank_b: rank(b), signatures };
+        Broken { fault }
+    }
+
+    /// What a thread looks for that waits for the first operation; `None` if there is none.
+    pub(super) fn lookout(&self) -> Option<Lookout> {
+        let Operation { cut, first, .. } = self.operations.front()?;
+        let take = (self.taken < self.given).then(|| {
+            let (need, shares) = (cut.need(), cut.shares(self.taken - first));
+            // Shares may be claimed as soon as all have given.
+            let shares = if is_given(&self.board, self.taken, Need::All) { shares } else { 0 };
+            (self.taken, need, shares)
+        });
+        let give = self.operations.get(self.giving).map(|_| self.given);
+        Some(Lookout { board: self.board.clone(), take, give, known: self.known })
+    }
+
+    /// Called before a sleep. Returns whether there is something to do instead.
+    pub(super) fn fall_asleep(&self) -> bool {
+        let Some(lookout) = self.lookout() else { return false };
+        let wishes: &[Wish] = match (lookout.take.is_some(), lookout.give.is_some()) {
+            (true, true) => &[Wish::Pieces, Wish::Room],
+            (true, false) => &[Wish::Pieces],
+            _ => &[Wish::Room],
+        };
+        self.board.fall_asleep(wishes);
+        lookout.has_come()
+    }
+
+    pub(super) fn wake_up(&self) {
+        self.board.wake_up();
+    }
+
+    /// This member has nothing to do with the group any more. Its operations are given back.
+    pub(super) fn leave(&mut self, bell: &Bell) -> impl Iterator<Item = Arc<Completion>> {
+        self.board.wake_up();
+        self.board.leave();
+        if self.board.has_sleepers() {
+            self.wake(Wish::Pieces, bell);
+            self.wake(Wish::Room, bell);
+        }
+        self.operations.drain(..).map(|operation| operation.completion)
+    }
+}
+
+fn is_given(board: &Board, piece: u64, need: Need) -> bool {
+    match need {
+        Need::All => (0..board.members()).all(|member| board.has_given(piece, member)),
+        Need::Root(root) => board.has_given(piece, root),
+        Need::Nobody => true,
+    }
+}
+
+/// Folds what all members have given to a piece, from byte `from` on. The piece has a number on the
+/// board, and one in its operation.
+fn fold(folder: &mut Folder, board: &Board, shape: &Shape, cut: &Cut, piece: (u64, u64), from: usize, into: &mut [u8]) {
+    let Signature { dtype, op, .. } = cut.signature;
+    let whole = cut.given_bytes(piece.1);
+    // SAFETY: all members have given, and this one has not taken the piece yet.
+    let parts = |member: usize| unsafe { board.given(piece.0, member, whole) };
+    let folded = folder.fold(shape, Sum { dtype, op }, &parts, from, into);
+    folded.expect("an operation whose fold is not defined is refused when it is posted");
+}
+
+/// Takes what this member gets of a piece, which is number `piece.1` of its operation.
+fn take_piece(folder: &mut Folder, board: &Board, shape: &Shape, cut: &Cut, memory: &mut Memory, piece: (u64, u64)) {
+    let (number, piece) = piece;
+    let len = cut.piece_bytes(piece);
+    if len == 0 || cut.need() == Need::Nobody {
+        return;
+    }
+    let place = |block: u32| {
+        let start = memory.gotten_at(&cut.in_block(piece, block)).expect("a member gets what the cut says");
+        // SAFETY: `gotten_at` checked that the elements lie inside the result of an operation that
+        // runs, and nothing else touches that.
+        unsafe { core::slice::from_raw_parts_mut(start, len) }
+    };
+    // SAFETY, below: what is read was given to the piece, or all its shares were folded, and it is
+    // not taken yet.
+    match cut.signature.collective {
+        Collective::Barrier => {}
+        Collective::Bcast => {
+            let root = cut.signature.root as usize;
+            // SAFETY: see above.
+            place(0).copy_from_slice(unsafe { board.given(number, root, len) });
+        }
+        Collective::Allreduce | Collective::Reduce if cut.shares(piece) > 0 => {
+            // SAFETY: see above.
+            place(0).copy_from_slice(unsafe { board.result(number, len) });
+        }
+        Collective::Allreduce | Collective::Reduce => fold(folder, board, shape, cut, (number, piece), 0, place(0)),
+        Collective::Allgather => {
+            for member in 0..board.members() {
+                // SAFETY: see above.
+                place(member as u32).copy_from_slice(unsafe { board.given(number, member, len) });
+            }
+        }
+        Collective::ReduceScatter => {
+            let me = board.me();
+            fold(folder, board, shape, cut, (number, piece), me * len, place(me as u32));
+        }
+    }
+}
