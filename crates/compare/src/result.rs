@@ -89,10 +89,11 @@ pub struct ResultRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busiest_core: Option<f64>,
     /// Bytes on the busiest host link and trunk per vector byte: `host_up`, `host_down`,
-    /// `trunk_up`, `trunk_down`.
+    /// `trunk_up`, `trunk_down`; and on the busiest host's loopback: `loopback`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire_bytes_per_byte: BTreeMap<String, f64>,
-    /// Packets on the busiest host link per operation: `host_up`, `host_down`.
+    /// Packets on the busiest host link per operation: `host_up`, `host_down`; and on the busiest
+    /// host's loopback: `loopback`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub packets: BTreeMap<String, f64>,
     /// How Tributary moved the vector: llt or sat.
@@ -223,6 +224,7 @@ fn row(study: &Study, system: &str, cell: &Cell, outcomes: &[&Outcome]) -> Resul
         };
         Some(worker.context_switches / worker.iterations as f64 + nodes)
     });
+    count_packets(&mut row, &good);
     row.busiest_core = over(&|(_, seen)| seen.as_ref()?.busiest_core);
     if bytes > 0.0 {
         let host = over(&|(worker, _)| Some(worker.cpu_ns / worker.iterations as f64 / bytes / f64::from(study.ranks)));
@@ -268,23 +270,20 @@ fn cpu_us(system: &str, (worker, seen): &Measured) -> Option<f64> {
     Some((worker.cpu_ns / worker.iterations as f64 + nodes) / 1e3)
 }
 
-/// What was counted at the gates.
+/// Packets per operation, counted at the gates.
+fn count_packets(row: &mut ResultRow, good: &[&Measured]) {
+    add(&mut row.packets, "host_up", each(good, &|seen| Some(seen.packets_up), 1.0));
+    add(&mut row.packets, "host_down", each(good, &|seen| Some(seen.packets_down), 1.0));
+    add(&mut row.packets, "loopback", each(good, &|seen| seen.loopback_packets, 1.0));
+}
+
+/// What was counted at the gates, per vector byte.
 fn observe(row: &mut ResultRow, good: &[&Measured], bytes: f64, ours: bool) {
-    let add = |map: &mut BTreeMap<String, f64>, name: &str, values: Vec<f64>| {
-        if !values.is_empty() {
-            map.insert(name.to_owned(), median(&values));
-        }
-    };
-    let each = |of: &dyn Fn(&Observed) -> f64, per: f64| -> Vec<f64> {
-        let seen = good.iter().filter_map(|(worker, seen)| seen.as_ref().map(|seen| (worker, seen)));
-        seen.map(|(worker, seen)| of(seen) / worker.operations as f64 / per).collect()
-    };
-    add(&mut row.wire_bytes_per_byte, "host_up", each(&|seen| seen.link_up, bytes));
-    add(&mut row.wire_bytes_per_byte, "host_down", each(&|seen| seen.link_down, bytes));
-    add(&mut row.wire_bytes_per_byte, "trunk_up", each(&|seen| seen.trunk_up, bytes));
-    add(&mut row.wire_bytes_per_byte, "trunk_down", each(&|seen| seen.trunk_down, bytes));
-    add(&mut row.packets, "host_up", each(&|seen| seen.packets_up, 1.0));
-    add(&mut row.packets, "host_down", each(&|seen| seen.packets_down, 1.0));
+    add(&mut row.wire_bytes_per_byte, "host_up", each(good, &|seen| Some(seen.link_up), bytes));
+    add(&mut row.wire_bytes_per_byte, "host_down", each(good, &|seen| Some(seen.link_down), bytes));
+    add(&mut row.wire_bytes_per_byte, "trunk_up", each(good, &|seen| Some(seen.trunk_up), bytes));
+    add(&mut row.wire_bytes_per_byte, "trunk_down", each(good, &|seen| Some(seen.trunk_down), bytes));
+    add(&mut row.wire_bytes_per_byte, "loopback", each(good, &|seen| seen.loopback, bytes));
     let names: Vec<String> = good
         .iter()
         .filter_map(|(_, seen)| seen.as_ref())
@@ -293,7 +292,20 @@ fn observe(row: &mut ResultRow, good: &[&Measured], bytes: f64, ours: bool) {
         .collect();
     for name in names.into_iter().filter(|_| ours) {
         let of = |seen: &Observed| seen.cpu_ns.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, ns)| *ns);
-        add(&mut row.cpu_ns_per_byte, &name, each(&of, bytes));
+        add(&mut row.cpu_ns_per_byte, &name, each(good, &|seen| Some(of(seen)), bytes));
+    }
+}
+
+/// A count of every round per operation, divided by `per`.
+fn each(good: &[&Measured], of: &dyn Fn(&Observed) -> Option<f64>, per: f64) -> Vec<f64> {
+    let one = |(worker, seen): &&Measured| Some(of(seen.as_ref()?)? / worker.operations as f64 / per);
+    good.iter().filter_map(one).collect()
+}
+
+/// Adds the median, if there is anything.
+fn add(map: &mut BTreeMap<String, f64>, name: &str, values: Vec<f64>) {
+    if !values.is_empty() {
+        map.insert(name.to_owned(), median(&values));
     }
 }
 
@@ -397,6 +409,8 @@ pub(crate) mod tests {
         let cell = Cell::sustained(Collective::Allreduce, 1000);
         let seen = Observed {
             link_up: 11_110.0,
+            loopback: Some(5_500.0),
+            packets_up: 44.0,
             cpu_ns: vec![("leaf0".to_owned(), 22_000.0)],
             node_switches: 11.0,
             node_calls: Some(22.0),
@@ -409,6 +423,9 @@ pub(crate) mod tests {
         let rows = rows(&study(&[cell]), &[timed, counted]);
         assert_eq!((rows[0].latency_us, rows[0].each_round.len()), (Some(10.0), 1), "who is counted is not timed");
         assert!((rows[0].wire_bytes_per_byte["host_up"] - 1.01).abs() < 1e-9);
+        assert!((rows[0].wire_bytes_per_byte["loopback"] - 0.5).abs() < 1e-9);
+        assert!((rows[0].packets["host_up"] - 4.0).abs() < 1e-9);
+        assert_eq!(rows[0].packets.get("loopback"), None, "what was not counted is not zero");
         assert!((rows[0].cpu_ns_per_byte["leaf0"] - 2.0).abs() < 1e-9);
         assert_eq!((rows[0].context_switches, rows[0].system_calls), (Some(3.0), Some(5.0)));
     }

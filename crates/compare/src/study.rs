@@ -215,20 +215,21 @@ impl Study {
 /// The next cell of a launch, with what was counted between its gates.
 fn one_cell(launch: &mut Launch, network: &dyn Network, purpose: Purpose, limit: Duration) -> Outcome {
     let mut before: Option<(Reading, Option<Calls>, Option<Calls>)> = None;
+    let mut ranks = Vec::new();
     let mut observed = None;
     loop {
         match launch.next(limit) {
             Ok(Line::Gate { event: Event::Ready }) => {
                 let calls_of = |pids: &[u32]| if purpose == Purpose::Calls { Calls::of(pids) } else { None };
                 let daemons: Vec<u32> = network.daemons().into_iter().map(|(_, pid)| pid).collect();
-                let ranks = processes::workers(&launch.processes());
-                before = Some((Reading::take(network), calls_of(&daemons), calls_of(&ranks)));
+                ranks = processes::workers(&launch.processes());
+                before = Some((Reading::take(network, &ranks), calls_of(&daemons), calls_of(&ranks)));
             }
             Ok(Line::Gate { event: Event::Done }) => {
-                if let Some((before, nodes, ranks)) = before.take() {
-                    let mut seen = Reading::take(network).since(&before);
-                    seen.node_calls = nodes.map(|mut calls| calls.count());
-                    seen.rank_calls = ranks.map(|mut calls| calls.count());
+                if let Some((before, of_nodes, of_ranks)) = before.take() {
+                    let mut seen = Reading::take(network, &ranks).since(&before);
+                    seen.node_calls = of_nodes.map(|mut calls| calls.count());
+                    seen.rank_calls = of_ranks.map(|mut calls| calls.count());
                     observed = Some(seen);
                 }
             }

@@ -2,17 +2,23 @@
 //! switches and system calls.
 
 pub(crate) mod cpu;
+pub(crate) mod loopback;
 pub(crate) mod processes;
 pub(crate) mod syscalls;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::machine::{TICK_NS, Ticks};
 use crate::network::Network;
 use cpu::Used;
+use loopback::Carried;
 
 /// One reading of everything that a fabric counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     links: Vec<crate::network::LinkBytes>,
+    loopbacks: BTreeMap<PathBuf, Carried>,
     daemons: Vec<(String, Used)>,
     machine: Ticks,
 }
@@ -32,6 +38,11 @@ pub struct Observed {
     pub trunk_up: f64,
     /// The same from the root.
     pub trunk_down: f64,
+    /// Bytes on the loopback that carried most, of the hosts on which ranks run, where they could
+    /// be counted.
+    pub loopback: Option<f64>,
+    /// Packets on the same loopback.
+    pub loopback_packets: Option<f64>,
     /// Processor time of each daemon, nanoseconds.
     pub cpu_ns: Vec<(String, f64)>,
     /// Context switches of all nodes.
@@ -50,10 +61,11 @@ pub struct Observed {
 }
 
 impl Reading {
-    /// Reads everything that is counted.
-    pub(crate) fn take(network: &dyn Network) -> Reading {
+    /// Reads everything that is counted; `ranks` are the processes that measure.
+    pub(crate) fn take(network: &dyn Network, ranks: &[u32]) -> Reading {
         let daemons = network.daemons().into_iter().map(|(name, pid)| (name, cpu::used(pid))).collect();
-        Reading { links: network.counters(), daemons, machine: Ticks::now() }
+        let loopbacks = loopback::carried(ranks);
+        Reading { links: network.counters(), loopbacks, daemons, machine: Ticks::now() }
     }
 
     /// What happened from `before` to this one.
@@ -70,7 +82,10 @@ impl Reading {
             let old = before.daemons.iter().find(|(old, _)| old == name).map_or(Used::default(), |(_, old)| *old);
             (now.cpu_ns.saturating_sub(old.cpu_ns) as f64, now.switches.saturating_sub(old.switches) as f64)
         };
+        let loopback = loopback::most(&before.loopbacks, &self.loopbacks);
         Observed {
+            loopback: loopback.map(|carried| carried.bytes as f64),
+            loopback_packets: loopback.map(|carried| carried.packets as f64),
             link_up: most(true, true, |link| link.bytes),
             link_down: most(true, false, |link| link.bytes),
             packets_up: most(true, true, |link| link.packets),
@@ -104,11 +119,13 @@ mod tests {
         let link = |link: &str, up, bytes| LinkBytes { link: link.to_owned(), up, bytes, packets: bytes / 100 };
         let before = Reading {
             links: vec![link("h0", true, 100), link("h1", true, 100)],
+            loopbacks: BTreeMap::new(),
             daemons: vec![("leaf0".to_owned(), Used { cpu_ns: 5, switches: 1 })],
             machine: Ticks::default(),
         };
         let after = Reading {
             links: vec![link("h0", true, 400), link("h1", true, 900), link("h1", false, 50), link("leaf0", true, 7)],
+            loopbacks: BTreeMap::new(),
             daemons: vec![("leaf0".to_owned(), Used { cpu_ns: 25, switches: 4 })],
             machine: Ticks { sum: CoreTicks { busy: 3, ..CoreTicks::default() }, cores: Vec::new() },
         };
