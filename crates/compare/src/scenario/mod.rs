@@ -4,12 +4,13 @@
 //! `small` (latency and its cost), `fabrics` (faster links, more hosts, blocking trunks),
 //! `switching` (which path is used when, and what the lock costs), `lanes` (several trees at once),
 //! `cost` (bytes, processor time and calls per operation), `sharing` (several jobs at once),
-//! `per_host` (several ranks on each host).
+//! `per_host` (several ranks on each host), `one_host` (all ranks on one host).
 
 mod collectives;
 mod cost;
 mod fabrics;
 mod lanes;
+pub(crate) mod one_host;
 pub(crate) mod per_host;
 pub mod sharing;
 mod sizes;
@@ -133,8 +134,10 @@ fn changed(scenario: Scenario, wishes: &Wishes) -> Scenario {
     }
     let own = (study.ranks / u32::from(study.shape.hosts)).max(1);
     if let Some(shape) = wishes.shape {
-        // Lanes need rails to be compared, whatever the rest of the fabric is.
-        study.shape = Shape { rails: study.shape.rails, ..shape };
+        // Lanes need rails to be compared, whatever the rest of the fabric is, and ranks that share
+        // one host are no others on several.
+        let hosts = if study.shape.hosts == 1 { 1 } else { shape.hosts };
+        study.shape = Shape { hosts, rails: study.shape.rails, ..shape };
     }
     study.ranks = u32::from(study.shape.hosts) * wishes.ranks_per_host.map_or(own, u32::from);
     study.budget = wishes.budget.unwrap_or(study.budget);
@@ -177,6 +180,7 @@ fn everything(quick: bool) -> Vec<Scenario> {
     all.extend(cost::children());
     all.extend(lanes::studies(quick));
     all.extend(per_host::studies(quick));
+    all.extend(one_host::studies(quick));
     all
 }
 
@@ -235,6 +239,18 @@ mod tests {
             assert!(study.parts.iter().all(|part| part.rounds == 1));
             assert!(study.parts.iter().flat_map(|part| &part.cells).all(|cell| cell.bytes == 4096 || cell.bytes == 0));
         }
+    }
+
+    #[test]
+    fn one_host_stays_one() {
+        let shape = Shape { hosts: 4, leaf_ports: 2, rate_mbit: 100, rails: 1, uplink: None, pinned: false };
+        let only = vec![one_host::NAME.to_owned()];
+        let scenarios = wanted(&Wishes { only, shape: Some(shape), ..Wishes::default() }).unwrap();
+        let of = |scenario: &Scenario| match scenario {
+            Scenario::Study(study) => (study.shape.hosts, study.ranks),
+            Scenario::Sharing(_) => panic!("a study"),
+        };
+        assert_eq!(scenarios.iter().map(of).collect::<Vec<_>>(), [(1, 2), (1, 4), (1, 8)]);
     }
 
     #[test]

@@ -127,6 +127,11 @@ impl System {
         System::new("openmpi-han", Kind::OpenMpi(openmpi::han()))
     }
 
+    /// Open MPI with `sm`, whose collectives write into memory that all ranks of a host map.
+    pub fn openmpi_sm() -> System {
+        System::new("openmpi-sm", Kind::OpenMpi(openmpi::sm()))
+    }
+
     /// Open MPI's ring, which is its best for long vectors.
     pub fn openmpi_ring() -> System {
         System::openmpi_algorithms().swap_remove(openmpi::RING)
@@ -264,7 +269,7 @@ mod tests {
     fn every_system_has_a_name_of_its_own() {
         let mut names: Vec<String> =
             System::usual().into_iter().chain(System::openmpi_algorithms()).map(|system| system.name).collect();
-        names.push(System::openmpi_han().name);
+        names.extend([System::openmpi_han(), System::openmpi_sm()].map(|system| system.name));
         names.sort();
         let all = names.len();
         names.dedup();

@@ -20,6 +20,14 @@ pub(super) fn han() -> Vec<String> {
     options
 }
 
+/// The tuned options, with the collectives first that write into memory which all ranks of a host
+/// map. They are for communicators of one host alone.
+pub(super) fn sm() -> Vec<String> {
+    let mut options = tuned();
+    options.extend(mca("coll_sm_priority", "100"));
+    options
+}
+
 /// The tuned options, with this allreduce algorithm for every size.
 pub(super) fn with_algorithm(number: u8) -> Vec<String> {
     let mut options = tuned();
