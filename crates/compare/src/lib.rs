@@ -6,8 +6,8 @@
 //! system measures what and when), `counters` (what does not depend on the machine's noise),
 //! `result` and `statistics` (rows), `scenario` (what the comparison consists of), `comparison`
 //! (all of it), `machine` and `pace` (where it ran, and how fast that was at the time), `targets`
-//! (what is required and what was measured), `report` (JSON, tables, CSV, plots), `calibrate` (what
-//! one host and one node cost, for predictions).
+//! (what is required and what was measured), `gain` (ours beside the best peer's), `report` (JSON,
+//! tables, CSV, plots), `calibrate` (what one host and one node cost, for predictions).
 //!
 //! Invariant: whatever a system does becomes a row, even if it hangs, fails or gives a wrong
 //! result. Nothing is left out.
@@ -16,6 +16,7 @@ pub mod calibrate;
 pub mod cell;
 mod comparison;
 mod counters;
+mod gain;
 pub mod lab;
 mod launch;
 mod line;

@@ -104,6 +104,13 @@ pub struct ResultRow {
     pub each_round: Vec<Round>,
 }
 
+impl Round {
+    /// The time of a cell of this size, as [`ResultRow::time_us`] takes it.
+    pub fn time_us(&self, bytes: u64) -> f64 {
+        if bytes <= CALL_BYTES_MAX { self.call_median_us } else { self.latency_us }
+    }
+}
+
 impl ResultRow {
     /// A row without figures yet.
     pub fn new(study: &Study, system: &str, cell: &Cell) -> ResultRow {
@@ -153,6 +160,12 @@ impl ResultRow {
         (!ratios.is_empty()).then(|| median(&ratios))
     }
 
+    /// The time by which systems are compared: a single call's for short vectors and barriers, else
+    /// that of an operation among others that follow each other.
+    pub fn time_us(&self) -> Option<f64> {
+        if self.bytes <= CALL_BYTES_MAX { self.call_median_us } else { self.latency_us }
+    }
+
     /// Sets the time and what follows from it; `latencies` has one entry per round, microseconds.
     pub fn set_latencies(&mut self, latencies: &[f64]) {
         self.rounds = latencies.len();
@@ -165,7 +178,8 @@ impl ResultRow {
         if self.bytes > 0 && self.collective != "barrier" {
             let rate = 8.0 * (self.bytes * self.mode.in_flight()) as f64 / latency;
             self.mbit_s = Some(rate);
-            self.share_of_link = Some(rate / self.rate_mbit);
+            // Ranks of one host use no link.
+            self.share_of_link = (self.hosts > 1).then(|| rate / self.rate_mbit);
         }
     }
 }
@@ -327,6 +341,9 @@ fn status(outcome: &Outcome) -> Option<String> {
         Outcome::Timeout(limit) => Some(format!("timeout after {} s", limit.as_secs())),
     }
 }
+
+/// The longest vector whose calls are compared one by one.
+const CALL_BYTES_MAX: u64 = 256;
 
 #[cfg(test)]
 pub(crate) mod tests {

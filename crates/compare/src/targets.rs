@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use crate::cell::{Mode, human};
+use crate::gain::{Gain, gains, is_ours, is_peer, is_same_cell, mean};
 use crate::result::{ResultRow, Round};
-use crate::scenario::per_host;
+use crate::scenario::{one_host, per_host};
 use crate::statistics::median;
 
 /// One target.
@@ -93,6 +94,7 @@ pub fn targets(rows: &[ResultRow]) -> Vec<Target> {
         "us",
     ));
     all.push(rows.ranks_on_a_host());
+    all.extend(rows.one_host());
     all.push(rows.share("8 x 1 MiB in flight, non-blocking", "flight", 0.97, |row| row.mode == Mode::Flight));
     for target in &mut all {
         let slowdowns: Vec<f64> = rows.of(&target.scenario).map(|row| row.slowdown).collect();
@@ -227,6 +229,40 @@ impl Rows<'_> {
         target("4 ranks on each of 4 hosts, from 4 MiB: time over that of one", "<= 1.10", per_host::NAME, measured)
     }
 
+    /// Ranks that share one host: what they gain, and that they share its memory.
+    fn one_host(&self) -> [Target; 4] {
+        let all: Vec<&ResultRow> = self.0.iter().filter(|row| row.scenario == one_host::NAME).collect();
+        let each = gains(&all);
+        let told = |Gain { ours, peer, ratio }: &Gain<'_>| {
+            let (own, best) = (ours.time_us().unwrap_or(f64::NAN), peer.time_us().unwrap_or(f64::NAN));
+            format!(
+                "{ratio:.2}: {own:.1} us against {best:.1} us of {} ({}, {} ranks)",
+                peer.system,
+                name(ours),
+                ours.ranks
+            )
+        };
+        let worst = each.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio)).map(|gain| (told(gain), gain.ratio >= 0.95));
+        let of_all = mean(&each).map(|mean| (format!("{mean:.2}"), mean >= 1.0));
+        let is_middle = |gain: &&Gain<'_>| (64 * KIB..=4 * MIB).contains(&gain.ours.bytes);
+        let middle: Vec<Gain<'_>> = each.iter().filter(is_middle).copied().collect();
+        let of_middle = mean(&middle).map(|mean| (format!("{mean:.2}"), mean >= 1.3));
+        let shares = all.iter().filter(|row| is_ours(row)).filter_map(|row| Some((outside(row)?, *row)));
+        let most = shares.max_by(|a, b| a.0.total_cmp(&b.0));
+        let most = most.map(|(share, row)| (format!("{share:.4} ({}, {} ranks)", name(row), row.ranks), share <= 0.05));
+        [
+            target(
+                "all ranks on one host, every cell: the best peer's time over ours",
+                ">= 0.95",
+                one_host::NAME,
+                worst,
+            ),
+            target("the same, geometric mean", ">= 1.00", one_host::NAME, of_all),
+            target("the same from 64 KiB to 4 MiB, geometric mean", ">= 1.30", one_host::NAME, of_middle),
+            target("the same: what leaves the memory, per byte or operation", "<= 0.05", one_host::NAME, most),
+        ]
+    }
+
     /// A leaf's cost per byte moved with few and with many children.
     fn flat(&self) -> Target {
         let mut costs: Vec<(u16, f64)> = self
@@ -254,18 +290,13 @@ pub(crate) fn moved(children: u16) -> f64 {
     2.0 * f64::from(children)
 }
 
-fn is_ours(row: &ResultRow) -> bool {
-    row.system == "tributary"
-}
-
-/// Whether the row is neither ours nor the yardstick's.
-pub(crate) fn is_peer(row: &ResultRow) -> bool {
-    !row.system.starts_with("tributary") && row.system != "pingpong"
-}
-
-pub(crate) fn is_same_cell(a: &ResultRow, b: &ResultRow) -> bool {
-    let (of_a, of_b) = ((a.hosts, a.ranks), (b.hosts, b.ranks));
-    a.collective == b.collective && a.bytes == b.bytes && a.mode == b.mode && a.map == b.map && of_a == of_b
+/// What crossed the busiest host's link or loopback, whichever carried more: bytes per vector byte,
+/// or packets per operation where vectors are so short that what ranks tell the manager counts. An
+/// operation that has to leave the memory takes one or more.
+pub(crate) fn outside(row: &ResultRow) -> Option<f64> {
+    let counts = if row.bytes < KIB { &row.packets } else { &row.wire_bytes_per_byte };
+    let of = |way: &str| counts.get(way).copied();
+    Some(of("host_up")?.max(of("host_down")?).max(of("loopback")?))
 }
 
 /// Whether the row is of so many ranks on each host.
@@ -373,6 +404,47 @@ mod tests {
         assert_eq!(find(&targets(&rows), "from 4 MiB: time over").met, Some(false));
         rows.remove(4);
         assert_eq!(find(&targets(&rows), "from 4 MiB: time over").met, None, "without one rank there is no ratio");
+    }
+
+    #[test]
+    fn ranks_of_one_host_are_judged_by_every_cell_and_by_the_mean() {
+        let row = |system: &str, bytes: u64, latency_us: f64| {
+            let mut row = row(one_host::NAME, system, Cell::sustained(Allreduce, bytes), latency_us);
+            row.call_median_us = row.latency_us;
+            for way in ["host_up", "host_down", "loopback"] {
+                row.packets.insert(way.to_owned(), 0.001);
+                row.wire_bytes_per_byte.insert(way.to_owned(), 0.002);
+            }
+            row
+        };
+        let mut rows = vec![
+            row("tributary", 8, 10.0),
+            row("mpich", 8, 9.0),
+            row("openmpi-sm", 8, 12.0),
+            row("tributary", 64 * KIB, 50.0),
+            row("mpich", 64 * KIB, 80.0),
+        ];
+        let verdicts = |rows: &[ResultRow]| {
+            let all = targets(rows);
+            let of_one = all.iter().filter(|target| target.scenario == one_host::NAME);
+            of_one.map(|target| (target.measured.clone(), target.met)).collect::<Vec<_>>()
+        };
+        let expected = [
+            ("0.90: 10.0 us against 9.0 us of mpich (allreduce, 8 B, 8 ranks)", Some(false)),
+            ("1.20", Some(true)),
+            ("1.60", Some(true)),
+            ("0.0020 (allreduce, 64 KiB, 8 ranks)", Some(true)),
+        ];
+        assert_eq!(verdicts(&rows), expected.map(|(text, met)| (text.to_owned(), met)));
+        rows[3].wire_bytes_per_byte.insert("loopback".to_owned(), 1.0);
+        assert_eq!(verdicts(&rows)[3].1, Some(false), "who meets over the loopback shares no memory");
+        rows[3].latency_us = None;
+        rows[3].each_round.clear();
+        assert_eq!(
+            verdicts(&rows)[1],
+            ("0.00".to_owned(), Some(false)),
+            "a cell without a figure is none that is left out"
+        );
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use super::plot::Plot;
 use crate::cell::Mode;
+use crate::gain::{is_peer, is_same_cell};
 use crate::result::ResultRow;
-use crate::targets::{is_peer, is_same_cell, moved};
+use crate::targets::moved;
 
 /// Points of one series.
 type Points = Vec<(f64, f64)>;

@@ -24,6 +24,7 @@ pub(super) fn page(comparison: &Comparison, plots: &[Plot]) -> String {
     page.single_calls();
     page.small();
     page.per_host();
+    page.one_host();
     page.collectives();
     page.fabrics();
     page.switching();
@@ -56,7 +57,7 @@ impl<'a> Page<'a> {
              Written by `{command}` on {}: {}, {} cores, Linux {}; it took {minutes:.1} minutes.\n\
              Hosts and switches are network namespaces of this one machine, with links that are shaped in both directions. Ranks, nodes\n\
              and manager share its cores. Each host and each switch runs on one core (`trib lab up --pin`), except where numbers of\n\
-             children are compared. Vectors are float32 and are summed; every result is compared with the exact one before and after\n\
+             children or ranks of one host are compared. Vectors are float32 and are summed; every result is compared with the exact one before and after\n\
              the timed operations. Before it began, other work kept the cores {:.0} % busy. There is one rank per host, where nothing else is said. Figures are medians\n\
              over rounds; in each round every system runs once. The targets' ratios between systems are medians of the ratios inside the\n\
              rounds.\n\n\
@@ -257,6 +258,8 @@ mod tests {
             ("allreduce", Cell::sustained(Allreduce, 4 << 20), None),
             ("small", Cell::sustained(Barrier, 0), Some(150.0)),
             ("cost", Cell::sustained(Allreduce, 16 << 20), Some(270_000.0)),
+            ("one-host", Cell::sustained(Barrier, 0), Some(1.25)),
+            ("one-host", Cell::sustained(Allreduce, 1 << 20), Some(500.0)),
         ] {
             let mut row = ResultRow::new(&study(&[cell]), "tributary", &cell);
             row.scenario = scenario.to_owned();
@@ -264,6 +267,7 @@ mod tests {
             if latency.is_none() {
                 row.status = "timeout after 9 s".to_owned();
             }
+            row.call_median_us = latency;
             row.cpu_ns_per_byte.insert("leaf0".to_owned(), 2.5);
             rows.push(row);
         }
@@ -279,6 +283,9 @@ mod tests {
             "| 4 MiB | timeout |",
             "| allreduce | tributary | timeout after 9 s |",
             "| leaf0 | 2.50 |",
+            "| ranks | operation | tributary | gain |",
+            "| 8 | barrier | 1.2 | - |",
+            "| 8 | allreduce 1 MiB | 500 | - |",
             "(performance/bandwidth.svg)",
             "a table",
         ] {

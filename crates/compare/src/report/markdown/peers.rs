@@ -1,9 +1,11 @@
 //! Sections that compare systems.
 
-use super::{Page, figure, share, time};
+use super::{Page, figure, share, short_status, time};
 use crate::cell::{Mode, human};
+use crate::gain::{gains, is_same_cell};
 use crate::result::ResultRow;
-use crate::scenario::per_host;
+use crate::scenario::{one_host, per_host};
+use crate::targets::outside;
 
 impl Page<'_> {
     pub(super) fn sizes(&mut self) {
@@ -63,10 +65,59 @@ impl Page<'_> {
         );
         for row in rows {
             let each = row.ranks / u32::from(row.hosts.max(1));
-            let time = figure(if row.bytes <= 256 { row.call_median_us } else { row.latency_us }, 0);
+            let time = figure(row.time_us(), 0);
             let bytes = |way: &str| figure(row.wire_bytes_per_byte.get(way).copied().filter(|_| row.bytes > 256), 3);
             let (up, down) = (bytes("host_up"), bytes("host_down"));
             self.add(&format!("| {each} | {} | {} | {time} | {up} | {down} |\n", operation(row), row.system));
+        }
+        self.add("\n");
+    }
+
+    pub(super) fn one_host(&mut self) {
+        let rows: Vec<&ResultRow> = self.of(one_host::NAME).collect();
+        let mut systems: Vec<&str> = Vec::new();
+        let mut cells: Vec<&ResultRow> = Vec::new();
+        for row in &rows {
+            if !systems.contains(&row.system.as_str()) {
+                systems.push(&row.system);
+            }
+            if !cells.iter().any(|known| is_same_cell(known, row)) {
+                cells.push(row);
+            }
+        }
+        if rows.is_empty() {
+            return;
+        }
+        self.add(&format!(
+            "## All ranks on one host\n\nThe host has all cores of this machine, and no rank is bound to one. Ranks of the MPIs share its memory, and yield while \
+             they wait. `openmpi-sm` prefers the\ncollectives that write into memory which all ranks map; `openmpi-han`, where it is measured, leaves \
+             communicators of one host to the others. In Tributary the ranks\nhang below a node in one of them. UCC is not among the peers, because neither \
+             Debian nor PyPI has a package with it that a C program could use. Times are\nmicroseconds, of single calls up to 256 B and of sustained \
+             operations else. The gain is the best peer's time over ours.\n\n| ranks | operation | {} | gain |\n| ---: | --- |{}\n",
+            systems.join(" | "),
+            " ---: |".repeat(systems.len() + 1)
+        ));
+        let gains = gains(&rows);
+        for cell in cells {
+            let one = |system: &&str| {
+                let row = rows.iter().find(|row| row.system == *system && is_same_cell(row, cell));
+                row.map_or_else(
+                    || "-".to_owned(),
+                    |row| row.time_us().map_or_else(|| short_status(&row.status), time_text),
+                )
+            };
+            let times: Vec<String> = systems.iter().map(one).collect();
+            let gain = gains.iter().find(|gain| is_same_cell(gain.ours, cell)).map(|gain| gain.ratio);
+            let (ranks, what, times) = (cell.ranks, operation(cell), times.join(" | "));
+            self.add(&format!("| {ranks} | {what} | {times} | {} |\n", figure(gain, 2)));
+        }
+        self.add(
+            "\nWhat left the memory of the ranks, over the host's link or its loopback, at most: bytes per vector byte from 1 KiB, packets per operation \
+             below.\n\n| system | share |\n| --- | ---: |\n",
+        );
+        for system in systems {
+            let shares = rows.iter().filter(|row| row.system == system).filter_map(|row| outside(row));
+            self.add(&format!("| {system} | {} |\n", figure(shares.reduce(f64::max), 4)));
         }
         self.add("\n");
     }
@@ -127,6 +178,11 @@ impl Page<'_> {
         }
         self.pictures(&["host-count"]);
     }
+}
+
+/// Microseconds with a digit more where they are few.
+fn time_text(us: f64) -> String {
+    figure(Some(us), if us < 100.0 { 1 } else { 0 })
 }
 
 /// A row's collective and, where it has one, its size.
