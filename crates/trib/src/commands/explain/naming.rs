@@ -28,14 +28,14 @@ impl Naming {
     pub(super) fn late(&self, late: &LatePart) -> String {
         match late.ranks {
             1 => self.rank(late.rank),
-            ranks => format!("some of the {ranks} ranks from {} on", late.rank.0),
+            ranks => format!("some of the {ranks} ranks from rank {} on", late.rank.0),
         }
     }
 
     /// The same, short enough for a column.
     pub(super) fn late_cell(&self, group: &GroupPart) -> String {
         let cell = |late: &LatePart| match self.processes.get(&late.rank) {
-            _ if late.ranks > 1 => format!("some of {} ranks from {}", late.ranks, late.rank.0),
+            _ if late.ranks > 1 => format!("some of {} ranks from rank {} on", late.ranks, late.rank.0),
             Some(process) => format!("rank {} on {}", late.rank.0, process.host),
             None => format!("rank {}", late.rank.0),
         };
