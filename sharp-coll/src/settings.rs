@@ -195,6 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_says_what_ucc_needs_and_how_to_see_that_it_is_used() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/sharp-coll.md")).unwrap();
+        let section = page.split("\n## ").find(|section| section.starts_with("With UCC\n")).unwrap();
+        let needed = [
+            "UCC_TLS=self,sharp,ucp",
+            "UCC_TL_SHARP_MIN_TEAM_SIZE=2",
+            "UCC_TL_SHARP_TEAM_MAX_PPN=",
+            "UCC_TL_SHARP_TUNE=inf",
+        ];
+        let seen = ["UCC_COLL_TRACE=info", "`trib status`", "tributary: sharp_coll_init: Cannot create SHARP job"];
+        let faults = ["UCC_OP_MAXLOC", "In-place reduce-scatter", "UCC_CLS=hier", "UCC_CL_HIER_NODE_LEADERS_SBGP_TLS="];
+        for words in needed.iter().chain(&seen).chain(&faults) {
+            assert!(section.contains(words), "docs/sharp-coll.md, \"With UCC\", no longer tells {words}");
+        }
+    }
+
+    #[test]
     fn every_setting_is_there_once() {
         let names: std::collections::BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
         assert_eq!(names.len(), SETTINGS.len());
