@@ -194,7 +194,7 @@ unsafe fn read_params(pointer: *const TribParams) -> Result<Params, Error> {
     if let Some(oob) = unsafe { raw.oob.as_ref() } {
         let missing = |name: &str| {
             Error::Invalid(format!(
-                "params->oob->{name} is NULL: without it this rank cannot tell the others, who wait for it in their exchange"
+                "params->oob->{name} is NULL: without it this rank cannot tell the others, which wait for it in their exchange"
             ))
         };
         params.oob = Some(Box::new(Callbacks {

@@ -36,7 +36,8 @@ static void c72_finalize_frees_what_is_left(void)
         while (at < 40 && sharp_coll_req_test(request) == 0)
             ;
     }
-    /* Who leaves with operations under way ends them for all, and some may still have to post. */
+    /* A rank that leaves with operations under way ends them for all, and some may still have to
+     * post. */
     meet();
     CHECK_OK(sharp_coll_finalize(fixture.context));
     /* Handles of a job that is over are errors, not crashes. */

@@ -25,7 +25,7 @@ impl Exchange {
     pub fn new(calls: &OutOfBandCalls, context: *mut c_void, size: u32) -> Result<Exchange, Failure> {
         let missing = |name: &str| {
             Failure::invalid(format!(
-                "oob_colls.{name} is NULL: without it this rank cannot tell the others, who wait for it in their exchange"
+                "oob_colls.{name} is NULL: without it this rank cannot tell the others, which wait for it in their exchange"
             ))
         };
         let bcast = calls.bcast.ok_or_else(|| missing("bcast"))?;

@@ -390,7 +390,7 @@ FAULTS = [
         [Edit(HOST, "            seat.hosted = None;\n", "            let _ = seat;\n")],
     ),
     Fault(
-        "a process answers whoever is behind",
+        "a process answers every caller that is behind",
         [Edit(HOST, "            _ if is_behind => Answer::Moved,\n", "")],
     ),
     Fault(
@@ -411,7 +411,7 @@ FAULTS = [
         [Edit(NODE, "        if targets != 0 {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);", "        if targets == u64::MAX {\n            let header = self.place.down(Kind::Move, ChildIndex::ALL);")],
     ),
     Fault(
-        "who died between two epochs is waited for without end",
+        "a rank that died between two epochs is waited for without end",
         [Edit("node/absent.rs", "if is_over { core::mem::take(&mut self.children) } else { 0 }", "if is_over { 0 } else { 0 }")],
     ),
     Fault(
@@ -431,7 +431,7 @@ FAULTS = [
         [Edit("node/marks.rs", "Target::Children(at.info.all)", "Target::Children(at.info.all & 1)")],
     ),
     Fault(
-        "who died in a group just before its node is waited for",
+        "a rank that died in a group just before its node is waited for",
         [Edit(NODE, "(Some(node), _) if self.place.config.recovers && !self.has_deserted(link) => out.suspect(node),", "(Some(node), _) if self.place.config.recovers => {\n                if !self.has_deserted(link) {\n                    out.suspect(node);\n                }\n            }")],
         tests="a_node_that_dies_just_after_all_ranks_below_it",
         package="trib-sim",
@@ -442,7 +442,7 @@ FAULTS = [
         tests="replay::",
     ),
     Fault(
-        "who fails while it replays does not leave",
+        "a rank that fails while it replays does not leave",
         [Edit(LEAF, "        if !group.said_left {\n", "        if group.said_left {\n")],
         tests="replay::",
     ),
@@ -456,7 +456,7 @@ FAULTS = [
         [Edit(CREATION, "let may_be_over = join.standing.resumed || self.place.config.moves > 0;", "let may_be_over = join.standing.resumed;")],
     ),
     Fault(
-        "who was found dead and comes back is waited for by nobody",
+        "a rank that was found dead and comes back is waited for by nobody",
         [Edit(CREATION, "if !join.standing.all_left\n            && let Some(fault)", "if join.standing.all_left\n            && let Some(fault)")],
     ),
     Fault(
@@ -530,7 +530,7 @@ FAULTS = [
         [Edit(ARBITER, "self.line.push_back(Waiting { group, nodes, since: now });", "self.line.push_front(Waiting { group, nodes, since: now });")],
     ),
     Fault(
-        "who waits in line claims no room",
+        "a group that waits in line claims no room",
         [Edit(ARBITER, "if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &claimed) {", "if !self.held.contains_key(&waiting.group) && self.room(&waiting.nodes, &BTreeMap::new()) {")],
         tests="lock::arbiter",
     ),
@@ -693,11 +693,11 @@ FAULTS = [
         package="trib-sim",
     ),
     Fault(
-        "who reports a fault gets no answer",
+        "a child that reports a fault gets no answer",
         [Edit(ENDING, "from.filter(|link| *link == Link::Parent));", "from);")],
     ),
     Fault(
-        "who frees a group fails what others may have completed",
+        "a rank that frees a group fails what others may have completed",
         [Edit(LEAF_GROUP, "let below = if edge.config.strict { held } else { Marks::default() };", "let below = Marks::default();")],
         tests="strict::",
         package="trib-sim",
@@ -766,7 +766,7 @@ FAULTS = [
         tests="replay::",
     ),
     Fault(
-        "who frees a group asks no more for what is undecided",
+        "a rank that frees a group asks no more for what is undecided",
         [Edit(LEAF_LLT, "        if self.is_idle() {\n            self.deadline = Nanos::NEVER;\n        }\n        names\n", "        if self.operations.is_empty() {\n            self.deadline = Nanos::NEVER;\n        }\n        names\n")],
         tests="replay::",
     ),
@@ -781,7 +781,7 @@ FAULTS = [
         tests="replay::",
     ),
     Fault(
-        "who leaves without a result is not missed",
+        "a rank that leaves without a result is not missed",
         [Edit(ENDING, "            .or_else(|| waiting_for_the_mark(place, group, position));\n", ";\n        let _ = waiting_for_the_mark(place, group, position);\n")],
     ),
     Fault(
@@ -917,11 +917,11 @@ FAULTS = [
         tests="quota",
     ),
     Fault(
-        "who is known to be gone is waited for",
+        "a rank that is known to be gone is waited for",
         [Edit(NODE, "        if self.absent.is_missing(child) {\n            self.absent.called(child);", "        if self.absent.is_missing(child) && child.0 == u16::MAX {\n            self.absent.called(child);")],
     ),
     Fault(
-        "who has called is taken for gone on hearsay",
+        "a rank that has called is taken for gone on hearsay",
         [Edit(NODE, "        if self.absent.is_missing(child) {\n            self.absent.called(child);", "        if self.absent.is_missing(child) || child.0 < 64 {\n            self.absent.called(child);")],
         tests="who_is_known_to_be_gone",
     ),

@@ -153,6 +153,6 @@ fn dial(url: &ManagerUrl, limit: Limit) -> Result<(TcpStream, SocketAddr), Error
     Err(unreachable(last))
 }
 
-/// How long the manager waits for somebody who calls to prove and introduce itself.
+/// How long the manager waits for a caller to prove its role and introduce itself.
 pub const HANDSHAKE: Duration = Duration::from_secs(5);
 const SEND: Duration = Duration::from_secs(10);

@@ -150,7 +150,7 @@ fn no_credentials(role: Role, path: &Path, cause: &io::Error) -> String {
     match role {
         Role::User if cause.kind() == io::ErrorKind::PermissionDenied && folder.ends_with(credentials::USERS) => {
             format!(
-                "this user may not read {shown}: {cause}; who runs the fabric gives that folder to a group of users with \
+                "this user may not read {shown}: {cause}; the operator of the fabric gives that folder to a group of users with \
              `trib credentials DIR --users --group GROUP`"
             )
         }

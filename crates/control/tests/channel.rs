@@ -237,7 +237,7 @@ fn who_is_not_there_is_unreachable_and_who_is_silent_times_out() {
     assert!((200..5_000).contains(&start.elapsed().as_millis()));
 }
 
-/// The time of the one who calls decides, not that of the manager, which a slow caller outlasts.
+/// The caller's time limit decides, not that of the manager, which a slow caller outlasts.
 #[test]
 fn who_is_cut_off_for_being_slow_calls_again() {
     let folder = Folder::with_credentials();

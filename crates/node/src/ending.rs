@@ -1,7 +1,7 @@
 //! How the conversation with the manager ends.
 //!
-//! The thread that has it may be waiting for a message. Who ends it waits for that thread, because
-//! the program may remove this code from its memory next.
+//! The thread that has it may be waiting for a message. The thread that ends it waits for that one,
+//! because the program may remove this code from its memory next.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -25,7 +25,7 @@ impl Ending {
     /// From now on, the conversation is over this channel.
     pub(crate) fn talks_over(&self, channel: Weak<Channel>) {
         *self.channel() = channel;
-        // Who has ended the conversation meanwhile did not know of this channel.
+        // A thread that has ended the conversation meanwhile did not know of this channel.
         if self.has_come() {
             self.interrupt();
         }

@@ -139,7 +139,8 @@ impl Workload {
     /// certainly gone before another begins.
     pub fn groups_alive_max(&self) -> u32 {
         let groups = &self.groups;
-        // Who frees a group before it is made leaves it later. Who has had a result of it does not.
+        // A rank that frees a group before it is made leaves it later. One that has had a result of
+        // it does not.
         let is_used = |g: usize| {
             let waits = groups[g].disturbed != Some(Trouble::EarlyFree);
             waits && self.operations.iter().any(|operation| operation.group == g)

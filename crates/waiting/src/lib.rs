@@ -11,7 +11,7 @@
 //!   a thread that computes. A sleep ends when something wakes the thread, or with a pause that is
 //!   a share of the time waited so far, between two bounds.
 //!
-//! What differs between those who wait is data, which stands with them and says why:
+//! What differs between waiters is data, which stands with them and says why:
 //!
 //! | waiter | gives way | sleeps |
 //! | --- | --- | --- |

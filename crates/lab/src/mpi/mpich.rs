@@ -8,7 +8,7 @@ use super::{MpiLaunch, Placement};
 pub(super) const LAUNCHERS: &[&str] = &["mpirun.mpich", "mpiexec.hydra"];
 /// The first variable makes hydra call `trib lab remote HOST`. The others keep UCX to the links and
 /// to the memory that the ranks of a host share, if the MPICH was built with UCX. Hosts have System
-/// V memory and /dev/shm of their own, by which UCX tells who shares it.
+/// V memory and /dev/shm of their own, by which UCX tells which ranks share it.
 pub(super) const ENVIRONMENT: &[(&str, &str)] =
     &[("HYDRA_LAUNCHER_EXTRA_ARGS", "lab remote"), ("UCX_TLS", "tcp,self,sm"), ("UCX_NET_DEVICES", "eth0")];
 

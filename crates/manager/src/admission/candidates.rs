@@ -69,7 +69,8 @@ impl<'a> Candidates<'a> {
     fn choose_again(&mut self) {
         let topology = &self.fabric.topology;
         let session = |place: &usize| self.fabric.registry.connected(&topology.nodes()[*place].name);
-        // Who reaches the primaries reaches their backups: they have addresses of the same family.
+        // A rank that reaches the primaries reaches their backups: these have addresses of the same
+        // family.
         let ipv6 = self.own.values().any(has_ipv6);
         let is_alike = |session: &Arc<Session>| session.streams().all(|stream| stream.is_ipv6() == ipv6);
         let here = self.may.iter().filter_map(|place| Some((*place, session(place).filter(is_alike)?)));

@@ -35,7 +35,8 @@ pub(super) struct Wait {
 }
 
 impl Patience {
-    /// That of a job: who gives its ranks more time on a slow machine gives it to the nodes, too.
+    /// That of a job: a user who gives its ranks more time on a slow machine gives it to the nodes,
+    /// too.
     pub(super) fn of(request: &JobRequest) -> Patience {
         let whole = Duration::from_millis(request.patience_ms.unwrap_or(0).into());
         Patience { span: (whole / 6).clamp(INSTALL, INSTALL_MAX), first: None }

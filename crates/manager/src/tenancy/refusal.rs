@@ -57,7 +57,7 @@ pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
     let why = refusal.text;
     let text = match end {
         End::Full => format!("{why}; and no more jobs can wait than do: try again later"),
-        End::Gone => format!("{why}; and whoever asked for the job is gone"),
+        End::Gone => format!("{why}; and the program that asked for the job is gone"),
         End::Over(Duration::ZERO) => format!("{why}, or wait for it with TRIB_WAIT_MS"),
         End::Over(patience) => {
             let (place, all) = (at + 1, state.waiting.len());

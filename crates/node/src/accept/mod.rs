@@ -135,7 +135,7 @@ impl Door {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            // Who asks for anything else here asks for what there is not.
+            // Any other request is about a logical node that is not here.
             if self.mailbox.try_iter().any(|request| matches!(request, Request::Stop)) {
                 return Ok(false);
             }
@@ -145,8 +145,8 @@ impl Door {
         }
     }
 
-    /// Answers those who have connected and those who will, until it is told to stop. The logical
-    /// nodes of these grants are here from the beginning.
+    /// Answers the callers that have connected and those that will, until it is told to stop. The
+    /// logical nodes of these grants are here from the beginning.
     pub(crate) fn accept(
         self,
         workers: Vec<WorkerHandle>,
@@ -330,7 +330,7 @@ impl Acceptor {
     }
 
     fn on_called(&mut self, Called { key, placement, purpose, candidate, outcome }: Called) {
-        // Who has another placement by now has closed its end, or is about to.
+        // A process that has another placement by now has closed its end, or is about to.
         if !self.registry.hosts(key, &placement) {
             return;
         }

@@ -86,13 +86,13 @@ struct Worker {
     /// The earliest deadline of any core.
     next_timer: Nanos,
     next_housekeeping: Nanos,
-    /// Tells the acceptor what changes about who may connect.
+    /// Tells the acceptor which processes may connect, when that changes.
     tell: Box<dyn Fn(Request) + Send>,
     /// Tells the manager's thread what it does not ask for.
     news: Sender<News>,
     /// The threads that say the last frames of connections.
     farewells: Vec<JoinHandle<()>>,
-    /// Those who wait until no logical node is here.
+    /// The threads that wait until no logical node is here.
     leaving: Vec<Sender<()>>,
     stopping: bool,
 }

@@ -9,8 +9,8 @@
 //! ```
 //! The first calls follow each other at once, one to each candidate. After that there is a pause,
 //! which doubles with each round of calls that bore no fruit. The time given to a call doubles with
-//! each two that had no answer at all: where everything is slow, nobody hurries all others from
-//! epoch to epoch, and who has refused was not slow.
+//! each two that had no answer at all: where everything is slow, no rank hurries all others from
+//! epoch to epoch, and a candidate that has refused was not slow.
 
 use trib_wire::NodeId;
 

@@ -222,7 +222,8 @@ impl Host {
     }
 
     /// A candidate of a hosted root has heard of the view's placement. It may begin anew, know
-    /// nothing of it then, and take in who knows no more: so it is told again, now and then.
+    /// nothing of it then, and take in callers that know no more: so it is told again, now and
+    /// then.
     pub fn on_has_heard(&mut self, now: Nanos, node: NodeId, candidate: usize) {
         let hosted = self.seats.get_mut(&node).and_then(|seat| seat.hosted.as_mut());
         if let Some(due) = hosted.and_then(|hosted| hosted.told.get_mut(&candidate)) {
@@ -268,8 +269,8 @@ pub enum Errand {
 /// After this time a candidate of the root that has not answered is told again.
 const TELL_AGAIN: Nanos = Nanos::from_millis(1_000);
 
-/// After this time one that has answered is told again. Who has come to the wrong one waits for as
-/// long, which must be less than the others have patience with a rank that does not call.
+/// After this time one that has answered is told again. A rank that has come to the wrong one waits
+/// for as long, which must be less than the others have patience with a rank that does not call.
 const TELL_AFRESH: Nanos = Nanos::from_millis(5_000);
 
 #[cfg(test)]

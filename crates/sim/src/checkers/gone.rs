@@ -1,4 +1,4 @@
-//! Who is known to be gone is not waited for, and who is there is not given up.
+//! A rank that is known to be gone is not waited for, and one that is there is not given up.
 
 use trib_proto::Nanos;
 use trib_wire::{Fault, Reason};

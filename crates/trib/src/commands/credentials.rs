@@ -13,9 +13,10 @@ use crate::stdout;
 ///
 /// Writes an authority and one certificate with its key for each role: manager, node, user.
 /// DIR/users has what users need and nothing else; its path is printed. Programs name it in
-/// TRIB_MANAGER, and who may read it may start jobs: the owner alone, or with --group a group.
+/// TRIB_MANAGER, and users who may read it may start jobs: the owner alone, or with --group a
+/// group.
 ///
-/// Who holds the file of a role may act in it; give nodes the node's, and users DIR/users. A
+/// The holder of a role's file may act in that role; give nodes the node's, and users DIR/users. A
 /// tenant's programs have a user's certificate of their own, by which the manager counts them; its
 /// folder is printed. The manager believes it from its next start on.
 #[derive(Args, Debug)]

@@ -42,9 +42,9 @@ use rates::Rates;
 ///
 /// Asks the manager, which asks the job's aggregation nodes: twice, half a second apart, to tell
 /// how full links are and what moves. The last lines say in words which ranks others wait for, at
-/// which operation, and which groups wait for the right to stream, since when, and who has it. Of a
-/// job that has ended or was refused it says how and why, as long as the manager remembers it. A
-/// program that never asked the manager is not known there.
+/// which operation, and which groups wait for the right to stream, since when, and which have it.
+/// Of a job that has ended or was refused it says how and why, as long as the manager remembers it.
+/// A program that never asked the manager is not known there.
 ///
 /// Of one group it shows where it folds and where it is only passed on, how much was folded at each
 /// node and how far its ranks were apart on average, who is late, and whether it streams or stands

@@ -24,7 +24,7 @@ pub(super) fn keys(url: &ManagerUrl, report: &mut Report) {
         Ok(file) if file.permissions().mode() & 0o007 != 0 => report.warn(
             "keys",
             format!("{shown} is open to every user of this host"),
-            format!("chmod o= {shown}: who has the key can start and see jobs"),
+            format!("chmod o= {shown}: everybody who has the key can start and see jobs"),
         ),
         Ok(_) => report.good("keys", shown),
     }
