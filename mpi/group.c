@@ -52,6 +52,21 @@ static int make_tree(struct group *group, const uint32_t *ranks, uint64_t tag, c
     return status;
 }
 
+/* Whether the members of a communicator on one host share memory of ours. All have the same answer
+ * from the same ticket, unless one of them has no memory left. */
+static bool members_share_memory(MPI_Comm comm)
+{
+    trib_prediction prediction = {.struct_size = sizeof prediction};
+    uint32_t *ranks = members_read(comm, job.world);
+    int size, mine, all;
+
+    PMPI_Comm_size(comm, &size);
+    mine = ranks != NULL && trib_predict(job.context, ranks, (uint32_t)size, &prediction) == TRIB_OK && prediction.in_memory != 0;
+    free(ranks);
+    PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm);
+    return all != 0;
+}
+
 static struct group *prepare(MPI_Comm comm, uint64_t tag, const char *name, int *status)
 {
     struct group *group = calloc(1, sizeof *group);
@@ -107,7 +122,11 @@ void group_create(MPI_Comm comm)
      * one, because they may not use this library. */
     if (!members_are_in(comm, job.world))
         return;
-    if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world)) {
+    if (job.config.mode != MODE_FORCE && members_share_host(comm, job.world) && !members_share_memory(comm)) {
+        if (comm == MPI_COMM_WORLD && job.rank == 0)
+            notice("the collectives of this program stay with the MPI: all ranks are on one host, and the fabric has no level "
+                   "of hosts for them (levels in TRIB_QUOTA and [limits], trib fabric up --local --shared-host); "
+                   "TRIB_MPI=force asks for the tree all the same");
         PMPI_Comm_set_attr(comm, job.keyval, treeless(REASON_ONE_HOST));
         return;
     }
@@ -145,7 +164,7 @@ static enum reason dry_verdict(MPI_Comm comm)
     PMPI_Comm_size(comm, &size);
     if (inter || size < 2 || !members_are_in(comm, job.world))
         return REASON_NO_GROUP;
-    return members_share_host(comm, job.world) ? REASON_ONE_HOST : REASON_DRY_RUN;
+    return REASON_DRY_RUN;
 }
 
 enum reason group_dry_run(MPI_Comm comm)

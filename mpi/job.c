@@ -101,16 +101,12 @@ void job_join(void)
     share_config();
     if (job.config.mode != MODE_OFF)
         placement_read(job.world);
-    job.on_one_host = job.config.mode == MODE_ON && job.config.manager[0] != '\0' && job.size > 1 && placement_is_one_host();
     if (job.config.mode == MODE_OFF)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=off");
     else if (job.config.mode == MODE_REPORT)
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MPI=report");
     else if (job.config.manager[0] == '\0')
         snprintf(job.refusal, sizeof job.refusal, "TRIB_MANAGER is not set; start a fabric and export the line it prints");
-    else if (job.on_one_host)
-        snprintf(job.refusal, sizeof job.refusal,
-                 "all ranks are on one host, where the MPI is faster; TRIB_MPI=force asks for the tree all the same");
     else
         join();
     if (job.context != NULL || (job.config.report && job.config.mode != MODE_OFF))
@@ -188,5 +184,5 @@ bool job_usable(void)
 
 bool job_is_weighed(void)
 {
-    return job_is_own() && (job.config.mode == MODE_REPORT || job.on_one_host);
+    return job_is_own() && job.config.mode == MODE_REPORT;
 }

@@ -19,7 +19,6 @@ struct job {
                             * outside MPI_Init .. MPI_Finalize */
     int keyval;            /* of the attribute that holds a communicator's group */
     int rank, size;        /* in MPI_COMM_WORLD */
-    bool on_one_host;      /* all ranks are, and the mode is not MODE_FORCE: no job is needed */
     pid_t pid;             /* of the process that joined */
     char refusal[1024];
 };

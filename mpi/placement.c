@@ -79,15 +79,6 @@ int placement_leader(int world_rank)
     return leaders != NULL ? leaders[world_rank] : world_rank;
 }
 
-bool placement_is_one_host(void)
-{
-    int rank = 0;
-
-    while (leaders != NULL && rank < ranks && leaders[rank] == 0)
-        rank++;
-    return leaders != NULL && rank == ranks;
-}
-
 void placement_forget(void)
 {
     free(leaders);

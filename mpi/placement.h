@@ -17,9 +17,6 @@ void placement_read(MPI_Comm world);
  * equal. */
 int placement_leader(int world_rank);
 
-/* Whether all ranks of MPI_COMM_WORLD are on one host. */
-bool placement_is_one_host(void);
-
 void placement_forget(void);
 
 #endif

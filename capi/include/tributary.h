@@ -244,6 +244,10 @@ typedef struct trib_prediction {
     uint32_t reduces;
     trib_range allreduce[2];
     trib_range reduce[2];
+    uint32_t in_memory;        /* 1: the ranks share a host, and do all operations of the group in
+                                * memory that they share, unless one of them cannot; then nothing
+                                * else is predicted */
+    uint32_t unused;           /* 0 */
 } trib_prediction;
 
 /* Writes what the manager predicted, when it admitted the job, for a group of world_ranks[0 .. size

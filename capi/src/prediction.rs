@@ -27,6 +27,8 @@ pub struct TribPrediction {
     reduces: u32,
     allreduce: [TribRange; 2],
     reduce: [TribRange; 2],
+    in_memory: u32,
+    unused: u32,
 }
 
 /// Predicts for a group of these ranks.
@@ -54,8 +56,11 @@ pub unsafe extern "C" fn trib_predict(
             (&given(ctx, "ctx")?.context, core::slice::from_raw_parts(world_ranks, size as usize))
         };
         let members: Vec<Rank> = ranks.iter().copied().map(Rank).collect();
-        let ours =
-            TribPrediction { struct_size: given_size, ..context.prediction(&members).map(in_c).unwrap_or_default() };
+        let ours = match context.shares_memory(&members) {
+            true => TribPrediction { in_memory: 1, ..TribPrediction::default() },
+            false => context.prediction(&members).map(in_c).unwrap_or_default(),
+        };
+        let ours = TribPrediction { struct_size: given_size, ..ours };
         let len = given_size.min(size_of::<TribPrediction>());
         // SAFETY: the caller's struct has `given_size` bytes, ours at least `len`.
         unsafe { core::ptr::copy_nonoverlapping((&raw const ours).cast::<u8>(), prediction.cast::<u8>(), len) };
@@ -81,5 +86,7 @@ fn in_c(shape: &ShapePrediction) -> TribPrediction {
         reduces,
         allreduce,
         reduce,
+        in_memory: 0,
+        unused: 0,
     }
 }

@@ -142,15 +142,25 @@ class Interposer(Programs):
                     if mode == "force":
                         self.assertEqual(figures["tree"], 200, figures)
 
-    def test_a_program_on_one_host_asks_for_nothing(self):
+    def test_a_program_on_one_host_stays_with_the_mpi_where_its_ranks_are_no_level(self):
         with Fabric() as fabric:
-            for mode, left in (("on", "one_host"), ("report", "one_host")):
+            for mode, left in (("on", "one_host"), ("report", "dry_run")):
                 _, err, report = self.good(Mpi(fabric, 4, PROGRAMS / "two_hosts", env={"TRIB_MPI": mode}), 60)
-                self.assertFalse(report["job"])
+                self.assertEqual(report["job"], mode == "on")
                 self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"], {left: 200}, report)
-                self.assertEqual(err.count("TRIB_MPI=force"), mode == "on", err)
-            _, _, report = self.good(Mpi(fabric, 4, *TWO_HOSTS, env={"TRIB_MPI": "report"}), 60)
-            self.assertEqual(report["collectives"]["MPI_Allreduce"]["mpi"], {"one_host": 80, "dry_run": 120}, report)
+                self.assertEqual(err.count("TRIB_MPI=force") > 0, mode == "on", err)
+
+    def test_communicators_of_one_host_are_served_in_its_memory(self):
+        with Fabric(shared_host=True) as fabric:
+            _, err, report = self.good(Mpi(fabric, 4, PROGRAMS / "two_hosts"), 60)
+            for name in ("MPI_Allreduce", "MPI_Reduce", "MPI_Barrier"):
+                self.assertEqual(report["collectives"][name]["mpi"], {}, report)
+            done = sum(figures["tree"] for figures in report["collectives"].values())
+            self.assertEqual(report["counters"]["operations_board"], done, report)
+            # What was exchanged over the tree made the groups.
+            self.assertLess(report["counters"]["operations_llt"], 100, report)
+            _, _, report = self.good(Mpi(fabric, 4, *TWO_HOSTS), 60)
+            self.assertGreaterEqual(report["counters"]["operations_board"], 3 * 80, report)
 
     def test_one_rank_waits_in_the_mpi_the_other_in_us(self):
         with Fabric() as fabric:

@@ -98,6 +98,12 @@ impl Context {
         self.prediction.as_ref()?.of(members)
     }
 
+    /// Whether a group of these ranks, in this order, does its operations in memory of its host, if
+    /// all of them can map it. All ranks get the same answer.
+    pub fn shares_memory(&self, members: &[Rank]) -> bool {
+        self.ties.shared.looks_for_board(&RankList::from_ranks(members.iter().map(|rank| rank.0)))
+    }
+
     /// The limits that the manager granted to each lane.
     pub fn limits(&self) -> Result<Limits, Error> {
         self.ties.shared.limits()

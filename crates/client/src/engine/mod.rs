@@ -61,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) fork: ForkGuard,
     /// How operations are distributed over the lanes.
     lanes: Lanes,
+    trees: Option<Arc<HostTrees>>,
     engine: Mutex<Engine>,
     /// Signalled when requests have ended or a poller is needed.
     changed: Condvar,
@@ -124,16 +125,17 @@ impl Shared {
     pub(crate) fn start(
         lanes: Lanes,
         sources: Vec<Sources>,
-        (trees, shares): (Option<HostTrees>, bool),
+        (trees, shares): (Option<Arc<HostTrees>>, bool),
         progress: Option<Progress>,
     ) -> Result<(Arc<Shared>, JoinHandle<()>), Error> {
         let failed = |what: &str, cause: std::io::Error| Error::Memory(format!("cannot make {what}: {cause}"));
         let waker = || Waker::new().map_err(|cause| failed("a wake-up event", cause));
         let (waker, helper_waker) = (waker()?, waker()?);
-        let boards = Boards::new(trees, shares);
+        let boards = Boards::new(trees.clone(), shares);
         let shared = Arc::new_cyclic(|home| Shared {
             fork: ForkGuard::new(),
             lanes,
+            trees,
             engine: Mutex::new(Engine::new(sources, boards, home)),
             changed: Condvar::new(),
             waker,
@@ -147,6 +149,11 @@ impl Shared {
     /// How operations are distributed over the lanes.
     pub(crate) fn lanes(&self) -> &Lanes {
         &self.lanes
+    }
+
+    /// Whether a group of these members looks for a board. All ranks get the same answer.
+    pub(crate) fn looks_for_board(&self, members: &RankList) -> bool {
+        self.trees.as_ref().is_some_and(|trees| trees.have_board(members))
     }
 
     /// Locks the engine for a call of the application.

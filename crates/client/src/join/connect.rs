@@ -45,7 +45,7 @@ pub(super) fn to_nodes(
     let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
-    let boards = (HostTrees::of(ticket), Params::shares_memory()?);
+    let boards = (HostTrees::of(ticket).map(Arc::new), Params::shares_memory()?);
     let (shared, helper) = Shared::start(lanes, sources?, boards, params.progress.clone())?;
     Ok(Joined { ties: Ties::new(shared, helper, serving), prediction })
 }

@@ -42,7 +42,7 @@ pub(crate) use shape::HostTrees;
 
 /// The groups of one engine that have boards, or may come to one.
 pub(super) struct Boards {
-    trees: Option<HostTrees>,
+    trees: Option<Arc<HostTrees>>,
     /// None if this process may not share memory.
     bell: Option<Bell>,
     arrivals: Arrivals,
@@ -87,7 +87,7 @@ pub(super) struct Plan {
 impl Boards {
     /// `shares` says whether this process may share memory. One that may not, or cannot, takes part
     /// in founding nevertheless, and says so to the others.
-    pub(super) fn new(trees: Option<HostTrees>, shares: bool) -> Boards {
+    pub(super) fn new(trees: Option<Arc<HostTrees>>, shares: bool) -> Boards {
         let bell = (shares && trees.is_some()).then(Bell::new);
         let bell = bell.and_then(|made| made.inspect_err(|cause| tracing::info!(%cause, "this rank has no bell")).ok());
         Boards {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use trib_messages::job::{Attachment, JobTicket, TicketNode};
 use trib_messages::policy::Recovery;
+use trib_transport::memory::MEMBERS_MAX;
 use trib_wire::ids::CHILDREN_MAX;
 use trib_wire::{ChildIndex, NodeId, RankList};
 
@@ -47,10 +48,15 @@ impl HostTrees {
         (!nodes.is_empty()).then(|| HostTrees { nodes, leaves: lane.leaves.clone() })
     }
 
+    /// Whether a group of these members looks for a board. Every rank gets the same answer.
+    pub(crate) fn have_board(&self, members: &RankList) -> bool {
+        self.shape(members).is_some()
+    }
+
     /// How a group of several ranks of one host is folded; `None` if it is none. Every member gets
     /// the same answer.
     pub(super) fn shape(&self, members: &RankList) -> Option<Shape> {
-        if members.len() < 2 {
+        if !(2..=MEMBERS_MAX).contains(&(members.len() as usize)) {
             return None;
         }
         let mut host = None;
