@@ -14,7 +14,7 @@ pub(crate) struct Completion {
     parts: AtomicU32,
     /// The lane, if the request has only one.
     lane: Option<usize>,
-    /// The place of its group among those that have boards, if it is posted there.
+    /// The index of its group among those that have boards, if it is posted there.
     board: Option<usize>,
     /// The operation; `None` if a group is made.
     what: Option<Signature>,
@@ -30,7 +30,7 @@ impl Completion {
         Completion { lane: Some(lane), ..Completion::of_cut(1, what) }
     }
 
-    /// The completion of an operation of the group at this place among those that have boards.
+    /// The completion of an operation of the group with this index among those that have boards.
     pub(crate) fn on_board(at: usize, what: Signature) -> Completion {
         Completion { board: Some(at), ..Completion::on_lane(0, what) }
     }
@@ -74,7 +74,7 @@ impl Completion {
         self.lane.unwrap_or(0)
     }
 
-    /// The place of its group among those that have boards, if it was posted there.
+    /// The index of its group among those that have boards, if it was posted there.
     pub(crate) fn board(&self) -> Option<usize> {
         self.board
     }

@@ -10,7 +10,7 @@ use trib_wire::{Collective, DataType, GroupName, RankList, ReduceOp, Signature};
 
 use crate::engine::Shared;
 use crate::error::Error;
-use crate::group_state::GroupState;
+use crate::group_state::{GroupState, Purpose};
 use crate::memory::{Input, Memory};
 use crate::operation;
 use crate::posting::{Part, Posting};
@@ -37,7 +37,20 @@ impl Group {
         tag: u64,
         name: GroupName,
     ) -> Result<(Group, Request), Error> {
-        let state = shared.create_group(rank, members, tag, name)?;
+        Group::started(shared, shared.create_group(Purpose::Operations, rank, members, tag, name)?)
+    }
+
+    /// The same for a group that only shows that all its members are there.
+    pub(crate) fn start_meeting(
+        shared: &Arc<Shared>,
+        rank: u32,
+        members: RankList,
+        tag: u64,
+    ) -> Result<(Group, Request), Error> {
+        Group::started(shared, shared.create_group(Purpose::Meeting, rank, members, tag, GroupName::new(""))?)
+    }
+
+    fn started(shared: &Arc<Shared>, state: Arc<GroupState>) -> Result<(Group, Request), Error> {
         let request = Request::new(shared.clone(), state.ready.clone());
         Ok((Group { shared: shared.clone(), state, left: AtomicBool::new(false) }, request))
     }

@@ -10,6 +10,15 @@ use trib_wire::{GroupName, RankList};
 use crate::completion::Completion;
 use crate::error::Error;
 
+/// For what a group is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// For operations, over a board if its members share a host.
+    Operations,
+    /// To show that all its members are there.
+    Meeting,
+}
+
 /// A group of which this process is a member.
 pub(crate) struct GroupState {
     /// This process's rank in the group.
@@ -22,7 +31,7 @@ pub(crate) struct GroupState {
     /// The lanes' identifiers for it, lane by lane. They are known once all lanes have begun to
     /// make it.
     ids: OnceLock<Box<[GroupId]>>,
-    /// Its place among the groups of this host that have boards, or may come to one.
+    /// Its index among the groups that have boards, or may come to one.
     board: OnceLock<usize>,
     /// How many operations were posted so far.
     posted: AtomicU64,
@@ -67,13 +76,13 @@ impl GroupState {
         let _ = self.ids.set(ids.into());
     }
 
-    /// Its place among the groups that have boards, or may come to one.
+    /// Its index among the groups that have boards, or may come to one.
     #[inline]
     pub(crate) fn board(&self) -> Option<usize> {
         self.board.get().copied()
     }
 
-    /// Notes that place.
+    /// Notes that index.
     pub(crate) fn know_board(&self, at: usize) {
         let _ = self.board.set(at);
     }

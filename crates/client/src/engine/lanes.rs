@@ -17,7 +17,7 @@ use super::{Engine, Sleep, unnamed};
 use crate::completion::Completion;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::group_state::GroupState;
+use crate::group_state::{GroupState, Purpose};
 use crate::lanes::Lanes;
 use crate::posting::{Part, Posting};
 
@@ -77,16 +77,18 @@ impl Engine {
         Ok(completion)
     }
 
-    /// Begins a group on every lane, and looks for a board if all its members share a host.
+    /// Begins a group on every lane, and looks for a board if all its members share a host and it is
+    /// for operations.
     pub(super) fn create_group(
         &mut self,
+        purpose: Purpose,
         rank: u32,
         members: &RankList,
         tag: u64,
         name: GroupName,
     ) -> Result<Arc<GroupState>, Error> {
         let now = self.now();
-        let plan = self.boards.plan(members);
+        let plan = self.boards.plan(members).filter(|_| purpose == Purpose::Operations);
         let parts = self.lanes.len() + usize::from(plan.is_some());
         let state = Arc::new(GroupState::new(rank, members, name, parts));
         let mut ids = Vec::with_capacity(self.lanes.len());
@@ -116,7 +118,7 @@ impl Engine {
         for (lane, id) in self.lanes.iter_mut().zip(state.ids()) {
             lane.free_group(now, *id);
         }
-        if let Some(at) = self.boards.place_of(state) {
+        if let Some(at) = self.boards.index_of(state) {
             self.boards.free(at, &left());
         }
     }

@@ -41,7 +41,7 @@ use crate::completion::Completion;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fork::ForkGuard;
-use crate::group_state::GroupState;
+use crate::group_state::{GroupState, Purpose};
 use crate::lanes::Lanes;
 use crate::params::Progress;
 use crate::posting::Posting;
@@ -202,13 +202,14 @@ impl Shared {
     /// Starts to make a group in which this process has `rank`.
     pub(crate) fn create_group(
         &self,
+        purpose: Purpose,
         rank: u32,
         members: RankList,
         tag: u64,
         name: GroupName,
     ) -> Result<Arc<GroupState>, Error> {
         let mut engine = self.enter()?;
-        let created = engine.create_group(rank, &members, tag, name);
+        let created = engine.create_group(purpose, rank, &members, tag, name);
         engine.flush();
         self.leave(engine);
         created
@@ -353,7 +354,7 @@ impl Engine {
         self.boards.progress(now, &mut self.lanes[0], ready.bell());
     }
 
-    /// Goes on with the group at this place among those that have boards.
+    /// Goes on with the group of this index among those that have boards.
     fn advance_board(&mut self, at: usize, now: Nanos) {
         self.boards.advance(at, now, &mut self.lanes[0]);
     }

@@ -113,7 +113,7 @@ impl Shared {
         Ok(engine)
     }
 
-    /// The same for an operation over the board of the group at this place.
+    /// The same for an operation over the board of the group with this index.
     fn spin_at_board<'a>(
         &'a self,
         mut engine: MutexGuard<'a, Engine>,

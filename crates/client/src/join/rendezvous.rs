@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trib_messages::request::{AttachRequest, Request};
-use trib_wire::{GroupName, RankList};
+use trib_wire::RankList;
 
 use super::candidacy::Candidacy;
 use super::{Deadline, Joined, connect, manager, numa};
@@ -59,7 +59,7 @@ pub(super) fn join(params: &Params) -> Result<Joined, Error> {
 /// Waits until all ranks are connected: only then does a group of all ranks become ready.
 fn await_all(shared: &Arc<Shared>, params: &Params, deadline: Deadline) -> Result<(), Error> {
     let members = RankList::world(params.size);
-    let (group, request) = Group::start_named(shared, params.rank, members, TAG, GroupName::new(""))?;
+    let (group, request) = Group::start_meeting(shared, params.rank, members, TAG)?;
     request.wait(Some(deadline.left_for_a_try())).map_err(|error| match error {
         Error::Timeout(_) => {
             let ms = deadline.whole.as_millis();

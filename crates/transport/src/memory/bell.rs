@@ -2,8 +2,8 @@
 //! abstract name, which is bound to the network namespace and leaves no file.
 //!
 //! A bell's name is drawn at random, and members of a group tell it each other over the tree. Who
-//! does not know it cannot ring, and a board is taken only with the token that its members know
-//! from the same place. A bell that is rung too often wakes its owner in vain, and nothing else.
+//! does not know it cannot ring, and a board is taken only with the token of which its members hear
+//! in the same way. A bell that is rung too often wakes its owner in vain, and nothing else.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

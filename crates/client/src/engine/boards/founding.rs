@@ -94,6 +94,11 @@ impl Founding {
         Founding { group, members, me, shape, step: Step::Begin }
     }
 
+    /// How many members the group has.
+    pub(super) fn members(&self) -> usize {
+        self.members.len() as usize
+    }
+
     /// Goes on as far as it can. `bell` is none if this member cannot share memory.
     pub(super) fn advance(
         mut self: Box<Self>,

@@ -4,8 +4,8 @@
 //! Such a group is made over the tree like any other, and remains there: the tree tells when a
 //! member dies or leaves. Its first two operations, which nobody sees, find out whether all members
 //! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
-//! (`cut`) and folded in the order of the tree (`shape`, `fold`), so that the bits are those of the
-//! tree. If not, they go over the tree. What is posted before that is decided waits.
+//! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are those
+//! of the tree. `lookout` is what a waiting thread looks for. If not, they go over the tree. What is posted before that is decided waits.
 //!
 //! ```text
 //!   post --> [waits] --founding--> running: board, no node          every member can
@@ -15,6 +15,8 @@
 mod cut;
 mod fold;
 mod founding;
+mod lookout;
+mod piece;
 mod running;
 mod shape;
 
@@ -24,7 +26,7 @@ use std::sync::Arc;
 
 use trib_proto::Nanos;
 use trib_proto::leaf::GroupId;
-use trib_transport::memory::Bell;
+use trib_transport::memory::{Bell, Board};
 use trib_wire::{RankList, Signature};
 
 use super::lane::Lane;
@@ -37,7 +39,7 @@ use founding::{Arrivals, Founding, Verdict};
 use running::{Broken, Running};
 use shape::Shape;
 
-pub(crate) use running::Lookout;
+pub(crate) use lookout::Lookout;
 pub(crate) use shape::HostTrees;
 
 /// The groups of one engine that have boards, or may come to one.
@@ -46,9 +48,9 @@ pub(super) struct Boards {
     /// None if this process may not share memory.
     bell: Option<Bell>,
     arrivals: Arrivals,
-    /// A place is used again when its group is gone.
+    /// An index is used again when its group is gone.
     groups: Vec<Option<Group>>,
-    /// The places of groups that are founded, or have operations under way.
+    /// The indices of groups that are founded, or have operations under way.
     active: Vec<usize>,
     /// The threads that sleep until something comes.
     sleepers: u32,
@@ -131,11 +133,11 @@ impl Boards {
         self.active.push(free);
     }
 
-    /// The place of a group that has not been left.
+    /// The index of a group that has not been left.
     #[inline]
-    pub(super) fn place_of(&self, state: &GroupState) -> Option<usize> {
+    pub(super) fn index_of(&self, state: &GroupState) -> Option<usize> {
         let at = state.board()?;
-        // The place may be another group's by now.
+        // The index may be another group's by now.
         let group = self.groups.get(at)?.as_ref()?;
         std::ptr::eq(&raw const *group.state, state).then_some(at)
     }
@@ -147,7 +149,7 @@ impl Boards {
             Some(group) => matches!(group.way, Way::Founding(..) | Way::Board(_)),
             None => false,
         };
-        self.place_of(state).filter(here)
+        self.index_of(state).filter(here)
     }
 
     /// Posts an operation of a group that `takes` it.
@@ -155,7 +157,7 @@ impl Boards {
         let Boards { groups, bell: Some(bell), finished, operations, active, .. } = self else {
             return self.wait(at, signature, memory);
         };
-        let Some(group) = groups.get_mut(at).and_then(Option::as_mut) else { return Err(unplaced()) };
+        let Some(group) = groups.get_mut(at).and_then(Option::as_mut) else { return Err(unknown()) };
         if let Some(error) = group.state.error() {
             return Err(error.clone());
         }
@@ -173,7 +175,7 @@ impl Boards {
 
     fn wait(&mut self, at: usize, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
         let group = self.groups.get_mut(at).and_then(Option::as_mut);
-        let Some(Group { state, way: Way::Founding(_, waiting), .. }) = group else { return Err(unplaced()) };
+        let Some(Group { state, way: Way::Founding(_, waiting), .. }) = group else { return Err(unknown()) };
         if let Some(error) = state.error() {
             return Err(error.clone());
         }
@@ -259,12 +261,13 @@ impl Boards {
     }
 
     fn found(&mut self, at: usize, now: Nanos, lane: &mut Lane) {
+        let fits = self.mapped() <= BYTES_MAX;
         let Some(group) = self.groups[at].as_mut() else { return };
         let Way::Founding(founding, mut waiting) = std::mem::replace(&mut group.way, Way::Failed) else { return };
-        match founding.advance(now, lane, self.bell.as_ref(), &mut self.arrivals) {
+        let bell = self.bell.as_ref().filter(|_| fits);
+        match founding.advance(now, lane, bell, &mut self.arrivals) {
             Ok(Verdict::Open(founding)) => {
                 group.way = Way::Founding(founding, waiting);
-                return;
             }
             Ok(Verdict::Board(mut running)) => {
                 self.operations += waiting.len() as u64;
@@ -296,6 +299,16 @@ impl Boards {
         }
     }
 
+    /// The bytes of all boards, those that are yet to come included.
+    fn mapped(&self) -> usize {
+        let members = |group: &Group| match &group.way {
+            Way::Founding(founding, _) => founding.members(),
+            Way::Board(running) => running.members(),
+            Way::Tree | Way::Failed => 0,
+        };
+        self.groups.iter().flatten().filter_map(|group| Board::bytes(members(group))).sum()
+    }
+
     /// A group is over at this member: what it has not done ends with this error.
     fn fail(&mut self, at: usize, error: &Error) {
         let Some(group) = self.groups.get_mut(at).and_then(Option::as_mut) else { return };
@@ -318,8 +331,8 @@ impl Boards {
     pub(super) fn free(&mut self, at: usize, error: &Error) {
         self.fail(at, error);
         self.active.retain(|other| *other != at);
-        if let Some(place) = self.groups.get_mut(at) {
-            *place = None;
+        if let Some(group) = self.groups.get_mut(at) {
+            *group = None;
         }
     }
 
@@ -348,7 +361,11 @@ impl Boards {
     /// Called before every sleep. Returns whether there is something to do instead.
     pub(super) fn fall_asleep(&mut self) -> bool {
         self.sleepers += 1;
-        self.active().fold(false, |due, running| running.fall_asleep() || due)
+        let mut due = false;
+        for running in self.active() {
+            due |= running.fall_asleep();
+        }
+        due
     }
 
     /// Called after every sleep.
@@ -367,7 +384,11 @@ impl Boards {
     }
 }
 
-/// A group is given its place before a caller gets it, so this is a bug.
-fn unplaced() -> Error {
-    Error::broken("an operation for a group without a place among the boards")
+/// A program with more communicators than that has room for does the operations of the others over
+/// the tree. A page takes memory when it is first used.
+const BYTES_MAX: usize = 256 << 20;
+
+/// A group is known here before a caller gets it, so this is a bug.
+fn unknown() -> Error {
+    Error::broken("an operation for a group that is not among those with boards")
 }

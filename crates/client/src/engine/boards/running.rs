@@ -14,7 +14,9 @@ use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, NodeId, RankList, Signature};
 
 use super::cut::{Cut, Need};
-use super::fold::{Folder, Sum};
+use super::fold::Folder;
+use super::lookout::{Lookout, is_given};
+use super::piece::Piece;
 use super::shape::Shape;
 use crate::completion::Completion;
 use crate::memory::Memory;
@@ -54,29 +56,6 @@ pub(super) struct Broken {
     pub(super) fault: Fault,
 }
 
-/// What a member waits for, for a thread that looks without the engine.
-#[derive(Clone, Debug)]
-pub(crate) struct Lookout {
-    board: Arc<Board>,
-    /// The piece to be taken, and whose contributions that needs; `None` if none is given yet.
-    take: Option<(u64, Need, u64)>,
-    /// The piece to be given.
-    give: Option<u64>,
-    known: u64,
-}
-
-impl Lookout {
-    /// Whether what the member waits for is there.
-    #[inline]
-    pub(crate) fn has_come(&self) -> bool {
-        let ready = self.take.is_some_and(|(piece, need, shares)| match shares {
-            0 => is_given(&self.board, piece, need),
-            _ => self.board.is_folded(piece, shares),
-        });
-        ready || self.give.is_some_and(|piece| self.board.has_room(piece, &mut self.known.clone()))
-    }
-}
-
 impl Running {
     pub(super) fn new(board: Board, shape: Shape, members: RankList, bells: Vec<BellName>) -> Running {
         Running {
@@ -100,6 +79,10 @@ impl Running {
         let cut = Cut::new(signature, members, me, self.board.piece_len());
         self.operations.push_back(Operation { cut, memory, completion, first: self.posted });
         self.posted += cut.pieces();
+    }
+
+    pub(super) fn members(&self) -> usize {
+        self.board.members()
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -188,11 +171,12 @@ impl Running {
                 break;
             }
             self.compare(piece, &cut, Need::All)?;
+            let whole = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: piece, index: within };
             while let Some(share) = self.board.claim(piece, shares) {
                 let range = cut.share(within, share);
                 // SAFETY: this member has claimed the share, and says below that it is folded.
                 let into = unsafe { self.board.share(piece, range.start, range.len()) };
-                fold(&mut self.folder, &self.board, &self.shape, &cut, (piece, within), range.start, into);
+                whole.fold(&mut self.folder, range.start, into);
                 folded = true;
                 if self.board.fold_done(piece, shares) && self.board.has_sleepers() {
                     self.wake(Wish::Pieces, bell);
@@ -222,7 +206,8 @@ impl Running {
                 self.compare(self.taken, &cut, need)?;
             }
             let Some(Operation { memory, .. }) = self.operations.front_mut() else { break };
-            take_piece(&mut self.folder, &self.board, &self.shape, &cut, memory, (self.taken, piece));
+            let ready = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: self.taken, index: piece };
+            ready.take(&mut self.folder, memory);
             self.taken += 1;
             self.board.take(self.taken);
             if self.board.has_sleepers() {
@@ -331,64 +316,5 @@ impl Running {
             self.wake(Wish::Room, bell);
         }
         self.operations.drain(..).map(|operation| operation.completion)
-    }
-}
-
-fn is_given(board: &Board, piece: u64, need: Need) -> bool {
-    match need {
-        Need::All => (0..board.members()).all(|member| board.has_given(piece, member)),
-        Need::Root(root) => board.has_given(piece, root),
-        Need::Nobody => true,
-    }
-}
-
-/// Folds what all members have given to a piece, from byte `from` on. The piece has a number on the
-/// board, and one in its operation.
-fn fold(folder: &mut Folder, board: &Board, shape: &Shape, cut: &Cut, piece: (u64, u64), from: usize, into: &mut [u8]) {
-    let Signature { dtype, op, .. } = cut.signature;
-    let whole = cut.given_bytes(piece.1);
-    // SAFETY: all members have given, and this one has not taken the piece yet.
-    let parts = |member: usize| unsafe { board.given(piece.0, member, whole) };
-    let folded = folder.fold(shape, Sum { dtype, op }, &parts, from, into);
-    folded.expect("an operation whose fold is not defined is refused when it is posted");
-}
-
-/// Takes what this member gets of a piece, which is number `piece.1` of its operation.
-fn take_piece(folder: &mut Folder, board: &Board, shape: &Shape, cut: &Cut, memory: &mut Memory, piece: (u64, u64)) {
-    let (number, piece) = piece;
-    let len = cut.piece_bytes(piece);
-    if len == 0 || cut.need() == Need::Nobody {
-        return;
-    }
-    let place = |block: u32| {
-        let start = memory.gotten_at(&cut.in_block(piece, block)).expect("a member gets what the cut says");
-        // SAFETY: `gotten_at` checked that the elements lie inside the result of an operation that
-        // runs, and nothing else touches that.
-        unsafe { core::slice::from_raw_parts_mut(start, len) }
-    };
-    // SAFETY, below: what is read was given to the piece, or all its shares were folded, and it is
-    // not taken yet.
-    match cut.signature.collective {
-        Collective::Barrier => {}
-        Collective::Bcast => {
-            let root = cut.signature.root as usize;
-            // SAFETY: see above.
-            place(0).copy_from_slice(unsafe { board.given(number, root, len) });
-        }
-        Collective::Allreduce | Collective::Reduce if cut.shares(piece) > 0 => {
-            // SAFETY: see above.
-            place(0).copy_from_slice(unsafe { board.result(number, len) });
-        }
-        Collective::Allreduce | Collective::Reduce => fold(folder, board, shape, cut, (number, piece), 0, place(0)),
-        Collective::Allgather => {
-            for member in 0..board.members() {
-                // SAFETY: see above.
-                place(member as u32).copy_from_slice(unsafe { board.given(number, member, len) });
-            }
-        }
-        Collective::ReduceScatter => {
-            let me = board.me();
-            fold(folder, board, shape, cut, (number, piece), me * len, place(me as u32));
-        }
     }
 }

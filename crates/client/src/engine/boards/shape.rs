@@ -15,15 +15,12 @@ use trib_wire::{ChildIndex, NodeId, RankList};
 /// The part of a job's tree that is below its hosts.
 #[derive(Debug)]
 pub(crate) struct HostTrees {
-    /// The nodes in ranks: where each hangs, and whether it is above all others of its host.
-    nodes: BTreeMap<NodeId, Place>,
+    /// The nodes in ranks, each with its parent and which child of that it is.
+    nodes: BTreeMap<NodeId, Parent>,
     leaves: Vec<Attachment>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    parent: Option<(NodeId, ChildIndex)>,
-}
+type Parent = Option<(NodeId, ChildIndex)>;
 
 /// A fold: of a member's vector alone, or of several from the left.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,8 +40,8 @@ impl HostTrees {
         if ticket.limits.recovery == Recovery::Strict {
             return None;
         }
-        let place = |node: &TicketNode| (node.node, Place { parent: node.parent });
-        let nodes: BTreeMap<_, _> = ticket.nodes.iter().filter(|node| node.in_ranks).map(place).collect();
+        let parent = |node: &TicketNode| (node.node, node.parent);
+        let nodes: BTreeMap<_, _> = ticket.nodes.iter().filter(|node| node.in_ranks).map(parent).collect();
         (!nodes.is_empty()).then(|| HostTrees { nodes, leaves: lane.leaves.clone() })
     }
 
@@ -76,14 +73,14 @@ impl HostTrees {
     fn way(&self, rank: u32) -> Option<(NodeId, Vec<ChildIndex>)> {
         let leaf = self.leaves.get(rank as usize)?;
         let (mut node, mut way) = (leaf.node, vec![leaf.child]);
-        let mut place = self.nodes.get(&node)?;
-        while let Some((parent, child)) = place.parent
-            && let Some(above) = self.nodes.get(&parent)
+        let mut above = self.nodes.get(&node)?;
+        while let Some((parent, child)) = *above
+            && let Some(next) = self.nodes.get(&parent)
             // A ticket that makes a circle is not followed for ever.
             && way.len() <= self.nodes.len()
         {
             way.push(child);
-            (node, place) = (parent, above);
+            (node, above) = (parent, next);
         }
         way.reverse();
         Some((node, way))
@@ -114,11 +111,11 @@ mod tests {
     use super::*;
 
     fn trees(nodes: &[(u16, Option<(u16, u16)>)], leaves: &[(u16, u16)]) -> HostTrees {
-        let place = |parent: Option<(u16, u16)>| Place { parent: parent.map(|(n, c)| (NodeId(n), ChildIndex(c))) };
+        let parent = |parent: Option<(u16, u16)>| parent.map(|(node, child)| (NodeId(node), ChildIndex(child)));
         let attachment =
             |&(node, child): &(u16, u16)| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
         HostTrees {
-            nodes: nodes.iter().map(|(node, parent)| (NodeId(*node), place(*parent))).collect(),
+            nodes: nodes.iter().map(|(node, above)| (NodeId(*node), parent(*above))).collect(),
             leaves: leaves.iter().map(attachment).collect(),
         }
     }

@@ -22,8 +22,8 @@ pub const MEMBERS_MAX: usize = 256;
 const CELL_HEAD: usize = 24;
 /// So many bytes fit into the cell itself.
 pub(super) const SHORT: usize = LINE - CELL_HEAD;
-/// Rooms do not stand at the same place of every page, because then processors would take them for
-/// one another.
+/// Rooms do not begin at the same offset of a page, because processors would take their addresses
+/// for one another's.
 const SKEW: usize = 64;
 /// The bytes of a piece. A window of them, from two members or three, fits into a core's own
 /// cache; fewer would cost more waiting for each other.

@@ -66,6 +66,11 @@ impl Board {
         Ok(Board { mapping: Mapping::shared(memory.as_fd(), layout.len())?, layout, me })
     }
 
+    /// The bytes of the board of so many members. `None`: no board has so many.
+    pub fn bytes(members: usize) -> Option<usize> {
+        Layout::of(members).map(Layout::len)
+    }
+
     /// The number of members.
     pub fn members(&self) -> usize {
         self.layout.members
@@ -100,10 +105,10 @@ impl Board {
     /// There is room, the piece has not been shown, and `len` bytes from `bytes` are readable.
     pub unsafe fn put(&self, piece: u64, whole: usize, at: usize, bytes: *const u8, len: usize) {
         assert!(at <= whole && len <= whole - at);
-        let place = self.mapping.at(self.layout.given(piece, self.me, whole) + at);
-        // SAFETY: the place is this member's, no other member reads it before it is shown, and none
-        // writes it; the caller promises the rest.
-        unsafe { core::ptr::copy_nonoverlapping(bytes, place, len) };
+        let own = self.mapping.at(self.layout.given(piece, self.me, whole) + at);
+        // SAFETY: these bytes are this member's, no other reads them before they are shown, and none
+        // writes them; the caller promises the rest.
+        unsafe { core::ptr::copy_nonoverlapping(bytes, own, len) };
     }
 
     /// Shows the others that this member has given to `piece`, and to which operation.
@@ -137,8 +142,8 @@ impl Board {
     #[inline]
     pub unsafe fn given(&self, piece: u64, member: usize, whole: usize) -> &[u8] {
         let start = self.mapping.at(self.layout.given(piece, member, whole));
-        // SAFETY: the bytes lie in the member's place, and nobody writes them, by the caller's
-        // promise.
+        // SAFETY: the bytes lie where the member puts so many, and nobody writes them, by the
+        // caller's promise.
         unsafe { core::slice::from_raw_parts(start, whole) }
     }
 

@@ -1,0 +1,134 @@
+"""What ranks of one host do in tests of the memory that they share."""
+
+import os
+import pathlib
+import time
+
+import numpy as np
+
+import native
+from loop_worker import cpu_now, vectors
+from rank import note
+
+
+def computing(argument):
+    """Posts one long operation and computes without a call of the library until it is done, as the
+    library's thread sees to. Returns how long that took, and the counters."""
+    context = native.Context()
+    group = context.group()
+    took = []
+    for iteration in range(argument["iterations"]):
+        mine, total = vectors(context.rank, context.size, argument["count"], iteration)
+        out = np.full_like(mine, -1)
+        group.barrier().wait()
+        began = time.monotonic()
+        request = group.allreduce(mine, out, "int64", "sum")
+        while out[-1] != total[-1] and time.monotonic() < began + argument["limit"]:
+            pass
+        took.append(time.monotonic() - began)
+        request.wait()
+        assert np.array_equal(out, total)
+    counters = context.counters()
+    context.finalize()
+    return {"took": took, "counters": counters}
+
+
+def many_under_way(argument):
+    """Posts operations of all lengths and kinds before the first is waited for, in two groups, in
+    place and not, and before the groups are ready."""
+    context = native.Context()
+    groups = [context.group(name="one"), context.group(list(reversed(range(context.size))), 7, "other")]
+    rank, size = context.rank, context.size
+    posted = []
+    for turn in range(argument["turns"]):
+        for group in groups:
+            count = argument["counts"][turn % len(argument["counts"])]
+            mine, total = vectors(group.rank, size, count, turn)
+            posted.append((group.allreduce(mine, out := np.empty_like(mine), "int64", "sum"), out, total))
+            in_place = mine.copy()
+            posted.append((group.allreduce(native.IN_PLACE, in_place, "int64", "sum"), in_place, total))
+            root = turn % size
+            data = vectors(root, size, count, turn)[0] if group.rank == root else np.empty(count, np.int64)
+            posted.append((group.bcast(data, root), data, vectors(root, size, count, turn)[0]))
+            summed = np.empty_like(mine) if group.rank == root else mine
+            posted.append((group.reduce(mine, summed, "int64", "sum", root), summed, total if group.rank == root else mine))
+            all_blocks = np.concatenate([vectors(member, size, count, turn)[0] for member in range(size)])
+            gathered = np.empty_like(all_blocks)
+            posted.append((group.allgather(mine, gathered, mine.nbytes), gathered, all_blocks))
+            mine_times = np.tile(mine, size)
+            scattered = np.empty_like(mine)
+            posted.append((group.reduce_scatter(mine_times, scattered, count, "int64", "sum"), scattered, total))
+            posted.append((group.barrier(), np.zeros(0), np.zeros(0)))
+    for number, (request, out, want) in enumerate(posted):
+        request.wait()
+        assert np.array_equal(out, want), f"operation {number}"
+    counters = context.counters()
+    for group in groups:
+        group.free()
+    context.finalize()
+    return counters
+
+
+def leaves(argument):
+    """One rank leaves the group, and the others call once more. Returns their errors."""
+    context = native.Context()
+    group = context.group()
+    group.barrier().wait()
+    if context.rank == argument["rank"]:
+        group.free()
+        time.sleep(1)
+        context.finalize()
+        return None
+    try:
+        mine = np.ones(argument["count"], np.float32)
+        group.allreduce(mine, np.empty_like(mine), "float32", "sum").wait(30_000)
+    except native.Failed as failed:
+        context.finalize()
+        return {"status": failed.status, "text": failed.text}
+    return {"status": 0, "text": "no error"}
+
+
+def late_ones(argument):
+    """Ranks are late in turn, by so long that the others sleep. Returns how much of a processor
+    these took, and how long after the late rank's call the slowest had its result."""
+    context = native.Context()
+    group = context.group()
+    group.barrier().wait()
+    cpu, began, after = cpu_now(), time.monotonic(), []
+    for turn in range(argument["turns"]):
+        late = turn % context.size
+        value = np.zeros(1)
+        if context.rank == late:
+            time.sleep(argument["seconds"])
+            value[0] = time.monotonic()
+        group.bcast(np.zeros(1), late).wait()
+        called = np.zeros(1)
+        group.allreduce(value, called, "float64", "sum").wait()
+        after.append(time.monotonic() - called[0])
+    share = (cpu_now() - cpu) / (time.monotonic() - began)
+    context.finalize()
+    return {"share": share, "after": after}
+
+
+def boards(argument):
+    """Makes groups, and tells how many boards this process has mapped before, with and after them."""
+    context = native.Context()
+
+    def mapped():
+        return pathlib.Path("/proc/self/maps").read_text().count("memfd:tributary-board")
+
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    seen, opened = [mapped()], [descriptors()]
+    groups = [context.group(tag=tag) for tag in range(argument["groups"])]
+    for group in groups:
+        group.barrier().wait()
+    seen.append(mapped())
+    opened.append(descriptors())
+    for group in groups:
+        group.free()
+    seen.append(mapped())
+    note(1)
+    context.finalize()
+    return {"mapped": seen, "descriptors": opened}
