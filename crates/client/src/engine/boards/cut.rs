@@ -107,28 +107,28 @@ impl Cut {
         }
     }
 
-    /// Into how many shares the fold of a piece is cut that members fold together, each element
+    /// Into how many portions the fold of a piece is cut that members fold together, each element
     /// once. 0: each member that needs it folds it for itself, which is less work for two members,
     /// and saves waiting for each other where there is little to fold.
-    pub(super) fn shares(&self, piece: u64) -> u64 {
+    pub(super) fn portions(&self, piece: u64) -> u64 {
         let folds = matches!(self.signature.collective, Collective::Allreduce | Collective::Reduce);
         let bytes = self.piece_bytes(piece);
         if !folds || self.members < 3 || bytes * (self.members as usize) < FOLD_ALONE_MAX {
             return 0;
         }
-        bytes.div_ceil(self.share_len()) as u64
+        bytes.div_ceil(self.portion_len()) as u64
     }
 
-    /// The bytes of a share, a whole number of elements.
-    fn share_len(&self) -> usize {
+    /// The bytes of a portion, a whole number of elements.
+    fn portion_len(&self) -> usize {
         let element = self.signature.dtype.size();
-        SHARE / element * element
+        PORTION / element * element
     }
 
-    /// Where a share lies in its piece.
-    pub(super) fn share(&self, piece: u64, share: u64) -> Range<usize> {
-        let from = share as usize * self.share_len();
-        from..(from + self.share_len()).min(self.piece_bytes(piece))
+    /// Where a portion lies in its piece.
+    pub(super) fn portion(&self, piece: u64, portion: u64) -> Range<usize> {
+        let from = portion as usize * self.portion_len();
+        from..(from + self.portion_len()).min(self.piece_bytes(piece))
     }
 
     /// What members compare before they take each other's pieces: the signature, in two words.
@@ -153,7 +153,7 @@ pub(super) fn signature_of([codes, count]: [u64; 2]) -> Option<Signature> {
 }
 
 /// In bytes. A claim costs about as much as folding a tenth of it.
-const SHARE: usize = 8 * 1024;
+const PORTION: usize = 8 * 1024;
 /// A member folds alone what all members together give so many bytes to.
 const FOLD_ALONE_MAX: usize = 32 * 1024;
 
@@ -187,8 +187,8 @@ mod tests {
                 for piece in 0..cut.pieces() {
                     let bytes: usize = cut.given(piece).map(|elements| (elements.end - elements.start) as usize * 8).sum();
                     prop_assert!(bytes <= 4096 && (bytes == 0 || bytes == cut.given_bytes(piece)));
-                    let shares: Vec<_> = (0..cut.shares(piece)).flat_map(|share| cut.share(piece, share)).collect();
-                    prop_assert!(shares.is_empty() || shares == (0..cut.piece_bytes(piece)).collect::<Vec<_>>());
+                    let portions: Vec<_> = (0..cut.portions(piece)).flat_map(|portion| cut.portion(piece, portion)).collect();
+                    prop_assert!(portions.is_empty() || portions == (0..cut.piece_bytes(piece)).collect::<Vec<_>>());
                 }
             }
         }
@@ -198,7 +198,7 @@ mod tests {
     fn an_operation_without_data_has_one_piece() {
         for collective in Collective::ALL {
             let cut = cut(*collective, 0, 3, 1, 0);
-            assert_eq!((cut.pieces(), cut.piece_bytes(0), cut.shares(0)), (1, 0, 0), "{collective}");
+            assert_eq!((cut.pieces(), cut.piece_bytes(0), cut.portions(0)), (1, 0, 0), "{collective}");
         }
     }
 

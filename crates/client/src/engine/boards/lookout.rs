@@ -10,7 +10,7 @@ use super::cut::Need;
 #[derive(Clone, Debug)]
 pub(crate) struct Lookout {
     pub(super) board: Arc<Board>,
-    /// The piece to be taken, whose contributions that needs, and into how many shares its fold is
+    /// The piece to be taken, whose contributions that needs, and into how many portions its fold is
     /// cut that nobody has folded yet; `None` if this member has given none yet.
     pub(super) take: Option<(u64, Need, u64)>,
     /// The piece to be given.
@@ -23,9 +23,9 @@ impl Lookout {
     /// Whether what the member waits for is there.
     #[inline]
     pub(crate) fn has_come(&self) -> bool {
-        let ready = self.take.is_some_and(|(piece, need, shares)| match shares {
+        let ready = self.take.is_some_and(|(piece, need, portions)| match portions {
             0 => is_given(&self.board, piece, need),
-            _ => self.board.is_folded(piece, shares),
+            _ => self.board.is_folded(piece, portions),
         });
         ready || self.give.is_some_and(|piece| self.board.has_room(piece, &mut self.known.clone()))
     }

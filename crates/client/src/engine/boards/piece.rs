@@ -50,8 +50,8 @@ impl Piece<'_> {
         match cut.signature.collective {
             Collective::Barrier => {}
             Collective::Bcast => result(0).copy_from_slice(given(cut.signature.root as usize)),
-            Collective::Allreduce | Collective::Reduce if cut.shares(index) > 0 => {
-                // SAFETY: all shares have been folded, and this member has not taken the piece.
+            Collective::Allreduce | Collective::Reduce if cut.portions(index) > 0 => {
+                // SAFETY: all portions have been folded, and this member has not taken the piece.
                 result(0).copy_from_slice(unsafe { board.result(number, len) });
             }
             Collective::Allreduce | Collective::Reduce => self.fold(folder, 0, result(0)),

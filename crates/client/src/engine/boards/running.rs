@@ -1,7 +1,7 @@
 //! The operations of a group over its board.
 //!
 //! ```text
-//!   posted --give--> given --(all have given: fold shares)--> ready --take--> taken
+//!   posted --give--> given --(all have given: fold portions)--> ready --take--> taken
 //! ```
 //! Each piece goes this way at each member, pieces in order. A member gives ahead as far as the
 //! board has room, so that it holds up nobody while it waits itself.
@@ -94,7 +94,7 @@ impl Running {
         let done = self.done;
         loop {
             let gave = self.give(bell);
-            let folded = self.fold_shares(bell)?;
+            let folded = self.fold_portions(bell)?;
             let took = self.take(bell)?;
             if !(gave || folded || took) {
                 return Ok(self.done > done);
@@ -153,8 +153,8 @@ impl Running {
         }
     }
 
-    /// Folds shares of the pieces that this member has given, as long as there are any.
-    fn fold_shares(&mut self, bell: &Bell) -> Result<bool, Broken> {
+    /// Folds portions of the pieces that this member has given, as long as there are any.
+    fn fold_portions(&mut self, bell: &Bell) -> Result<bool, Broken> {
         let mut folded = false;
         let mut at = 0;
         for piece in self.taken..self.given {
@@ -163,8 +163,8 @@ impl Running {
             }
             let Some(Operation { cut, first, .. }) = self.operations.get(at) else { break };
             let (cut, within) = (*cut, piece - first);
-            let shares = cut.shares(within);
-            if shares == 0 {
+            let portions = cut.portions(within);
+            if portions == 0 {
                 continue;
             }
             if !is_given(&self.board, piece, Need::All) {
@@ -172,13 +172,13 @@ impl Running {
             }
             self.compare(piece, &cut, Need::All)?;
             let whole = Piece { board: &self.board, shape: &self.shape, cut: &cut, number: piece, index: within };
-            while let Some(share) = self.board.claim(piece, shares) {
-                let range = cut.share(within, share);
-                // SAFETY: this member has claimed the share, and says below that it is folded.
-                let into = unsafe { self.board.share(piece, range.start, range.len()) };
+            while let Some(portion) = self.board.claim(piece, portions) {
+                let range = cut.portion(within, portion);
+                // SAFETY: this member has claimed the portion, and says below that it is folded.
+                let into = unsafe { self.board.portion(piece, range.start, range.len()) };
                 whole.fold(&mut self.folder, range.start, into);
                 folded = true;
-                if self.board.fold_done(piece, shares) && self.board.has_sleepers() {
+                if self.board.fold_done(piece, portions) && self.board.has_sleepers() {
                     self.wake(Wish::Pieces, bell);
                 }
             }
@@ -191,18 +191,18 @@ impl Running {
         while self.taken < self.given {
             let Some(Operation { cut, first, .. }) = self.operations.front() else { break };
             let (cut, piece) = (*cut, self.taken - *first);
-            let shares = cut.shares(piece);
+            let portions = cut.portions(piece);
             let need = cut.need();
-            let ready = match (need, shares) {
+            let ready = match (need, portions) {
                 (Need::Nobody, _) => true,
                 (_, 0) => is_given(&self.board, self.taken, need),
-                _ => self.board.is_folded(self.taken, shares),
+                _ => self.board.is_folded(self.taken, portions),
             };
             if !ready {
                 self.look_for_missing(need)?;
                 break;
             }
-            if shares == 0 {
+            if portions == 0 {
                 self.compare(self.taken, &cut, need)?;
             }
             let Some(Operation { memory, .. }) = self.operations.front_mut() else { break };
@@ -282,10 +282,10 @@ impl Running {
     pub(super) fn lookout(&self) -> Option<Lookout> {
         let Operation { cut, first, .. } = self.operations.front()?;
         let take = (self.taken < self.given).then(|| {
-            let (need, shares) = (cut.need(), cut.shares(self.taken - first));
+            let (need, portions) = (cut.need(), cut.portions(self.taken - first));
             // Shares may be claimed as soon as all have given.
-            let shares = if is_given(&self.board, self.taken, Need::All) { shares } else { 0 };
-            (self.taken, need, shares)
+            let portions = if is_given(&self.board, self.taken, Need::All) { portions } else { 0 };
+            (self.taken, need, portions)
         });
         let give = self.operations.get(self.giving).map(|_| self.given);
         Some(Lookout { board: self.board.clone(), take, give, known: self.known })

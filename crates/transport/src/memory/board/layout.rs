@@ -3,7 +3,7 @@
 //! ```text
 //!   head      how many members are asleep
 //!   members   one line each: pieces taken, asleep?, left?, pieces given
-//!   slots     WINDOW times: shares claimed, shares folded,
+//!   slots     WINDOW times: portions claimed, portions folded,
 //!             a cell for each member: number, signature, few bytes
 //!             a room for each member: many bytes
 //!             the result

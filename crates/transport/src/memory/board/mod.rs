@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!   member 0 --put--> [cell 0] --.             .--> [result] --> all members
-//!   member 1 --put--> [cell 1] ---+-- shares --+      of the piece, or each folds for itself
+//!   member 1 --put--> [cell 1] ---+-- portions --+      of the piece, or each folds for itself
 //!   member 2 --put--> [cell 2] --'             '-->
 //! ```
 //! An operation is cut into pieces, and the pieces of all operations of a group have numbers one
 //! after the other. A piece has the slot `number mod WINDOW`, and in it a cell for each member. A
 //! member writes to its cell, or to the room beside it if it gives much, when every member has taken
-//! the piece that had the slot before, and shows it by writing the number last. What is folded into the slot's result is cut into shares, which
+//! the piece that had the slot before, and shows it by writing the number last. What is folded into the slot's result is cut into portions, which
 //! members claim, so that none is waited for that has no processor.
 //!
 //! Nobody makes a system call while the others are awake. A member that is about to sleep says so,
@@ -147,19 +147,19 @@ impl Board {
         unsafe { core::slice::from_raw_parts(start, whole) }
     }
 
-    /// Claims a share of the fold of `piece`, if one of `shares` is left. Its number is told.
-    pub fn claim(&self, piece: u64, shares: u64) -> Option<u64> {
-        count::raise(self.word(self.layout.claimed(piece)), piece, shares)
+    /// Claims a portion of the fold of `piece`, if one of `portions` is left. Its number is told.
+    pub fn claim(&self, piece: u64, portions: u64) -> Option<u64> {
+        count::raise(self.word(self.layout.claimed(piece)), piece, portions)
     }
 
-    /// A claimed share has been folded. Returns whether it was the last of `shares`.
-    pub fn fold_done(&self, piece: u64, shares: u64) -> bool {
-        count::raise(self.word(self.layout.folded(piece)), piece, shares) == Some(shares - 1)
+    /// A claimed portion has been folded. Returns whether it was the last of `portions`.
+    pub fn fold_done(&self, piece: u64, portions: u64) -> bool {
+        count::raise(self.word(self.layout.folded(piece)), piece, portions) == Some(portions - 1)
     }
 
-    /// Whether all shares of `piece` have been folded.
-    pub fn is_folded(&self, piece: u64, shares: u64) -> bool {
-        count::read(self.word(self.layout.folded(piece)), piece) >= shares
+    /// Whether all portions of `piece` have been folded.
+    pub fn is_folded(&self, piece: u64, portions: u64) -> bool {
+        count::read(self.word(self.layout.folded(piece)), piece) >= portions
     }
 
     /// Bytes `from..from + len` of the result of `piece`.
@@ -168,10 +168,10 @@ impl Board {
     /// If a result has not so many.
     ///
     /// # Safety
-    /// Until the slice is gone nobody else uses these bytes: this member has claimed the share in
+    /// Until the slice is gone nobody else uses these bytes: this member has claimed the portion in
     /// which they lie, and has not said that it is folded.
-    #[allow(clippy::mut_from_ref)] // What is exclusive is the share, not the board.
-    pub unsafe fn share(&self, piece: u64, from: usize, len: usize) -> &mut [u8] {
+    #[allow(clippy::mut_from_ref)] // What is exclusive is the portion, not the board.
+    pub unsafe fn portion(&self, piece: u64, from: usize, len: usize) -> &mut [u8] {
         // SAFETY: the bytes lie inside the result, and nobody else uses them, by the caller's
         // promise.
         unsafe { core::slice::from_raw_parts_mut(self.result_at(piece, from, len), len) }
@@ -183,7 +183,7 @@ impl Board {
     /// If a result has not so many.
     ///
     /// # Safety
-    /// All shares of the piece have been folded, and this member has not taken it while the slice
+    /// All portions of the piece have been folded, and this member has not taken it while the slice
     /// is used.
     pub unsafe fn result(&self, piece: u64, len: usize) -> &[u8] {
         // SAFETY: the bytes lie inside the result, and nobody writes them, by the caller's promise.

@@ -82,8 +82,8 @@ fn each_share_is_claimed_once() {
         std::thread::scope(|scope| {
             for board in &boards {
                 scope.spawn(|| {
-                    while let Some(share) = board.claim(piece, 9) {
-                        claimed[share as usize].fetch_add(1, Relaxed);
+                    while let Some(portion) = board.claim(piece, 9) {
+                        claimed[portion as usize].fetch_add(1, Relaxed);
                         last.fetch_add(usize::from(board.fold_done(piece, 9)), Relaxed);
                     }
                 });
