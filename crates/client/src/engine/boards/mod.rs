@@ -317,11 +317,9 @@ impl Boards {
                 waiting.into_iter().for_each(|waiting| waiting.completion.finish(Err(error.clone())));
                 group.state.ready.finish(Err(error.clone()));
             }
-            Way::Board(mut running) => {
-                if let Some(bell) = &self.bell {
-                    running.leave(bell).for_each(|completion| completion.finish(Err(error.clone())));
-                }
-            }
+            // The others are not told here that it goes on no more: they hear of what has happened,
+            // and the same, from the tree or from the board.
+            Way::Board(mut running) => running.end().for_each(|completion| completion.finish(Err(error.clone()))),
             Way::Tree | Way::Failed => {}
         }
         self.finished = true;
@@ -329,6 +327,11 @@ impl Boards {
 
     /// The group is left, on its lane already.
     pub(super) fn free(&mut self, at: usize, error: &Error) {
+        if let Some(Some(Group { way: Way::Board(running), .. })) = self.groups.get_mut(at)
+            && let Some(bell) = &self.bell
+        {
+            running.leave(bell);
+        }
         self.fail(at, error);
         self.active.retain(|other| *other != at);
         if let Some(group) = self.groups.get_mut(at) {
@@ -392,3 +395,6 @@ const BYTES_MAX: usize = 256 << 20;
 fn unknown() -> Error {
     Error::broken("an operation for a group that is not among those with boards")
 }
+
+#[cfg(test)]
+mod tests;

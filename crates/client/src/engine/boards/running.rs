@@ -307,14 +307,18 @@ impl Running {
         self.board.wake_up();
     }
 
-    /// This member has nothing to do with the group any more. Its operations are given back.
-    pub(super) fn leave(&mut self, bell: &Bell) -> impl Iterator<Item = Arc<Completion>> {
-        self.board.wake_up();
+    /// This member leaves the group, and others need not wait for it.
+    pub(super) fn leave(&mut self, bell: &Bell) {
         self.board.leave();
         if self.board.has_sleepers() {
             self.wake(Wish::Pieces, bell);
             self.wake(Wish::Room, bell);
         }
+    }
+
+    /// This member has nothing to do with the board any more. Its operations are given back.
+    pub(super) fn end(&mut self) -> impl Iterator<Item = Arc<Completion>> {
+        self.board.wake_up();
         self.operations.drain(..).map(|operation| operation.completion)
     }
 }

@@ -1,0 +1,281 @@
+//! Members of a group in one thread, each with a mapping of its own, that go on in any order. What
+//! each does at a time is what it does in a process between two waits.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use trib_transport::memory::{Bell, Board};
+use trib_wire::body::Reason;
+use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
+
+use super::running::Running;
+use super::shape::Shape;
+use crate::completion::Completion;
+use crate::error::Error;
+use crate::memory::{Input, Memory};
+use crate::operation;
+
+/// A group's members, each with its bell.
+struct Members {
+    all: Vec<(Running, Bell)>,
+    shape: Shape,
+}
+
+/// An operation at one member, with its buffers.
+struct Posted {
+    completion: Arc<Completion>,
+    output: Vec<u8>,
+    /// What it must come to; none if this member gets nothing.
+    expected: Option<Vec<u8>>,
+    /// It is read while the operation runs.
+    _input: Vec<u8>,
+}
+
+/// What a test draws of an operation.
+#[derive(Clone, Copy, Debug)]
+struct Draw {
+    collective: Collective,
+    count: u64,
+    root: u32,
+    in_place: bool,
+}
+
+impl Members {
+    fn new(shape: Shape, size: usize) -> Members {
+        let (first, memory) = Board::create(size).unwrap();
+        let others = (1..size).map(|me| Board::open(&memory, size, me).unwrap());
+        let bells: Vec<Bell> = (0..size).map(|_| Bell::new().unwrap()).collect();
+        let names: Vec<_> = bells.iter().map(Bell::name).collect();
+        let ranks = RankList::from_ranks((0..size as u32).map(|member| 10 + 2 * member));
+        let running = |board| Running::new(board, shape.clone(), ranks.clone(), names.clone());
+        let all = std::iter::once(first).chain(others).map(running).zip(bells).collect();
+        Members { all, shape }
+    }
+
+    fn size(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    fn post(&mut self, member: u32, draw: Draw, turn: u64) -> Posted {
+        let (size, signature) = (self.size(), draw.signature());
+        let input = vector(&signature, size, member, turn);
+        let gotten = trib_proto::window::gotten(&signature, size, member);
+        let whole = Collective::Allgather == draw.collective || Collective::Bcast == draw.collective;
+        let len = (gotten.end - gotten.start) as usize * 8;
+        // In place the vector lies in the output, an allgather's block at its own offset.
+        let in_place = draw.in_place
+            && match draw.collective {
+                Collective::Bcast | Collective::Barrier => false,
+                Collective::Reduce => member == draw.root,
+                _ => true,
+            };
+        let mut output = vec![0xee; len.max(if in_place { input.len() } else { 0 })];
+        let given = match (in_place, draw.collective) {
+            (true, Collective::Allgather) => {
+                output[member as usize * input.len()..][..input.len()].copy_from_slice(&input);
+                Input::InPlace
+            }
+            (true, _) => {
+                output[..input.len()].copy_from_slice(&input);
+                Input::InPlace
+            }
+            (false, _) => Input::At(input.as_ptr()),
+        };
+        let memory = Memory::new(&signature, size, member, given, output.as_mut_ptr()).unwrap();
+        let completion = Arc::new(Completion::on_board(0, signature));
+        let (running, bell) = &mut self.all[member as usize];
+        running.post(signature, memory, completion.clone());
+        let _ = running.advance(bell);
+        let expected = (len > 0).then(|| {
+            let blocks: Vec<Vec<u8>> = (0..size).map(|other| vector(&signature, size, other, turn)).collect();
+            match draw.collective {
+                Collective::Allgather => blocks.concat(),
+                Collective::Bcast => blocks[draw.root as usize].clone(),
+                _ => {
+                    let from = gotten.start as usize * 8;
+                    fold_plainly(&self.shape, &blocks)[from..from + len].to_vec()
+                }
+            }
+        });
+        debug_assert!(!whole || expected.as_ref().is_none_or(|expected| expected.len() == len));
+        Posted { completion, output, expected, _input: input }
+    }
+
+    fn go_on(&mut self, member: u32) -> Result<(), Reason> {
+        let (running, bell) = &mut self.all[member as usize];
+        running.advance(bell).map(|_| ()).map_err(|broken| broken.fault.reason)
+    }
+}
+
+impl Draw {
+    fn signature(self) -> Signature {
+        match self.collective {
+            Collective::Barrier => operation::barrier(),
+            // These move bytes.
+            Collective::Bcast => operation::bcast(8 * self.count, self.root),
+            Collective::Allgather => operation::allgather(8 * self.count),
+            collective => Signature {
+                collective,
+                dtype: DataType::F64,
+                op: ReduceOp::Sum,
+                format: WireFormat::Plain,
+                root: if collective == Collective::Reduce { self.root } else { 0 },
+                count: self.count,
+            },
+        }
+    }
+}
+
+/// What a member gives, as long as the signature says. Sums of these depend on their order.
+fn vector(signature: &Signature, size: u32, member: u32, turn: u64) -> Vec<u8> {
+    let bytes = match signature.collective {
+        Collective::Barrier => 0,
+        Collective::ReduceScatter => signature.count * u64::from(size) * 8,
+        Collective::Allgather | Collective::Bcast => signature.count,
+        _ => signature.count * 8,
+    };
+    let value = |at: u64| {
+        let seed = (at + 7 * turn).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(member) << 40);
+        (seed >> 11) as f64 * if seed & 1 == 0 { 1e-3 } else { 1e9 }
+    };
+    (0..bytes / 8).flat_map(|at| value(at).to_le_bytes()).collect()
+}
+
+/// The sum in the order of the shape, one element after the other.
+fn fold_plainly(shape: &Shape, blocks: &[Vec<u8>]) -> Vec<u8> {
+    let element = |member: usize, at: usize| f64::from_le_bytes(blocks[member][8 * at..][..8].try_into().unwrap());
+    fn sum(shape: &Shape, element: &dyn Fn(usize) -> f64) -> f64 {
+        match shape {
+            Shape::Member(member) => element(*member),
+            Shape::Node(parts) => parts.iter().map(|part| sum(part, element)).reduce(|a, b| a + b).unwrap(),
+        }
+    }
+    let len = blocks[0].len() / 8;
+    (0..len).flat_map(|at| sum(shape, &|member| element(member, at)).to_le_bytes()).collect()
+}
+
+fn shapes(size: usize) -> Vec<Shape> {
+    let member = Shape::Member;
+    let mut shapes =
+        vec![Shape::Node((0..size).map(member).collect()), Shape::Node((0..size).rev().map(member).collect())];
+    if size > 3 {
+        let (even, odd) = (0..size).partition::<Vec<_>, _>(|member| member % 2 == 0);
+        let part = |members: Vec<usize>| Shape::Node(members.into_iter().map(member).collect());
+        shapes.push(Shape::Node(vec![part(even), part(odd)]));
+    }
+    shapes
+}
+
+fn draws() -> impl Strategy<Value = Draw> {
+    let counts = prop_oneof![Just(0u64), 1u64..20, 100u64..1000, 7000u64..9000, 20_000u64..60_000];
+    (0..Collective::ALL.len(), counts, 0u32..6, any::<bool>()).prop_map(|(which, count, root, in_place)| Draw {
+        collective: Collective::ALL[which],
+        count,
+        root,
+        in_place,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Members post and go on in any order, as far ahead of each other as they like, and every
+    /// result has the bits of the plain sum.
+    #[test]
+    fn results_have_the_bits_of_the_tree_in_whatever_order_members_go_on(
+        size in 2usize..6,
+        which in 0usize..3,
+        mut program in prop::collection::vec(draws(), 1..9),
+        order in prop::collection::vec((0u32..6, any::<bool>()), 1..200),
+    ) {
+        let shapes = shapes(size);
+        let mut members = Members::new(shapes[which % shapes.len()].clone(), size);
+        program.iter_mut().for_each(|draw| draw.root %= size as u32);
+        let mut posted: Vec<Vec<Posted>> = (0..size).map(|_| Vec::new()).collect();
+        let later = (0u32..).map(|turn| (turn, turn % 7 == 0));
+        let mut steps = 0;
+        for (member, posts) in order.into_iter().chain(later) {
+            let member = member % size as u32;
+            let own = &mut posted[member as usize];
+            match program.get(own.len()).filter(|_| posts) {
+                Some(draw) => own.push(members.post(member, *draw, own.len() as u64)),
+                None => prop_assert_eq!(members.go_on(member), Ok(())),
+            }
+            let is_over = |posted: &Vec<Posted>| {
+                posted.len() == program.len() && posted.iter().all(|posted| posted.completion.is_done())
+            };
+            if posted.iter().all(is_over) {
+                break;
+            }
+            steps += 1;
+            prop_assert!(steps < 20_000, "members wait for each other for ever");
+        }
+        for (member, posted) in posted.iter().enumerate() {
+            for (number, (posted, draw)) in posted.iter().zip(&program).enumerate() {
+                prop_assert_eq!(posted.completion.outcome(), Some(Ok::<(), Error>(())));
+                if let Some(expected) = &posted.expected {
+                    prop_assert!(posted.output[..expected.len()] == expected[..], "member {member}, operation {number}: {draw:?}");
+                }
+            }
+        }
+        prop_assert!(members.all.iter().all(|(running, _)| !running.is_busy()));
+    }
+}
+
+#[test]
+fn members_that_disagree_hear_the_same_of_it() {
+    let mut members = Members::new(shapes(3)[0].clone(), 3);
+    let draw = Draw { collective: Collective::Allreduce, count: 9, root: 0, in_place: false };
+    let _kept: Vec<Posted> = (0..3)
+        .map(|member| members.post(member, Draw { count: if member == 1 { 20_000 } else { 9 }, ..draw }, 0))
+        .collect();
+    for member in 0..3 {
+        let (running, bell) = &mut members.all[member];
+        let fault = running.advance(bell).unwrap_err().fault;
+        assert_eq!((fault.reason, fault.rank_a.0, fault.rank_b.0), (Reason::Mismatch, 10, 12), "member {member}");
+        let (one, other) = fault.signatures.unwrap();
+        assert_eq!((one.count, other.count), (9, 20_000));
+    }
+}
+
+#[test]
+fn who_has_left_is_missed_only_for_what_it_has_not_given() {
+    let mut members = Members::new(shapes(2)[0].clone(), 2);
+    let draw = Draw { collective: Collective::Allreduce, count: 3, root: 0, in_place: false };
+    let gone = members.post(0, draw, 0);
+    let (running, bell) = &mut members.all[0];
+    running.leave(bell);
+    assert_eq!(running.end().count(), 1);
+    drop(gone);
+    let first = members.post(1, draw, 0);
+    assert_eq!(first.completion.outcome(), Some(Ok(())), "what it gave is there");
+    assert_eq!(first.output, first.expected.unwrap());
+    let _second = members.post(1, draw, 1);
+    assert_eq!(members.go_on(1), Err(Reason::MemberLeft));
+}
+
+#[test]
+fn a_sleeper_is_woken_by_what_it_waits_for() {
+    let mut members = Members::new(shapes(3)[0].clone(), 3);
+    let draw = Draw { collective: Collective::Allreduce, count: 3, root: 0, in_place: false };
+    let rung = |members: &Members, member: usize| {
+        use std::os::fd::AsRawFd;
+        let (_, bell) = &members.all[member];
+        let mut entry = libc::pollfd { fd: bell.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the entry lives across the call.
+        let rung = unsafe { libc::poll(&raw mut entry, 1, 0) } == 1;
+        bell.clear(|_, _| {});
+        rung
+    };
+    let one = members.post(0, draw, 0);
+    assert!(!members.all[0].0.fall_asleep(), "nothing is there");
+    let _two = members.post(1, draw, 0);
+    assert!(!rung(&members, 0), "one is still missing");
+    let three = members.post(2, draw, 0);
+    assert!(rung(&members, 0));
+    assert!(three.completion.is_done() && !one.completion.is_done());
+    assert!(members.all[0].0.fall_asleep(), "it is there: no sleep");
+    members.all[0].0.wake_up();
+    members.go_on(0).unwrap();
+    assert!(one.completion.is_done());
+}
