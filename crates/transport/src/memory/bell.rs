@@ -29,6 +29,17 @@ pub struct Bell {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BellName(pub [u8; 16]);
 
+/// Where a bell of that name is rung.
+#[derive(Clone, Debug)]
+pub struct BellAddress(SocketAddr);
+
+impl BellAddress {
+    /// The address of a name, whether there is such a bell or not.
+    pub fn of(name: BellName) -> io::Result<BellAddress> {
+        SocketAddr::from_abstract_name(path(name)).map(BellAddress)
+    }
+}
+
 /// By what the members of a group know the board that one of them sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token(pub [u8; 16]);
@@ -44,7 +55,7 @@ impl Bell {
     /// A bell with a name that nobody can guess.
     pub fn new() -> io::Result<Bell> {
         let name = BellName(random()?);
-        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(path(name))?)?;
+        let socket = UnixDatagram::bind_addr(&BellAddress::of(name)?.0)?;
         socket.set_nonblocking(true)?;
         Ok(Bell { socket, name })
     }
@@ -56,20 +67,18 @@ impl Bell {
 
     /// Rings another bell. That one may be gone, or have been rung so often already that it takes
     /// no more; there is nothing to do then.
-    pub fn ring(&self, other: BellName) {
-        if let Ok(address) = SocketAddr::from_abstract_name(path(other)) {
-            let _ = self.socket.send_to_addr(&[], &address);
-        }
+    pub fn ring(&self, other: &BellAddress) {
+        let _ = self.socket.send_to_addr(&[], &other.0);
     }
 
     /// Sends a board to the owner of another bell. `WouldBlock`: it has too much to look at just
     /// now.
-    pub fn send(&self, other: BellName, token: Token, memory: &OwnedFd) -> io::Result<()> {
+    pub fn send(&self, other: &BellAddress, token: Token, memory: &OwnedFd) -> io::Result<()> {
         let descriptors = [memory.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let address = SocketAddrUnix::new_abstract_name(&path(other))?;
+        let address = SocketAddrUnix::new_abstract_name(other.0.as_abstract_name().unwrap_or_default())?;
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         sendmsg_addr(&self.socket, &address, &[IoSlice::new(&token.0)], &mut ancillary, flags)?;
         Ok(())
@@ -141,8 +150,8 @@ mod tests {
         let (one, other) = (Bell::new().unwrap(), Bell::new().unwrap());
         let memory = file::create("test", 4096).unwrap();
         let token = Token::draw().unwrap();
-        one.ring(other.name());
-        one.send(other.name(), token, &memory).unwrap();
+        one.ring(&BellAddress::of(other.name()).unwrap());
+        one.send(&BellAddress::of(other.name()).unwrap(), token, &memory).unwrap();
         let mut come = Vec::new();
         other.clear(|token, memory| come.push((token, memory)));
         assert_eq!(come.len(), 1);
@@ -155,14 +164,14 @@ mod tests {
     fn a_bell_that_is_gone_or_deaf_holds_nobody_up() {
         let (one, other) = (Bell::new().unwrap(), Bell::new().unwrap());
         let memory = file::create("test", 4096).unwrap();
+        let address = BellAddress::of(other.name()).unwrap();
         for _ in 0..2000 {
-            one.ring(other.name());
+            one.ring(&address);
         }
-        let full = one.send(other.name(), Token([0; 16]), &memory).unwrap_err();
+        let full = one.send(&address, Token([0; 16]), &memory).unwrap_err();
         assert_eq!(full.kind(), ErrorKind::WouldBlock);
-        let gone = other.name();
         drop(other);
-        one.ring(gone);
-        assert!(one.send(gone, Token([0; 16]), &memory).is_err());
+        one.ring(&address);
+        assert!(one.send(&address, Token([0; 16]), &memory).is_err());
     }
 }

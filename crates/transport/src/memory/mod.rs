@@ -36,7 +36,7 @@ mod ring;
 mod segment;
 mod socket;
 
-pub use bell::{Bell, BellName, Token};
+pub use bell::{Bell, BellAddress, BellName, Token};
 pub use board::{Board, MEMBERS_MAX, WINDOW, Wish};
 pub use door::{Door, NoDoor};
 pub use line::Glance;

@@ -113,7 +113,7 @@ impl Cut {
     pub(super) fn portions(&self, piece: u64) -> u64 {
         let folds = matches!(self.signature.collective, Collective::Allreduce | Collective::Reduce);
         let bytes = self.piece_bytes(piece);
-        if !folds || self.members < 3 || bytes * (self.members as usize) < FOLD_ALONE_MAX {
+        if !folds || self.members < PORTIONS_FROM || bytes * (self.members as usize) < FOLD_ALONE_MAX {
             return 0;
         }
         bytes.div_ceil(self.portion_len()) as u64
@@ -152,6 +152,8 @@ pub(super) fn signature_of([codes, count]: [u64; 2]) -> Option<Signature> {
     })
 }
 
+/// Groups of fewer members have no portions.
+pub(super) const PORTIONS_FROM: u32 = 3;
 /// In bytes. A claim costs about as much as folding a tenth of it.
 const PORTION: usize = 8 * 1024;
 /// A member folds alone what all members together give so many bytes to.

@@ -52,6 +52,12 @@ impl Folder {
     ) -> Result<(), FoldError> {
         let len = into.len();
         let part = |member: usize| &parts(member)[at..at + len];
+        if let Shape::Node(children) = shape
+            && let [Shape::Member(one), Shape::Member(other)] = children[..]
+        {
+            into.copy_from_slice(part(one));
+            return fold_into(sum.dtype, sum.op, into, &[part(other)]);
+        }
         let children = match shape {
             Shape::Member(member) => {
                 into.copy_from_slice(part(*member));

@@ -9,12 +9,13 @@
 //! Both collectives are the group's own first operations over the tree. So all members come to the
 //! same verdict, whatever dies meanwhile: a node's death delays it, a member's fails the group.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use trib_proto::Nanos;
 use trib_proto::leaf::GroupId;
-use trib_transport::memory::{Bell, BellName, Board, Token};
+use trib_transport::memory::{Bell, BellAddress, BellName, Board, Token};
 use trib_wire::{DataType, RankList, ReduceOp, Signature};
 
 use super::running::Running;
@@ -40,11 +41,11 @@ enum Step {
     Telling(Exchange, Token),
     /// The board is to be sent, or to come.
     Meeting(Meeting),
-    Agreeing(Exchange, Option<Board>, Vec<BellName>),
+    Agreeing(Exchange, Option<Board>, Vec<BellAddress>),
 }
 
 struct Meeting {
-    bells: Vec<BellName>,
+    bells: Vec<BellAddress>,
     token: Token,
     /// At member 0: the board, and to whom it is to be sent yet.
     own: Option<(Board, OwnedFd, usize)>,
@@ -182,7 +183,9 @@ impl Founding {
     fn meet(&self, now: Nanos, bytes: &[u8], token: Token) -> Option<Meeting> {
         let records: Option<Vec<Record>> = bytes.chunks_exact(RECORD).map(Record::read).collect();
         let records = records?;
-        let bells = records.iter().map(|record| record.bell).collect();
+        // Names of one length all are addresses, so this fails at every member or at none.
+        let bells: io::Result<_> = records.iter().map(|record| BellAddress::of(record.bell)).collect();
+        let bells = bells.ok()?;
         // Where it cannot be made, the others hear of that when they agree.
         let made = (self.me == 0).then(|| Board::create(self.members.len() as usize).ok()).flatten();
         let own = made.map(|(board, memory)| (board, memory, 1));
@@ -206,9 +209,9 @@ impl Meeting {
         }
         let Some((_, memory, next)) = &mut self.own else { return Some(None) };
         while let Some(other) = self.bells.get(*next) {
-            match bell.send(*other, self.token, memory) {
+            match bell.send(other, self.token, memory) {
                 Ok(()) => *next += 1,
-                Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock && !over => return None,
+                Err(cause) if cause.kind() == io::ErrorKind::WouldBlock && !over => return None,
                 Err(cause) => {
                     tracing::debug!(%cause, member = *next, "a group's board cannot be sent");
                     return Some(None);

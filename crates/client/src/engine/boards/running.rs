@@ -9,11 +9,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use trib_transport::memory::{Bell, BellName, Board, Wish};
+use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, NodeId, RankList, Signature};
 
-use super::cut::{Cut, Need};
+use super::cut::{Cut, Need, PORTIONS_FROM};
 use super::fold::Folder;
 use super::lookout::{Lookout, is_given};
 use super::piece::Piece;
@@ -27,7 +27,7 @@ pub(super) struct Running {
     shape: Shape,
     members: RankList,
     /// The bells of all members.
-    bells: Vec<BellName>,
+    bells: Vec<BellAddress>,
     folder: Folder,
     operations: VecDeque<Operation>,
     /// How many of these are given whole.
@@ -57,7 +57,7 @@ pub(super) struct Broken {
 }
 
 impl Running {
-    pub(super) fn new(board: Board, shape: Shape, members: RankList, bells: Vec<BellName>) -> Running {
+    pub(super) fn new(board: Board, shape: Shape, members: RankList, bells: Vec<BellAddress>) -> Running {
         Running {
             board: Arc::new(board),
             shape,
@@ -96,7 +96,7 @@ impl Running {
             let gave = self.give(bell);
             let folded = self.fold_portions(bell)?;
             let took = self.take(bell)?;
-            if !(gave || folded || took) {
+            if !(gave || folded || took) || self.operations.is_empty() {
                 return Ok(self.done > done);
             }
         }
@@ -149,12 +149,15 @@ impl Running {
 
     fn wake(&self, wish: Wish, bell: &Bell) {
         for member in self.board.sleepers(wish) {
-            bell.ring(self.bells[member]);
+            bell.ring(&self.bells[member]);
         }
     }
 
     /// Folds portions of the pieces that this member has given, as long as there are any.
     fn fold_portions(&mut self, bell: &Bell) -> Result<bool, Broken> {
+        if self.board.members() < PORTIONS_FROM as usize {
+            return Ok(false);
+        }
         let mut folded = false;
         let mut at = 0;
         for piece in self.taken..self.given {

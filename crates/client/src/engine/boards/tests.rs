@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trib_transport::memory::{Bell, Board};
+use trib_transport::memory::{Bell, BellAddress, Board};
 use trib_wire::body::Reason;
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
 
@@ -45,7 +45,7 @@ impl Members {
         let (first, memory) = Board::create(size).unwrap();
         let others = (1..size).map(|me| Board::open(&memory, size, me).unwrap());
         let bells: Vec<Bell> = (0..size).map(|_| Bell::new().unwrap()).collect();
-        let names: Vec<_> = bells.iter().map(Bell::name).collect();
+        let names: Vec<_> = bells.iter().map(|bell| BellAddress::of(bell.name()).unwrap()).collect();
         let ranks = RankList::from_ranks((0..size as u32).map(|member| 10 + 2 * member));
         let running = |board| Running::new(board, shape.clone(), ranks.clone(), names.clone());
         let all = std::iter::once(first).chain(others).map(running).zip(bells).collect();
