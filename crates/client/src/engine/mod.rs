@@ -190,8 +190,12 @@ impl Shared {
     /// Posts an operation and waits for it.
     pub(crate) fn run(&self, group: &GroupState, posting: Posting) -> Result<(), Error> {
         let mut engine = self.enter()?;
-        match engine.post(&self.lanes, group, posting) {
-            Ok(completion) => self.wait_inside(engine, &completion, None),
+        match engine.run(&self.lanes, group, posting) {
+            Ok(None) => {
+                self.leave(engine);
+                Ok(())
+            }
+            Ok(Some(completion)) => self.wait_inside(engine, &completion, None),
             Err(error) => {
                 self.leave(engine);
                 Err(error)
@@ -315,6 +319,18 @@ impl Engine {
     /// The clock's last reading, at the last post, poll or return from a sleep.
     fn lately(&self) -> Nanos {
         Nanos(self.clock.last())
+    }
+
+    /// Posts an operation whose caller waits for it. `None`: it is over already.
+    fn run(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Option<Arc<Completion>>, Error> {
+        let (at, (signature, memory)) = match (self.boards.takes(group), posting) {
+            (Some(at), Posting::Whole(signature, memory)) => (at, (signature, memory)),
+            (_, posting) => return self.post(lanes, group, posting).map(Some),
+        };
+        self.now();
+        let is_roomy = self.boards.is_roomy(at, self.processors);
+        let stare = &mut self.stare;
+        self.boards.run(at, signature, memory, |come| is_roomy && stare.look(come))
     }
 
     fn post(&mut self, lanes: &Lanes, group: &GroupState, posting: Posting) -> Result<Arc<Completion>, Error> {

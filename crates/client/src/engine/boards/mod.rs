@@ -173,6 +173,42 @@ impl Boards {
         Ok(completion)
     }
 
+    /// Posts an operation of a group that `takes` it, whose caller waits for it. `None`: it is over
+    /// already. `stare` looks for a while for what the member waits for.
+    pub(super) fn run(
+        &mut self,
+        at: usize,
+        signature: Signature,
+        memory: Memory,
+        stare: impl FnOnce(&dyn Fn() -> bool) -> bool,
+    ) -> Result<Option<Arc<Completion>>, Error> {
+        let Boards { groups, bell: Some(bell), operations, active, .. } = self else {
+            return self.post(at, signature, memory).map(Some);
+        };
+        let Some(Group { state, way: Way::Board(running), .. }) = groups.get_mut(at).and_then(Option::as_mut) else {
+            return self.post(at, signature, memory).map(Some);
+        };
+        if state.error().is_some() {
+            return self.post(at, signature, memory).map(Some);
+        }
+        match running.run_short(signature, memory, bell, stare) {
+            Ok(()) => {
+                *operations += 1;
+                Ok(None)
+            }
+            Err((memory, false)) => self.post(at, signature, memory).map(Some),
+            Err((memory, true)) => {
+                let completion = Arc::new(Completion::on_board(at, signature));
+                running.post_given(signature, memory, completion.clone());
+                *operations += 1;
+                if !active.contains(&at) {
+                    active.push(at);
+                }
+                Ok(Some(completion))
+            }
+        }
+    }
+
     fn wait(&mut self, at: usize, signature: Signature, memory: Memory) -> Result<Arc<Completion>, Error> {
         let group = self.groups.get_mut(at).and_then(Option::as_mut);
         let Some(Group { state, way: Way::Founding(_, waiting), .. }) = group else { return Err(unknown()) };

@@ -75,10 +75,58 @@ impl Running {
     }
 
     pub(super) fn post(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
-        let (members, me) = (self.board.members() as u32, self.board.me() as u32);
-        let cut = Cut::new(signature, members, me, self.board.piece_len());
+        let cut = self.cut(signature);
         self.operations.push_back(Operation { cut, memory, completion, first: self.posted });
         self.posted += cut.pieces();
+    }
+
+    /// Does a short operation at once, if the others give while this member stares, and nothing else
+    /// is under way. It saves what an operation takes that is put down for later. `Err` has the
+    /// memory of one that is to be posted; if this member has given already, `post_given` does that.
+    #[inline]
+    pub(super) fn run_short(
+        &mut self,
+        signature: Signature,
+        mut memory: Memory,
+        bell: &Bell,
+        stare: impl FnOnce(&dyn Fn() -> bool) -> bool,
+    ) -> Result<(), (Memory, bool)> {
+        let cut = self.cut(signature);
+        let is_short = self.operations.is_empty() && cut.pieces() == 1 && cut.given_bytes(0) <= SHORT;
+        if !is_short || !self.board.has_room(self.given, &mut self.known) {
+            return Err((memory, false));
+        }
+        let number = self.given;
+        if cut.gives() {
+            self.give_piece(&cut, &memory, 0, bell);
+        }
+        self.given += 1;
+        self.posted += 1;
+        let (board, need) = (&self.board, cut.need());
+        let come = || is_given(board, number, need);
+        if !(come() || stare(&come)) || self.compare(number, &cut, need).is_err() {
+            return Err((memory, true));
+        }
+        let piece = Piece { board: &self.board, shape: &self.shape, cut: &cut, number, index: 0 };
+        piece.take(&mut self.folder, &mut memory);
+        self.taken += 1;
+        self.board.take(self.taken);
+        if self.board.has_sleepers() {
+            self.wake(Wish::Room, bell);
+        }
+        // SAFETY: the operation is complete, and its caller still waits.
+        unsafe { memory.finish() };
+        Ok(())
+    }
+
+    /// Posts an operation of one piece, to which this member has given.
+    pub(super) fn post_given(&mut self, signature: Signature, memory: Memory, completion: Arc<Completion>) {
+        let cut = self.cut(signature);
+        self.operations.push_back(Operation { cut, memory, completion, first: self.posted - 1 });
+    }
+
+    fn cut(&self, signature: Signature) -> Cut {
+        Cut::new(signature, self.board.members() as u32, self.board.me() as u32, self.board.piece_len())
     }
 
     pub(super) fn members(&self) -> usize {
@@ -114,26 +162,32 @@ impl Running {
                 if !self.board.has_room(self.given, &mut self.known) {
                     break;
                 }
-                let (whole, mut at) = (operation.cut.given_bytes(piece), 0);
-                for elements in operation.cut.given(piece) {
-                    let len = (elements.end - elements.start) as usize * operation.cut.signature.dtype.size();
-                    if len == 0 {
-                        continue;
-                    }
-                    let start = operation.memory.given_at(&elements).expect("a member gives what the cut says");
-                    // SAFETY: there is room, the cell is shown below, and `given_at` checked that
-                    // the elements lie inside the input of an operation that runs.
-                    unsafe { self.board.put(self.given, whole, at, start, len) };
-                    at += len;
-                }
-                self.board.show(self.given, operation.cut.words());
-                if self.board.has_sleepers() {
-                    self.wake_takers(self.given, operation.cut.signature.collective, bell);
-                }
+                self.give_piece(&operation.cut, &operation.memory, piece, bell);
             }
             self.given += 1;
         }
         self.given > before
+    }
+
+    /// Gives to the next piece, which is number `index` of its operation, and for which there is
+    /// room.
+    fn give_piece(&self, cut: &Cut, memory: &Memory, index: u64, bell: &Bell) {
+        let (whole, mut at) = (cut.given_bytes(index), 0);
+        for elements in cut.given(index) {
+            let len = (elements.end - elements.start) as usize * cut.signature.dtype.size();
+            if len == 0 {
+                continue;
+            }
+            let start = memory.given_at(&elements).expect("a member gives what the cut says");
+            // SAFETY: there is room, the cell is shown below, and `given_at` checked that the
+            // elements lie inside the input of an operation that runs.
+            unsafe { self.board.put(self.given, whole, at, start, len) };
+            at += len;
+        }
+        self.board.show(self.given, cut.words());
+        if self.board.has_sleepers() {
+            self.wake_takers(self.given, cut.signature.collective, bell);
+        }
     }
 
     /// Wakes those that wait for a piece, if it is all there now.
@@ -325,3 +379,6 @@ impl Running {
         self.operations.drain(..).map(|operation| operation.completion)
     }
 }
+
+/// In bytes. What is longer takes longer than putting an operation down for later.
+const SHORT: usize = 4096;
