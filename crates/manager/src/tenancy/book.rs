@@ -1,7 +1,7 @@
-//! What each tenant has at each place, and whether a claim fits. It is pure: it has no clock and no
+//! What each tenant has in each scope, and whether a claim fits. It is pure: it has no clock and no
 //! lock.
 //!
-//! At every place the book takes, for each tenant, the larger of what it has and what is kept for
+//! In every scope the book takes, for each tenant, the larger of what it has and what is kept for
 //! it, and the sum of these stays within the capacity. So what is kept for a tenant is there
 //! whenever it comes.
 
@@ -14,7 +14,7 @@ use super::policy::Policy;
 
 /// Where something is counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Scope {
     /// Everywhere: it counts once for the whole fabric.
     Fabric,
     /// At an aggregation node.
@@ -24,12 +24,12 @@ pub(crate) enum Place {
     Root(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Fabric => f.write_str("in the fabric"),
-            Place::Node(name) => write!(f, "at node {name}"),
-            Place::Root(name) => write!(f, "of the trees with their root at node {name}"),
+            Scope::Fabric => f.write_str("in the fabric"),
+            Scope::Node(name) => write!(f, "at node {name}"),
+            Scope::Root(name) => write!(f, "of the trees with their root at node {name}"),
         }
     }
 }
@@ -39,21 +39,21 @@ impl fmt::Display for Place {
 pub(crate) struct Claim {
     /// The name under which it counts, as [`Policy::key`] gives it.
     pub tenant: String,
-    /// What it takes at each place. A place occurs once.
-    pub wants: Vec<(Place, Amounts)>,
+    /// What it takes in each scope. A scope occurs once.
+    pub wants: Vec<(Scope, Amounts)>,
 }
 
 impl Claim {
-    /// The amount of one kind that it takes at a place.
-    pub(crate) fn at(&self, place: &Place, kind: Kind) -> u64 {
-        self.wants.iter().find(|(other, _)| other == place).map_or(0, |(_, amounts)| amounts.get(kind))
+    /// The amount of one kind that it takes in a scope.
+    pub(crate) fn at(&self, scope: &Scope, kind: Kind) -> u64 {
+        self.wants.iter().find(|(other, _)| other == scope).map_or(0, |(_, amounts)| amounts.get(kind))
     }
 
     /// What it takes besides another claim.
     pub(crate) fn beyond(&self, other: &Claim) -> Claim {
-        let known = |place: &Place| other.wants.iter().find(|(known, _)| known == place);
-        let beyond = |(place, amounts): &(Place, Amounts)| {
-            (place.clone(), known(place).map_or(*amounts, |(_, known)| amounts.minus(known)))
+        let known = |scope: &Scope| other.wants.iter().find(|(known, _)| known == scope);
+        let beyond = |(scope, amounts): &(Scope, Amounts)| {
+            (scope.clone(), known(scope).map_or(*amounts, |(_, known)| amounts.minus(known)))
         };
         Claim { tenant: self.tenant.clone(), wants: self.wants.iter().map(beyond).collect() }
     }
@@ -62,26 +62,26 @@ impl Claim {
 /// The first thing of which a claim lacks some.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Shortage {
-    pub place: Place,
+    pub scope: Scope,
     pub kind: Kind,
     pub asked: u64,
     /// The amount that is left of `most`.
     pub available: u64,
     /// The limit or the capacity that stands in the way.
     pub most: u64,
-    pub scope: Scope,
+    pub cap: Cap,
 }
 
-/// The kind of bound that stands in the way.
+/// The kind of cap that stands in the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub(crate) enum Cap {
     /// The limit of the tenant itself.
     Limit,
     /// The capacity that all tenants share.
     Capacity,
 }
 
-type Shares = BTreeMap<Place, BTreeMap<String, Amounts>>;
+type Shares = BTreeMap<Scope, BTreeMap<String, Amounts>>;
 
 /// What each tenant has.
 #[derive(Clone, Debug)]
@@ -101,33 +101,29 @@ impl Book {
 
     /// Whether a claim fits.
     pub(crate) fn check(&self, claim: &Claim) -> Result<(), Shortage> {
-        for (place, amounts) in &claim.wants {
-            let limit = self.policy.limit(&claim.tenant, place);
-            let capacity = self.policy.capacity(place);
+        for (scope, amounts) in &claim.wants {
+            let limit = self.policy.limit(&claim.tenant, scope);
+            let capacity = self.policy.capacity(scope);
             if limit.are_none() && capacity.are_none() {
                 continue;
             }
-            let has = self.has(&claim.tenant, place);
-            let pledged = held(&self.pledged, place, &claim.tenant);
-            let kept = self.policy.reserved(&claim.tenant, place);
+            let has = self.has(&claim.tenant, scope);
+            let pledged = held(&self.pledged, scope, &claim.tenant);
+            let kept = self.policy.reserved(&claim.tenant, scope);
             for kind in Kind::ALL {
                 let (asked, has, kept) = (amounts.get(kind), has.get(kind), kept.get(kind));
-                let short = |available, most, scope| {
-                    let place = place.clone();
-                    if asked <= available {
-                        Ok(())
-                    } else {
-                        Err(Shortage { place, kind, asked, available, most, scope })
-                    }
+                let short = |available, most, cap| {
+                    let scope = scope.clone();
+                    if asked <= available { Ok(()) } else { Err(Shortage { scope, kind, asked, available, most, cap }) }
                 };
                 if let Some(most) = limit.get(kind) {
                     let counted = has.saturating_add(pledged.get(kind));
-                    short(most.saturating_sub(counted), most, Scope::Limit)?;
+                    short(most.saturating_sub(counted), most, Cap::Limit)?;
                 }
                 if let Some(most) = capacity.get(kind) {
-                    let others = self.taken_by_others(&claim.tenant, place, kind);
+                    let others = self.taken_by_others(&claim.tenant, scope, kind);
                     let room = most.saturating_sub(others).max(kept).saturating_sub(has);
-                    short(room, most, Scope::Capacity)?;
+                    short(room, most, Cap::Capacity)?;
                 }
             }
         }
@@ -151,66 +147,66 @@ impl Book {
 
     /// Keeps for a claim what it waits for: from all tenants, or, if only its own tenant's limit is
     /// in the way, from its tenant.
-    pub(crate) fn keep(&mut self, claim: &Claim, scope: Scope) {
-        match scope {
-            Scope::Capacity => add(&mut self.used, claim),
-            Scope::Limit => add(&mut self.pledged, claim),
+    pub(crate) fn keep(&mut self, claim: &Claim, cap: Cap) {
+        match cap {
+            Cap::Capacity => add(&mut self.used, claim),
+            Cap::Limit => add(&mut self.pledged, claim),
         }
     }
 
     /// Undoes `keep`.
-    pub(crate) fn let_go(&mut self, claim: &Claim, scope: Scope) {
-        match scope {
-            Scope::Capacity => remove(&mut self.used, claim),
-            Scope::Limit => remove(&mut self.pledged, claim),
+    pub(crate) fn let_go(&mut self, claim: &Claim, cap: Cap) {
+        match cap {
+            Cap::Capacity => remove(&mut self.used, claim),
+            Cap::Limit => remove(&mut self.pledged, claim),
         }
     }
 
-    /// What a tenant has at a place.
-    pub(crate) fn has(&self, tenant: &str, place: &Place) -> Amounts {
-        held(&self.used, place, tenant)
+    /// What a tenant has in a scope.
+    pub(crate) fn has(&self, tenant: &str, scope: &Scope) -> Amounts {
+        held(&self.used, scope, tenant)
     }
 
-    /// The places where a tenant has something.
-    pub(crate) fn places_of(&self, tenant: &str) -> impl Iterator<Item = (&Place, &Amounts)> {
-        self.used.iter().filter_map(move |(place, tenants)| Some((place, tenants.get(tenant)?)))
+    /// The scopes in which a tenant has something.
+    pub(crate) fn scopes_of(&self, tenant: &str) -> impl Iterator<Item = (&Scope, &Amounts)> {
+        self.used.iter().filter_map(move |(scope, tenants)| Some((scope, tenants.get(tenant)?)))
     }
 
-    /// The other tenants, with the amount of one kind that each has at a place and that is kept for
+    /// The other tenants, with the amount of one kind that each has in a scope and that is kept for
     /// it there.
-    pub(crate) fn others_at(&self, tenant: &str, place: &Place, kind: Kind) -> Vec<(String, u64, u64)> {
-        let here = self.used.get(place);
+    pub(crate) fn others_at(&self, tenant: &str, scope: &Scope, kind: Kind) -> Vec<(String, u64, u64)> {
+        let here = self.used.get(scope);
         let mut names: Vec<&String> =
             here.into_iter().flat_map(BTreeMap::keys).chain(self.policy.tenants.keys()).collect();
         names.sort_unstable();
         names.dedup();
         let of = |name: &String| {
-            let kept = self.policy.reserved(name, place).get(kind);
-            (name.clone(), self.has(name, place).get(kind), kept)
+            let kept = self.policy.reserved(name, scope).get(kind);
+            (name.clone(), self.has(name, scope).get(kind), kept)
         };
         names.into_iter().filter(|name| *name != tenant).map(of).collect()
     }
 
-    fn taken_by_others(&self, tenant: &str, place: &Place, kind: Kind) -> u64 {
-        let others = self.others_at(tenant, place, kind);
+    fn taken_by_others(&self, tenant: &str, scope: &Scope, kind: Kind) -> u64 {
+        let others = self.others_at(tenant, scope, kind);
         others.iter().map(|(_, has, kept)| *has.max(kept)).fold(0, u64::saturating_add)
     }
 }
 
-fn held(shares: &Shares, place: &Place, tenant: &str) -> Amounts {
-    shares.get(place).and_then(|tenants| tenants.get(tenant)).copied().unwrap_or_default()
+fn held(shares: &Shares, scope: &Scope, tenant: &str) -> Amounts {
+    shares.get(scope).and_then(|tenants| tenants.get(tenant)).copied().unwrap_or_default()
 }
 
 fn add(shares: &mut Shares, claim: &Claim) {
-    for (place, amounts) in &claim.wants {
-        let has = shares.entry(place.clone()).or_default().entry(claim.tenant.clone()).or_default();
+    for (scope, amounts) in &claim.wants {
+        let has = shares.entry(scope.clone()).or_default().entry(claim.tenant.clone()).or_default();
         *has = has.plus(amounts);
     }
 }
 
 fn remove(shares: &mut Shares, claim: &Claim) {
-    for (place, amounts) in &claim.wants {
-        let Some(tenants) = shares.get_mut(place) else { continue };
+    for (scope, amounts) in &claim.wants {
+        let Some(tenants) = shares.get_mut(scope) else { continue };
         if let Some(has) = tenants.get_mut(&claim.tenant) {
             *has = has.minus(amounts);
             if has.is_zero() {
@@ -218,7 +214,7 @@ fn remove(shares: &mut Shares, claim: &Claim) {
             }
         }
         if tenants.is_empty() {
-            shares.remove(place);
+            shares.remove(scope);
         }
     }
 }

@@ -41,7 +41,7 @@ use trib_topology::Topology;
 use trib_topology::hostlist::expand;
 
 use super::amounts::{Caps, Kind, Share};
-use super::book::Place;
+use super::book::Scope;
 use super::policy::{OTHERS, Policy, Tenant};
 
 /// Why a tenants file cannot be used.
@@ -264,17 +264,17 @@ fn check_reserve(policy: &Policy, name: &str, reserve: &Spanned<Share>) -> Resul
     if policy.node.are_none() && policy.root.are_none() {
         return fault(reserve, "reserve is of what [node] and [root] have, which say nothing".into(), SAY_NODE);
     }
-    for (place, title) in [(Place::Node(String::new()), "[node]"), (Place::Root(String::new()), "[root]")] {
+    for (scope, title) in [(Scope::Node(String::new()), "[node]"), (Scope::Root(String::new()), "[root]")] {
         for kind in Kind::ALL {
             let word = kind.word();
-            let Some(capacity) = policy.capacity(&place).get(kind) else { continue };
-            let all: u64 = policy.tenants.keys().map(|name| policy.reserved(name, &place).get(kind)).sum();
+            let Some(capacity) = policy.capacity(&scope).get(kind) else { continue };
+            let all: u64 = policy.tenants.keys().map(|name| policy.reserved(name, &scope).get(kind)).sum();
             if all > capacity {
                 let cause = format!("with it the tenants reserve {all} {word} of {capacity} in {title}");
                 return fault(reserve, cause, "let all shares together be no more than everything");
             }
-            let kept = policy.reserved(name, &place).get(kind);
-            if let Some(most) = policy.limit(name, &place).get(kind).filter(|most| *most < kept) {
+            let kept = policy.reserved(name, &scope).get(kind);
+            if let Some(most) = policy.limit(name, &scope).get(kind).filter(|most| *most < kept) {
                 let cause = format!("reserve keeps {kept} {word}, and {word} lets the tenant have no more than {most}");
                 return fault(reserve, cause, "raise the one or lower the other");
             }

@@ -20,7 +20,7 @@ use trib_control::clock::unix_ms;
 use trib_messages::reply::Refusal;
 use trib_wire::ids::JobId;
 
-use super::book::{Book, Claim, Scope, Shortage};
+use super::book::{Book, Cap, Claim, Shortage};
 use super::policy::Policy;
 use super::refusal::{self, End};
 
@@ -119,7 +119,7 @@ impl Line {
         self.advance(&mut state);
         let mut waited = false;
         loop {
-            let at = state.place_of(number);
+            let at = state.position_of(number);
             if state.waiting[at].turn {
                 state.waiting.remove(at);
                 return Ok((Charge { line: self.clone(), number }, waited));
@@ -182,7 +182,7 @@ impl State {
         number
     }
 
-    fn place_of(&self, number: u64) -> usize {
+    fn position_of(&self, number: u64) -> usize {
         self.waiting.iter().position(|waiting| waiting.number == number).expect("only its own thread takes it out")
     }
 
@@ -196,10 +196,10 @@ impl State {
         let State { book, charged, waiting, .. } = self;
         let Some(charged) = charged.get_mut(&number) else { return Ok(()) };
         let lacking = |waiting: &&Waiting| !waiting.turn && waiting.lacks.is_some();
-        let kept = || waiting.iter().filter(lacking).filter_map(|one| Some((&one.claim, one.lacks.as_ref()?.scope)));
-        kept().for_each(|(claim, scope)| book.keep(claim, scope));
+        let kept = || waiting.iter().filter(lacking).filter_map(|one| Some((&one.claim, one.lacks.as_ref()?.cap)));
+        kept().for_each(|(claim, cap)| book.keep(claim, cap));
         let fits = book.check(&claim.beyond(&charged.claim));
-        kept().for_each(|(claim, scope)| book.let_go(claim, scope));
+        kept().for_each(|(claim, cap)| book.let_go(claim, cap));
         fits?;
         book.give_back(&charged.claim);
         book.take(&claim);
@@ -209,7 +209,7 @@ impl State {
 
     /// Gives all claims their turn that can have it. Returns whether any can.
     fn advance(&mut self) -> bool {
-        let mut kept: Vec<(usize, Scope)> = Vec::new();
+        let mut kept: Vec<(usize, Cap)> = Vec::new();
         let mut moved = false;
         for at in 0..self.waiting.len() {
             if self.waiting[at].turn {
@@ -219,8 +219,8 @@ impl State {
             let lacks = self.book.check(claim).err();
             match &lacks {
                 Some(shortage) => {
-                    self.book.keep(claim, shortage.scope);
-                    kept.push((at, shortage.scope));
+                    self.book.keep(claim, shortage.cap);
+                    kept.push((at, shortage.cap));
                 }
                 None => {
                     let (number, claim) = (self.waiting[at].number, claim.clone());
@@ -231,8 +231,8 @@ impl State {
             }
             self.waiting[at].lacks = lacks;
         }
-        for (at, scope) in kept {
-            self.book.let_go(&self.waiting[at].claim, scope);
+        for (at, cap) in kept {
+            self.book.let_go(&self.waiting[at].claim, cap);
         }
         moved
     }

@@ -5,7 +5,7 @@
 //!   file       the tenants file, with line, cause and remedy of every mistake
 //!     policy   what it says, checked: capacities, limits, reservations, priorities, hosts
 //!   amounts    what is counted, and shares of it
-//!   book       what each tenant has at each place, and whether a claim fits (no clock, no lock)
+//!   book       what each tenant has in each scope, and whether a claim fits (no clock, no lock)
 //!     line     the book, shared by connections: a claim is taken, waits its turn, or is refused
 //!     refusal  a shortage in words
 //!   holdings   the claims of jobs that run, or have ended and are still at a node
@@ -37,7 +37,7 @@ use trib_topology::{LimitTable, Topology};
 use trib_wire::ids::JobId;
 
 use self::amounts::{Amounts, Kind};
-use self::book::{Claim, Place};
+use self::book::{Claim, Scope};
 pub use self::file::PolicyError;
 use self::holdings::Holdings;
 pub(crate) use self::line::Applicant;
@@ -107,9 +107,9 @@ impl Tenancy {
         limits: &Limits,
         nodes: &[String],
     ) -> Result<(), Option<String>> {
-        taken.change_to(claim(&self.policy, charge, limits, nodes)).map_err(|shortage| match shortage.place {
-            Place::Node(name) => Some(name),
-            Place::Fabric | Place::Root(_) => None,
+        taken.change_to(claim(&self.policy, charge, limits, nodes)).map_err(|shortage| match shortage.scope {
+            Scope::Node(name) => Some(name),
+            Scope::Fabric | Scope::Root(_) => None,
         })
     }
 
@@ -161,7 +161,7 @@ impl Tenancy {
     }
 }
 
-/// What a job takes at each place.
+/// What a job takes in each scope.
 fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String]) -> Claim {
     let job = Amounts::of(&[(Kind::Jobs, 1)]);
     // Every lane has groups, slots and stream contexts of its own.
@@ -174,7 +174,7 @@ fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String])
             (Kind::Streams, lanes * u64::from(limits.streams)),
             (Kind::Memory, *memory),
         ]);
-        (Place::Node(node.clone()), amounts)
+        (Scope::Node(node.clone()), amounts)
     };
     let mut roots: BTreeMap<&String, u64> = BTreeMap::new();
     for root in &charge.roots {
@@ -182,9 +182,9 @@ fn claim(policy: &Policy, charge: &JobCharge, limits: &Limits, nodes: &[String])
     }
     let at_root = |(root, lanes): (&String, u64)| {
         let amounts = Amounts::of(&[(Kind::Jobs, 1), (Kind::Streams, lanes * u64::from(limits.streams))]);
-        (Place::Root(root.clone()), amounts)
+        (Scope::Root(root.clone()), amounts)
     };
-    let mut wants = vec![(Place::Fabric, job)];
+    let mut wants = vec![(Scope::Fabric, job)];
     wants.extend(nodes.iter().zip(&charge.lanes).zip(&charge.memory_bytes).map(at_node));
     wants.extend(roots.into_iter().map(at_root));
     Claim { tenant: policy.key(charge.tenant.as_deref()).to_owned(), wants }

@@ -7,7 +7,7 @@ use trib_topology::{Bound, LimitTable};
 use trib_wire::header::WINDOW_MAX;
 
 use super::amounts::{Amounts, Caps, Kind, Share};
-use super::book::Place;
+use super::book::Scope;
 
 /// The tenant that stands for all that the file does not name, and for programs whose certificate
 /// names none.
@@ -58,37 +58,37 @@ impl Policy {
         self.tenants.get(tenant).map_or(0, |tenant| tenant.priority)
     }
 
-    /// What there is at a place for all tenants together.
-    pub(crate) fn capacity(&self, place: &Place) -> Caps {
-        match place {
-            Place::Fabric => Caps::default(),
-            Place::Node(_) => self.node,
-            Place::Root(_) => self.root,
+    /// What there is in a scope for all tenants together.
+    pub(crate) fn capacity(&self, scope: &Scope) -> Caps {
+        match scope {
+            Scope::Fabric => Caps::default(),
+            Scope::Node(_) => self.node,
+            Scope::Root(_) => self.root,
         }
     }
 
-    /// The most that a tenant may have at a place.
-    pub(crate) fn limit(&self, tenant: &str, place: &Place) -> Caps {
-        match (self.tenants.get(tenant), place) {
-            (Some(tenant), Place::Fabric) => tenant.fabric,
-            (Some(tenant), Place::Node(_)) => tenant.node,
+    /// The most that a tenant may have in a scope.
+    pub(crate) fn limit(&self, tenant: &str, scope: &Scope) -> Caps {
+        match (self.tenants.get(tenant), scope) {
+            (Some(tenant), Scope::Fabric) => tenant.fabric,
+            (Some(tenant), Scope::Node(_)) => tenant.node,
             _ => Caps::default(),
         }
     }
 
-    /// What is kept for a tenant at a place.
-    pub(crate) fn reserved(&self, tenant: &str, place: &Place) -> Amounts {
+    /// What is kept for a tenant in a scope.
+    pub(crate) fn reserved(&self, tenant: &str, scope: &Scope) -> Amounts {
         let Some(share) = self.tenants.get(tenant).and_then(|tenant| tenant.reserve) else { return Amounts::default() };
-        let capacity = self.capacity(place);
+        let capacity = self.capacity(scope);
         Amounts::of(&Kind::ALL.map(|kind| (kind, capacity.get(kind).map_or(0, |amount| share.of(amount)))))
     }
 
-    /// The most that a tenant could have at a place if no other tenant had anything there.
-    pub(crate) fn entitlement(&self, tenant: &str, place: &Place, kind: Kind) -> Option<u64> {
-        let limit = self.limit(tenant, place).get(kind);
-        let room = self.capacity(place).get(kind).map(|capacity| {
+    /// The most that a tenant could have in a scope if no other tenant had anything there.
+    pub(crate) fn entitlement(&self, tenant: &str, scope: &Scope, kind: Kind) -> Option<u64> {
+        let limit = self.limit(tenant, scope).get(kind);
+        let room = self.capacity(scope).get(kind).map(|capacity| {
             let others = self.tenants.keys().filter(|name| *name != tenant);
-            let kept: u64 = others.map(|name| self.reserved(name, place).get(kind)).sum();
+            let kept: u64 = others.map(|name| self.reserved(name, scope).get(kind)).sum();
             capacity.saturating_sub(kept)
         });
         [limit, room].into_iter().flatten().min()
@@ -97,7 +97,7 @@ impl Policy {
     /// The fabric's limits for jobs of a tenant.
     pub(crate) fn lower(&self, tenant: &str, table: &LimitTable) -> LimitTable {
         let mut table = table.clone();
-        let anywhere = [Place::Node(String::new()), Place::Root(String::new())];
+        let anywhere = [Scope::Node(String::new()), Scope::Root(String::new())];
         let rows = [
             (Kind::Groups, QuotaField::Groups, 1),
             // The least is one group's slots, whatever its window: a job that cannot have these is
@@ -109,7 +109,7 @@ impl Policy {
         for (kind, field, least) in rows {
             let Bound { default, maximum } = table[field];
             let share = self.share.and_then(|share| Some(share.of(self.node.get(kind)?)));
-            let most = anywhere.iter().filter_map(|place| self.entitlement(tenant, place, kind)).min();
+            let most = anywhere.iter().filter_map(|scope| self.entitlement(tenant, scope, kind)).min();
             let default = share.unwrap_or(default).min(most.unwrap_or(u64::MAX)).max(least);
             table[field] = Bound { default: default.min(maximum), maximum };
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use trib_messages::reply::{Refusal, Resource};
 
 use super::amounts::Kind;
-use super::book::{Scope, Shortage};
+use super::book::{Cap, Shortage};
 use super::line::{Charged, State};
 use super::policy::OTHERS;
 use crate::refuse::{lasting, refuse, too_much};
@@ -23,17 +23,17 @@ pub(super) fn kept_host(host: &str, tenant: &str, keeper: &str) -> Refusal {
 
 /// A claim cannot fit, whatever is given back.
 pub(super) fn never(tenant: &str, shortage: &Shortage) -> Refusal {
-    let Shortage { place, kind, asked, available, most, scope } = shortage;
-    let (whose, holder) = match scope {
-        Scope::Limit => (format!("{} may have at most {most}", title(tenant)), title(tenant)),
-        Scope::Capacity if available < most => (
+    let Shortage { scope, kind, asked, available, most, cap } = shortage;
+    let (whose, holder) = match cap {
+        Cap::Limit => (format!("{} may have at most {most}", title(tenant)), title(tenant)),
+        Cap::Capacity if available < most => (
             format!("there are {most}, of which {} are kept for other tenants", most - available),
             "a reservation".into(),
         ),
-        Scope::Capacity => (format!("there are {most}"), place.to_string()),
+        Cap::Capacity => (format!("there are {most}"), scope.to_string()),
     };
     let text = format!(
-        "the job of {} takes {} {place}, {whose}: {}, or raise the amount in the tenants file",
+        "the job of {} takes {} {scope}, {whose}: {}, or raise the amount in the tenants file",
         title(tenant),
         kind.counted(*asked),
         remedy(*kind, *available)
@@ -60,8 +60,8 @@ pub(super) fn of_waiting(state: &State, at: usize, end: End) -> Refusal {
         End::Gone => format!("{why}; and the program that asked for the job is gone"),
         End::Over(Duration::ZERO) => format!("{why}, or wait for it with TRIB_WAIT_MS"),
         End::Over(patience) => {
-            let (place, all) = (at + 1, state.waiting.len());
-            format!("{why}; it waited for {} ms and was number {place} of {all} in line", patience.as_millis())
+            let (position, all) = (at + 1, state.waiting.len());
+            format!("{why}; it waited for {} ms and was number {position} of {all} in line", patience.as_millis())
         }
     };
     Refusal { text, ..refusal }
@@ -74,13 +74,13 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
     let Some(shortage) = &waiting.lacks else {
         return refuse(Resource::Jobs, None, "it is its turn");
     };
-    let Shortage { place, kind, asked, available, most, scope } = shortage;
+    let Shortage { scope, kind, asked, available, most, cap } = shortage;
     let held = holders(state, shortage, tenant);
     let jobs = told(&held);
-    let (whose, holder) = match scope {
-        Scope::Limit => (format!("{} may have {most}", title(tenant)), title(tenant)),
-        Scope::Capacity => {
-            let others = state.book.others_at(tenant, place, *kind);
+    let (whose, holder) = match cap {
+        Cap::Limit => (format!("{} may have {most}", title(tenant)), title(tenant)),
+        Cap::Capacity => {
+            let others = state.book.others_at(tenant, scope, *kind);
             let (kept, holder) = kept_and_holder(&others, tenant, jobs.is_empty());
             (format!("there are {most} for all{kept}"), holder)
         }
@@ -95,7 +95,7 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
         Err(_) => "",
     };
     let text = format!(
-        "the job of {} takes {} {place}, of which {available} can be had: {whose}{jobs}{before}; {}",
+        "the job of {} takes {} {scope}, of which {available} can be had: {whose}{jobs}{before}; {}",
         title(tenant),
         kind.counted(*asked),
         remedy(*kind, *available)
@@ -111,8 +111,8 @@ pub(super) fn reason(state: &State, at: usize) -> Refusal {
 /// The jobs that have some of it, as far as they count for the shortage. The job with the most is
 /// the first.
 fn holders<'a>(state: &'a State, shortage: &Shortage, tenant: &str) -> Vec<(u64, &'a Charged)> {
-    let counts = |other: &str| shortage.scope == Scope::Capacity || other == tenant;
-    let has = |charged: &Charged| charged.claim.at(&shortage.place, shortage.kind);
+    let counts = |other: &str| shortage.cap == Cap::Capacity || other == tenant;
+    let has = |charged: &Charged| charged.claim.at(&shortage.scope, shortage.kind);
     let charged = state.charged.values().filter(|charged| counts(&charged.claim.tenant));
     let mut jobs: Vec<(u64, &Charged)> = charged.map(|job| (has(job), job)).filter(|(amount, _)| *amount > 0).collect();
     jobs.sort_by_key(|(amount, _)| std::cmp::Reverse(*amount));

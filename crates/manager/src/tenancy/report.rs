@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use trib_messages::tenant::{QueuedJob, TenantAmount, TenantAt, TenantStatus};
 
 use super::amounts::Kind;
-use super::book::Place;
+use super::book::Scope;
 use super::line::{State, Waiting};
 use super::policy::{OTHERS, Policy};
 use super::refusal;
@@ -21,27 +21,27 @@ pub(super) fn tenants(policy: &Policy, state: &State) -> Vec<TenantStatus> {
 }
 
 fn tenant(name: &str, policy: &Policy, state: &State) -> TenantStatus {
-    let amount = |place: &Place, kind: Kind| TenantAmount {
-        used: state.book.has(name, place).get(kind),
-        limit: policy.entitlement(name, place, kind),
-        reserved: policy.reserved(name, place).get(kind),
+    let amount = |scope: &Scope, kind: Kind| TenantAmount {
+        used: state.book.has(name, scope).get(kind),
+        limit: policy.entitlement(name, scope, kind),
+        reserved: policy.reserved(name, scope).get(kind),
     };
-    let at = |place: &Place, node: &String| TenantAt {
+    let at = |scope: &Scope, node: &String| TenantAt {
         node: node.clone(),
-        groups: amount(place, Kind::Groups),
-        osts: amount(place, Kind::Osts),
-        streams: amount(place, Kind::Streams),
-        memory_bytes: amount(place, Kind::Memory),
+        groups: amount(scope, Kind::Groups),
+        osts: amount(scope, Kind::Osts),
+        streams: amount(scope, Kind::Streams),
+        memory_bytes: amount(scope, Kind::Memory),
     };
-    let nodes = state.book.places_of(name).filter_map(|(place, _)| match place {
-        Place::Node(node) => Some(at(place, node)),
-        Place::Fabric | Place::Root(_) => None,
+    let nodes = state.book.scopes_of(name).filter_map(|(scope, _)| match scope {
+        Scope::Node(node) => Some(at(scope, node)),
+        Scope::Fabric | Scope::Root(_) => None,
     });
     TenantStatus {
         name: name.to_owned(),
         priority: policy.priority(name),
         hosts: policy.hosts.values().filter(|keeper| *keeper == name).count() as u32,
-        jobs: amount(&Place::Fabric, Kind::Jobs),
+        jobs: amount(&Scope::Fabric, Kind::Jobs),
         waiting: state.waiting.iter().filter(|waiting| waiting.claim.tenant == name).count() as u32,
         nodes: nodes.collect(),
     }

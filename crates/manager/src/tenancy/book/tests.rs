@@ -8,9 +8,9 @@ fn claim(tenant: &str, node: &str, streams: u64, memory: u64) -> Claim {
     let amounts = Amounts::of(&[(Kind::Jobs, 1), (Kind::Streams, streams), (Kind::Memory, memory)]);
     let root = Amounts::of(&[(Kind::Jobs, 1), (Kind::Streams, streams)]);
     let wants = vec![
-        (Place::Fabric, Amounts::of(&[(Kind::Jobs, 1)])),
-        (Place::Node(node.into()), amounts),
-        (Place::Root(node.into()), root),
+        (Scope::Fabric, Amounts::of(&[(Kind::Jobs, 1)])),
+        (Scope::Node(node.into()), amounts),
+        (Scope::Root(node.into()), root),
     ];
     Claim { tenant: tenant.into(), wants }
 }
@@ -40,11 +40,11 @@ fn the_first_shortage_says_where_of_what_and_whose() {
     book.take(&claim("astro", "leaf0", 4, 10));
     let short = |claim: &Claim| book.check(claim).unwrap_err();
     let limit = short(&claim("astro", "leaf0", 3, 10));
-    let (place, kind) = (Place::Node("leaf0".into()), Kind::Streams);
-    assert_eq!(limit, Shortage { place, kind, asked: 3, available: 2, most: 6, scope: Scope::Limit });
+    let (scope, kind) = (Scope::Node("leaf0".into()), Kind::Streams);
+    assert_eq!(limit, Shortage { scope, kind, asked: 3, available: 2, most: 6, cap: Cap::Limit });
     // Two of eight are kept for bio, which may have them.
     let capacity = short(&claim(OTHERS, "leaf0", 3, 10));
-    assert_eq!((capacity.kind, capacity.available, capacity.scope), (Kind::Streams, 2, Scope::Capacity));
+    assert_eq!((capacity.kind, capacity.available, capacity.cap), (Kind::Streams, 2, Cap::Capacity));
     assert_eq!(book.check(&claim("bio", "leaf0", 4, 10)), Ok(()));
     assert_eq!(short(&claim("bio", "leaf0", 4, 91)).kind, Kind::Memory);
     assert_eq!(book.check(&claim("astro", "leaf1", 6, 75)), Ok(()), "another node is another matter");
@@ -56,13 +56,13 @@ fn what_waits_for_its_own_tenant_takes_no_room_from_others() {
     let mut book = Book::new(Arc::new(policy([None, None])));
     let waits = claim("astro", "leaf0", 6, 50);
     book.take(&claim("astro", "leaf0", 2, 10));
-    book.keep(&waits, Scope::Limit);
+    book.keep(&waits, Cap::Limit);
     assert_eq!(book.check(&claim("bio", "leaf0", 6, 90)), Ok(()));
-    assert_eq!(book.check(&claim("astro", "leaf0", 1, 1)).unwrap_err().scope, Scope::Limit, "it goes first");
-    book.let_go(&waits, Scope::Limit);
+    assert_eq!(book.check(&claim("astro", "leaf0", 1, 1)).unwrap_err().cap, Cap::Limit, "it goes first");
+    book.let_go(&waits, Cap::Limit);
     assert_eq!(book.check(&claim("astro", "leaf0", 1, 1)), Ok(()));
-    book.keep(&waits, Scope::Capacity);
-    assert_eq!(book.check(&claim("bio", "leaf0", 1, 1)).unwrap_err().scope, Scope::Capacity);
+    book.keep(&waits, Cap::Capacity);
+    assert_eq!(book.check(&claim("bio", "leaf0", 1, 1)).unwrap_err().cap, Cap::Capacity);
 }
 
 #[test]
@@ -138,7 +138,7 @@ proptest! {
             }
             for (at, node) in NODES.iter().enumerate() {
                 for (t, tenant) in TENANTS.iter().enumerate() {
-                    let has = book.has(tenant, &Place::Node((*node).into()));
+                    let has = book.has(tenant, &Scope::Node((*node).into()));
                     let expected = live.iter().filter(|c| c.0 == t && c.1 == at).map(|c| c.3).sum::<u64>();
                     prop_assert_eq!(has.get(Kind::Memory), expected);
                 }

@@ -51,15 +51,15 @@ groups = "1/8"
 #[test]
 fn a_file_with_everything_is_read() {
     let policy = parse(WHOLE).unwrap();
-    let (node, root) = (Place::Node("leaf0".into()), Place::Root("root".into()));
+    let (node, root) = (Scope::Node("leaf0".into()), Scope::Root("root".into()));
     assert_eq!(policy.capacity(&node).get(Kind::Jobs), Some(64));
-    assert_eq!(policy.limit("astro", &Place::Fabric).get(Kind::Jobs), Some(8));
+    assert_eq!(policy.limit("astro", &Scope::Fabric).get(Kind::Jobs), Some(8));
     assert_eq!(policy.limit("astro", &node).get(Kind::Memory), Some(32 << 30));
     assert_eq!(policy.limit(OTHERS, &node).get(Kind::Groups), Some(8192));
     let kept =
         [(Kind::Streams, &node, 16), (Kind::Memory, &node, 16 << 30), (Kind::Jobs, &root, 4), (Kind::Groups, &root, 0)];
-    for (kind, place, amount) in kept {
-        assert_eq!(policy.reserved("astro", place).get(kind), amount, "{kind:?} {place}");
+    for (kind, scope, amount) in kept {
+        assert_eq!(policy.reserved("astro", scope).get(kind), amount, "{kind:?} {scope}");
     }
     assert_eq!(policy.entitlement(OTHERS, &root, Kind::Streams), Some(24));
     assert_eq!((policy.priority("astro"), policy.priority(OTHERS)), (10, -1));
@@ -126,8 +126,8 @@ fn every_slip_is_told_with_file_line_cause_and_remedy() {
         ("[node", 1, ["", "correct the line"]),
     ] {
         let error = parse(text).unwrap_err();
-        let place = format!("tenants /etc/x/tenants.toml:{line}: ");
-        assert!(error.starts_with(&place), "{text:?}: {error}");
+        let position = format!("tenants /etc/x/tenants.toml:{line}: ");
+        assert!(error.starts_with(&position), "{text:?}: {error}");
         assert!(words.iter().all(|word| error.contains(word)), "{text:?}: {error}");
     }
 }
@@ -154,10 +154,10 @@ proptest! {
         text[at] = byte;
         if let Ok(policy) = parse(core::str::from_utf8(&text).unwrap()) {
             // Whatever it says now, it does not promise more than there is.
-            let place = Place::Node("n".into());
+            let scope = Scope::Node("n".into());
             for kind in Kind::ALL {
-                let kept: u64 = policy.tenants.keys().map(|name| policy.reserved(name, &place).get(kind)).sum();
-                prop_assert!(policy.capacity(&place).get(kind).is_none_or(|capacity| kept <= capacity));
+                let kept: u64 = policy.tenants.keys().map(|name| policy.reserved(name, &scope).get(kind)).sum();
+                prop_assert!(policy.capacity(&scope).get(kind).is_none_or(|capacity| kept <= capacity));
             }
         }
     }
@@ -175,6 +175,6 @@ fn the_packages_example_changes_nothing_until_its_lines_are_no_comments() {
     };
     let policy = parse(&example.lines().map(uncomment).collect::<String>()).unwrap();
     assert_eq!(policy.tenants.keys().map(String::as_str).collect::<Vec<_>>(), [OTHERS, "astro"]);
-    assert_eq!(policy.limit("astro", &Place::Node("leaf0".into())).get(Kind::Streams), Some(16));
-    assert_eq!(policy.capacity(&Place::Root("root".into())).get(Kind::Streams), Some(32));
+    assert_eq!(policy.limit("astro", &Scope::Node("leaf0".into())).get(Kind::Streams), Some(16));
+    assert_eq!(policy.capacity(&Scope::Root("root".into())).get(Kind::Streams), Some(32));
 }

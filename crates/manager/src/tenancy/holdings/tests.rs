@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::amounts::{Amounts, Kind};
-use super::super::book::{Claim, Place};
+use super::super::book::{Claim, Scope};
 use super::super::line::{Applicant, Line};
 use super::super::policy::{OTHERS, Policy};
 use super::*;
@@ -12,7 +12,7 @@ use super::*;
 const NODES: [&str; 3] = ["root", "leaf0", "leaf1"];
 
 fn charge(line: &Arc<Line>, streams: u64) -> Option<Charge> {
-    let wants = vec![(Place::Node("root".into()), Amounts::of(&[(Kind::Streams, streams)]))];
+    let wants = vec![(Scope::Node("root".into()), Amounts::of(&[(Kind::Streams, streams)]))];
     let applicant = Applicant { name: "prog", user: "ann", tenant: None, ranks: 1, is_gone: &|| false };
     line.enter(Claim { tenant: OTHERS.into(), wants }, &applicant, Duration::ZERO).ok().map(|(charge, _)| charge)
 }
@@ -86,12 +86,12 @@ proptest! {
             }
             plain.iter_mut().filter(|job| job.ended && job.at.is_empty()).for_each(|job| job.gone = true);
             let expected: u64 = plain.iter().filter(|job| !job.gone).map(|job| job.streams).sum();
-            let used = line.with(|state| state.book.has(OTHERS, &Place::Node("root".into())).get(Kind::Streams));
+            let used = line.with(|state| state.book.has(OTHERS, &Scope::Node("root".into())).get(Kind::Streams));
             prop_assert_eq!(used, expected);
         }
         (0..plain.len()).for_each(|job| holdings.end(JobId(job as u32)));
         NODES.iter().for_each(|node| holdings.lost(node));
         prop_assert!(holdings.lock().is_empty());
-        line.with(|state| assert!(state.charged.is_empty() && state.book.places_of(OTHERS).next().is_none()));
+        line.with(|state| assert!(state.charged.is_empty() && state.book.scopes_of(OTHERS).next().is_none()));
     }
 }

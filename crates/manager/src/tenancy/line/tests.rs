@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use trib_messages::reply::Resource;
 
 use super::super::amounts::{Amounts, Kind};
-use super::super::book::Place;
+use super::super::book::Scope;
 use super::super::policy::{OTHERS, Tenant};
 use super::*;
 
@@ -23,7 +23,7 @@ fn line() -> Arc<Line> {
 }
 
 fn claim(tenant: &str, streams: u64) -> Claim {
-    Claim { tenant: tenant.into(), wants: vec![(Place::Node("n".into()), Amounts::of(&[(Kind::Streams, streams)]))] }
+    Claim { tenant: tenant.into(), wants: vec![(Scope::Node("n".into()), Amounts::of(&[(Kind::Streams, streams)]))] }
 }
 
 fn applicant(is_gone: &dyn Fn() -> bool) -> Applicant<'_> {
@@ -127,7 +127,7 @@ fn who_comes_later_does_not_take_what_the_first_waits_for_but_passes_if_it_needs
         assert!(refusal.text.contains("for jobs that wait before it"), "{refusal}");
         // Its priority is higher, so it stands before.
         drop(at_once(&line, "vip", 2).unwrap());
-        let elsewhere = Claim { wants: vec![(Place::Node("m".into()), claim("", 8).wants[0].1)], ..claim(OTHERS, 0) };
+        let elsewhere = Claim { wants: vec![(Scope::Node("m".into()), claim("", 8).wants[0].1)], ..claim(OTHERS, 0) };
         drop(line.enter(elsewhere, &applicant(&|| false), Duration::ZERO).unwrap());
         drop(first);
         let (charge, _) = big.join().unwrap().unwrap();
@@ -157,7 +157,7 @@ fn one_that_waits_for_its_own_tenant_does_not_stop_others() {
 }
 
 #[test]
-fn patience_ends_and_says_which_place_it_was() {
+fn patience_ends_and_says_which_position_it_was() {
     let line = line();
     let _all = at_once(&line, OTHERS, 8).unwrap();
     let began = Instant::now();
@@ -185,7 +185,7 @@ proptest! {
                     let patience = Duration::from_millis(*patience_ms);
                     if let Ok((charge, _)) = line.enter(claim, &applicant(&|| *gone), patience) {
                         let used = line.with(|state| {
-                            state.charged.values().map(|c| c.claim.at(&Place::Node("n".into()), Kind::Streams)).sum()
+                            state.charged.values().map(|c| c.claim.at(&Scope::Node("n".into()), Kind::Streams)).sum()
                         });
                         most.fetch_max(used, Ordering::Relaxed);
                         thread::sleep(Duration::from_millis(1));
