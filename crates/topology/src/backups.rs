@@ -24,20 +24,20 @@ pub fn backups(topology: &Topology, plan: &Plan, may: &BTreeSet<usize>, most: us
     let lines: Vec<Vec<usize>> = (0..total).map(|at| line(topology, at)).collect();
     let mut near: Vec<Option<Vec<Nearness>>> = vec![None; total];
     let mut hosted = vec![0usize; total];
-    plan.at_nodes().for_each(|(place, _)| hosted[place] += 1);
+    plan.at_nodes().for_each(|(index, _)| hosted[index] += 1);
     let mut ranked: Vec<Vec<usize>> = vec![Vec::new(); plan.nodes.len()];
     for rank in 0..most.min(may.len()) {
         // What a rank of backups brings counts among the backups of this rank only: the second
         // backups of a node matter when its first has died, too.
         let mut load = hosted.clone();
         for (node, known) in plan.nodes.iter().zip(&mut ranked) {
-            let Home::Node(place) = node.home else { continue };
-            let near = near[place].get_or_insert_with(|| match topology.graph() {
-                Some(graph) => in_graph(graph, place),
-                None => in_tree(&lines, place),
+            let Home::Node(index) = node.home else { continue };
+            let near = near[index].get_or_insert_with(|| match topology.graph() {
+                Some(graph) => in_graph(graph, index),
+                None => in_tree(&lines, index),
             });
-            let is_free = |at: &usize| *at != place && !known.contains(at);
-            let round = |at: usize| (at + total - place) % total;
+            let is_free = |at: &usize| *at != index && !known.contains(at);
+            let round = |at: usize| (at + total - index) % total;
             let best = may.iter().copied().filter(is_free).min_by_key(|at| (near[*at], load[*at], round(*at)));
             if let Some(best) = best.filter(|_| known.len() == rank) {
                 load[best] += 1;
@@ -58,8 +58,8 @@ fn line(topology: &Topology, at: usize) -> Vec<usize> {
     line
 }
 
-fn in_tree(lines: &[Vec<usize>], place: usize) -> Vec<Nearness> {
-    let own = &lines[place];
+fn in_tree(lines: &[Vec<usize>], index: usize) -> Vec<Nearness> {
+    let own = &lines[index];
     let near = |line: &Vec<usize>| {
         let common = own.iter().zip(line).take_while(|(own, other)| own == other).count();
         (line.len() != own.len(), own.len() + line.len() - 2 * common)
@@ -68,8 +68,8 @@ fn in_tree(lines: &[Vec<usize>], place: usize) -> Vec<Nearness> {
 }
 
 /// Hosts connect nothing: a way leads over switches.
-fn in_graph(graph: &Graph, place: usize) -> Vec<Nearness> {
-    let start = graph.nodes()[place].switch;
+fn in_graph(graph: &Graph, index: usize) -> Vec<Nearness> {
+    let start = graph.nodes()[index].switch;
     let mut links = vec![usize::MAX; graph.vertices().len()];
     links[start] = 0;
     let mut reached = VecDeque::from([start]);

@@ -42,10 +42,10 @@ pub fn expand(list: &str) -> Result<Vec<String>, HostlistError> {
 /// A short list for names, in their order. Runs of consecutive numbers become ranges.
 pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut words: Vec<(&str, Vec<&str>)> = Vec::new();
-    let mut place: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut words_of: BTreeMap<&str, usize> = BTreeMap::new();
     for name in names {
         let (stem, number) = name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
-        let at = *place.entry(stem).or_insert_with(|| {
+        let at = *words_of.entry(stem).or_insert_with(|| {
             words.push((stem, Vec::new()));
             words.len() - 1
         });

@@ -75,7 +75,7 @@ impl Home {
     /// The index of the aggregation node.
     pub fn node(self) -> Option<usize> {
         match self {
-            Home::Node(place) => Some(place),
+            Home::Node(index) => Some(index),
             Home::Rank(_) => None,
         }
     }
@@ -237,18 +237,18 @@ impl Needed {
     }
 
     // The depth of a topology bounds the recursion.
-    fn branch(&self, topology: &Topology, program: &Program<'_>, place: usize) -> Branch {
+    fn branch(&self, topology: &Topology, program: &Program<'_>, index: usize) -> Branch {
         let mut children: Vec<Branch> =
-            self.children[place].iter().map(|child| self.branch(topology, program, *child)).collect();
-        children.extend(program.at_node(&self.ranks_at[place]));
-        node_of(Home::Node(place), &topology.nodes()[place].name, children)
+            self.children[index].iter().map(|child| self.branch(topology, program, *child)).collect();
+        children.extend(program.at_node(&self.ranks_at[index]));
+        node_of(Home::Node(index), &topology.nodes()[index].name, children)
     }
 }
 
-fn ranks_at(nodes: usize, places: impl IntoIterator<Item = usize>) -> Vec<Vec<u32>> {
-    let mut ranks_at = vec![Vec::new(); nodes];
-    for (rank, place) in places.into_iter().enumerate() {
-        ranks_at[place].push(rank as u32);
+fn ranks_at(count: usize, nodes: impl IntoIterator<Item = usize>) -> Vec<Vec<u32>> {
+    let mut ranks_at = vec![Vec::new(); count];
+    for (rank, index) in nodes.into_iter().enumerate() {
+        ranks_at[index].push(rank as u32);
     }
     ranks_at
 }

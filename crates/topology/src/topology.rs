@@ -150,7 +150,7 @@ impl Topology {
     }
 }
 
-/// A fault and its place.
+/// A fault, and the part of the file in which it is.
 pub(crate) type Complaint = (Option<Range<usize>>, Fault);
 
 /// The file's MTU, or the default.
@@ -292,8 +292,8 @@ fn check_leaves(host: &file::Host, name: &str, by_name: &BTreeMap<&str, usize>) 
     Ok(leaves)
 }
 
-fn at<T, S>(place: &Spanned<S>, fault: Fault) -> Result<T, Complaint> {
-    Err((Some(place.span()), fault))
+fn at<T, S>(part: &Spanned<S>, fault: Fault) -> Result<T, Complaint> {
+    Err((Some(part.span()), fault))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -22,14 +22,14 @@ pub(super) struct Item {
     pub(super) vertices: Vec<usize>,
 }
 
-/// The picture's measures and items; `place` gives the item of each vertex.
+/// The picture's measures and items; `item_of` gives the item of each vertex.
 pub(super) struct Layout {
     /// Whether items of one level stand in a row.
     pub(super) has_rows: bool,
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) items: Vec<Item>,
-    pub(super) place: Vec<usize>,
+    pub(super) item_of: Vec<usize>,
 }
 
 /// If there are more hosts, those with the same links are drawn as one box.
@@ -39,14 +39,14 @@ const MARGIN: f64 = 40.0;
 pub(super) fn layout(graph: &Graph) -> Layout {
     let has_rows = graph.switches().any(|switch| graph.vertices()[switch].level > 1);
     let mut items = items(graph, has_rows && graph.hosts().count() <= SINGLE_HOSTS_MAX);
-    let mut place = vec![0; graph.vertices().len()];
+    let mut item_of = vec![0; graph.vertices().len()];
     for (at, item) in items.iter().enumerate() {
-        item.vertices.iter().for_each(|vertex| place[*vertex] = at);
+        item.vertices.iter().for_each(|vertex| item_of[*vertex] = at);
     }
     if has_rows {
-        rows::lay(graph, &mut items, &place)
+        rows::lay(graph, &mut items, &item_of)
     } else {
-        springs::lay(graph, &mut items, &place)
+        springs::lay(graph, &mut items, &item_of)
     }
     let most = |value: fn(&Item) -> f64| items.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
     // The leftmost and the highest item stand at the margin.
@@ -55,7 +55,7 @@ pub(super) fn layout(graph: &Graph) -> Layout {
     for item in &mut items {
         (item.x, item.y) = (item.x + left, item.y + top);
     }
-    Layout { has_rows, width, height, items, place }
+    Layout { has_rows, width, height, items, item_of }
 }
 
 /// Half of a box's width.

@@ -30,7 +30,7 @@ pub fn svg(graph: &Graph) -> String {
 fn links(text: &mut String, graph: &Graph, layout: &Layout) {
     let mut lines: BTreeMap<(usize, usize, LinkRate), usize> = BTreeMap::new();
     for link in graph.links() {
-        let [first, second] = link.ends.map(|end| layout.place[end]);
+        let [first, second] = link.ends.map(|end| layout.item_of[end]);
         *lines.entry((first.min(second), first.max(second), link.rate)).or_default() += 1;
     }
     text.push_str("<g fill=\"none\" stroke=\"#777777\">\n");

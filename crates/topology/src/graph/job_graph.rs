@@ -19,15 +19,15 @@ pub(crate) fn job_graph(topology: &Topology, plan: &Plan, numbers: &[u32]) -> Op
     let deepest = topology.nodes().iter().map(|node| node.depth).max().unwrap_or(0);
     let mut builder = Builder::new(topology.name());
     let mut switches = BTreeMap::new();
-    let used: BTreeSet<usize> = plan.at_nodes().map(|(place, _)| place).collect();
-    for place in used {
-        let node = &topology.nodes()[place];
+    let used: BTreeSet<usize> = plan.at_nodes().map(|(index, _)| index).collect();
+    for index in used {
+        let node = &topology.nodes()[index];
         // A host may be called like a node.
         let level = (deepest - node.depth) as u32 + 1;
-        switches.insert(place, builder.switch(&format!("node {}", node.name), Some(level), true).ok()?);
+        switches.insert(index, builder.switch(&format!("node {}", node.name), Some(level), true).ok()?);
     }
-    for (place, switch) in &switches {
-        let node = &topology.nodes()[*place];
+    for (index, switch) in &switches {
+        let node = &topology.nodes()[*index];
         if let Some(parent) = node.parent.and_then(|parent| switches.get(&parent)) {
             builder.link([*switch, *parent], rate(node.rate), 1).ok()?;
         }

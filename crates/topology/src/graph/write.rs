@@ -49,15 +49,15 @@ impl Graph {
     fn write_hosts(&self, text: &mut String) {
         let mut runs: Vec<(Option<HostKey>, Vec<&str>)> = Vec::new();
         for host in self.hosts() {
-            let place = self.only_link(host);
-            match runs.last_mut().filter(|(last, _)| *last == place) {
+            let link = self.only_link(host);
+            match runs.last_mut().filter(|(last, _)| *last == link) {
                 Some((_, names)) => names.push(&self.vertices[host].name),
-                None => runs.push((place, vec![self.vertices[host].name.as_str()])),
+                None => runs.push((link, vec![self.vertices[host].name.as_str()])),
             }
         }
-        for (place, names) in runs {
+        for (link, names) in runs {
             put(text, format_args!("\n[[host]]\nname = {}\n", quoted(&compress(names))));
-            if let Some((switch, rate)) = place {
+            if let Some((switch, rate)) = link {
                 put(text, format_args!("switch = {}\nrate = \"{rate}\"\n", quoted(&self.vertices[switch].name)));
             }
         }

@@ -34,13 +34,13 @@ fn spread(topology: &Topology, program: &Program<'_>, entries: &[usize]) -> Vec<
     let mut totals = vec![0usize; topology.hosts().len()];
     dealt.iter().for_each(|group| totals[entry(group)] += 1);
     let mut before = vec![0usize; topology.hosts().len()];
-    let mut places = vec![0; entries.len()];
+    let mut nodes = vec![0; entries.len()];
     for group in &dealt {
         let entry = entry(group);
         let leaves = &topology.hosts()[entry].leaves;
         let leaf = leaves[before[entry] * leaves.len() / totals[entry]];
         before[entry] += 1;
-        group.iter().for_each(|rank| places[*rank as usize] = leaf);
+        group.iter().for_each(|rank| nodes[*rank as usize] = leaf);
     }
-    places
+    nodes
 }

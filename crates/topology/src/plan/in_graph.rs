@@ -27,8 +27,8 @@ pub(super) fn needed(
     if tree.depth() > DEPTH_MAX as u32 + 1 {
         return Err(PlanError::TooDeep(tree.depth()));
     }
-    let places = entries.iter().map(|entry| node_at(&tree, tree.leaves[leaf_of[entry]].parent.0));
-    let ranks_at = ranks_at(topology.nodes().len(), places);
+    let nodes = entries.iter().map(|entry| node_at(&tree, tree.leaves[leaf_of[entry]].parent.0));
+    let ranks_at = ranks_at(topology.nodes().len(), nodes);
     let mut children = vec![Vec::new(); topology.nodes().len()];
     for (at, branch) in tree.branches.iter().enumerate() {
         if let (Some(node), Some(above)) = (branch.node, tree.parent_node(at)) {

@@ -29,7 +29,7 @@ use crate::trees::{Loads, Tree, parallel};
 /// Chooses a port and links for `plan`, besides `lanes`, which are over the same tree, and fills in
 /// all addresses.
 pub(super) fn choose(plan: &mut Plan, topology: &Topology, loads: &Loads, lanes: &[&Plan]) {
-    let ports = plan.at_nodes().map(|(place, _)| topology.nodes()[place].ports()).max().unwrap_or(1);
+    let ports = plan.at_nodes().map(|(index, _)| topology.nodes()[index].ports()).max().unwrap_or(1);
     match (topology.graph(), &mut plan.tree) {
         // A single lane over nodes with one address each keeps what the search chose.
         (Some(_), Some(_)) if ports == 1 && lanes.is_empty() => {}
@@ -137,7 +137,7 @@ fn fill_in(plan: &mut Plan, topology: &Topology) {
     let homes: Vec<Home> = plan.nodes.iter().map(|node| node.home).collect();
     for node in &mut plan.nodes {
         node.port = plan.port;
-        node.address = node.home.node().and_then(|place| topology.nodes()[place].reached_at(plan.port));
+        node.address = node.home.node().and_then(|index| topology.nodes()[index].reached_at(plan.port));
         for child in &mut node.children {
             let home = match child.kind {
                 ChildKind::Rank(rank) => Home::Rank(rank),
@@ -147,7 +147,7 @@ fn fill_in(plan: &mut Plan, topology: &Topology) {
                 // What stays inside one process, or on one host, may come from any address there.
                 (above, below) if above == below => None,
                 (Home::Rank(_), _) => None,
-                (Home::Node(_), Home::Node(place)) => topology.nodes()[place].connects_from(plan.port),
+                (Home::Node(_), Home::Node(index)) => topology.nodes()[index].connects_from(plan.port),
                 (Home::Node(_), Home::Rank(rank)) => addresses[rank.0 as usize],
             };
         }

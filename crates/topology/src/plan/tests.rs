@@ -121,7 +121,7 @@ pub(super) fn check(fabric: &Topology, program: &Program<'_>, plan: &Plan) {
     for (i, node) in plan.nodes.iter().enumerate() {
         assert_eq!(usize::from(node.id.0), i);
         match node.home {
-            Home::Node(place) => assert_eq!(node.name, fabric.nodes()[place].name),
+            Home::Node(index) => assert_eq!(node.name, fabric.nodes()[index].name),
             Home::Rank(lead) => assert!(node.name.starts_with(&format!("host {}", host(lead)))),
         }
         assert!((1..=CHILDREN_MAX).contains(&node.children.len()));
@@ -132,8 +132,8 @@ pub(super) fn check(fabric: &Topology, program: &Program<'_>, plan: &Plan) {
                     assert_eq!(plan.leaves[rank.0 as usize], Attachment { node: node.id, child: index, address: None });
                     assert_eq!(child.ranks, RankList::from_ranks([rank.0]));
                     match node.home {
-                        Home::Node(place) => {
-                            assert!(fabric.graph().is_some() || entry(rank).leaves.contains(&place));
+                        Home::Node(index) => {
+                            assert!(fabric.graph().is_some() || entry(rank).leaves.contains(&index));
                             assert_eq!(child.address, entry(rank).addresses.first().copied());
                         }
                         Home::Rank(lead) => assert_eq!((host(rank), child.address), (host(lead), None)),

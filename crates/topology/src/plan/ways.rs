@@ -88,10 +88,10 @@ impl<'a> Rates<'a> {
 
     fn to_node(&self, above: Home, below: Home) -> Option<LinkRate> {
         // A process may have too many children for one logical node.
-        let place = below.node().filter(|_| above != below)?;
+        let index = below.node().filter(|_| above != below)?;
         match &self.graph {
-            Some(in_graph) => in_graph.nodes.get(&place).copied(),
-            None => self.topology.nodes()[place].rate,
+            Some(in_graph) => in_graph.nodes.get(&index).copied(),
+            None => self.topology.nodes()[index].rate,
         }
     }
 

@@ -286,16 +286,16 @@ impl<'a> Search<'a> {
                 at = self.steps[switch].parent.map(|(parent, _)| parent);
             }
         }
-        let mut place = BTreeMap::new();
+        let mut branch_of = BTreeMap::new();
         let mut branches = Vec::new();
         for switch in self.order.iter().filter(|switch| needed[**switch]) {
             // The order is breadth first, so the parent has a position already.
-            let parent = self.steps[*switch].parent.map(|(parent, link)| (place[&parent], link));
-            place.insert(*switch, branches.len());
+            let parent = self.steps[*switch].parent.map(|(parent, link)| (branch_of[&parent], link));
+            branch_of.insert(*switch, branches.len());
             branches.push(Branch { switch: *switch, node: self.node_at(*switch), parent });
         }
         let leaf =
-            |(host, (switch, link)): (&usize, (usize, usize))| Leaf { host: *host, parent: (place[&switch], link) };
+            |(host, (switch, link)): (&usize, (usize, usize))| Leaf { host: *host, parent: (branch_of[&switch], link) };
         Tree { branches, leaves: hosts.iter().zip(ends).map(leaf).collect() }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Item, half_width, neighbours};
 use crate::graph::Graph;
 
-pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
+pub(super) fn lay(graph: &Graph, items: &mut [Item], item_of: &[usize]) {
     let level = |item: &Item| graph.vertices()[item.vertices[0]].level;
     let mut levels: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
@@ -21,13 +21,14 @@ pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
             // Hosts stand below their switches, in the order of these, which is the file's.
             0 => {
                 let mut row = row;
-                row.sort_by_key(|at| (neighbours(graph, &items[*at]).min().map(|vertex| place[vertex]), *at));
+                row.sort_by_key(|at| (neighbours(graph, &items[*at]).min().map(|vertex| item_of[vertex]), *at));
                 let step = width / row.len() as f64;
                 row.into_iter().enumerate().map(|(nth, at)| (step * (nth as f64 + 0.5), at)).collect()
             }
-            _ => {
-                row.into_iter().map(|at| (middle(graph, items, place, at, level).unwrap_or(width / 2.0), at)).collect()
-            }
+            _ => row
+                .into_iter()
+                .map(|at| (middle(graph, items, item_of, at, level).unwrap_or(width / 2.0), at))
+                .collect(),
         };
         wanted.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let apart = LOOSE * width / wanted.len() as f64;
@@ -35,17 +36,17 @@ pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
             .windows(2)
             .map(|pair| (half_width(&items[pair[0].1]) + half_width(&items[pair[1].1]) + GAP).max(apart))
             .collect();
-        let places: Vec<f64> = wanted.iter().map(|(x, _)| *x).collect();
-        for ((_, at), x) in wanted.iter().zip(settle(&places, &gaps)) {
+        let wishes: Vec<f64> = wanted.iter().map(|(x, _)| *x).collect();
+        for ((_, at), x) in wanted.iter().zip(settle(&wishes, &gaps)) {
             (items[*at].x, items[*at].y) = (x, -height * f64::from(level));
         }
     }
 }
 
 // The middle of the items in the rows below to which an item is connected.
-fn middle(graph: &Graph, items: &[Item], place: &[usize], at: usize, level: u32) -> Option<f64> {
+fn middle(graph: &Graph, items: &[Item], item_of: &[usize], at: usize, level: u32) -> Option<f64> {
     let below = neighbours(graph, &items[at]).filter(|other| graph.vertices()[*other].level < level);
-    let (sum, count) = below.fold((0.0, 0), |(sum, count), other| (sum + items[place[other]].x, count + 1));
+    let (sum, count) = below.fold((0.0, 0), |(sum, count), other| (sum + items[item_of[other]].x, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }
 
@@ -101,11 +102,11 @@ mod tests {
         fn gaps_are_kept(pairs in proptest::collection::vec((0.0f64..100.0, 0.0f64..20.0), 1..30)) {
             let (mut wanted, gaps): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             wanted.sort_by(f64::total_cmp);
-            let places = settle(&wanted, &gaps[1..]);
-            for (pair, gap) in places.windows(2).zip(&gaps[1..]) {
+            let settled = settle(&wanted, &gaps[1..]);
+            for (pair, gap) in settled.windows(2).zip(&gaps[1..]) {
                 prop_assert!(pair[1] - pair[0] >= gap - 1e-9);
             }
-            let moved: f64 = places.iter().zip(&wanted).map(|(place, want)| place - want).sum();
+            let moved: f64 = settled.iter().zip(&wanted).map(|(x, want)| x - want).sum();
             prop_assert!(moved.abs() < 1e-6, "as far to the left as to the right");
         }
     }

@@ -5,11 +5,11 @@
 use super::{Item, neighbours};
 use crate::graph::Graph;
 
-pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
+pub(super) fn lay(graph: &Graph, items: &mut [Item], item_of: &[usize]) {
     let switches = graph.switches().count();
     let mut points = circle(switches);
     if switches <= SPRING_MAX {
-        relax(graph, place, &mut points);
+        relax(graph, item_of, &mut points);
     }
     let scale = APART * (switches as f64).sqrt() * if switches > SPRING_MAX { 4.0 } else { 1.0 };
     for (item, point) in items.iter_mut().zip(&points) {
@@ -17,7 +17,7 @@ pub(super) fn lay(graph: &Graph, items: &mut [Item], place: &[usize]) {
     }
     let mut below = vec![0u32; switches];
     for at in switches..items.len() {
-        let homes: Vec<usize> = neighbours(graph, &items[at]).map(|switch| place[switch]).collect();
+        let homes: Vec<usize> = neighbours(graph, &items[at]).map(|switch| item_of[switch]).collect();
         let Some(first) = homes.iter().min() else { continue };
         below[*first] += 1;
         let down = BELOW * f64::from(below[*first]);
@@ -32,13 +32,13 @@ fn circle(count: usize) -> Vec<(f64, f64)> {
     (0..count).map(|i| (angle(i).cos(), angle(i).sin())).collect()
 }
 
-fn relax(graph: &Graph, place: &[usize], points: &mut [(f64, f64)]) {
+fn relax(graph: &Graph, item_of: &[usize], points: &mut [(f64, f64)]) {
     let natural = 1.4 / (points.len() as f64).sqrt();
     let trunks: Vec<(usize, usize)> = graph
         .links()
         .iter()
         .filter(|link| link.ends.iter().all(|end| !graph.is_host(*end)))
-        .map(|link| (place[link.ends[0]], place[link.ends[1]]))
+        .map(|link| (item_of[link.ends[0]], item_of[link.ends[1]]))
         .collect();
     for round in 0..ROUNDS {
         let mut forces = vec![(0.0, 0.0); points.len()];

@@ -129,8 +129,8 @@ proptest! {
                     prop_assert_eq!(nth, Some(lane.port % of), "a port leads to its own link");
                 }
             }
-            for (place, node) in lane.at_nodes() {
-                let known = &fabric.nodes()[place].addresses;
+            for (index, node) in lane.at_nodes() {
+                let known = &fabric.nodes()[index].addresses;
                 prop_assert_eq!(node.address, known.get(lane.port).copied());
                 for child in &node.children {
                     if let ChildKind::Rank(rank) = child.kind {
