@@ -15,7 +15,7 @@ pub enum Levels {
 }
 
 impl Levels {
-    /// All of them, each at the place of its number.
+    /// All of them, each at the index that is its number.
     pub const ALL: [Levels; 3] = [Levels::None, Levels::Host, Levels::Numa];
     /// Their names, in the same order.
     pub const NAMES: [&'static str; 3] = ["none", "host", "numa"];

@@ -16,7 +16,7 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// All of them, each at the place of its number.
+    /// All of them, each at the index that is its number.
     pub const ALL: [Recovery; 3] = [Recovery::Notify, Recovery::Retry, Recovery::Strict];
     /// Their names, in the same order.
     pub const NAMES: [&'static str; 3] = ["notify", "retry", "strict"];

@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_stands_at_its_place_and_its_own_values_are_in_its_range() {
+    fn every_field_stands_at_its_index_and_its_own_values_are_in_its_range() {
         for (at, row) in QUOTA.iter().enumerate() {
             assert_eq!(row.field as usize, at, "{}", row.name);
             assert_eq!(QuotaField::from_name(row.name), Some(row.field));

@@ -182,7 +182,7 @@ pub struct JobStatus {
     pub nodes: Vec<String>,
     /// By logical node, which of `nodes` hosts it, counted from 0; none of them where a rank does.
     #[serde(default)]
-    pub places: Vec<u32>,
+    pub homes: Vec<u32>,
     /// By logical node, which of `nodes` are its backups, in their order. Empty where the job does
     /// not go on when a node dies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -280,14 +280,14 @@ impl JobStatus {
     /// The aggregation nodes that host its logical nodes as long as none of them dies, in topology
     /// order. All of `nodes` where the job comes from a manager that did not say which.
     pub fn primaries(&self) -> Vec<&str> {
-        let hosts: BTreeSet<usize> = self.places.iter().map(|place| *place as usize).collect();
+        let hosts: BTreeSet<usize> = self.homes.iter().map(|at| *at as usize).collect();
         let is_one = |(at, _): &(usize, &String)| hosts.is_empty() || hosts.contains(at);
         self.nodes.iter().enumerate().filter(is_one).map(|(_, name)| name.as_str()).collect()
     }
 
     /// The aggregation node that is the primary of a logical node.
     pub fn primary_of(&self, node: NodeId) -> Option<&str> {
-        let at = *self.places.get(usize::from(node.0))? as usize;
+        let at = *self.homes.get(usize::from(node.0))? as usize;
         self.nodes.get(at).map(String::as_str)
     }
 
@@ -327,9 +327,9 @@ impl JobStatus {
     pub fn node_names(&self) -> BTreeMap<NodeId, String> {
         let mut hosted: BTreeMap<(Option<usize>, u32), u32> = BTreeMap::new();
         let mut names: BTreeMap<NodeId, String> = self.in_ranks.iter().cloned().collect();
-        for (node, place) in (0..=u16::MAX).map(NodeId).zip(&self.places) {
-            let Some(name) = self.nodes.get(*place as usize) else { continue };
-            let count = hosted.entry((self.lane_of(node), *place)).or_default();
+        for (node, home) in (0..=u16::MAX).map(NodeId).zip(&self.homes) {
+            let Some(name) = self.nodes.get(*home as usize) else { continue };
+            let count = hosted.entry((self.lane_of(node), *home)).or_default();
             *count += 1;
             let name = if *count == 1 { name.clone() } else { format!("{name}#{count}") };
             names.insert(node, name);
@@ -401,7 +401,7 @@ mod tests {
         let lane = |first: u16| json!({"tree": 0, "root": "spine", "first": first, "nodes": 4, "weight": 1});
         let job = json!({
             "id": 7, "name": "p", "user": "u", "ranks": 4, "since": 0, "nodes": ["leaf0", "spine"],
-            "places": [1, 0, 0, 1, 1, 0, 0, 9], "lanes": [lane(0), lane(4)]
+            "homes": [1, 0, 0, 1, 1, 0, 0, 9], "lanes": [lane(0), lane(4)]
         });
         let job: JobStatus = serde_json::from_value(job).unwrap();
         let names: Vec<(u16, String)> = job.node_names().into_iter().map(|(node, name)| (node.0, name)).collect();
@@ -416,9 +416,9 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4].map(|moves| backed.home_of(NodeId(0), moves)), homes.map(Some));
         assert_eq!(backed.home_of(NodeId(9), 0), None);
         assert_eq!(backed.primaries(), ["leaf0", "spine"]);
-        let spine = JobStatus { places: vec![1], ..job.clone() };
+        let spine = JobStatus { homes: vec![1], ..job.clone() };
         assert_eq!((spine.primaries(), spine.backups_told()), (vec!["spine"], String::new()));
-        let old = JobStatus { places: Vec::new(), ..job };
+        let old = JobStatus { homes: Vec::new(), ..job };
         assert!(old.node_names().is_empty());
         assert_eq!(old.primaries(), ["leaf0", "spine"]);
     }

@@ -32,7 +32,8 @@ pub(super) struct Candidates<'a> {
     wanted: usize,
     /// The nodes that may be backups.
     may: BTreeSet<usize>,
-    /// By logical node, the places of its backups. Empty if the job does not go on.
+    /// By logical node, its backups, which are indices in the topology. Empty if the job does not
+    /// go on.
     backups: Vec<Vec<usize>>,
     /// By logical node, the ranks that may host it, if the job goes on.
     deputies: Vec<Vec<Deputy>>,
@@ -60,7 +61,7 @@ impl<'a> Candidates<'a> {
         if wanted > 0 {
             let here = fabric.registry.all_answering();
             let nodes = fabric.topology.nodes().iter().enumerate();
-            candidates.may = nodes.filter(|(_, node)| here.contains(&node.name)).map(|(place, _)| place).collect();
+            candidates.may = nodes.filter(|(_, node)| here.contains(&node.name)).map(|(index, _)| index).collect();
         }
         candidates.choose_again();
         candidates
@@ -68,12 +69,12 @@ impl<'a> Candidates<'a> {
 
     fn choose_again(&mut self) {
         let topology = &self.fabric.topology;
-        let session = |place: &usize| self.fabric.registry.connected(&topology.nodes()[*place].name);
+        let session = |index: &usize| self.fabric.registry.connected(&topology.nodes()[*index].name);
         // A rank that reaches the primaries reaches their backups: these have addresses of the same
         // family.
         let ipv6 = self.own.values().any(has_ipv6);
         let is_alike = |session: &Arc<Session>| session.streams().all(|stream| stream.is_ipv6() == ipv6);
-        let here = self.may.iter().filter_map(|place| Some((*place, session(place).filter(is_alike)?)));
+        let here = self.may.iter().filter_map(|index| Some((*index, session(index).filter(is_alike)?)));
         let here: Sessions = here.collect();
         self.may = here.keys().copied().collect();
         self.backups = backups(topology, self.plan, &self.may, self.wanted);
@@ -82,8 +83,8 @@ impl<'a> Candidates<'a> {
             self.backups.clear();
         }
         self.sessions = self.own.clone();
-        for place in self.backups.iter().flatten() {
-            self.sessions.entry(*place).or_insert_with(|| here[place].clone());
+        for index in self.backups.iter().flatten() {
+            self.sessions.entry(*index).or_insert_with(|| here[index].clone());
         }
     }
 
@@ -95,8 +96,8 @@ impl<'a> Candidates<'a> {
 
     /// Chooses backups again, without these nodes. Returns whether any of them was one.
     pub(super) fn without(&mut self, nodes: &BTreeSet<usize>) -> bool {
-        let was_one = self.backups.iter().flatten().any(|place| nodes.contains(place));
-        self.may.retain(|place| !nodes.contains(place));
+        let was_one = self.backups.iter().flatten().any(|index| nodes.contains(index));
+        self.may.retain(|index| !nodes.contains(index));
         self.choose_again();
         was_one
     }
@@ -104,8 +105,8 @@ impl<'a> Candidates<'a> {
     /// The same for a node by its name.
     pub(super) fn without_named(&mut self, name: Option<&str>) -> bool {
         let is_named = |(_, session): &(&usize, &Arc<Session>)| Some(session.name.as_str()) == name;
-        let Some(place) = self.sessions.iter().find(is_named).map(|(place, _)| *place) else { return false };
-        self.without(&BTreeSet::from([place]))
+        let Some(index) = self.sessions.iter().find(is_named).map(|(index, _)| *index) else { return false };
+        self.without(&BTreeSet::from([index]))
     }
 
     /// Gives up all backups.
@@ -163,7 +164,7 @@ impl<'a> Candidates<'a> {
 
     /// The addresses at which the candidates of a logical node take streams, in their order.
     pub(super) fn streams(&self, node: &PlanNode) -> Vec<SocketAddr> {
-        let nodes = self.of(node).map(|place| self.stream(place, node.port));
+        let nodes = self.of(node).map(|index| self.stream(index, node.port));
         nodes.chain(self.deputies_of(node.id).iter().map(|deputy| deputy.stream)).collect()
     }
 
@@ -183,27 +184,27 @@ impl<'a> Candidates<'a> {
 
     /// By logical node, the positions of its backups in [`Self::sessions`].
     pub(super) fn positions(&self) -> Vec<Vec<u32>> {
-        let at = |place: &usize| self.position(*place);
+        let at = |index: &usize| self.position(*index);
         self.backups.iter().map(|backups| backups.iter().map(at).collect()).collect()
     }
 
     /// By logical node, the position of its primary in [`Self::sessions`]; none of these where that
     /// is a rank.
-    pub(super) fn places(&self) -> Vec<u32> {
-        let at = |node: &PlanNode| node.home.node().map_or(u32::MAX, |place| self.position(place));
+    pub(super) fn homes(&self) -> Vec<u32> {
+        let at = |node: &PlanNode| node.home.node().map_or(u32::MAX, |index| self.position(index));
         self.plan.nodes.iter().map(at).collect()
     }
 
-    /// The position of a place in [`Self::sessions`].
-    fn position(&self, place: usize) -> u32 {
-        self.sessions.keys().take_while(|other| **other < place).count() as u32
+    /// The position of a node in [`Self::sessions`].
+    fn position(&self, index: usize) -> u32 {
+        self.sessions.keys().take_while(|other| **other < index).count() as u32
     }
 
     /// The candidates of a logical node that is called `name`, as its children are told them.
     pub(super) fn told(&self, node: &PlanNode, name: String) -> Vec<Candidate> {
-        let own = |place: usize| match node.home == Home::Node(place) {
+        let own = |index: usize| match node.home == Home::Node(index) {
             true => name.clone(),
-            false => self.sessions[&place].name.clone(),
+            false => self.sessions[&index].name.clone(),
         };
         let deputy = |deputy: &Deputy| format!("rank {} on {}", deputy.rank, deputy.host);
         let names = self.of(node).map(own).chain(self.deputies_of(node.id).iter().map(deputy));
@@ -211,15 +212,15 @@ impl<'a> Candidates<'a> {
     }
 
     /// The address at which a node takes streams by a port.
-    pub(super) fn stream(&self, place: usize, port: usize) -> SocketAddr {
-        let session = &self.sessions[&place];
+    pub(super) fn stream(&self, index: usize, port: usize) -> SocketAddr {
+        let session = &self.sessions[&index];
         // A node that does not listen at the topology's addresses is not let in.
-        session.stream_at(self.fabric.topology.nodes()[place].reached_at(port)).unwrap_or(session.stream)
+        session.stream_at(self.fabric.topology.nodes()[index].reached_at(port)).unwrap_or(session.stream)
     }
 
     /// The address of a node that a lane by a port has, if the node has several.
-    pub(super) fn reached_at(&self, place: usize, port: usize) -> Option<IpAddr> {
-        self.fabric.topology.nodes()[place].reached_at(port)
+    pub(super) fn reached_at(&self, index: usize, port: usize) -> Option<IpAddr> {
+        self.fabric.topology.nodes()[index].reached_at(port)
     }
 
     /// The addresses from which a child of a logical node may connect; none: from any.
@@ -236,12 +237,12 @@ impl<'a> Candidates<'a> {
             }
             addresses.push(deputy.stream.ip());
         }
-        for place in self.of(below).filter(|_| self.recovers) {
-            let Some(from) = self.fabric.topology.nodes()[place].connects_from(port) else { return Vec::new() };
+        for index in self.of(below).filter(|_| self.recovers) {
+            let Some(from) = self.fabric.topology.nodes()[index].connects_from(port) else { return Vec::new() };
             addresses.push(from);
-            if self.of(node).any(|above| above == place) {
+            if self.of(node).any(|above| above == index) {
                 // A process that hosts both connects to itself.
-                addresses.push(self.stream(place, port).ip());
+                addresses.push(self.stream(index, port).ip());
             }
         }
         addresses.sort_unstable();
@@ -262,12 +263,12 @@ impl<'a> Candidates<'a> {
         let mut others: BTreeMap<&str, u64> =
             self.sessions.values().map(|session| (session.name.as_str(), 0)).collect();
         self.fabric.jobs.add_datagram_bytes(&mut others);
-        let site = |(place, session): (&usize, &Arc<Session>)| {
-            let backed = nodes().filter(|node| self.backups_of(node.id).any(|other| other == *place));
-            let first = nodes().filter(|node| self.backups_of(node.id).next() == Some(*place));
+        let site = |(index, session): (&usize, &Arc<Session>)| {
+            let backed = nodes().filter(|node| self.backups_of(node.id).any(|other| other == *index));
+            let first = nodes().filter(|node| self.backups_of(node.id).next() == Some(*index));
             Site {
                 name: session.name.clone(),
-                children: nodes().filter(|node| node.home == Home::Node(*place)).map(children).collect(),
+                children: nodes().filter(|node| node.home == Home::Node(*index)).map(children).collect(),
                 reserved: first.map(children).collect(),
                 widest: backed.map(children).max().unwrap_or(0),
                 receive_bytes: session.datagram_buffer_bytes,

@@ -21,13 +21,13 @@ pub(super) fn find_nodes(fabric: &Fabric, plan: &Plan) -> Result<Sessions, Refus
     let mut sessions = Sessions::new();
     let (mut away, mut silent): (Vec<&str>, Vec<&str>) = Default::default();
     let mut since_ms = unix_ms();
-    for (place, node) in plan.at_nodes() {
+    for (index, node) in plan.at_nodes() {
         let (name, known) = (node.name.as_str(), fabric.registry.known(&node.name));
         let connected = known.as_ref().filter(|session| !session.is_lost());
         match connected.map(|session| (session, session.silent_ms())) {
-            _ if sessions.contains_key(&place) || away.contains(&name) || silent.contains(&name) => {}
+            _ if sessions.contains_key(&index) || away.contains(&name) || silent.contains(&name) => {}
             Some((session, None)) => {
-                sessions.insert(place, session.clone());
+                sessions.insert(index, session.clone());
             }
             Some((_, Some(silent_ms))) => {
                 since_ms = since_ms.min(silent_ms);

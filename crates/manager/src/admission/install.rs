@@ -51,7 +51,7 @@ impl Patience {
     }
 }
 
-/// A grant, and the place that it goes to.
+/// A grant, and the index of the node that it goes to.
 pub(super) type Placed = (usize, NodeGrant);
 
 /// The grants of a job: one for each candidate of each logical node, those of ranks apart. Each has
@@ -111,9 +111,9 @@ pub(super) fn grants(
             parent: node.parent.map(|above| parent(above, candidate)),
             ..common.clone()
         };
-        for (candidate, place) in (0..).zip(candidates.of(node)) {
-            let address = candidates.reached_at(place, node.port);
-            grants.push((place, NodeGrant { address, ..own(candidate) }));
+        for (candidate, index) in (0..).zip(candidates.of(node)) {
+            let address = candidates.reached_at(index, node.port);
+            grants.push((index, NodeGrant { address, ..own(candidate) }));
         }
         let nodes = candidates.of(node).count() as u16;
         for (candidate, deputy) in (nodes..).zip(candidates.deputies_of(node.id)) {
@@ -127,26 +127,26 @@ pub(super) fn grants(
 pub(super) fn install_backups(grants: &[Placed], sessions: &Sessions) -> BTreeSet<usize> {
     let (sender, answers) = mpsc::channel();
     let mut waiting = BTreeMap::new();
-    for (place, grant) in grants.iter().filter(|(_, grant)| grant.candidate > 0) {
-        waiting.insert((grant.node, grant.candidate), *place);
-        sessions[place].install(grant.clone(), sender.clone());
+    for (index, grant) in grants.iter().filter(|(_, grant)| grant.candidate > 0) {
+        waiting.insert((grant.node, grant.candidate), *index);
+        sessions[index].install(grant.clone(), sender.clone());
     }
     let (mut unfit, end) = (BTreeSet::new(), Instant::now() + INSTALL_BACKUPS);
     while !waiting.is_empty() && Instant::now() < end {
         match answers.recv_timeout(GLANCE) {
             Ok((node, candidate, outcome)) => {
-                let Some(place) = waiting.remove(&(node, candidate)) else { continue };
+                let Some(index) = waiting.remove(&(node, candidate)) else { continue };
                 match outcome {
                     Outcome::Installed => continue,
                     Outcome::Rejected(refusal) => {
-                        tracing::warn!(node = sessions[&place].name, %refusal, "a node is no backup of this job")
+                        tracing::warn!(node = sessions[&index].name, %refusal, "a node is no backup of this job")
                     }
                     Outcome::Lost => {}
                 }
-                unfit.insert(place);
+                unfit.insert(index);
             }
             // No job waits for a node that it can do without.
-            Err(_) if waiting.values().any(|place| sessions[place].late_ms().is_some()) => break,
+            Err(_) if waiting.values().any(|index| sessions[index].late_ms().is_some()) => break,
             Err(_) => {}
         }
     }
@@ -158,11 +158,11 @@ pub(super) fn install_backups(grants: &[Placed], sessions: &Sessions) -> BTreeSe
 /// that the job may not need.
 pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait: &Wait) -> Result<bool, Refusal> {
     let (sender, answers) = mpsc::channel();
-    for (place, grant) in grants.iter().filter(|(_, grant)| grant.candidate == 0) {
-        sessions[place].install(grant.clone(), sender.clone());
+    for (index, grant) in grants.iter().filter(|(_, grant)| grant.candidate == 0) {
+        sessions[index].install(grant.clone(), sender.clone());
     }
-    let mut waiting: Waiting<'_> = plan.at_nodes().map(|(place, node)| (node.id, (place, node))).collect();
-    let is_late = |(place, _): &(usize, &PlanNode)| sessions[place].late_ms().is_some();
+    let mut waiting: Waiting<'_> = plan.at_nodes().map(|(index, node)| (node.id, (index, node))).collect();
+    let is_late = |(index, _): &(usize, &PlanNode)| sessions[index].late_ms().is_some();
     while !waiting.is_empty() {
         let left = wait.end.saturating_duration_since(Instant::now());
         match answers.recv_timeout(left.min(GLANCE)) {
@@ -175,7 +175,7 @@ pub(super) fn install(grants: &[Placed], plan: &Plan, sessions: &Sessions, wait:
     Ok(true)
 }
 
-/// The primaries that have not answered, each with its place.
+/// The primaries that have not answered, each with its index in the topology.
 type Waiting<'a> = BTreeMap<NodeId, (usize, &'a PlanNode)>;
 
 fn judge((node, _, outcome): Answer, waiting: &mut Waiting<'_>) -> Result<(), Refusal> {
@@ -208,7 +208,7 @@ fn silent(waiting: &Waiting<'_>, sessions: &Sessions, wait: &Wait) -> Refusal {
         "aggregation node {names} did not install the job within {} s: it is stopped or overloaded; restart it or try again",
         wait.span.as_secs()
     );
-    let late = waiting.values().filter_map(|(place, _)| sessions[place].late_ms()).min();
+    let late = waiting.values().filter_map(|(index, _)| sessions[index].late_ms()).min();
     let since_ms = late.map_or(wait.began_ms, |late_ms| late_ms.min(wait.began_ms));
     lasting(refuse(Resource::Node, Some(&names), text), since_ms)
 }

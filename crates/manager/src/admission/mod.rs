@@ -158,7 +158,7 @@ fn attempt(
     let pids = request.pids.iter().copied().take(request.hosts.len()).collect();
     let processes = Processes::new(&request.hosts, pids);
     // If primaries are late that were chosen nevertheless, there is no other tree.
-    let is_late = |(place, _): (usize, &PlanNode)| candidates.sessions()[&place].late_ms().is_some();
+    let is_late = |(index, _): (usize, &PlanNode)| candidates.sessions()[&index].late_ms().is_some();
     let needs_late = fabric.topology.graph().is_none() || plan.at_nodes().any(is_late);
     let (mut job, mut refusals) = (job, 0);
     let (grants, deputies, limits) = loop {
@@ -175,7 +175,7 @@ fn attempt(
         };
         let status = JobStatus {
             around: around.clone(),
-            places: candidates.places(),
+            homes: candidates.homes(),
             backups: candidates.positions(),
             deputies: candidates.deputies(),
             in_ranks: in_ranks(&plan, &told),
@@ -374,7 +374,7 @@ fn status_of(id: JobId, request: &JobRequest, limits: &Limits, nodes: Vec<String
         user: request.user.clone(),
         ranks: request.hosts.len() as u32,
         nodes,
-        places: Vec::new(),
+        homes: Vec::new(),
         backups: Vec::new(),
         deputies: Vec::new(),
         in_ranks: Vec::new(),

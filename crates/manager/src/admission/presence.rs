@@ -45,8 +45,8 @@ impl Presence {
             told.iter().flat_map(|part| part.spent.iter().filter(current(part))).copied().collect();
         // Those that ranks host are children of others, and count as ranks there.
         let in_ranks: BTreeSet<NodeId> = job.in_ranks.iter().map(|(node, _)| *node).collect();
-        let mut all = (0..job.places.len()).map(|node| NodeId(node as u16)).filter(|node| !in_ranks.contains(node));
-        let is_known = !job.places.is_empty();
+        let mut all = (0..job.homes.len()).map(|node| NodeId(node as u16)).filter(|node| !in_ranks.contains(node));
+        let is_known = !job.homes.is_empty();
         if is_known && all.all(|node| spent.contains(&node)) { Presence::Gone } else { Presence::Awaited }
     }
 

@@ -59,7 +59,7 @@ fn doings(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Doing> {
     if live.is_empty() {
         return BTreeMap::new();
     }
-    let places: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
+    let nodes_of: BTreeMap<JobId, &[String]> = live.iter().map(|job| (job.id, &job.nodes[..])).collect();
     let nodes = fabric.topology.nodes().iter().filter_map(|node| fabric.registry.connected(&node.name));
     let nodes = nodes.map(|session| (None, session));
     let deputies = fabric.deputies.all().into_iter().map(|(job, session)| (Some(job), session));
@@ -72,7 +72,7 @@ fn doings(fabric: &Fabric, live: &[JobStatus]) -> BTreeMap<JobId, Doing> {
         let left = end.saturating_duration_since(Instant::now());
         let is_here = |told: &JobActivity| match of {
             Some(job) => told.job == *job,
-            None => places.get(&told.job).is_some_and(|nodes| nodes.contains(&session.name)),
+            None => nodes_of.get(&told.job).is_some_and(|nodes| nodes.contains(&session.name)),
         };
         for told in answer.recv_timeout(left).unwrap_or_default().into_iter().filter(is_here) {
             match doings.get_mut(&told.job) {
@@ -149,7 +149,7 @@ mod tests {
             user: wild.clone(),
             ranks: u32::MAX,
             nodes: (0..1_000).map(|n| format!("leaf-{n}-of-a-fabric")).collect(),
-            places: (0..1_000).collect(),
+            homes: (0..1_000).collect(),
             backups: vec![(0..1_000).collect()],
             deputies: Vec::new(),
             in_ranks: Vec::new(),

@@ -48,7 +48,7 @@ impl Wish {
         }
         if ranks * lanes > RANKS_MAX {
             let text = format!(
-                "{ranks} ranks with {lanes} lanes need {} places in trees, a job has at most {RANKS_MAX}: ask for fewer lanes",
+                "{ranks} ranks with {lanes} lanes need {} attachments, a job has at most {RANKS_MAX}: ask for fewer lanes",
                 ranks * lanes
             );
             return Err(too_much(Resource::Lanes, lanes as u64, (RANKS_MAX / ranks.max(1)) as u64, text));

@@ -236,7 +236,7 @@ mod tests {
             user,
             ranks,
             nodes,
-            places: vec![0],
+            homes: vec![0],
             backups: Vec::new(),
             deputies: Vec::new(),
             in_ranks: Vec::new(),

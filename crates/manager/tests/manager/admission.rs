@@ -22,8 +22,8 @@ fn ticket_and_grants_describe_one_tree() {
     // Nodes have registered with 0.0.0.0. The manager replaces that by the addresses from which
     // they connect.
     assert!(ticket.nodes.iter().all(|node| node.primary().stream == "127.0.0.1:4000".parse().unwrap()));
-    let place = |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
-    assert_eq!(ticket.lanes[0].leaves, [place(1, 0), place(1, 1), place(2, 0), place(1, 2)]);
+    let attached = |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
+    assert_eq!(ticket.lanes[0].leaves, [attached(1, 0), attached(1, 1), attached(2, 0), attached(1, 2)]);
 
     let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());
     for grant in [&root, &leaf] {

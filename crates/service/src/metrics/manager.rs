@@ -109,7 +109,7 @@ mod tests {
                 user: "ann".into(),
                 ranks: 8,
                 nodes: vec!["spine".into()],
-                places: vec![0],
+                homes: vec![0],
                 backups: Vec::new(),
                 deputies: Vec::new(),
                 in_ranks: Vec::new(),

@@ -24,7 +24,7 @@ fn job(lanes: u16) -> JobStatus {
         user: "u".into(),
         ranks: 4,
         nodes: ["root", "leaf0", "leaf1"].map(str::to_owned).to_vec(),
-        places: [0, 1, 2].repeat(lanes.into()),
+        homes: [0, 1, 2].repeat(lanes.into()),
         backups: Vec::new(),
         deputies: Vec::new(),
         in_ranks: Vec::new(),
@@ -63,7 +63,7 @@ fn a_job_is_gone_when_all_its_nodes_say_that_their_ranks_have_come_and_gone() {
     assert_eq!(of(&[part(0, &[], &[0]), part(0, &[], &[1]), part(0, &[], &[])]), Presence::Awaited, "one has not come");
     assert_eq!(of(&[part(0, &[], &[0]), part(0, &[], &[1])]), Presence::Awaited, "a leaf is not heard");
     assert_eq!(of(&[]), Presence::Nowhere);
-    let unknown = JobStatus { places: Vec::new(), ..job(1) };
+    let unknown = JobStatus { homes: Vec::new(), ..job(1) };
     assert_eq!(Presence::of(&unknown, &[part(0, &[], &[0])]), Presence::Awaited, "its nodes are not known");
 }
 

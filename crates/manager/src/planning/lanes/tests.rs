@@ -35,7 +35,7 @@ fn lanes_take_turns_over_trees_and_carry_what_their_links_can() {
     let names: Vec<&str> = plan.nodes.iter().map(|node| node.name.as_str()).collect();
     let tree = |spine| [spine, "leaf0", "leaf1"];
     assert_eq!(names, [tree("spine0"), tree("spine1"), tree("spine0")].concat());
-    assert!(plan.nodes.iter().enumerate().all(|(at, node)| usize::from(node.id.0) == at), "numbers are places");
+    assert!(plan.nodes.iter().enumerate().all(|(at, node)| usize::from(node.id.0) == at), "numbers are positions");
     // Two channels share the faster tree.
     assert_eq!(tickets.iter().map(|lane| lane.weight).collect::<Vec<_>>(), [50_000, 50_000, 50_000]);
     assert_eq!(tickets.iter().map(|lane| lane.leaves[0].node.0).collect::<Vec<_>>(), [1, 4, 7]);

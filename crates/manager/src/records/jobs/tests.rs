@@ -12,7 +12,7 @@ fn job(name: &str) -> JobStatus {
         user: "u".into(),
         ranks: 1,
         nodes: vec!["a".into(), "b".into()],
-        places: vec![0, 1],
+        homes: vec![0, 1],
         backups: Vec::new(),
         deputies: Vec::new(),
         in_ranks: Vec::new(),

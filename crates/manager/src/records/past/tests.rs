@@ -27,7 +27,7 @@ fn status(id: u32, name: &str) -> JobStatus {
         user: "ann".into(),
         ranks: 2,
         nodes: vec!["a".into()],
-        places: vec![0],
+        homes: vec![0],
         backups: Vec::new(),
         deputies: Vec::new(),
         in_ranks: Vec::new(),

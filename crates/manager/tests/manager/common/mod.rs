@@ -231,7 +231,7 @@ impl Node {
         let doings = Arc::new(Mutex::new(doings));
         let told = doings.clone();
         let granted: Arc<Mutex<Vec<(JobId, NodeId)>>> = Arc::default();
-        let places = granted.clone();
+        let grants = granted.clone();
         let thread = thread::spawn(move || {
             while let Ok(message) = inner.recv::<ManagerMessage>(None) {
                 match &message {
@@ -239,7 +239,7 @@ impl Node {
                         let mut told = told.lock().unwrap();
                         told.entry(grant.job).or_insert_with(|| busy(grant.job));
                         // A backup hosts nothing as long as nobody calls it.
-                        places.lock().unwrap().extend((grant.candidate == 0).then_some((grant.job, grant.node)));
+                        grants.lock().unwrap().extend((grant.candidate == 0).then_some((grant.job, grant.node)));
                     }
                     ManagerMessage::End { job } => drop(told.lock().unwrap().remove(job)),
                     _ => {}
@@ -283,9 +283,9 @@ impl Node {
     /// The ranks of a job have come, and have all gone.
     pub fn is_left_by_ranks_of(&self, job: JobId) {
         let granted = self.granted.lock().unwrap();
-        let places: Vec<u16> = granted.iter().filter(|(of, _)| *of == job).map(|(_, node)| node.0).collect();
-        if !places.is_empty() {
-            self.has_ranks(job, 0, &places);
+        let nodes: Vec<u16> = granted.iter().filter(|(of, _)| *of == job).map(|(_, node)| node.0).collect();
+        if !nodes.is_empty() {
+            self.has_ranks(job, 0, &nodes);
         }
     }
 

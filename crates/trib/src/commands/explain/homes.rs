@@ -100,7 +100,7 @@ mod tests {
             told
         };
         let text = |homes: serde_json::Value, epochs: serde_json::Value| {
-            let job = json!({"id": 1, "name": "p", "user": "u", "ranks": 2, "nodes": ["root", "leaf0", "leaf1"], "places": [0, 1, 2],
+            let job = json!({"id": 1, "name": "p", "user": "u", "ranks": 2, "nodes": ["root", "leaf0", "leaf1"], "homes": [0, 1, 2],
                 "since": 0, "lanes": [{"tree": 0, "root": "root", "first": 0, "nodes": 3, "weight": 1}]});
             let part = json!({"at": "rank 1 on h1", "lane": 0, "part": {"node": 1, "parent": 0, "children": [], "groups_alive": 0,
                 "buffers_held": 0, "payload_bytes_folded": 0, "moves": [[1, 2]], "first_fold_ms": 43, "contexts": null, "groups": []}});
