@@ -37,10 +37,10 @@ impl OutOfBand for Exchange {
     fn gather(&mut self, mine: &[u8], all: Option<&mut [u8]>) -> Result<(), i32> {
         match self {
             Exchange::Root(others) => {
-                let mut places = all.ok_or(MISUSED)?.chunks_exact_mut(mine.len());
-                places.next().ok_or(MISUSED)?.copy_from_slice(mine);
+                let mut blocks = all.ok_or(MISUSED)?.chunks_exact_mut(mine.len());
+                blocks.next().ok_or(MISUSED)?.copy_from_slice(mine);
                 for Line { from, .. } in others {
-                    places.next().ok_or(MISUSED)?.copy_from_slice(&from.recv().map_err(|_| GONE)?);
+                    blocks.next().ok_or(MISUSED)?.copy_from_slice(&from.recv().map_err(|_| GONE)?);
                 }
                 Ok(())
             }

@@ -55,9 +55,9 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn leads_to(path: &Path, file: &File) -> bool {
-    let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let inode = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     match (path.metadata(), file.metadata()) {
-        (Ok(there), Ok(here)) => place(there) == place(here),
+        (Ok(there), Ok(here)) => inode(there) == inode(here),
         _ => false,
     }
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_told_with_both_places() {
+    fn what_contradicts_itself_is_told_with_both_sources() {
         let file = "topology = \"t.toml\"\ncredentials = \"c\"\n\nmetrics = \"10.0.0.1:7070\"\n";
         let error = resolve(Daemon::Manager, &[], &[], Some(file)).unwrap_err();
         for word in [":4: metrics = 10.0.0.1:7070 contradicts", "listen = 0.0.0.0:7070 (the default)", "another port"] {
@@ -238,8 +238,8 @@ mod tests {
     proptest! {
         // The plain reference: of four sources, the first that holds something.
         #[test]
-        fn the_first_source_that_says_something_wins(places in proptest::array::uniform3(proptest::option::of(1u64..=64))) {
-            let [command_line, environment, file] = places;
+        fn the_first_source_that_says_something_wins(sources in proptest::array::uniform3(proptest::option::of(1u64..=64))) {
+            let [command_line, environment, file] = sources;
             let texts = [command_line, environment].map(|number| number.map(|number| number.to_string()));
             let mut options = vec![("name", "a"), ("manager", "am:1"), ("listen", "127.0.0.1:0")];
             options.extend(texts[0].as_deref().map(|text| ("workers", text)));

@@ -10,7 +10,7 @@ use super::{Service, account, supervisor};
 
 /// Where services are installed, and to what they belong.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Target {
     /// The folder below which all paths lie: `/`, or that of an image.
     pub root: PathBuf,
     /// The folder of the package to which the units belong; without one they belong to the
@@ -41,7 +41,7 @@ pub struct ServiceError {
     pub cause: io::Error,
 }
 
-impl Place {
+impl Target {
     /// The unit's path on the machine that it is for.
     pub fn unit(&self, service: &Service) -> PathBuf {
         match &self.prefix {
@@ -99,7 +99,7 @@ impl Place {
         }
     }
 
-    /// Stops the services and removes what [`Place::install`] made. An edited configuration, keys,
+    /// Stops the services and removes what [`Target::install`] made. An edited configuration, keys,
     /// jobs and logs stay, unless `purge` is given. What other services need stays in any case.
     pub fn remove(&self, services: &[Service], purge: bool) -> Result<Vec<Done>, ServiceError> {
         let mut done = Vec::new();
@@ -201,13 +201,13 @@ mod tests {
     use super::*;
     use crate::settings::Daemon;
 
-    struct Image(Place);
+    struct Image(Target);
 
     impl Image {
         fn new(name: &str, prefix: Option<&str>) -> Self {
             let root = std::env::temp_dir().join(format!("trib-image-{}-{name}", std::process::id()));
             fs::create_dir_all(&root).unwrap();
-            Image(Place { root, prefix: prefix.map(PathBuf::from), program: "/usr/bin/trib".into() })
+            Image(Target { root, prefix: prefix.map(PathBuf::from), program: "/usr/bin/trib".into() })
         }
 
         fn files(&self) -> Vec<String> {

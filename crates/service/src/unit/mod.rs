@@ -15,5 +15,5 @@ mod install;
 mod supervisor;
 mod text;
 
-pub use install::{Done, Place, ServiceError};
+pub use install::{Done, ServiceError, Target};
 pub use text::{NameError, Service};

@@ -56,7 +56,7 @@ impl Service {
         }
     }
 
-    /// The unit, which runs `program` with the configuration at its usual place.
+    /// The unit, which runs `program` with the configuration at its usual path.
     pub fn text(&self, program: &Path) -> String {
         let Service { daemon, name } = self;
         let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));

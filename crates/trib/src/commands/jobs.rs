@@ -10,7 +10,7 @@ use trib_messages::jobs::{Fallback, JobEnd, JobsReport, LiveJob, PastJob};
 use trib_messages::reply::{Refusal, Reply, Resource};
 use trib_messages::request::Request;
 
-use super::explain::homes::place;
+use super::explain::homes::whereabouts;
 use super::manager_option::{ManagerOption, unexpected};
 use super::query::Query;
 use crate::failure::Failure;
@@ -166,9 +166,9 @@ fn lost(jobs: &[LiveJob], ago: &impl Fn(u64) -> String) -> String {
 /// Where the nodes of jobs are that have gone on without some of them, a line each.
 fn moved(jobs: &[LiveJob]) -> String {
     let told = |job: &LiveJob| {
-        let places: Vec<String> = job.moved.iter().map(place).collect();
+        let homes: Vec<String> = job.moved.iter().map(whereabouts).collect();
         let epochs = if job.epochs == 1 { "epoch" } else { "epochs" };
-        format!("{}, {} {epochs} later: {}\n", job.id, job.epochs, places.join("; "))
+        format!("{}, {} {epochs} later: {}\n", job.id, job.epochs, homes.join("; "))
     };
     jobs.iter().filter(|job| !job.moved.is_empty()).map(told).collect()
 }

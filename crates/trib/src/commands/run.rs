@@ -24,8 +24,8 @@ pub struct Arguments {
     /// How many ranks
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     ranks: u32,
-    /// Host names that the ranks report as TRIB_HOST, in equal blocks; they choose the ranks'
-    /// places in the tree. All ranks run on this machine nevertheless
+    /// Host names that the ranks report as TRIB_HOST, in equal blocks; they choose where
+    /// in the tree the ranks are attached. All ranks run on this machine nevertheless
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     hosts: Vec<String>,
     /// Put the rank in front of every line of output: [3] ...

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trib_service::settings::Daemon;
-use trib_service::unit::{Done, Place, Service};
+use trib_service::unit::{Done, Service, Target};
 
 use crate::failure::{Failure, tell};
 use crate::stdout;
@@ -103,7 +103,7 @@ impl Which {
         daemons.into_iter().map(service).collect::<Result<_, _>>().map_err(|error| Failure::Usage(error.to_string()))
     }
 
-    fn place(&self) -> Result<Place, Failure> {
+    fn target(&self) -> Result<Target, Failure> {
         if self.prefix.as_ref().is_some_and(|prefix| !prefix.is_absolute()) {
             return Err(Failure::Usage("--prefix: units need an absolute path, for example /usr/local".to_owned()));
         }
@@ -111,27 +111,27 @@ impl Which {
             Some(prefix) => prefix.join("bin/trib"),
             None => super::own_program()?,
         };
-        Ok(Place { root: self.root.clone(), prefix: self.prefix.clone(), program })
+        Ok(Target { root: self.root.clone(), prefix: self.prefix.clone(), program })
     }
 }
 
 impl Install {
     fn run(self) -> Result<ExitCode, Failure> {
-        let (place, services) = (self.which.place()?, self.which.services()?);
+        let (target, services) = (self.which.target()?, self.which.services()?);
         if self.dry_run {
             let mut text = String::new();
             for service in &services {
-                writeln!(text, "# {}\n{}", place.unit(service).display(), service.text(&place.program))
+                writeln!(text, "# {}\n{}", target.unit(service).display(), service.text(&target.program))
                     .expect("writing to memory cannot fail");
             }
             return print(&text);
         }
         if self.units_only {
-            return print(&told(&place.install_units(&services).map_err(Failure::environment)?));
+            return print(&told(&target.install_units(&services).map_err(Failure::environment)?));
         }
-        let mut text = told(&place.install(&services).map_err(Failure::environment)?);
+        let mut text = told(&target.install(&services).map_err(Failure::environment)?);
         for service in &services {
-            let (configuration, unit) = (place.configuration(service), service.unit());
+            let (configuration, unit) = (target.configuration(service), service.unit());
             let verb =
                 if systemd_runs() { "systemctl enable --now" } else { "where systemd runs: systemctl enable --now" };
             writeln!(text, "next: edit {}, then: {verb} {unit}", configuration.display())
@@ -148,7 +148,7 @@ impl Install {
 
 impl Remove {
     fn run(self) -> Result<ExitCode, Failure> {
-        let done = self.which.place()?.remove(&self.which.services()?, self.purge).map_err(Failure::environment)?;
+        let done = self.which.target()?.remove(&self.which.services()?, self.purge).map_err(Failure::environment)?;
         print(&told(&done))
     }
 }

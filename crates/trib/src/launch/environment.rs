@@ -36,7 +36,7 @@ impl<'a> Environment<'a> {
 
     /// The command of one rank.
     pub(super) fn command(&self, rank: u32, program: &[OsString]) -> Command {
-        let (host, local_rank) = self.place(rank);
+        let (host, local_rank) = self.host_of(rank);
         let mut command = Command::new(&program[0]);
         command
             .args(&program[1..])
@@ -58,7 +58,7 @@ impl<'a> Environment<'a> {
 
     /// The host of a rank and the rank's number there. Hosts get consecutive blocks of ranks whose
     /// sizes differ by at most one.
-    fn place(&self, rank: u32) -> (Option<&'a str>, u32) {
+    fn host_of(&self, rank: u32) -> (Option<&'a str>, u32) {
         let (size, hosts) = (u64::from(self.size), self.hosts.len() as u64);
         if hosts == 0 {
             return (None, rank);
@@ -83,18 +83,18 @@ fn random_name() -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    fn places(size: u32, hosts: &[&str]) -> Vec<(Option<String>, u32)> {
+    fn hosts_of(size: u32, hosts: &[&str]) -> Vec<(Option<String>, u32)> {
         let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
         let environment = Environment { size, hosts: &hosts, manager: None, wait_ms: None, rendezvous: String::new() };
-        (0..size).map(|rank| environment.place(rank)).map(|(host, local)| (host.map(str::to_owned), local)).collect()
+        (0..size).map(|rank| environment.host_of(rank)).map(|(host, local)| (host.map(str::to_owned), local)).collect()
     }
 
     #[test]
     fn ranks_fill_hosts_in_blocks() {
         let expected =
             [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)].map(|(host, local)| (Some(host.to_owned()), local));
-        assert_eq!(places(5, &["a", "b"]), expected);
-        assert_eq!(places(2, &[]), [(None, 0), (None, 1)]);
+        assert_eq!(hosts_of(5, &["a", "b"]), expected);
+        assert_eq!(hosts_of(2, &[]), [(None, 0), (None, 1)]);
     }
 
     #[test]
@@ -103,10 +103,10 @@ mod tests {
             for count in 1..=size {
                 let names: Vec<String> = (0..count).map(|host| host.to_string()).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let places = places(size, &names);
+                let ranks = hosts_of(size, &names);
                 for (host, name) in names.iter().enumerate() {
                     let locals: Vec<u32> =
-                        places.iter().filter(|(at, _)| at.as_deref() == Some(name)).map(|&(_, local)| local).collect();
+                        ranks.iter().filter(|(at, _)| at.as_deref() == Some(name)).map(|&(_, local)| local).collect();
                     let share = locals.len() as u32;
                     assert_eq!(locals, (0..share).collect::<Vec<_>>(), "{size} ranks, host {host} of {count}");
                     assert!((size / count..=size.div_ceil(count)).contains(&share));

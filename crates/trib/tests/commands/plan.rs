@@ -158,7 +158,7 @@ fn every_shape_is_made_and_planned() {
 }
 
 #[test]
-fn mistakes_are_told_with_place_and_remedy() {
+fn mistakes_are_told_with_their_line_and_a_remedy() {
     let folder = Folder::new("mistakes");
     let (file, broken) = (folder.file("topology.conf", SLURM), folder.file("broken.conf", "SwitchName=a Nodes=b[\n"));
     let missing = folder.path("missing");

@@ -68,7 +68,7 @@ fn signal(process: &Child, signal: Signal) {
 }
 
 #[test]
-fn every_rank_learns_its_place() {
+fn every_rank_learns_its_number_and_its_host() {
     let script = "echo $TRIB_RANK $TRIB_SIZE $TRIB_LOCAL_RANK $TRIB_HOST $TRIB_MANAGER";
     let output = shell(&["-n", "3", "--hosts", "a,b", "--manager", "am:1"], script).output().unwrap();
     assert!(output.status.success());

@@ -67,7 +67,7 @@ fn table(report: &Report) -> String {
         let _ = writeln!(text, "| {} | {:.1} | {:.1} |", base.residence, base.copy_gb_per_s, base.read_gb_per_s);
     }
     text.push_str("\n| type | operator | instructions |");
-    Residence::ALL.iter().for_each(|place| text.push_str(&format!(" {place} | of copy |")));
+    Residence::ALL.iter().for_each(|residence| text.push_str(&format!(" {residence} | of copy |")));
     text.push_str("\n|---|---|---|---:|---:|---:|---:|\n");
     for row in report.rows.iter().filter(|row| row.residence == Residence::ALL[0]) {
         let _ = write!(text, "| {} | {} | {} |", row.dtype, row.op, row.path);

@@ -112,17 +112,17 @@ fn causes(parts: &[HostedPart], naming: &Naming) -> Vec<String> {
 fn lock(at: &str, part: &NodePart, group: &GroupPart, contexts: &ContextsPart) -> Option<String> {
     let ContextsPart { capacity, held, line, held_ms, line_ms, held_tags, .. } = contexts;
     let age = |ages: &[u64], at: usize| ages.get(at).map_or_else(String::new, |ms| format!(" for {}", span(*ms)));
-    if let Some(place) = held.iter().position(|index| *index == group.index) {
-        let age = age(held_ms, place);
+    if let Some(position) = held.iter().position(|index| *index == group.index) {
+        let age = age(held_ms, position);
         let waiting = line.len();
         return Some(format!("{at}: {} holds one of {capacity} stream contexts{age}; {waiting} in line", name(group)));
     }
-    let place = line.iter().position(|index| *index == group.index)?;
+    let position = line.iter().position(|index| *index == group.index)?;
     Some(format!(
         "{at}: {} is number {} in line{} for one of {capacity} stream contexts, held by {} (more at once: TRIB_QUOTA=streams=N)",
         name(group),
-        place + 1,
-        age(line_ms, place),
+        position + 1,
+        age(line_ms, position),
         listed(part, held, held_tags, held_ms)
     ))
 }

@@ -13,17 +13,17 @@ use crate::view::{Line, Tone};
 /// Where the nodes are that have moved, in one line; and a line for each of the last epochs.
 pub(super) fn lines(explanation: &Explanation, naming: &Naming, now_ms: u64) -> Vec<Line> {
     let moved = explanation.homes.iter().filter(|home| home.moves > 0);
-    let places: Vec<String> = moved.map(place).collect();
-    if places.is_empty() {
+    let homes: Vec<String> = moved.map(whereabouts).collect();
+    if homes.is_empty() {
         return Vec::new();
     }
     let found =
         epochs(explanation).into_iter().map(|told| Line::new(Tone::Plain, epoch(told, explanation, naming, now_ms)));
-    std::iter::once(Line::new(Tone::Warning, format!("{}.", places.join("; ")))).chain(found).collect()
+    std::iter::once(Line::new(Tone::Warning, format!("{}.", homes.join("; ")))).chain(found).collect()
 }
 
 /// `leaf0 is at rank 3 on h2 after 2 moves`.
-pub(in crate::commands) fn place(home: &Dwelling) -> String {
+pub(in crate::commands) fn whereabouts(home: &Dwelling) -> String {
     let moves = if home.moves == 1 { "move" } else { "moves" };
     format!("{} is at {} after {} {moves}", home.name, home.at, home.moves)
 }

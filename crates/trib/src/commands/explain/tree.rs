@@ -40,7 +40,7 @@ pub(super) fn lines(
     for hosted in lane {
         // If a node does not answer, the nodes below it are roots of what is known.
         if hosted.part.parent.is_none_or(|parent| !growing.known.contains_key(&parent)) {
-            growing.node(hosted, Link::None, None, &Place::default());
+            growing.node(hosted, Link::None, None, &Stem::default());
         }
     }
     layout(&growing.rows, canvas)
@@ -53,26 +53,26 @@ pub(super) fn knows_rates(lane: &[&HostedPart]) -> bool {
 
 /// A line of the tree before its columns have widths.
 struct Row {
-    place: Place,
+    stem: Stem,
     name: String,
     is_node: bool,
     state: Option<(Tone, String)>,
     link: Link,
 }
 
-/// Where a row is attached: for each level above it, whether more rows follow on that level.
+/// The lines in front of a row: for each level above it, whether more rows follow on that level.
 #[derive(Clone, Default)]
-struct Place(Vec<bool>);
+struct Stem(Vec<bool>);
 
-impl Place {
-    fn below(&self, has_next: bool) -> Place {
-        let mut place = self.clone();
-        place.0.push(has_next);
-        place
+impl Stem {
+    fn below(&self, has_next: bool) -> Stem {
+        let mut stem = self.clone();
+        stem.0.push(has_next);
+        stem
     }
 
     /// The row's branches on a terminal; for a program, two blanks for each level.
-    fn stem(&self, canvas: Canvas) -> String {
+    fn drawn(&self, canvas: Canvas) -> String {
         let Some((last, above)) = self.0.split_last() else { return String::new() };
         if canvas == Canvas::Pipe {
             return "  ".repeat(self.0.len());
@@ -126,22 +126,22 @@ struct Below {
 }
 
 impl Growing<'_> {
-    fn node(&mut self, hosted: &HostedPart, link: Link, state: Option<(Tone, String)>, place: &Place) {
+    fn node(&mut self, hosted: &HostedPart, link: Link, state: Option<(Tone, String)>, stem: &Stem) {
         // Nodes that claim to be below each other would otherwise have no end.
         if !self.seen.insert(hosted.part.node) {
             return;
         }
         let name = self.naming.node(hosted.part.node);
-        self.rows.push(Row { place: place.clone(), name, is_node: true, state, link });
+        self.rows.push(Row { stem: stem.clone(), name, is_node: true, state, link });
         let below = self.below(hosted);
         let count = below.len();
         for (at, Below { children, hosts, node, state, link }) in below.into_iter().enumerate() {
-            let place = place.below(at + 1 < count);
+            let stem = stem.below(at + 1 < count);
             match node.and_then(|node| self.known.get(&node).copied()) {
-                Some(child) => self.node(child, link, state, &place),
+                Some(child) => self.node(child, link, state, &stem),
                 None => {
                     let name = self.name(&hosted.part, &children, &hosts, node);
-                    self.rows.push(Row { place, name, is_node: false, state, link });
+                    self.rows.push(Row { stem, name, is_node: false, state, link });
                 }
             }
         }
@@ -279,7 +279,7 @@ fn all_ways(part: &NodePart, ways: &[WayPart]) -> Vec<WayPart> {
 
 /// Gives columns their widths. On a terminal bars take the width that is left.
 fn layout(rows: &[Row], canvas: Canvas) -> Vec<Line> {
-    let labels: Vec<(String, &str)> = rows.iter().map(|row| (row.place.stem(canvas), row.name.as_str())).collect();
+    let labels: Vec<(String, &str)> = rows.iter().map(|row| (row.stem.drawn(canvas), row.name.as_str())).collect();
     let widest = |widths: &mut dyn Iterator<Item = usize>, head: &str| widths.max().unwrap_or(0).max(head.len());
     let mut label = widest(&mut labels.iter().map(|(stem, name)| length(stem) + length(name)), NODE);
     let states = rows.iter().filter_map(|row| row.state.as_ref()).map(|(_, state)| length(state));
