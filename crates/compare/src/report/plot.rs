@@ -164,8 +164,8 @@ fn short(value: f64) -> String {
 /// A system looks the same in every plot, and ours stands out; other series take colours in their
 /// order.
 fn style(name: &str, at: usize) -> (RGBColor, u32) {
-    let place = SYSTEMS.iter().position(|known| *known == name).unwrap_or(at);
-    (COLORS[place % COLORS.len()], if place == 0 { 3 } else { 2 })
+    let color = SYSTEMS.iter().position(|known| *known == name).unwrap_or(at);
+    (COLORS[color % COLORS.len()], if color == 0 { 3 } else { 2 })
 }
 
 /// Systems in the order of their colours.

@@ -23,19 +23,19 @@ pub(super) fn gloo(system: &System, network: &dyn Network, programs: &Programs, 
     let script = programs.peer("gloo.py");
     ranks(system, network, Path::new("/usr/bin/python3"), job, |command, rank, first| {
         command.arg(&script).args(&job.arguments);
-        meeting_place(command, rank, job, first);
+        set_rendezvous(command, rank, job, first);
     })
 }
 
 pub(super) fn other(system: &System, network: &dyn Network, line: &str, job: &Job) -> Vec<Command> {
     ranks(system, network, Path::new("/bin/sh"), job, |command, rank, first| {
         command.arg("-c").arg(format!("{line} \"$@\"")).arg("sh").args(&job.arguments);
-        meeting_place(command, rank, job, first);
+        set_rendezvous(command, rank, job, first);
     })
 }
 
 /// Sets the variables that torch.distributed calls `env://`.
-fn meeting_place(command: &mut Command, rank: u32, job: &Job, first: &str) {
+fn set_rendezvous(command: &mut Command, rank: u32, job: &Job, first: &str) {
     command
         .env("RANK", rank.to_string())
         .env("WORLD_SIZE", job.ranks.to_string())
