@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cell_gets_a_rate_in_both_places() {
+    fn every_cell_gets_a_rate_in_either_residence() {
         let paths = vec![Path::Portable, Path::best()];
         let options = Options { budget: Duration::ZERO, paths, memory_bytes: 1, ..Options::default() };
         let report = measure(&options);

@@ -106,25 +106,25 @@ fn all() -> impl Iterator<Item = &'static Cell> {
 
 /// One cell.
 pub(crate) fn cell(dtype: DataType, op: ReduceOp) -> Option<&'static Cell> {
-    PLACES[usize::from(dtype.code())][usize::from(op.code())]
+    BY_CODES[usize::from(dtype.code())][usize::from(op.code())]
 }
 
 /// The cells by the two codes, so that a lookup costs one load.
-static PLACES: [[Option<&Cell>; OPERATORS]; TYPES] = places();
+static BY_CODES: [[Option<&Cell>; OPERATORS]; TYPES] = by_codes();
 
-const fn places() -> [[Option<&'static Cell>; OPERATORS]; TYPES] {
-    let mut places = [[None; OPERATORS]; TYPES];
-    enter(NUMBERS, &mut places);
-    enter(PAIRS, &mut places);
-    places
+const fn by_codes() -> [[Option<&'static Cell>; OPERATORS]; TYPES] {
+    let mut by_codes = [[None; OPERATORS]; TYPES];
+    enter(NUMBERS, &mut by_codes);
+    enter(PAIRS, &mut by_codes);
+    by_codes
 }
 
-const fn enter(cells: &'static [Cell], places: &mut [[Option<&'static Cell>; OPERATORS]; TYPES]) {
+const fn enter(cells: &'static [Cell], by_codes: &mut [[Option<&'static Cell>; OPERATORS]; TYPES]) {
     let mut at = 0;
     while at < cells.len() {
-        let place = &mut places[cells[at].dtype.code() as usize][cells[at].op.code() as usize];
-        assert!(place.is_none(), "one cell is listed twice");
-        *place = Some(&cells[at]);
+        let entry = &mut by_codes[cells[at].dtype.code() as usize][cells[at].op.code() as usize];
+        assert!(entry.is_none(), "one cell is listed twice");
+        *entry = Some(&cells[at]);
         at += 1;
     }
 }
@@ -132,7 +132,7 @@ const fn enter(cells: &'static [Cell], places: &mut [[Option<&'static Cell>; OPE
 /// Codes that a byte can hold; those of no type have no cells.
 const TYPES: usize = 256;
 
-/// Codes of operators; with one beyond, evaluating [`PLACES`] fails the build.
+/// Codes of operators; with one beyond, evaluating [`BY_CODES`] fails the build.
 const OPERATORS: usize = 16;
 
 #[cfg(test)]

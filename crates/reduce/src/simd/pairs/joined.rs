@@ -80,14 +80,14 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         let mut picks = [NONE; 16];
         let mut at = 0;
         while at < Self::HALF_BYTES {
-            picks[at] = Self::place(at) as u8;
+            picks[at] = Self::in_register(at) as u8;
             at += 1;
         }
         picks
     }
 
     /// The position in its half register of the byte that has this position in a vector.
-    const fn place(at: usize) -> usize {
+    const fn in_register(at: usize) -> usize {
         let (pair, byte) = (at / Self::PAIR, at % Self::PAIR);
         let value = size_of::<V>();
         let from_top = if byte < value { value - byte } else { value + Self::PAIR - byte };

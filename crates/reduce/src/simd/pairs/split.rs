@@ -67,14 +67,14 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
         let mut picks = [NONE; 16];
         let mut at = 0;
         while at < Self::PAIR {
-            picks[at] = Self::place(at) as u8;
+            picks[at] = Self::in_register(at) as u8;
             at += 1;
         }
         picks
     }
 
     /// The position in a register of the byte that has this position in a pair.
-    const fn place(at: usize) -> usize {
+    const fn in_register(at: usize) -> usize {
         let value = size_of::<V>();
         if at < value { 8 - value + at } else { 16 - Self::PAIR + at }
     }
