@@ -84,28 +84,28 @@ const fn unsigned_top(scalar: Scalar) -> u64 {
 /// The fold of pairs: an [`Order`] cut to the width in which the pair's numbers are computed.
 #[derive(Clone, Copy)]
 pub(crate) struct Located<V: Bits, I: Bits, const FLOAT: bool> {
-    value: V::Lane,
-    index: I::Lane,
-    infinity: V::Lane,
-    nan: V::Lane,
+    value: V::VectorLane,
+    index: I::VectorLane,
+    infinity: V::VectorLane,
+    nan: V::VectorLane,
 }
 
 impl<V: Bits, I: Bits, const FLOAT: bool> Located<V, I, FLOAT> {
     /// The key that decides between values: the larger one wins, and what is not a number has the
     /// largest.
     #[inline(always)]
-    fn key(self, value: V::Lane) -> <V::Lane as Lane>::Signed {
+    fn key(self, value: V::VectorLane) -> <V::VectorLane as VectorLane>::Signed {
         if !FLOAT {
             return (value ^ self.value).signed();
         }
         let key = (value.twos_complement() ^ self.value).signed();
-        if value & V::Lane::MAGNITUDE > self.infinity { V::Lane::LAST } else { key }
+        if value & V::VectorLane::MAGNITUDE > self.infinity { V::VectorLane::LAST } else { key }
     }
 
     /// The value of two pairs that win together. Floats can then differ only in the sign of a zero;
     /// the larger of them stays, or under `minloc` the smaller.
     #[inline(always)]
-    fn either(self, left: V::Lane, right: V::Lane) -> V::Lane {
+    fn either(self, left: V::VectorLane, right: V::VectorLane) -> V::VectorLane {
         if FLOAT { (left ^ self.value) & (right ^ self.value) ^ self.value } else { left }
     }
 }
@@ -114,17 +114,17 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Op<Pair<V, I>> for Located<V, I, FLOAT
     #[inline(always)]
     fn new(order: &Order) -> Self {
         Located {
-            value: V::Lane::top(order.value),
-            index: I::Lane::top(order.index),
-            infinity: V::Lane::top(order.infinity),
-            nan: V::Lane::top(order.nan),
+            value: V::VectorLane::top(order.value),
+            index: I::VectorLane::top(order.index),
+            infinity: V::VectorLane::top(order.infinity),
+            nan: V::VectorLane::top(order.nan),
         }
     }
 
     #[inline(always)]
     fn apply(self, left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
-        let (left_value, right_value) = ({ left.value }.to_lane(), { right.value }.to_lane());
-        let (left_index, right_index) = ({ left.index }.to_lane(), { right.index }.to_lane());
+        let (left_value, right_value) = ({ left.value }.to_vector_lane(), { right.value }.to_vector_lane());
+        let (left_index, right_index) = ({ left.index }.to_vector_lane(), { right.index }.to_vector_lane());
         let (left_key, right_key) = (self.key(left_value), self.key(right_value));
         let (left_wins, right_wins) = (left_key > right_key, left_key < right_key);
         let left_first = (left_index ^ self.index).signed() < (right_index ^ self.index).signed();
@@ -144,9 +144,9 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Op<Pair<V, I>> for Located<V, I, FLOAT
         } else {
             right_index
         };
-        let unordered = FLOAT && (left_key == V::Lane::LAST) | (right_key == V::Lane::LAST);
+        let unordered = FLOAT && (left_key == V::VectorLane::LAST) | (right_key == V::VectorLane::LAST);
         let value = if unordered { self.nan } else { value };
-        Pair { value: V::from_lane(value), index: I::from_lane(index) }
+        Pair { value: V::from_vector_lane(value), index: I::from_vector_lane(index) }
     }
 }
 
@@ -154,21 +154,20 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Op<Pair<V, I>> for Located<V, I, FLOAT
 pub(crate) trait Bits: Element<Wide = Self> + Into<u64> {
     /// The type in which the number is computed. Processors compare a few short numbers hardly
     /// faster than long ones, but converting between widths costs time.
-    type Lane: Lane;
+    type VectorLane: VectorLane;
 
-    /// The number in the top bits of a lane, above zeros.
-    fn to_lane(self) -> Self::Lane;
+    /// The number in the top bits of a vector lane, above zeros.
+    fn to_vector_lane(self) -> Self::VectorLane;
 
-    /// The number in the top bits of a lane.
-    fn from_lane(lane: Self::Lane) -> Self;
+    /// The number in the top bits of a vector lane.
+    fn from_vector_lane(number: Self::VectorLane) -> Self;
 
     /// The lowest bits of a number.
     fn lowest(bits: u64) -> Self;
 }
 
-/// The unsigned number in which a kernel computes: one element of a vector register (a vector
-/// lane).
-pub(crate) trait Lane: Copy + Ord + BitAnd<Output = Self> + BitXor<Output = Self> {
+/// The unsigned number in which a kernel computes: one element of a vector register.
+pub(crate) trait VectorLane: Copy + Ord + BitAnd<Output = Self> + BitXor<Output = Self> {
     /// The same bits as a signed number.
     type Signed: Copy + Ord;
 
@@ -189,13 +188,13 @@ pub(crate) trait Lane: Copy + Ord + BitAnd<Output = Self> + BitXor<Output = Self
 }
 
 macro_rules! bits {
-    ($($type:ty => $lane:ty;)*) => { $(
+    ($($type:ty => $wide:ty;)*) => { $(
         impl Bits for $type {
-            type Lane = $lane;
+            type VectorLane = $wide;
             #[inline(always)]
-            fn to_lane(self) -> $lane { <$lane>::from(self) << (<$lane>::BITS - <$type>::BITS) }
+            fn to_vector_lane(self) -> $wide { <$wide>::from(self) << (<$wide>::BITS - <$type>::BITS) }
             #[inline(always)]
-            fn from_lane(lane: $lane) -> $type { (lane >> (<$lane>::BITS - <$type>::BITS)) as $type }
+            fn from_vector_lane(number: $wide) -> $type { (number >> (<$wide>::BITS - <$type>::BITS)) as $type }
             #[inline(always)]
             fn lowest(bits: u64) -> $type { bits as $type }
         }
@@ -209,26 +208,26 @@ bits! {
     u64 => u64;
 }
 
-macro_rules! lane {
-    ($($lane:ty as $signed:ty;)*) => { $(
-        impl Lane for $lane {
+macro_rules! vector_lane {
+    ($($wide:ty as $signed:ty;)*) => { $(
+        impl VectorLane for $wide {
             type Signed = $signed;
-            const MAGNITUDE: $lane = <$lane>::MAX >> 1;
+            const MAGNITUDE: $wide = <$wide>::MAX >> 1;
             const LAST: $signed = <$signed>::MAX;
             #[inline(always)]
             fn signed(self) -> $signed { self.cast_signed() }
             #[inline(always)]
-            fn twos_complement(self) -> $lane {
-                let sign = (self.cast_signed() >> (<$lane>::BITS - 1)).cast_unsigned();
+            fn twos_complement(self) -> $wide {
+                let sign = (self.cast_signed() >> (<$wide>::BITS - 1)).cast_unsigned();
                 (self ^ sign & Self::MAGNITUDE).wrapping_sub(sign)
             }
             #[inline(always)]
-            fn top(bits: u64) -> $lane { (bits >> (64 - <$lane>::BITS)) as $lane }
+            fn top(bits: u64) -> $wide { (bits >> (64 - <$wide>::BITS)) as $wide }
         }
     )* };
 }
 
-lane! {
+vector_lane! {
     u32 as i32;
     u64 as i64;
 }

@@ -20,8 +20,8 @@ pub(crate) struct F16c<O> {
     op: O,
 }
 
-type Halves = [Unaligned<F16>; LANES];
-type Singles = [f32; LANES];
+type Halves = [Unaligned<F16>; VECTOR_LANES];
+type Singles = [f32; VECTOR_LANES];
 
 impl<O: Op<f32>> Kernel for F16c<O> {
     type Stored = F16;
@@ -46,7 +46,7 @@ impl<O: Op<f32>> Kernel for F16c<O> {
 
     #[inline(always)]
     unsafe fn open(self, sums: &mut [MaybeUninit<f32>], first: &[Unaligned<F16>], source: &[Unaligned<F16>]) {
-        let (all_sums, sum_tail) = sums.as_chunks_mut::<LANES>();
+        let (all_sums, sum_tail) = sums.as_chunks_mut::<VECTOR_LANES>();
         let (firsts, first_tail) = first.as_chunks();
         let (sources, source_tail) = source.as_chunks();
         for ((sums, first), source) in all_sums.iter_mut().zip(firsts).zip(sources) {
@@ -96,7 +96,7 @@ fn apply<O: Op<f32>>(op: O, mut left: Singles, right: Singles) -> Singles {
 /// Needs AVX and F16C.
 #[inline(always)]
 unsafe fn widen(halves: &Halves) -> Singles {
-    let mut singles = [0.0; LANES];
+    let mut singles = [0.0; VECTOR_LANES];
     // SAFETY: instructions as the caller promises; unaligned accesses to 16 and 32 live bytes.
     unsafe {
         let halves = _mm_loadu_si128(halves.as_ptr().cast());
@@ -111,7 +111,7 @@ unsafe fn widen(halves: &Halves) -> Singles {
 #[inline(always)]
 unsafe fn narrow(singles: Singles) -> Halves {
     let singles = singles.map(f32::narrow);
-    let mut halves = [Unaligned(F16(0)); LANES];
+    let mut halves = [Unaligned(F16(0)); VECTOR_LANES];
     // SAFETY: instructions as the caller promises; unaligned accesses to 32 and 16 live bytes.
     unsafe {
         let singles = _mm256_loadu_ps(singles.as_ptr());
@@ -121,4 +121,4 @@ unsafe fn narrow(singles: Singles) -> Halves {
     halves
 }
 
-const LANES: usize = 8;
+const VECTOR_LANES: usize = 8;

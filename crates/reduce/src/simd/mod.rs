@@ -118,11 +118,11 @@ impl Kernels {
         #[cfg(target_arch = "x86_64")]
         match size_of::<Pair<V, I>>() {
             3..=5 => pairs::joined::<V, I, FLOAT>(),
-            6 => pairs::joined_or_lanes::<3, V, I, FLOAT>(),
-            8 => pairs::joined_or_lanes::<2, V, I, FLOAT>(),
+            6 => pairs::joined_or_words::<3, V, I, FLOAT>(),
+            8 => pairs::joined_or_words::<2, V, I, FLOAT>(),
             9 => pairs::split::<V, I, FLOAT>(),
-            10 => pairs::split_or_lanes::<5, V, I, FLOAT>(),
-            12 => pairs::split_or_lanes::<3, V, I, FLOAT>(),
+            10 => pairs::split_or_words::<5, V, I, FLOAT>(),
+            12 => pairs::split_or_words::<3, V, I, FLOAT>(),
             _ => pairs::split_or_plain::<V, I, FLOAT>(),
         }
         #[cfg(not(target_arch = "x86_64"))]

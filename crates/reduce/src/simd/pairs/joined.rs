@@ -61,10 +61,10 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     const PAIR: usize = size_of::<Pair<V, I>>();
 
     /// Bytes of a vector lane.
-    const LANE: usize = if Self::PAIR <= 4 { 4 } else { 8 };
+    const VECTOR_LANE: usize = if Self::PAIR <= 4 { 4 } else { 8 };
 
     /// How many pairs half a register holds, and how many bytes they have in a vector.
-    const HALF: usize = 16 / Self::LANE;
+    const HALF: usize = 16 / Self::VECTOR_LANE;
     const HALF_BYTES: usize = Self::HALF * Self::PAIR;
 
     const VALUE: u64 = u64::MAX << (64 - 8 * size_of::<V>());
@@ -91,7 +91,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
         let (pair, byte) = (at / Self::PAIR, at % Self::PAIR);
         let value = size_of::<V>();
         let from_top = if byte < value { value - byte } else { value + Self::PAIR - byte };
-        (pair + 1) * Self::LANE - from_top
+        (pair + 1) * Self::VECTOR_LANE - from_top
     }
 
     #[inline(always)]
@@ -103,11 +103,11 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     /// The lower half may write beyond its own bytes, into those of the upper half, which is
     /// written after it.
     #[inline(always)]
-    unsafe fn store(into: *mut u8, lanes: __m256i) {
+    unsafe fn store(into: *mut u8, numbers: __m256i) {
         // SAFETY: the bytes of a chunk's pairs are writable: 16 from the start, and those of half
         // of the pairs behind the first half.
         unsafe {
-            let packed = pick(lanes, &Self::PACK);
+            let packed = pick(numbers, &Self::PACK);
             let (low, high) = (_mm256_castsi256_si128(packed), _mm256_extracti128_si256::<1>(packed));
             let upper = into.add(Self::HALF_BYTES);
             _mm_storeu_si128(into.cast(), low);
@@ -210,7 +210,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     unsafe fn all(top: u64) -> __m256i {
         // SAFETY: AVX2 is there.
         unsafe {
-            match Self::LANE {
+            match Self::VECTOR_LANE {
                 4 => _mm256_set1_epi32((top >> 32) as i32),
                 _ => _mm256_set1_epi64x(top.cast_signed()),
             }
@@ -220,24 +220,28 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Joined<V, I, FLOAT> {
     #[inline(always)]
     unsafe fn larger(left: __m256i, right: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
-        unsafe { if Self::LANE == 4 { _mm256_cmpgt_epi32(left, right) } else { _mm256_cmpgt_epi64(left, right) } }
+        unsafe {
+            if Self::VECTOR_LANE == 4 { _mm256_cmpgt_epi32(left, right) } else { _mm256_cmpgt_epi64(left, right) }
+        }
     }
 
     #[inline(always)]
     unsafe fn equal(left: __m256i, right: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
-        unsafe { if Self::LANE == 4 { _mm256_cmpeq_epi32(left, right) } else { _mm256_cmpeq_epi64(left, right) } }
+        unsafe {
+            if Self::VECTOR_LANE == 4 { _mm256_cmpeq_epi32(left, right) } else { _mm256_cmpeq_epi64(left, right) }
+        }
     }
 
     #[inline(always)]
     unsafe fn minus(left: __m256i, right: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
-        unsafe { if Self::LANE == 4 { _mm256_sub_epi32(left, right) } else { _mm256_sub_epi64(left, right) } }
+        unsafe { if Self::VECTOR_LANE == 4 { _mm256_sub_epi32(left, right) } else { _mm256_sub_epi64(left, right) } }
     }
 
     #[inline(always)]
-    unsafe fn negative(lanes: __m256i) -> __m256i {
+    unsafe fn negative(numbers: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
-        unsafe { Self::larger(_mm256_setzero_si256(), lanes) }
+        unsafe { Self::larger(_mm256_setzero_si256(), numbers) }
     }
 }

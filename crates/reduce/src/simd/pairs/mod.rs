@@ -3,7 +3,7 @@
 //! A value and its index seldom have one size, and the compiler does not vectorise loops over
 //! elements of 3, 5, 6, 9, 10 or 12 bytes. So there are two other ways. The bytes of some
 //! neighbouring pairs, a chunk, are shuffled into vector lanes that compare as numbers do (`joined`
-//! and `split`); or many pairs are taken word by word (`lanes`).
+//! and `split`); or many pairs are taken word by word (`words`).
 //!
 //! ```text
 //!   vector      v v i v v i v v i v v i ...      lower addresses on the left
@@ -14,9 +14,9 @@
 //! ```
 
 mod joined;
-mod lanes;
 mod shuffle;
 mod split;
+mod words;
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -27,8 +27,8 @@ use crate::element::Unaligned;
 use crate::operator::Op;
 use crate::pair::{Bits, Located, Order, Pair};
 use joined::Joined;
-use lanes::Lanes;
 use split::Split;
+use words::Words;
 
 /// The loops that every processor can run.
 type Portable<V, I, const FLOAT: bool> = Plain<Pair<V, I>, Located<V, I, FLOAT>>;
@@ -37,7 +37,7 @@ type InJoined<V, I, const FLOAT: bool> = Chunks<V, I, Joined<V, I, FLOAT>, Locat
 
 type InSplit<V, I, const FLOAT: bool> = Chunks<V, I, Split<V, I, FLOAT>, Located<V, I, FLOAT>>;
 
-type InLanes<const W: usize, V, I, const FLOAT: bool> = Lanes<W, V, I, Located<V, I, FLOAT>>;
+type InWords<const W: usize, V, I, const FLOAT: bool> = Words<W, V, I, Located<V, I, FLOAT>>;
 
 /// Each pair as one number.
 pub(super) const fn joined<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
@@ -45,8 +45,8 @@ pub(super) const fn joined<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
 }
 
 /// The same, with AVX-512 by words.
-pub(super) const fn joined_or_lanes<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
-    Kernels::on_each::<Portable<V, I, FLOAT>, InJoined<V, I, FLOAT>, InLanes<W, V, I, FLOAT>>()
+pub(super) const fn joined_or_words<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
+    Kernels::on_each::<Portable<V, I, FLOAT>, InJoined<V, I, FLOAT>, InWords<W, V, I, FLOAT>>()
 }
 
 /// Values apart from indices.
@@ -55,8 +55,8 @@ pub(super) const fn split<V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
 }
 
 /// The same, with AVX-512 by words.
-pub(super) const fn split_or_lanes<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
-    Kernels::on_each::<Portable<V, I, FLOAT>, InSplit<V, I, FLOAT>, InLanes<W, V, I, FLOAT>>()
+pub(super) const fn split_or_words<const W: usize, V: Bits, I: Bits, const FLOAT: bool>() -> Kernels {
+    Kernels::on_each::<Portable<V, I, FLOAT>, InSplit<V, I, FLOAT>, InWords<W, V, I, FLOAT>>()
 }
 
 /// The same, except that with AVX-512 the compiler vectorises the plain loops.

@@ -21,7 +21,7 @@ pub(super) struct Split<V, I, const FLOAT: bool> {
 
 /// Four pairs.
 #[derive(Clone, Copy)]
-struct Lanes {
+struct Registers {
     values: __m256i,
     indices: __m256i,
 }
@@ -80,23 +80,23 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
     }
 
     #[inline(always)]
-    unsafe fn load(from: *const u8) -> Lanes {
+    unsafe fn load(from: *const u8) -> Registers {
         // SAFETY: a chunk's reach is readable.
         unsafe {
             let even = gather(from, from.add(2 * Self::PAIR), &Self::SPREAD);
             let odd = gather(from.add(Self::PAIR), from.add(3 * Self::PAIR), &Self::SPREAD);
-            Lanes { values: _mm256_unpacklo_epi64(even, odd), indices: _mm256_unpackhi_epi64(even, odd) }
+            Registers { values: _mm256_unpacklo_epi64(even, odd), indices: _mm256_unpackhi_epi64(even, odd) }
         }
     }
 
     /// All pairs but the last may write beyond their own bytes, into those of the next pair, which
     /// is written after them.
     #[inline(always)]
-    unsafe fn store(into: *mut u8, lanes: Lanes) {
+    unsafe fn store(into: *mut u8, registers: Registers) {
         // SAFETY: the bytes of a chunk's pairs are writable: 16 from each but the last.
         unsafe {
-            let even = pick(_mm256_unpacklo_epi64(lanes.values, lanes.indices), &Self::PACK);
-            let odd = pick(_mm256_unpackhi_epi64(lanes.values, lanes.indices), &Self::PACK);
+            let even = pick(_mm256_unpacklo_epi64(registers.values, registers.indices), &Self::PACK);
+            let odd = pick(_mm256_unpackhi_epi64(registers.values, registers.indices), &Self::PACK);
             _mm_storeu_si128(into.cast(), _mm256_castsi256_si128(even));
             _mm_storeu_si128(into.add(Self::PAIR).cast(), _mm256_castsi256_si128(odd));
             _mm_storeu_si128(into.add(2 * Self::PAIR).cast(), _mm256_extracti128_si256::<1>(even));
@@ -112,7 +112,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
     }
 
     #[inline(always)]
-    unsafe fn integers(self, left: Lanes, right: Lanes) -> Lanes {
+    unsafe fn integers(self, left: Registers, right: Registers) -> Registers {
         // SAFETY: AVX2 is there.
         unsafe {
             let flip = all(self.order.value);
@@ -124,7 +124,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
     /// Folds pairs of numbers: their bits, read as sign and magnitude, are in their order, except
     /// for two zeros of which one is negative.
     #[inline(always)]
-    unsafe fn floats(self, left: Lanes, right: Lanes) -> Lanes {
+    unsafe fn floats(self, left: Registers, right: Registers) -> Registers {
         // SAFETY: AVX2 is there.
         unsafe {
             let no_numbers = _mm256_or_si256(self.no_number(left), self.no_number(right));
@@ -139,7 +139,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
 
     /// The values as keys in their order, in which the negative zero is below the other one.
     #[inline(always)]
-    unsafe fn ordered(self, pairs: Lanes) -> __m256i {
+    unsafe fn ordered(self, pairs: Registers) -> __m256i {
         // SAFETY: AVX2 is there.
         unsafe {
             let magnitude = _mm256_and_si256(negative(pairs.values), all(Self::MAGNITUDE));
@@ -151,7 +151,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
     /// Folds pairs of any floats: zeros of both signs are equal, and what is not a number is the
     /// largest.
     #[inline(always)]
-    unsafe fn special_floats(self, left: Lanes, right: Lanes) -> Lanes {
+    unsafe fn special_floats(self, left: Registers, right: Registers) -> Registers {
         // SAFETY: AVX2 is there.
         unsafe {
             let flip = all(self.order.value & Self::VALUE);
@@ -162,13 +162,13 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
             let tie = _mm256_cmpeq_epi64(left_key, right_key);
             let values = _mm256_blendv_epi8(winner.values, _mm256_xor_si256(both, flip), tie);
             let no_number = _mm256_or_si256(self.no_number(left), self.no_number(right));
-            Lanes { values: _mm256_blendv_epi8(values, all(self.order.nan), no_number), ..winner }
+            Registers { values: _mm256_blendv_epi8(values, all(self.order.nan), no_number), ..winner }
         }
     }
 
     /// Values in their order.
     #[inline(always)]
-    unsafe fn key(self, pairs: Lanes) -> __m256i {
+    unsafe fn key(self, pairs: Registers) -> __m256i {
         // SAFETY: AVX2 is there.
         unsafe {
             let negative = _mm256_and_si256(negative(pairs.values), all(Self::VALUE));
@@ -181,7 +181,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
 
     /// The pairs with the larger keys, or of equal ones with the smaller indices.
     #[inline(always)]
-    unsafe fn winner(self, left: Lanes, right: Lanes, left_key: __m256i, right_key: __m256i) -> Lanes {
+    unsafe fn winner(self, left: Registers, right: Registers, left_key: __m256i, right_key: __m256i) -> Registers {
         // SAFETY: AVX2 is there.
         unsafe {
             let flip = all(self.order.index);
@@ -190,7 +190,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
             let left_first = _mm256_cmpgt_epi64(right_index, left_index);
             let tie = _mm256_and_si256(_mm256_cmpeq_epi64(left_key, right_key), left_first);
             let left_wins = _mm256_or_si256(_mm256_cmpgt_epi64(left_key, right_key), tie);
-            Lanes {
+            Registers {
                 values: _mm256_blendv_epi8(right.values, left.values, left_wins),
                 indices: _mm256_blendv_epi8(right.indices, left.indices, left_wins),
             }
@@ -199,7 +199,7 @@ impl<V: Bits, I: Bits, const FLOAT: bool> Split<V, I, FLOAT> {
 
     /// A mask of the pairs whose value is not a number.
     #[inline(always)]
-    unsafe fn no_number(self, pairs: Lanes) -> __m256i {
+    unsafe fn no_number(self, pairs: Registers) -> __m256i {
         // SAFETY: AVX2 is there.
         unsafe {
             let magnitude = _mm256_and_si256(pairs.values, all(Self::MAGNITUDE));
@@ -221,7 +221,7 @@ unsafe fn all(bits: u64) -> __m256i {
 ///
 /// The processor has AVX2.
 #[inline(always)]
-unsafe fn negative(lanes: __m256i) -> __m256i {
+unsafe fn negative(numbers: __m256i) -> __m256i {
     // SAFETY: the caller's promise.
-    unsafe { _mm256_cmpgt_epi64(_mm256_setzero_si256(), lanes) }
+    unsafe { _mm256_cmpgt_epi64(_mm256_setzero_si256(), numbers) }
 }

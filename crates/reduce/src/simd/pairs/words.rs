@@ -27,7 +27,7 @@ use crate::simd::plain::Plain;
 /// Loops over pairs of `V` and `I` in groups of `W` words, with operator `O`; needs no particular
 /// instructions.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes<const W: usize, V, I, O> {
+pub(super) struct Words<const W: usize, V, I, O> {
     op: O,
     pair: PhantomData<(V, I)>,
 }
@@ -36,12 +36,12 @@ pub(super) struct Lanes<const W: usize, V, I, O> {
 type Stored<V, I> = Unaligned<Pair<V, I>>;
 
 /// Word n of each group of a chunk in row n.
-type Rows<const W: usize> = [[u32; LANES]; W];
+type Rows<const W: usize> = [[u32; GROUPS]; W];
 
 /// Groups as they lie in a vector.
-type Chunk<const W: usize> = [[Unaligned<u32>; W]; LANES];
+type Chunk<const W: usize> = [[Unaligned<u32>; W]; GROUPS];
 
-impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Kernel for Lanes<W, V, I, O> {
+impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Kernel for Words<W, V, I, O> {
     type Stored = Pair<V, I>;
     type Wide = Pair<V, I>;
 
@@ -49,7 +49,7 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Kernel for Lanes<W, V,
 
     #[inline(always)]
     fn new(order: &Order) -> Self {
-        Lanes { op: O::new(order), pair: PhantomData }
+        Words { op: O::new(order), pair: PhantomData }
     }
 
     #[inline(always)]
@@ -107,7 +107,7 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Kernel for Lanes<W, V,
     }
 }
 
-impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Lanes<W, V, I, O> {
+impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Words<W, V, I, O> {
     /// Pairs of a group.
     const GROUP: usize = {
         let (group, pair) = (W * size_of::<u32>(), size_of::<Pair<V, I>>());
@@ -118,15 +118,15 @@ impl<const W: usize, V: Bits, I: Bits, O: Op<Pair<V, I>>> Lanes<W, V, I, O> {
     /// The operator on every two pairs that stand at the same position.
     #[inline(always)]
     fn apply(self, left: &Rows<W>, right: &Rows<W>) -> Rows<W> {
-        let mut result = [[0; LANES]; W];
-        for lane in 0..LANES {
-            let (left, right) = (column(left, lane), column(right, lane));
+        let mut result = [[0; GROUPS]; W];
+        for number in 0..GROUPS {
+            let (left, right) = (column(left, number), column(right, number));
             let mut group = [0; W];
             for at in 0..Self::GROUP {
                 Self::put(&mut group, at, self.op.apply(Self::take(&left, at), Self::take(&right, at)));
             }
             for (row, word) in result.iter_mut().zip(group) {
-                row[lane] = word;
+                row[number] = word;
             }
         }
         result
@@ -183,10 +183,10 @@ unsafe fn all<'a, T>(first: *mut T, count: usize) -> &'a mut [T] {
 
 #[inline(always)]
 fn load<const W: usize>(chunk: &Chunk<W>) -> Rows<W> {
-    let mut rows = [[0; LANES]; W];
-    for (lane, group) in chunk.iter().enumerate() {
+    let mut rows = [[0; GROUPS]; W];
+    for (number, group) in chunk.iter().enumerate() {
         for (row, word) in rows.iter_mut().zip(group) {
-            row[lane] = word.0;
+            row[number] = word.0;
         }
     }
     rows
@@ -194,16 +194,16 @@ fn load<const W: usize>(chunk: &Chunk<W>) -> Rows<W> {
 
 #[inline(always)]
 fn store<const W: usize>(chunk: &mut Chunk<W>, rows: &Rows<W>) {
-    for (lane, group) in chunk.iter_mut().enumerate() {
-        *group = column(rows, lane).map(Unaligned);
+    for (number, group) in chunk.iter_mut().enumerate() {
+        *group = column(rows, number).map(Unaligned);
     }
 }
 
 #[inline(always)]
-fn column<const W: usize>(rows: &Rows<W>, lane: usize) -> [u32; W] {
+fn column<const W: usize>(rows: &Rows<W>, number: usize) -> [u32; W] {
     let mut group = [0; W];
     for (word, row) in group.iter_mut().zip(rows) {
-        *word = row[lane];
+        *word = row[number];
     }
     group
 }
@@ -237,4 +237,4 @@ fn put<const W: usize>(words: &mut [u32; W], at: usize, size: usize, bits: u64) 
 
 /// Groups in a chunk. There are enough of them that the compiler keeps the loops over them and
 /// vectorises those.
-const LANES: usize = 32;
+const GROUPS: usize = 32;
