@@ -165,12 +165,12 @@ impl Leaf {
             let stop = self.names.stops.remove(&(frame.header.group, frame.header.generation));
             environment.rolled_back |= stop.is_some_and(|stop| stop > frame.header.seq);
         }
-        let place = frame.data.as_ref().and_then(|_| self.core.place(&frame.header));
-        if let (Some(slice), Some(value)) = (place, &frame.data) {
+        let destination = frame.data.as_ref().and_then(|_| self.core.place(&frame.header));
+        if let (Some(slice), Some(value)) = (destination, &frame.data) {
             self.placed(slice, value, environment);
         }
         let mut driver = self.names.driver(environment, frame.data.as_ref());
-        driver.place = place;
+        driver.destination = destination;
         let (header, body) = (&frame.header, frame.body.clone());
         self.core.on_frame(now, path, header, body, &mut driver);
     }
@@ -316,7 +316,7 @@ impl Leaf {
 
 impl Names {
     fn driver<'a>(&'a mut self, environment: &'a mut Environment, data: Option<&'a Rc<Value>>) -> Driver<'a> {
-        Driver { environment, names: self, data, place: None }
+        Driver { environment, names: self, data, destination: None }
     }
 }
 
@@ -324,7 +324,7 @@ struct Driver<'a> {
     environment: &'a mut Environment,
     names: &'a mut Names,
     data: Option<&'a Rc<Value>>,
-    place: Option<Slice>,
+    destination: Option<Slice>,
 }
 
 impl Driver<'_> {
@@ -402,7 +402,7 @@ impl LeafOutput for Driver<'_> {
         let Some(operation) = self.operation(slice.op, "delivers to") else {
             return;
         };
-        let elsewhere = self.place.is_some_and(|place| place != slice);
+        let elsewhere = self.destination.is_some_and(|destination| destination != slice);
         match self.data.take() {
             Some(value) if value.len() == slice.elements && !elsewhere => {
                 let rank = self.names.rank;
@@ -410,8 +410,8 @@ impl LeafOutput for Driver<'_> {
             }
             data => {
                 let len = data.map(|value| value.len());
-                let place = self.place;
-                self.fail(&format!("delivers {len:?} elements as {slice:?}, placed at {place:?}"));
+                let destination = self.destination;
+                self.fail(&format!("delivers {len:?} elements as {slice:?}, placed at {destination:?}"));
             }
         }
     }

@@ -25,7 +25,7 @@ pub enum Asked {
 /// A node core in one epoch, and the ledger of its buffers.
 pub struct Node {
     core: NodeCore<Buffer>,
-    place: Here,
+    identity: Identity,
     placement: Placement,
     ledger: Ledger,
     asked: Vec<Asked>,
@@ -33,7 +33,7 @@ pub struct Node {
 
 /// Which core it is.
 #[derive(Clone, Copy)]
-struct Here {
+struct Identity {
     /// The node of the tree, and where it is.
     node: usize,
     site: usize,
@@ -62,9 +62,9 @@ impl Node {
             strict: environment.options.strict,
             moves: epoch.0 - environment.first.0,
         };
-        let place = Here { node: number, site, core, epoch };
+        let identity = Identity { node: number, site, core, epoch };
         let placement = view.placement().clone();
-        Node { core: NodeCore::new(config), place, placement, ledger: Ledger::default(), asked: Vec::new() }
+        Node { core: NodeCore::new(config), identity, placement, ledger: Ledger::default(), asked: Vec::new() }
     }
 
     /// The placement in which the process hosts the node.
@@ -74,7 +74,7 @@ impl Node {
 
     /// The epoch of the core.
     pub fn epoch(&self) -> Epoch {
-        self.place.epoch
+        self.identity.epoch
     }
 
     /// What the core has asked of its process since the last call.
@@ -106,8 +106,8 @@ impl Node {
     /// A link's stream is closed.
     pub fn link_down(&mut self, link: Link, environment: &mut Environment) {
         let now = environment.now();
-        if let (ROOT, Link::Child(child)) = (self.place.node, link) {
-            environment.checkers.root_loses(self.place.core, child.0);
+        if let (ROOT, Link::Child(child)) = (self.identity.node, link) {
+            environment.checkers.root_loses(self.identity.core, child.0);
         }
         self.drive(environment, |core, out| core.on_link_down(now, link, out));
     }
@@ -126,7 +126,7 @@ impl Node {
     /// A frame came.
     pub fn frame(&mut self, link: Link, path: Path, frame: &Frame, environment: &mut Environment) {
         let now = environment.now();
-        let (core, node) = (self.place.core, self.place.node);
+        let (core, node) = (self.identity.core, self.identity.node);
         environment.checkers.core_hears((core, node), link, path, &frame.header);
         if let (ROOT, Link::Child(child), Path::Stream) = (node, link, path) {
             environment.checkers.root_hears(core, child.0, &frame.header);
@@ -154,8 +154,8 @@ impl Node {
         self.drive(environment, |core, out| core.on_timer(now, out));
         for link in self.core.take_dead_links() {
             let link = match link {
-                Link::Parent => environment.above(self.place.site),
-                Link::Child(child) => environment.below(self.place.site, child),
+                Link::Parent => environment.above(self.identity.site),
+                Link::Child(child) => environment.below(self.identity.site, child),
             };
             if let Some(link) = link {
                 environment.close(link, Close::Reset);
@@ -166,21 +166,21 @@ impl Node {
     /// Checks that nothing is left.
     pub fn check_empty(&self, environment: &mut Environment) {
         let checkers = &mut environment.checkers;
-        checkers.check_node_empty(self.place.node, self.core.groups(), self.ledger.held());
+        checkers.check_node_empty(self.identity.node, self.core.groups(), self.ledger.held());
     }
 
     fn drive(&mut self, environment: &mut Environment, call: impl FnOnce(&mut NodeCore<Buffer>, &mut Driver<'_>)) {
-        let mut driver = Driver { environment, place: self.place, ledger: &self.ledger, asked: &mut self.asked };
+        let mut driver = Driver { environment, identity: self.identity, ledger: &self.ledger, asked: &mut self.asked };
         call(&mut self.core, &mut driver);
         let account = Account {
             buffers: self.core.buffers_held(),
             datagram_groups: self.core.datagram_groups(),
             streams: self.core.streams_held(),
         };
-        let kept = environment.unwritten(self.place.core).filter(|buffer| !self.ledger.has(**buffer)).count();
+        let kept = environment.unwritten(self.identity.core).filter(|buffer| !self.ledger.has(**buffer)).count();
         let held = Holdings { kept, ..self.ledger.held() };
         let limits = environment.options.limits;
-        environment.checkers.check_memory(self.place.node, &limits, held, account);
+        environment.checkers.check_memory(self.identity.node, &limits, held, account);
     }
 }
 
@@ -196,14 +196,14 @@ pub const JOB: JobId = JobId(7);
 
 struct Driver<'a> {
     environment: &'a mut Environment,
-    place: Here,
+    identity: Identity,
     ledger: &'a Ledger,
     asked: &'a mut Vec<Asked>,
 }
 
 impl Driver<'_> {
     fn fail(&mut self, what: &str) {
-        let what = format!("node {} {what}", self.place.node);
+        let what = format!("node {} {what}", self.identity.node);
         self.environment.checkers.fail("buffers", what);
     }
 
@@ -254,7 +254,7 @@ impl NodeOutput for Driver<'_> {
 
     fn transmit(&mut self, target: Target, path: Path, header: &Header, payload: Payload<'_, Buffer>) {
         let source = match payload {
-            Payload::Data { buffer, .. } if path == Path::Stream => Some((self.place.core, buffer.number)),
+            Payload::Data { buffer, .. } if path == Path::Stream => Some((self.identity.core, buffer.number)),
             _ => None,
         };
         let (body, data) = match payload {
@@ -267,22 +267,22 @@ impl NodeOutput for Driver<'_> {
         };
         let Some(frame) = self.environment.frame(header, body, data) else { return };
         let frame = Rc::new(Frame { source, ..frame });
-        let at = (self.place.core, self.place.node);
-        if let (ROOT, Path::Stream) = (self.place.node, path) {
-            self.environment.checkers.root_says(self.place.core, header, &frame.body);
+        let at = (self.identity.core, self.identity.node);
+        if let (ROOT, Path::Stream) = (self.identity.node, path) {
+            self.environment.checkers.root_says(self.identity.core, header, &frame.body);
         }
         let children = match target {
             Target::Parent => {
                 self.environment.checkers.core_says(at, None, path, header);
-                return self.environment.send_up(self.place.site, path, frame);
+                return self.environment.send_up(self.identity.site, path, frame);
             }
             Target::Child(child) => 1u64 << child.0,
             Target::Children(bits) => bits,
         };
         for child in (0..64).filter(|c| children & (1 << c) != 0).map(ChildIndex) {
-            if usize::from(child.0) < self.environment.tree.nodes[self.place.node].children.len() {
+            if usize::from(child.0) < self.environment.tree.nodes[self.identity.node].children.len() {
                 self.environment.checkers.core_says(at, Some(child.0), path, header);
-                self.environment.send_down(self.place.site, child, path, Rc::clone(&frame));
+                self.environment.send_down(self.identity.site, child, path, Rc::clone(&frame));
             } else {
                 self.fail(&format!("sends to {child}, which it does not have"));
             }
@@ -306,7 +306,7 @@ impl NodeOutput for Driver<'_> {
         } else {
             let laid: Vec<(u32, &Value)> = pieces.iter().map(|(at, value)| (*at, value)).collect();
             Value::merge(len(&fold.elements) as u32, &laid).unwrap_or_else(|at| {
-                let what = format!("node {}: two parts meet at element {at} of {fold:?}", self.place.node);
+                let what = format!("node {}: two parts meet at element {at} of {fold:?}", self.identity.node);
                 self.environment.checkers.fail("exactly_once", what);
                 Value::uniform(0, 0, len(&fold.elements) as u32)
             })
@@ -325,7 +325,7 @@ impl NodeOutput for Driver<'_> {
     fn note(&mut self, note: Note) {
         let now = self.environment.now();
         if self.environment.trace.is_printing() {
-            let number = self.place.node;
+            let number = self.identity.node;
             let line = format_args!("  n{number:<2}    {:<6} notes  {note:?}", "");
             self.environment.trace.event(now, [note as u64; 3], line);
         } else {

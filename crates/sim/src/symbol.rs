@@ -3,7 +3,7 @@
 //! A buffer is a list of runs. Every element of a run carries the same expression, which is the
 //! structural hash of a contribution or of a fold of expressions in order, and says from which
 //! element of the vector it was made. A fold in another order, a contribution that is missing or
-//! comes twice, a piece of another operation or from another place of the vector: each gives a
+//! comes twice, a piece of another operation or from another position in the vector: each gives a
 //! value that differs from the expected one, whatever the operator, and a million elements cost as
 //! little as one.
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn order_number_and_place_change_a_fold() {
+    fn order_number_and_position_change_a_fold() {
         let (a, b) = (part(0), part(1));
         let right = Value::reduce(&SUM, &[&a, &b]);
         assert_eq!(right, Value::reduce(&SUM, &[&a, &b]));

@@ -5,7 +5,7 @@
 //! element has the expected value), `exactly_once` (nothing is read, delivered or completed twice
 //! or outside its range), `recovery` (what a rank still lacks is kept by those ranks that have it),
 //! `faults` (no fault has no cause, and no cause has no fault), `gone` (a rank that is known to be
-//! gone is not waited for), `epochs` (no node is in two places at once), `memory` (buffers stay
+//! gone is not waited for), `epochs` (no node has two homes at once), `memory` (buffers stay
 //! within the grant), `no_leak` (nothing is left at the end), `traffic` (waiting is cheap),
 //! `causes` (a node sends no more than it was asked for), `fairness` (nobody overtakes in the line
 //! for the lock), `liveness` (everything ends).

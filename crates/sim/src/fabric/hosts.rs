@@ -95,10 +95,10 @@ impl Tree {
     fn number(&mut self) {
         for node in 0..self.nodes.len() {
             for (position, child) in self.nodes[node].children.clone().into_iter().enumerate() {
-                let place = (node, position as u16);
+                let seat = (node, position as u16);
                 match child {
-                    ChildKind::Rank(rank) => self.leaves[rank.0 as usize] = place,
-                    ChildKind::Node(below) => self.nodes[usize::from(below.0)].parent = Some(place),
+                    ChildKind::Rank(rank) => self.leaves[rank.0 as usize] = seat,
+                    ChildKind::Node(below) => self.nodes[usize::from(below.0)].parent = Some(seat),
                 }
             }
         }

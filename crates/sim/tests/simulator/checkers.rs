@@ -119,7 +119,7 @@ fn ranks_that_do_not_agree_are_found_where_they_are_to_agree() {
 }
 
 #[test]
-fn wrong_values_and_places_are_found() {
+fn wrong_values_and_positions_are_found() {
     let swapped = fold(&signature(), [contribution(1, 0), contribution(0, 0)]);
     let missing = contribution(0, 0);
     for wrong in [Value::uniform(swapped, 0, 16), Value::uniform(missing, 0, 16), result(4, 16)] {
@@ -223,7 +223,7 @@ fn what_a_rank_keeps_may_be_read_until_it_is_forgotten_and_is_bounded() {
 }
 
 #[test]
-fn a_node_in_two_places_at_once_is_found() {
+fn a_node_with_two_homes_at_once_is_found() {
     let moved = Placement::FIRST.without(NodeId(1));
     let mut checkers = checkers();
     checkers.node_begins(0, &Placement::FIRST);

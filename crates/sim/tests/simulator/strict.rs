@@ -84,8 +84,8 @@ fn a_rank_and_nodes_that_die_together_leave_others_that_agree() {
                 let at = Nanos(span.0 * step / 40);
                 let mut world = of(true, &work);
                 world.kill_rank(at, 3, number % 2 == 0);
-                for (place, node) in nodes.into_iter().enumerate() {
-                    world.crash((node, 0), at + Nanos::from_micros(7 * place as u64 * step), None, true);
+                for (nth, node) in nodes.into_iter().enumerate() {
+                    world.crash((node, 0), at + Nanos::from_micros(7 * nth as u64 * step), None, true);
                 }
                 agreed(&passed(world.run()), 3);
             }
