@@ -136,7 +136,7 @@ def stub(index: int, name: str, arity: int) -> str:
 
 
 def write_stubs(table: dict, only_counted: dict[str, tuple[int, int]]) -> None:
-    """Counted calls first, so that the number of one is its place in the report."""
+    """Counted calls first, so that the number of one is its position in the report."""
     arities = {name: arity for name, (arity, _) in only_counted.items()}
     arities |= {call["name"]: len(call["arguments"]) for call in table["call"]}
     sys.stdout.write(STUBS_HEAD)

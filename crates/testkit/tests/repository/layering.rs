@@ -102,7 +102,7 @@ struct Edge {
 fn offences<'a>(edges: &'a [Edge]) -> impl Iterator<Item = String> + 'a {
     edges.iter().filter_map(|Edge { from, to, for_tests }| {
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == from) else {
-            return Some(format!("{from} is not in the table of layers: give it a place"));
+            return Some(format!("{from} is not in the table of layers: add it"));
         };
         let fine = allowed.contains(&to.as_str()) || (*for_tests && to == FOR_TESTS);
         let how = if *for_tests { "in its tests " } else { "" };

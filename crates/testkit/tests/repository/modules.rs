@@ -29,10 +29,10 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The place of a module in the order.
-fn place(module: &str, named_by: &str) -> usize {
-    let place = ORDER.iter().position(|known| *known == module);
-    place.unwrap_or_else(|| panic!("{named_by} names a module `{module}` without a place in the order"))
+/// The position of a module in the order.
+fn position(module: &str, named_by: &str) -> usize {
+    let position = ORDER.iter().position(|known| *known == module);
+    position.unwrap_or_else(|| panic!("{named_by} names a module `{module}` that is not in the order"))
 }
 
 /// The modules of its crate that a file names.
@@ -49,7 +49,7 @@ fn offences(file: &str, text: &str) -> Vec<String> {
             "{file} imports from several modules at once: write a line for each, which this test reads"
         )];
     }
-    let above = |other: &&str| place(other, file) < place(own, file);
+    let above = |other: &&str| position(other, file) < position(own, file);
     named(text).filter(above).map(|other| format!("{file} uses {other}, which is above it")).collect()
 }
 
