@@ -43,7 +43,7 @@ static struct {
 
 static const struct {
     const char *name;
-    void *place;
+    void *pointer;
 } symbols[] = {
     {"sharp_coll_init", &sharp.init},
     {"sharp_coll_finalize", &sharp.finalize},
@@ -80,7 +80,7 @@ static void *load(void)
         void *symbol = dlsym(library, symbols[at].name);
         if (symbol == NULL)
             fail(__FILE__, __LINE__, "%s is missing", symbols[at].name);
-        memcpy(symbols[at].place, &symbol, sizeof symbol);
+        memcpy(symbols[at].pointer, &symbol, sizeof symbol);
     }
     return library;
 }

@@ -41,10 +41,10 @@ size_t count_of(size_t size, size_t stride)
     return size > stride ? size / stride : 1;
 }
 
-static struct message_form form(const struct options *options, enum sharp_data_memory_type place)
+static struct message_form form(const struct options *options, enum sharp_data_memory_type mem_type)
 {
     return (struct message_form){
-        .place = place,
+        .mem_type = mem_type,
         .kind = options->host_kind,
         .count = options->is_list ? options->list_count : 0,
         .is_registered = true,
@@ -53,10 +53,10 @@ static struct message_form form(const struct options *options, enum sharp_data_m
 
 struct message_form send_form(const struct options *options)
 {
-    return form(options, options->send_place);
+    return form(options, options->send_mem_type);
 }
 
 struct message_form receive_form(const struct options *options)
 {
-    return form(options, options->receive_place);
+    return form(options, options->receive_mem_type);
 }

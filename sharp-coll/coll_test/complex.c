@@ -62,11 +62,11 @@ static struct trial drawn_trial(struct sweep *sweep, const struct element *eleme
                                                 : (int)draw(sweep, (unsigned)sweep->group->size);
     /* In place there is one memory. A reduce-scatter has no such form. */
     trial.work.is_in_place = draw(sweep, 2) && kind != KIND_REDUCE_SCATTER && kind != KIND_BCAST
-        && trial.send.place == trial.receive.place;
+        && trial.send.mem_type == trial.receive.mem_type;
     trial.send.count = draw_pieces(sweep);
     trial.receive.count = draw_pieces(sweep);
-    trial.send.is_registered = draw(sweep, 2) || trial.send.place == SHARP_MEM_TYPE_CUDA;
-    trial.receive.is_registered = draw(sweep, 2) || trial.receive.place == SHARP_MEM_TYPE_CUDA;
+    trial.send.is_registered = draw(sweep, 2) || trial.send.mem_type == SHARP_MEM_TYPE_CUDA;
+    trial.receive.is_registered = draw(sweep, 2) || trial.receive.mem_type == SHARP_MEM_TYPE_CUDA;
     return trial;
 }
 

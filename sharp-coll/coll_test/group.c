@@ -6,18 +6,18 @@
 
 #include "fail.h"
 
-struct place place_find(void)
+struct locality locality_find(void)
 {
-    struct place place;
+    struct locality locality;
     MPI_Comm host;
     int size;
 
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-    MPI_Comm_rank(host, &place.local_rank);
+    MPI_Comm_rank(host, &locality.local_rank);
     MPI_Comm_size(host, &size);
     MPI_Comm_free(&host);
-    MPI_Allreduce(&size, &place.most_local, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    return place;
+    MPI_Allreduce(&size, &locality.most_local, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return locality;
 }
 
 bool groups_fit(const struct group_choice *choice)
@@ -41,13 +41,13 @@ static MPI_Comm split(MPI_Comm of, int color, bool is_reversed)
     return comm;
 }
 
-MPI_Comm groups_job(const struct group_choice *choice, const struct place *place)
+MPI_Comm groups_job(const struct group_choice *choice, const struct locality *locality)
 {
-    return split(MPI_COMM_WORLD, choice->type == GROUP_PPN_JOBS ? place->local_rank : 0, false);
+    return split(MPI_COMM_WORLD, choice->type == GROUP_PPN_JOBS ? locality->local_rank : 0, false);
 }
 
 /* The group in which this rank is; MPI_UNDEFINED: none. */
-static int color_of(const struct group_choice *choice, const struct place *place)
+static int color_of(const struct group_choice *choice, const struct locality *locality)
 {
     int rank, size;
 
@@ -57,7 +57,7 @@ static int color_of(const struct group_choice *choice, const struct place *place
     case GROUP_SPLIT:
     case GROUP_SPLIT_REVERSED: return rank % choice->splits;
     case GROUP_HALF: return rank < (size + 1) / 2 ? 0 : MPI_UNDEFINED;
-    case GROUP_PPN_COMM: return place->local_rank;
+    case GROUP_PPN_COMM: return locality->local_rank;
     default: return 0; /* the job's ranks */
     }
 }
@@ -85,12 +85,12 @@ static struct group make(const struct layer *layer, MPI_Comm comm)
     return group;
 }
 
-struct turns groups_make(const struct layer *layer, const struct group_choice *choice, const struct place *place, MPI_Comm job,
+struct turns groups_make(const struct layer *layer, const struct group_choice *choice, const struct locality *locality, MPI_Comm job,
                          bool is_parallel)
 {
     bool is_serial = choice->type == GROUP_PPN_COMM && !is_parallel;
-    struct turns turns = {.count = is_serial ? place->most_local : 1};
-    int color = color_of(choice, place);
+    struct turns turns = {.count = is_serial ? locality->most_local : 1};
+    int color = color_of(choice, locality);
 
     turns.all = calloc((size_t)turns.count, sizeof *turns.all);
     if (turns.all == NULL) {
@@ -101,7 +101,7 @@ struct turns groups_make(const struct layer *layer, const struct group_choice *c
     for (int number = 0; number < turns.count; number++) {
         struct turn *turn = &turns.all[number];
         name_turn(turn, choice, number, is_serial);
-        turn->takes_part = own != MPI_COMM_NULL && (!is_serial || place->local_rank == number);
+        turn->takes_part = own != MPI_COMM_NULL && (!is_serial || locality->local_rank == number);
         turn->active = split(MPI_COMM_WORLD, turn->takes_part ? 0 : MPI_UNDEFINED, false);
         if (turn->takes_part)
             turn->group = make(layer, own);

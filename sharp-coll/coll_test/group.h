@@ -30,18 +30,18 @@ struct turns {
 };
 
 /* This rank's number among the ranks of its host, and how many there are. */
-struct place {
+struct locality {
     int local_rank;
     int most_local; /* ranks on the host with most of them */
 };
 
-struct place place_find(void);
+struct locality locality_find(void);
 /* Whether there are enough ranks; prints a message if not. */
 bool groups_fit(const struct group_choice *choice);
 /* The ranks of this rank's job: all, or those of a local rank. */
-MPI_Comm groups_job(const struct group_choice *choice, const struct place *place);
+MPI_Comm groups_job(const struct group_choice *choice, const struct locality *locality);
 /* Makes the groups. The call is collective over all ranks. */
-struct turns groups_make(const struct layer *layer, const struct group_choice *choice, const struct place *place, MPI_Comm job,
+struct turns groups_make(const struct layer *layer, const struct group_choice *choice, const struct locality *locality, MPI_Comm job,
                          bool is_parallel);
 void groups_free(const struct layer *layer, struct turns *turns);
 /* Makes a further group of the same ranks. */

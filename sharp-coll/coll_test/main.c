@@ -28,7 +28,7 @@ static const struct group_choice complex_groups[] = {
 struct session {
     const struct layer *layer;
     const struct options *options;
-    struct place place;
+    struct locality locality;
     MPI_Comm job;
 };
 
@@ -45,7 +45,7 @@ static bool correct(const struct session *session, int mode)
         MPI_Comm_size(MPI_COMM_WORLD, &ranks);
         if (choice->splits > ranks)
             continue;
-        struct turns turns = groups_make(session->layer, choice, &session->place, session->job, options->ppn_comm_parallel);
+        struct turns turns = groups_make(session->layer, choice, &session->locality, session->job, options->ppn_comm_parallel);
         for (int turn = 0; turn < turns.count; turn++) {
             tally.seed = 0;
             if (turns.all[turn].takes_part && mode == MODE_BASIC)
@@ -62,7 +62,7 @@ static bool correct(const struct session *session, int mode)
 static void perform(const struct session *session)
 {
     const struct options *options = session->options;
-    struct turns turns = groups_make(session->layer, &options->group, &session->place, session->job, options->ppn_comm_parallel);
+    struct turns turns = groups_make(session->layer, &options->group, &session->locality, session->job, options->ppn_comm_parallel);
 
     for (int turn = 0; turn < turns.count; turn++) {
         if (turns.all[turn].takes_part)
@@ -78,8 +78,8 @@ static int check_needs(const struct session *session)
     const struct options *options = session->options;
     const char *reason = NULL;
 
-    if (options->send_place == SHARP_MEM_TYPE_CUDA || options->receive_place == SHARP_MEM_TYPE_CUDA)
-        reason = cuda_open(session->place.local_rank);
+    if (options->send_mem_type == SHARP_MEM_TYPE_CUDA || options->receive_mem_type == SHARP_MEM_TYPE_CUDA)
+        reason = cuda_open(session->locality.local_rank);
     if (reason == NULL)
         return EXIT_GOOD;
     complain("-M cuda is not supported here: %s", reason);
@@ -146,13 +146,13 @@ static int test(const struct options *options)
     }
     if (!groups_fit(&options->group))
         return EXIT_USAGE;
-    session.place = place_find();
+    session.locality = locality_find();
     code = agreed(check_needs(&session));
     if (code != EXIT_GOOD)
         return code;
     await_debugger(options->sleep_s);
-    session.job = groups_job(&options->group, &session.place);
-    bool joined = session.layer->join(options, session.job, session.place.local_rank);
+    session.job = groups_job(&options->group, &session.locality);
+    bool joined = session.layer->join(options, session.job, session.locality.local_rank);
     /* With split:ppn-jobs there are several jobs. */
     code = agreed(joined ? EXIT_GOOD : EXIT_ENVIRONMENT);
     if (code == EXIT_GOOD)

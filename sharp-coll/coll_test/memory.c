@@ -38,13 +38,13 @@ static void *take_host(struct memory *memory)
     }
 }
 
-struct memory memory_take(enum sharp_data_memory_type place, enum host_kind kind, size_t len)
+struct memory memory_take(enum sharp_data_memory_type mem_type, enum host_kind kind, size_t len)
 {
-    struct memory memory = {.place = place, .kind = kind, .len = len ? len : 1};
+    struct memory memory = {.mem_type = mem_type, .kind = kind, .len = len ? len : 1};
 
-    memory.start = place == SHARP_MEM_TYPE_CUDA ? cuda_take(memory.len) : take_host(&memory);
+    memory.start = mem_type == SHARP_MEM_TYPE_CUDA ? cuda_take(memory.len) : take_host(&memory);
     if (memory.start == NULL) {
-        if (place == SHARP_MEM_TYPE_CUDA)
+        if (mem_type == SHARP_MEM_TYPE_CUDA)
             complain("no %zu bytes of GPU memory", memory.len);
         else if (kind == HOST_HUGETLB)
             complain("-H hugetlb: no %zu bytes of huge pages; /proc/sys/vm/nr_hugepages sets them apart", memory.mapped_len);
@@ -57,7 +57,7 @@ struct memory memory_take(enum sharp_data_memory_type place, enum host_kind kind
 
 void memory_give_back(struct memory *memory)
 {
-    if (memory->place == SHARP_MEM_TYPE_CUDA)
+    if (memory->mem_type == SHARP_MEM_TYPE_CUDA)
         cuda_give_back(memory->start);
     else if (memory->kind == HOST_HUGETLB)
         munmap(memory->start, memory->mapped_len);
@@ -76,7 +76,7 @@ static void copied(int error)
 
 void memory_write(const struct memory *memory, size_t at, const void *from, size_t len)
 {
-    if (memory->place == SHARP_MEM_TYPE_CUDA)
+    if (memory->mem_type == SHARP_MEM_TYPE_CUDA)
         copied(cuda_write(memory->start + at, from, len));
     else
         memcpy(memory->start + at, from, len);
@@ -84,7 +84,7 @@ void memory_write(const struct memory *memory, size_t at, const void *from, size
 
 void memory_read(const struct memory *memory, size_t at, void *to, size_t len)
 {
-    if (memory->place == SHARP_MEM_TYPE_CUDA)
+    if (memory->mem_type == SHARP_MEM_TYPE_CUDA)
         copied(cuda_read(to, memory->start + at, len));
     else
         memcpy(to, memory->start + at, len);

@@ -17,7 +17,7 @@ enum host_kind {
 };
 
 struct memory {
-    enum sharp_data_memory_type place;
+    enum sharp_data_memory_type mem_type;
     enum host_kind kind;
     unsigned char *start;
     size_t len;
@@ -25,7 +25,7 @@ struct memory {
 };
 
 /* Takes memory; ends all ranks with the reason if there is none. */
-struct memory memory_take(enum sharp_data_memory_type place, enum host_kind kind, size_t len);
+struct memory memory_take(enum sharp_data_memory_type mem_type, enum host_kind kind, size_t len);
 void memory_give_back(struct memory *memory);
 void memory_write(const struct memory *memory, size_t at, const void *from, size_t len);
 void memory_read(const struct memory *memory, size_t at, void *to, size_t len);

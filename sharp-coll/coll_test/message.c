@@ -15,7 +15,7 @@ static size_t aligned(size_t len)
     return (len + 15) / 16 * 16;
 }
 
-static unsigned places(const struct message *message)
+static unsigned buffers(const struct message *message)
 {
     return message->count > 0 ? message->count : 1;
 }
@@ -25,9 +25,9 @@ static unsigned places(const struct message *message)
 static size_t place_all(struct message *message)
 {
     size_t at = FENCE;
-    for (unsigned piece = 0; piece < places(message); piece++) {
+    for (unsigned piece = 0; piece < buffers(message); piece++) {
         message->at[piece] = at;
-        message->lens[piece] = message->len / places(message) + (piece < message->len % places(message));
+        message->lens[piece] = message->len / buffers(message) + (piece < message->len % buffers(message));
         at = aligned(at + message->lens[piece]) + FENCE;
     }
     return at;
@@ -40,7 +40,7 @@ void message_make(struct message *message, size_t len, const struct message_form
     message->count = form->count;
     message->layer = layer;
     size_t total = place_all(message);
-    message->memory = memory_take(form->place, form->kind, total);
+    message->memory = memory_take(form->mem_type, form->kind, total);
     if (form->is_registered)
         message->handle = layer->name_memory(message->memory.start, total);
     for (unsigned piece = 0; piece < message->count; piece++)
@@ -80,7 +80,7 @@ void message_blank(struct message *message)
 void message_write(struct message *message, size_t at, const unsigned char *bytes, size_t len)
 {
     size_t start = 0; /* of the piece, in the message */
-    for (unsigned piece = 0; piece < places(message); piece++) {
+    for (unsigned piece = 0; piece < buffers(message); piece++) {
         size_t end = start + message->lens[piece];
         size_t from = at > start ? at : start, to = at + len < end ? at + len : end;
         if (from < to)
@@ -91,7 +91,7 @@ void message_write(struct message *message, size_t at, const unsigned char *byte
 
 void message_read(const struct message *message, unsigned char *bytes)
 {
-    for (unsigned piece = 0; piece < places(message); piece++) {
+    for (unsigned piece = 0; piece < buffers(message); piece++) {
         memory_read(&message->memory, message->at[piece], bytes, message->lens[piece]);
         bytes += message->lens[piece];
     }
@@ -103,7 +103,7 @@ bool message_is_untouched(const struct message *message, bool inside)
     bool untouched = true;
 
     memory_read(&message->memory, 0, bytes, message->memory.len);
-    for (unsigned piece = 0; piece < places(message) && !inside; piece++)
+    for (unsigned piece = 0; piece < buffers(message) && !inside; piece++)
         memset(bytes + message->at[piece], BLANK, message->lens[piece]);
     for (size_t at = 0; at < message->memory.len && untouched; at++)
         untouched = bytes[at] == BLANK;
@@ -116,7 +116,7 @@ struct sharp_coll_data_desc message_desc(struct message *message, size_t at, siz
     struct sharp_coll_data_desc desc;
 
     memset(&desc, 0, sizeof desc);
-    desc.mem_type = message->memory.place;
+    desc.mem_type = message->memory.mem_type;
     if (message->count > 0) {
         desc.type = SHARP_DATA_IOV;
         desc.iov.count = message->count;

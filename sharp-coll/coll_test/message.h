@@ -27,7 +27,7 @@ struct message {
 
 /* The form of a message. */
 struct message_form {
-    enum sharp_data_memory_type place;
+    enum sharp_data_memory_type mem_type;
     enum host_kind kind;
     unsigned count;
     bool is_registered;

@@ -98,12 +98,12 @@ static void *start_of(const struct side *side)
 }
 
 /* Every rank's part of the window, in elements, and where the part begins in the window. */
-static void parts(const struct operation *operation, size_t window, int size, int *counts, int *places)
+static void parts(const struct operation *operation, size_t window, int size, int *counts, int *displacements)
 {
     size_t unit = operation->element->size, start;
     for (int rank = 0; rank < size; rank++) {
         counts[rank] = (int)(window_overlap(operation->count * unit, rank, operation->offset, window, &start) / unit);
-        places[rank] = counts[rank] ? (int)((start - operation->offset) / unit) : 0;
+        displacements[rank] = counts[rank] ? (int)((start - operation->offset) / unit) : 0;
     }
 }
 
@@ -113,7 +113,7 @@ static void parts(const struct operation *operation, size_t window, int size, in
 /* A request with the lists that the MPI may read until it is done. */
 struct request {
     MPI_Request handle;
-    int *counts, *places;
+    int *counts, *displacements;
 };
 
 static void blocks(MPI_Comm comm, const struct operation *operation, struct request *request)
@@ -124,21 +124,21 @@ static void blocks(MPI_Comm comm, const struct operation *operation, struct requ
 
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    int *counts = memory_for((size_t)size, sizeof *counts), *places = memory_for((size_t)size, sizeof *places);
+    int *counts = memory_for((size_t)size, sizeof *counts), *displacements = memory_for((size_t)size, sizeof *displacements);
     if (operation->kind == KIND_REDUCE_SCATTER) {
-        parts(operation, operation->send.len, size, counts, places);
+        parts(operation, operation->send.len, size, counts, displacements);
         CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, send, receive, counts, type, op_of(operation->op), comm);
     } else {
-        parts(operation, operation->receive.len, size, counts, places);
+        parts(operation, operation->receive.len, size, counts, displacements);
         bool is_in_place = operation->send.message == operation->receive.message;
-        CALL(MPI_Allgatherv, MPI_Iallgatherv, is_in_place ? MPI_IN_PLACE : send, counts[rank], type, receive, counts, places, type, comm);
+        CALL(MPI_Allgatherv, MPI_Iallgatherv, is_in_place ? MPI_IN_PLACE : send, counts[rank], type, receive, counts, displacements, type, comm);
     }
     if (request) {
         request->counts = counts;
-        request->places = places;
+        request->displacements = displacements;
     } else {
         free(counts);
-        free(places);
+        free(displacements);
     }
 }
 
@@ -190,7 +190,7 @@ static void finish(void *opaque, bool polls)
         MPI_Test(&request->handle, &is_done, MPI_STATUS_IGNORE);
     MPI_Wait(&request->handle, MPI_STATUS_IGNORE);
     free(request->counts);
-    free(request->places);
+    free(request->displacements);
     free(request);
 }
 

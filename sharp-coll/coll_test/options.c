@@ -107,7 +107,7 @@ static bool mode_of(const char *text, unsigned *modes)
     return true;
 }
 
-static bool places_of(const char *text, struct options *options)
+static bool mem_types_of(const char *text, struct options *options)
 {
     static const struct choice choices[] = {{"host", SHARP_MEM_TYPE_HOST}, {"cuda", SHARP_MEM_TYPE_CUDA}, {NULL, 0}};
     size_t len = strcspn(text, ":");
@@ -117,8 +117,8 @@ static bool places_of(const char *text, struct options *options)
         receive = chosen(choices, text + len + 1, strlen(text + len + 1));
     if (send < 0 || receive < 0)
         return refuse('M', text, "host or cuda is wanted, or both with a colon between");
-    options->send_place = (enum sharp_data_memory_type)send;
-    options->receive_place = (enum sharp_data_memory_type)receive;
+    options->send_mem_type = (enum sharp_data_memory_type)send;
+    options->receive_mem_type = (enum sharp_data_memory_type)receive;
     return true;
 }
 
@@ -221,7 +221,7 @@ static bool take(int option, const char *text, struct options *options)
     case 'd': options->devices = text; break;
     case 'c': return collectives_of(text, &options->collectives);
     case 'm': return mode_of(text, &options->modes);
-    case 'M': return places_of(text, options);
+    case 'M': return mem_types_of(text, options);
     case 's': return sizes_of(text, options);
     case 'T':
         options->element = element_named(text);
@@ -285,7 +285,7 @@ static bool read_environment(struct options *options)
 /* Checks that no two options are given that exclude each other. */
 static bool fits(const struct options *options)
 {
-    bool has_cuda = options->send_place == SHARP_MEM_TYPE_CUDA || options->receive_place == SHARP_MEM_TYPE_CUDA;
+    bool has_cuda = options->send_mem_type == SHARP_MEM_TYPE_CUDA || options->receive_mem_type == SHARP_MEM_TYPE_CUDA;
 
     if (options->through_mpi && (options->is_list || has_cuda)) {
         complain_once("ENABLE_SHARP_COLL=0 has neither -D iov nor -M cuda");

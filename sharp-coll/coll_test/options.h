@@ -38,7 +38,7 @@ struct options {
     const char *devices;
     unsigned collectives; /* bit n: row n of the table of collectives */
     unsigned modes;
-    enum sharp_data_memory_type send_place, receive_place;
+    enum sharp_data_memory_type send_mem_type, receive_mem_type;
     size_t size_min, size_max;
     bool has_size;
     const struct element *element;

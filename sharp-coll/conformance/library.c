@@ -53,79 +53,79 @@ static void c08_everything_is_exported(void)
     CHECK(dlclose(library) == 0);
 }
 
-#define PLACE(type, field, at) CHECK(offsetof(struct type, field) == (at))
+#define OFFSET(type, field, at) CHECK(offsetof(struct type, field) == (at))
 
-static void c09_sizes_and_places(void)
+static void c09_sizes_and_offsets(void)
 {
     CHECK(sizeof(struct sharp_coll_config) == 32);
-    PLACE(sharp_coll_config, user_progress_num_polls, 8);
-    PLACE(sharp_coll_config, coll_timeout, 12);
-    PLACE(sharp_coll_config, flags, 16);
-    PLACE(sharp_coll_config, reserved, 20);
+    OFFSET(sharp_coll_config, user_progress_num_polls, 8);
+    OFFSET(sharp_coll_config, coll_timeout, 12);
+    OFFSET(sharp_coll_config, flags, 16);
+    OFFSET(sharp_coll_config, reserved, 20);
     CHECK(sizeof(struct sharp_coll_out_of_band_colls) == 24);
-    PLACE(sharp_coll_out_of_band_colls, barrier, 8);
-    PLACE(sharp_coll_out_of_band_colls, gather, 16);
+    OFFSET(sharp_coll_out_of_band_colls, barrier, 8);
+    OFFSET(sharp_coll_out_of_band_colls, gather, 16);
     CHECK(sizeof(struct sharp_coll_comm_init_spec) == 32);
-    PLACE(sharp_coll_comm_init_spec, size, 4);
-    PLACE(sharp_coll_comm_init_spec, oob_ctx, 8);
-    PLACE(sharp_coll_comm_init_spec, group_world_ranks, 16);
-    PLACE(sharp_coll_comm_init_spec, reserved, 24);
+    OFFSET(sharp_coll_comm_init_spec, size, 4);
+    OFFSET(sharp_coll_comm_init_spec, oob_ctx, 8);
+    OFFSET(sharp_coll_comm_init_spec, group_world_ranks, 16);
+    OFFSET(sharp_coll_comm_init_spec, reserved, 24);
     CHECK(sizeof(struct sharp_coll_init_spec) == 120);
-    PLACE(sharp_coll_init_spec, world_rank, 8);
-    PLACE(sharp_coll_init_spec, world_size, 12);
-    PLACE(sharp_coll_init_spec, progress_func, 16);
-    PLACE(sharp_coll_init_spec, group_channel_idx, 24);
-    PLACE(sharp_coll_init_spec, config, 32);
-    PLACE(sharp_coll_init_spec, oob_colls, 64);
-    PLACE(sharp_coll_init_spec, world_local_rank, 88);
-    PLACE(sharp_coll_init_spec, enable_thread_support, 92);
-    PLACE(sharp_coll_init_spec, oob_ctx, 96);
-    PLACE(sharp_coll_init_spec, reserved, 104);
+    OFFSET(sharp_coll_init_spec, world_rank, 8);
+    OFFSET(sharp_coll_init_spec, world_size, 12);
+    OFFSET(sharp_coll_init_spec, progress_func, 16);
+    OFFSET(sharp_coll_init_spec, group_channel_idx, 24);
+    OFFSET(sharp_coll_init_spec, config, 32);
+    OFFSET(sharp_coll_init_spec, oob_colls, 64);
+    OFFSET(sharp_coll_init_spec, world_local_rank, 88);
+    OFFSET(sharp_coll_init_spec, enable_thread_support, 92);
+    OFFSET(sharp_coll_init_spec, oob_ctx, 96);
+    OFFSET(sharp_coll_init_spec, reserved, 104);
     CHECK(sizeof(struct sharp_coll_caps) == 112);
-    PLACE(sharp_coll_caps, reserved, 8);
-    PLACE(sharp_coll_caps, support_mask.dtypes, 24);
-    PLACE(sharp_coll_caps, support_mask.tag_dtypes, 32);
-    PLACE(sharp_coll_caps, support_mask.reduce_ops, 40);
-    PLACE(sharp_coll_caps, support_mask.feature_mask, 48);
-    PLACE(sharp_coll_caps, resources.max_osts, 88);
-    PLACE(sharp_coll_caps, resources.user_data_per_ost, 92);
-    PLACE(sharp_coll_caps, resources.max_groups, 96);
-    PLACE(sharp_coll_caps, resources.max_group_channels, 100);
-    PLACE(sharp_coll_caps, resources.osts_per_group, 104);
+    OFFSET(sharp_coll_caps, reserved, 8);
+    OFFSET(sharp_coll_caps, support_mask.dtypes, 24);
+    OFFSET(sharp_coll_caps, support_mask.tag_dtypes, 32);
+    OFFSET(sharp_coll_caps, support_mask.reduce_ops, 40);
+    OFFSET(sharp_coll_caps, support_mask.feature_mask, 48);
+    OFFSET(sharp_coll_caps, resources.max_osts, 88);
+    OFFSET(sharp_coll_caps, resources.user_data_per_ost, 92);
+    OFFSET(sharp_coll_caps, resources.max_groups, 96);
+    OFFSET(sharp_coll_caps, resources.max_group_channels, 100);
+    OFFSET(sharp_coll_caps, resources.osts_per_group, 104);
     CHECK(sizeof(struct sharp_data_iov) == 24);
-    PLACE(sharp_data_iov, length, 8);
-    PLACE(sharp_data_iov, mem_handle, 16);
+    OFFSET(sharp_data_iov, length, 8);
+    OFFSET(sharp_data_iov, mem_handle, 16);
     CHECK(sizeof(struct sharp_coll_reg_params) == 24);
-    PLACE(sharp_coll_reg_params, dmabuf_fd, 8);
-    PLACE(sharp_coll_reg_params, dmabuf_offset, 16);
+    OFFSET(sharp_coll_reg_params, dmabuf_fd, 8);
+    OFFSET(sharp_coll_reg_params, dmabuf_offset, 16);
     CHECK(sizeof(struct sharp_coll_data_desc) == 40);
-    PLACE(sharp_coll_data_desc, mem_type, 4);
-    PLACE(sharp_coll_data_desc, buffer.ptr, 16);
-    PLACE(sharp_coll_data_desc, buffer.length, 24);
-    PLACE(sharp_coll_data_desc, buffer.mem_handle, 32);
-    PLACE(sharp_coll_data_desc, iov.count, 16);
-    PLACE(sharp_coll_data_desc, iov.vector, 24);
+    OFFSET(sharp_coll_data_desc, mem_type, 4);
+    OFFSET(sharp_coll_data_desc, buffer.ptr, 16);
+    OFFSET(sharp_coll_data_desc, buffer.length, 24);
+    OFFSET(sharp_coll_data_desc, buffer.mem_handle, 32);
+    OFFSET(sharp_coll_data_desc, iov.count, 16);
+    OFFSET(sharp_coll_data_desc, iov.vector, 24);
     CHECK(sizeof(struct sharp_coll_reduce_spec) == 136);
-    PLACE(sharp_coll_reduce_spec, sbuf_desc, 8);
-    PLACE(sharp_coll_reduce_spec, rbuf_desc, 48);
-    PLACE(sharp_coll_reduce_spec, dtype, 88);
-    PLACE(sharp_coll_reduce_spec, length, 96);
-    PLACE(sharp_coll_reduce_spec, op, 104);
-    PLACE(sharp_coll_reduce_spec, tag_dtype, 108);
-    PLACE(sharp_coll_reduce_spec, aggr_mode, 112);
-    PLACE(sharp_coll_reduce_spec, stream_lock_batch_size, 116);
-    PLACE(sharp_coll_reduce_spec, offset, 120);
+    OFFSET(sharp_coll_reduce_spec, sbuf_desc, 8);
+    OFFSET(sharp_coll_reduce_spec, rbuf_desc, 48);
+    OFFSET(sharp_coll_reduce_spec, dtype, 88);
+    OFFSET(sharp_coll_reduce_spec, length, 96);
+    OFFSET(sharp_coll_reduce_spec, op, 104);
+    OFFSET(sharp_coll_reduce_spec, tag_dtype, 108);
+    OFFSET(sharp_coll_reduce_spec, aggr_mode, 112);
+    OFFSET(sharp_coll_reduce_spec, stream_lock_batch_size, 116);
+    OFFSET(sharp_coll_reduce_spec, offset, 120);
     CHECK(sizeof(struct sharp_coll_bcast_spec) == 72);
-    PLACE(sharp_coll_bcast_spec, buf_desc, 8);
-    PLACE(sharp_coll_bcast_spec, size, 48);
+    OFFSET(sharp_coll_bcast_spec, buf_desc, 8);
+    OFFSET(sharp_coll_bcast_spec, size, 48);
     CHECK(sizeof(struct sharp_coll_bcast_spec_v2) == 112);
-    PLACE(sharp_coll_bcast_spec_v2, rbuf_desc, 48);
-    PLACE(sharp_coll_bcast_spec_v2, size, 88);
+    OFFSET(sharp_coll_bcast_spec_v2, rbuf_desc, 48);
+    OFFSET(sharp_coll_bcast_spec_v2, size, 88);
     CHECK(sizeof(struct sharp_coll_gather_spec) == 120);
-    PLACE(sharp_coll_gather_spec, rbuf_desc, 40);
-    PLACE(sharp_coll_gather_spec, dtype, 80);
-    PLACE(sharp_coll_gather_spec, size, 88);
-    PLACE(sharp_coll_gather_spec, offset, 96);
+    OFFSET(sharp_coll_gather_spec, rbuf_desc, 40);
+    OFFSET(sharp_coll_gather_spec, dtype, 80);
+    OFFSET(sharp_coll_gather_spec, size, 88);
+    OFFSET(sharp_coll_gather_spec, offset, 96);
     CHECK(sizeof(enum sharp_datatype) == 4 && SHARP_DTYPE_NULL == 12 && SHARP_OP_NULL == 12);
     CHECK(SHARP_COLL_ENO_RESOURCE == -20 && SHARP_COLL_DATA_MAX_IOV == 15);
 }
@@ -182,7 +182,7 @@ static const struct test tests[] = {
     {"C05", c05_what_configure_scripts_look_for, 1},
     {"C06", c06_versions, 1},
     {"C08", c08_everything_is_exported, 1},
-    {"C09", c09_sizes_and_places, 1},
+    {"C09", c09_sizes_and_offsets, 1},
     {"C11", c11_load_use_unload_again, 1},
 };
 

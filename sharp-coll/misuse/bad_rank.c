@@ -118,7 +118,7 @@ static void quota_0(void)
 }
 
 /* A group that cannot be, and afterwards one that can: what failed has not spoiled the job. */
-static void no_group(int victim, int rank, int size, int has_place)
+static void no_group(int victim, int rank, int size, int has_output)
 {
     struct sharp_coll_context *context = join();
     struct sharp_coll_comm *comm = NULL;
@@ -128,7 +128,7 @@ static void no_group(int victim, int rank, int size, int has_place)
         spec.rank = rank;
         spec.size = size;
     }
-    CHECK(sharp_coll_comm_init(context, &spec, is_victim(victim) && !has_place ? NULL : &comm) < 0);
+    CHECK(sharp_coll_comm_init(context, &spec, is_victim(victim) && !has_output ? NULL : &comm) < 0);
     CHECK(comm == NULL);
     oob = world;
     comm = make_group(context, &oob);

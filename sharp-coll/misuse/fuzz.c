@@ -92,10 +92,10 @@ static void end_all(void)
    itself whether it waits. */
 static void right_collective(struct sharp_coll_comm *comm)
 {
-    struct operation *place = &under_way[below(&alone, UNDER_WAY)];
+    struct operation *chosen = &under_way[below(&alone, UNDER_WAY)];
     struct operation one = any_operation();
     struct call call;
-    end_one(place);
+    end_one(chosen);
     prepare(&one);
     describe(&one, &call);
     if (one_in(&alone, 3)) {
@@ -111,17 +111,17 @@ static void right_collective(struct sharp_coll_comm *comm)
         !call.reduce.sbuf_desc.buffer.mem_handle && one.in.len <= 16384)
         scribble(one.in.start, one.in.len);
     scribble(&call, sizeof call);
-    *place = one;
+    *chosen = one;
 }
 
 static void change_region(struct job *job)
 {
     static char memory[64];
-    void **place = &job->regions[below(&alone, REGIONS)];
+    void **chosen = &job->regions[below(&alone, REGIONS)];
     struct sharp_coll_reg_params params;
-    if (*place) {
-        void *handle = *place;
-        *place = NULL;
+    if (*chosen) {
+        void *handle = *chosen;
+        *chosen = NULL;
         CHECK_OK(sharp_coll_dereg_mr(job->context, handle));
         CHECK(sharp_coll_dereg_mr(job->context, handle) < 0);
         forget(REGION, handle);
@@ -132,10 +132,10 @@ static void change_region(struct job *job)
     size_t len = one_in(&alone, 2) ? sizeof memory : (size_t)draw(&alone);
     scribble(&params, sizeof params);
     if (one_in(&alone, 2))
-        CHECK_OK(sharp_coll_reg_mr(job->context, start, len, place));
+        CHECK_OK(sharp_coll_reg_mr(job->context, start, len, chosen));
     else
-        CHECK_OK(sharp_coll_reg_mr_v2(job->context, start, len, one_in(&alone, 2) ? &params : NULL, place));
-    CHECK(*place != NULL);
+        CHECK_OK(sharp_coll_reg_mr_v2(job->context, start, len, one_in(&alone, 2) ? &params : NULL, chosen));
+    CHECK(*chosen != NULL);
 }
 
 /* Groups that cannot be made: one rank does not know its own rank, or all make the same mistake. */

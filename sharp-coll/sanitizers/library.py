@@ -63,7 +63,7 @@ def runtime(kind, folder, toolchain):
     """Options for gcc: a program brings the runtime of its library's compiler, instead of gcc's,
     and lends it to the library."""
     name = RUNTIMES[kind]
-    place = folder / "runtime"
-    place.mkdir()
-    (place / f"lib{name}.a").symlink_to(archive(kind, toolchain))
-    return [f"-static-lib{name}", f"-L{place}", "-rdynamic"]
+    runtimes = folder / "runtime"
+    runtimes.mkdir()
+    (runtimes / f"lib{name}.a").symlink_to(archive(kind, toolchain))
+    return [f"-static-lib{name}", f"-L{runtimes}", "-rdynamic"]

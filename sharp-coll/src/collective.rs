@@ -105,7 +105,7 @@ impl Plan {
 
     /// Posts all steps. If one fails, those that were posted before it go on by themselves, with
     /// the buffers that they use.
-    fn start(self, comm: &Comm) -> Result<request::Place, Failure> {
+    fn start(self, comm: &Comm) -> Result<request::Entry, Failure> {
         let Plan { steps, input, output } = self;
         let mut request = request::begin(&comm.shared, input, output)?;
         for step in steps {
@@ -285,8 +285,8 @@ unsafe fn allgather(comm: &Comm, spec: &GatherSpec, waits: Waits) -> Result<Plan
     let (from, to) = unsafe {
         (Region::read(&spec.sbuf_desc, own_len, "sbuf_desc")?, Region::read(&spec.rbuf_desc, window_len, "rbuf_desc")?)
     };
-    let place = own.and_then(|piece| Some(to.direct()?.wrapping_add(piece.at)));
-    let is_in_place = place.is_some() && from.direct() == place;
+    let own_output = own.and_then(|piece| Some(to.direct()?.wrapping_add(piece.at)));
+    let is_in_place = own_output.is_some() && from.direct() == own_output;
     let overlaps = to.direct().is_some_and(|start| from.overlaps(start, window_len));
     let must_copy = !is_in_place && (overlaps || (waits == Waits::No && from.may_vanish()));
     // SAFETY: as above.

@@ -46,7 +46,7 @@ pub struct Shared {
     closed: AtomicBool,
     /// Buffers that were used before.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// Places of requests that were freed while their operation was under way.
+    /// Entries of requests that were freed while their operation was under way.
     aside: Mutex<Vec<u32>>,
     /// Whether `aside` has any. Every post asks this, so it must not take the lock.
     has_aside: AtomicBool,
@@ -78,23 +78,23 @@ impl Shared {
         }
     }
 
-    /// Keeps the place of a request until its operation is over.
-    pub fn set_aside(&self, place: u32) {
+    /// Keeps the entry of a request until its operation is over.
+    pub fn set_aside(&self, entry: u32) {
         let mut aside = lock(&self.aside);
-        aside.push(place);
+        aside.push(entry);
         self.has_aside.store(true, Ordering::Relaxed);
     }
 
-    /// Gives back the places of set-aside requests whose operation is over.
+    /// Gives back the entries of set-aside requests whose operation is over.
     pub fn tidy(&self) {
         // If another thread sets one aside just now, the next post finds it.
         if !self.has_aside.load(Ordering::Relaxed) {
             return;
         }
-        let mut places = std::mem::take(&mut *lock(&self.aside));
-        places.retain(|place| !retire_if_over(*place));
+        let mut entries = std::mem::take(&mut *lock(&self.aside));
+        entries.retain(|entry| !retire_if_over(*entry));
         let mut aside = lock(&self.aside);
-        aside.append(&mut places);
+        aside.append(&mut entries);
         self.has_aside.store(!aside.is_empty(), Ordering::Relaxed);
     }
 

@@ -1,9 +1,9 @@
-//! What C holds instead of pointers: the number of a place in a table, with the number of the
-//! place's tenant.
+//! What C holds instead of pointers: the number of an entry in a table, with the number of the
+//! entry's tenant.
 //!
 //! ```text
 //!   bit 63 ......... 28 27 ......... 4 3 .. 0
-//!       tenant          place         kind        never 0, and never a pointer to follow
+//!       tenant          entry         kind        never 0, and never a pointer to follow
 //! ```
 //! A handle that was freed, belongs to a thing of another kind, or was never given out finds
 //! nothing.
@@ -11,7 +11,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::place::Places;
+use crate::entries::Entries;
 
 /// What a table holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,38 +27,38 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle {
     pub tenant: u64,
-    pub place: u32,
+    pub entry: u32,
 }
 
 impl Handle {
     /// Reads what C gave; `None` if it is no handle of this kind.
     pub fn read(handle: *const c_void, kind: Kind) -> Option<Handle> {
         let number = handle.addr() as u64;
-        let place = (number >> KIND_BITS) as u32 & PLACES_MASK;
-        (number & ((1 << KIND_BITS) - 1) == kind as u64).then_some(Handle { tenant: number >> TENANT_SHIFT, place })
+        let entry = (number >> KIND_BITS) as u32 & ENTRIES_MASK;
+        (number & ((1 << KIND_BITS) - 1) == kind as u64).then_some(Handle { tenant: number >> TENANT_SHIFT, entry })
     }
 
     /// The handle in the form that C gets.
     pub fn written(self, kind: Kind) -> *mut c_void {
-        let number = self.tenant << TENANT_SHIFT | u64::from(self.place) << KIND_BITS | kind as u64;
+        let number = self.tenant << TENANT_SHIFT | u64::from(self.entry) << KIND_BITS | kind as u64;
         std::ptr::without_provenance_mut(number as usize)
     }
 }
 
 /// Things of one kind that calls share: one may be taken out of the table while calls still work
 /// with it.
-pub struct Table<T>(Places<Option<Arc<T>>>);
+pub struct Table<T>(Entries<Option<Arc<T>>>);
 
 impl<T> Table<T> {
     pub const fn new(kind: Kind) -> Table<T> {
-        Table(Places::new(kind))
+        Table(Entries::new(kind))
     }
 
     /// Puts a thing into the table and returns its handle; `None` when there are too many.
     pub fn insert(&self, thing: Arc<T>) -> Option<*mut c_void> {
-        let mut place = self.0.take()?;
-        *place = Some(thing);
-        Some(place.handle())
+        let mut entry = self.0.take()?;
+        *entry = Some(thing);
+        Some(entry.handle())
     }
 
     /// The thing with this handle.
@@ -68,19 +68,19 @@ impl<T> Table<T> {
 
     /// Takes the thing with this handle out. From now on the handle finds nothing.
     pub fn remove(&self, handle: *const c_void) -> Option<Arc<T>> {
-        let mut place = self.0.find(handle)?;
-        let thing = place.take();
-        place.vacate();
+        let mut entry = self.0.find(handle)?;
+        let thing = entry.take();
+        entry.vacate();
         thing
     }
 
     /// Takes out all things for which `is_meant` holds.
     pub fn drain(&self, is_meant: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let mut taken = Vec::new();
-        for mut place in self.0.tenants() {
-            if place.as_ref().is_some_and(|thing| is_meant(thing)) {
-                taken.extend(place.take());
-                place.vacate();
+        for mut entry in self.0.tenants() {
+            if entry.as_ref().is_some_and(|thing| is_meant(thing)) {
+                taken.extend(entry.take());
+                entry.vacate();
             }
         }
         taken
@@ -89,9 +89,9 @@ impl<T> Table<T> {
 
 const KIND_BITS: u32 = 4;
 const TENANT_SHIFT: u32 = 28;
-const PLACES_MASK: u32 = (1 << (TENANT_SHIFT - KIND_BITS)) - 1;
+const ENTRIES_MASK: u32 = (1 << (TENANT_SHIFT - KIND_BITS)) - 1;
 /// Most things of one kind.
-pub const PLACES_MAX: usize = 1 << (TENANT_SHIFT - KIND_BITS);
+pub const ENTRIES_MAX: usize = 1 << (TENANT_SHIFT - KIND_BITS);
 /// The mask of a tenant's number, which begins anew above it. It leaves an even number of values,
 /// so that odd numbers stay odd.
 pub const TENANTS_MASK: u64 = (1 << (64 - TENANT_SHIFT)) - 1;
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!((table.get(a).as_deref(), table.get(b).as_deref()), (Some(&'a'), Some(&'b')));
         assert_eq!(table.remove(a).as_deref(), Some(&'a'));
         let c = table.insert(Arc::new('c')).unwrap();
-        // The place is used again, and the handle is another.
+        // The entry is used again, and the handle is another.
         assert_ne!(a, c);
         assert!(table.get(a).is_none() && table.remove(a).is_none());
         assert_eq!(table.drain(|thing| *thing == 'c').len(), 1);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_handle_is_read_as_it_was_written() {
-        for handle in [Handle { tenant: 1, place: 0 }, Handle { tenant: TENANTS_MASK, place: PLACES_MASK }] {
+        for handle in [Handle { tenant: 1, entry: 0 }, Handle { tenant: TENANTS_MASK, entry: ENTRIES_MASK }] {
             assert_eq!(Handle::read(handle.written(Kind::Region), Kind::Region), Some(handle));
             assert_eq!(Handle::read(handle.written(Kind::Region), Kind::Comm), None);
         }

@@ -1,11 +1,11 @@
 //! Section "Requests": operations in flight.
 //!
 //! A request is one collective of the API. It may consist of several operations of the client
-//! library, and it holds what has to happen when all of them are done. It stays in its place until
+//! library, and it holds what has to happen when all of them are done. It stays in its entry until
 //! it ends; the next request there takes over its memory instead of allocating.
 //!
 //! ```text
-//!   take a place --> post --> handle --> test, wait --> free --> place given back
+//!   take an entry --> post --> handle --> test, wait --> free --> entry given back
 //!                                                        |                  ^
 //!                 set aside while parts use our buffers: `--> set aside ----'
 //! ```
@@ -21,22 +21,22 @@ use trib_waiting::Courtesy;
 use crate::boundary::{caught, guard};
 use crate::collective::Landing;
 use crate::comm::Shared;
+use crate::entries::{Entries, Held};
 use crate::error::{EINVAL, ENOMEM, ERROR, Failure};
 use crate::handle::Kind;
 use crate::log;
-use crate::place::{Held, Places};
 use crate::settings::OnError;
 
 /// Requests that C holds, and those of blocking calls.
-pub static REQUESTS: Places<Request> = Places::new(Kind::Request);
+pub static REQUESTS: Entries<Request> = Entries::new(Kind::Request);
 
-/// The place of a request.
-pub type Place = Held<'static, Request>;
+/// The entry of a request.
+pub type Entry = Held<'static, Request>;
 
 /// One operation in flight.
 #[derive(Default)]
 pub struct Request {
-    /// `None` only while its place is free.
+    /// `None` only while its entry is free.
     shared: Option<Arc<Shared>>,
     /// The operations of which it consists; those before `done` have ended well.
     parts: SmallVec<[trib_client::Request; 1]>,
@@ -50,8 +50,8 @@ pub struct Request {
     outcome: Option<c_int>,
 }
 
-/// A request without parts, in a place of its own.
-pub fn begin(shared: &Arc<Shared>, input: Option<Vec<u8>>, output: Option<Landing>) -> Result<Place, Failure> {
+/// A request without parts, in an entry of its own.
+pub fn begin(shared: &Arc<Shared>, input: Option<Vec<u8>>, output: Option<Landing>) -> Result<Entry, Failure> {
     let mut request = REQUESTS.take().ok_or_else(|| Failure::new(ENOMEM, "too many requests"))?;
     // The fields are set one by one, because most requests need only some of them.
     request.shared = Some(shared.clone());
@@ -112,7 +112,7 @@ impl Request {
         (self.input.is_some() || self.output.is_some()) && !self.parts.iter().all(trib_client::Request::is_done)
     }
 
-    /// Empties the request before its place is given back, and gives its buffers back to the group.
+    /// Empties the request before its entry is given back, and gives its buffers back to the group.
     fn clear(&mut self) {
         self.parts.clear();
         (self.done, self.outcome) = (0, None);
@@ -151,40 +151,40 @@ impl Request {
     }
 }
 
-/// Waits until all parts are done or one has failed. The place is not locked meanwhile: the
-/// caller's progress function may test any request, and the place is not given back.
-pub fn wait_for_parts(mut request: Place) -> (Place, Option<Error>) {
+/// Waits until all parts are done or one has failed. The entry is not locked meanwhile: the
+/// caller's progress function may test any request, and the entry is not given back.
+pub fn wait_for_parts(mut request: Entry) -> (Entry, Option<Error>) {
     request.is_waited_for = true;
-    let (parts, done, place) = (std::mem::take(&mut request.parts), request.done, request.place());
+    let (parts, done, entry) = (std::mem::take(&mut request.parts), request.done, request.entry());
     drop(request);
     let failed = parts[done..].iter().find_map(|part| part.wait(None).err());
-    let mut request = REQUESTS.held(place);
+    let mut request = REQUESTS.held(entry);
     request.done = parts.iter().filter(|part| part.is_done()).count();
     request.parts = parts;
     request.is_waited_for = false;
     (request, failed)
 }
 
-/// Ends a request that the caller no longer holds. Its place is given back, or set aside while the
+/// Ends a request that the caller no longer holds. Its entry is given back, or set aside while the
 /// client library uses its buffers. If a thread waits for the request, that thread does this
 /// itself.
-pub fn retire(mut request: Place) {
+pub fn retire(mut request: Entry) {
     request.end();
     if request.is_waited_for {
         return;
     }
     if let Some(shared) = request.shared.clone().filter(|_| request.is_under_way()) {
-        let place = request.place();
+        let entry = request.entry();
         drop(request);
-        return shared.set_aside(place);
+        return shared.set_aside(entry);
     }
     request.clear();
     request.vacate();
 }
 
-/// Gives a place that was set aside back if its operation is over, and returns whether it is.
-pub fn retire_if_over(place: u32) -> bool {
-    let request = REQUESTS.held(place);
+/// Gives an entry that was set aside back if its operation is over, and returns whether it is.
+pub fn retire_if_over(entry: u32) -> bool {
+    let request = REQUESTS.held(entry);
     let is_over = !request.is_under_way();
     if is_over {
         retire(request);
@@ -202,7 +202,7 @@ pub extern "C" fn sharp_coll_req_test(request: *mut c_void) -> c_int {
         if request.test().is_some() {
             return Ok(1);
         }
-        // Clients test in a tight loop, so this thread pauses. Others may use the place meanwhile.
+        // Clients test in a tight loop, so this thread pauses. Others may use the entry meanwhile.
         let step = request.courtesy.missed();
         drop(request);
         step.take(NAP);

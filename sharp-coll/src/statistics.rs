@@ -74,8 +74,8 @@ impl Statistics {
                 file.and_then(|mut file| file.write_all(text.as_bytes()))
             }
         };
-        let place = self.file.as_deref().unwrap_or("stderr");
-        written.map_err(|cause| Failure::new(ERROR, format!("counters cannot be written to {place}: {cause}")))
+        let file = self.file.as_deref().unwrap_or("stderr");
+        written.map_err(|cause| Failure::new(ERROR, format!("counters cannot be written to {file}: {cause}")))
     }
 }
 
@@ -136,8 +136,8 @@ fn values(counters: &Counters) -> [u64; COUNTERS] {
 fn sum(gathered: &[u8]) -> [u64; COUNTERS] {
     let mut total = [0u64; COUNTERS];
     for (at, count) in gathered.as_chunks().0.iter().enumerate() {
-        let place = &mut total[at % COUNTERS];
-        *place = place.saturating_add(u64::from_le_bytes(*count));
+        let sum = &mut total[at % COUNTERS];
+        *sum = sum.saturating_add(u64::from_le_bytes(*count));
     }
     total
 }
