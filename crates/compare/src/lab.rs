@@ -54,8 +54,8 @@ impl Network for LabNetwork {
         self.lab.manager().to_owned()
     }
 
-    fn command(&self, place: &str, program: &Path) -> Command {
-        self.lab.command(place, program)
+    fn command(&self, host: &str, program: &Path) -> Command {
+        self.lab.command(host, program)
     }
 
     fn mpirun(&self, job: &MpiJob) -> Result<Command, String> {

@@ -84,8 +84,8 @@ pub trait Network {
     fn rate_mbit(&self) -> f64;
     /// The address of its manager.
     fn manager(&self) -> String;
-    /// A command that runs `program` at a host or switch.
-    fn command(&self, place: &str, program: &Path) -> Command;
+    /// A command that runs `program` on a host.
+    fn command(&self, host: &str, program: &Path) -> Command;
     /// A command that starts an MPI job.
     fn mpirun(&self, job: &MpiJob) -> Result<Command, String>;
     /// What the links have carried; empty where nothing counts it.
