@@ -45,7 +45,7 @@ fn faults(name: &str, text: &str) -> Vec<String> {
 }
 
 /// The files below a folder that have one of the endings.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     let is_ours = |path: &PathBuf| path.extension().is_some_and(|ending| ENDINGS.iter().any(|ours| *ours == ending));

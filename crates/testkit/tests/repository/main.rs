@@ -1,5 +1,6 @@
 //! What the repository says of itself: which crate and which module uses which, how comments and
-//! decisions are written, and whether the specification agrees with the code.
+//! decisions are written, what is called a place, and whether the specification agrees with the
+//! code.
 
 mod circles;
 mod comments;
@@ -8,3 +9,4 @@ mod layering;
 mod modules;
 mod quota;
 mod specification;
+mod words;
