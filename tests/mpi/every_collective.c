@@ -36,29 +36,29 @@ static void note(const char *name)
         MPI_Wait(&request, MPI_STATUS_IGNORE); \
     } while (0)
 
-static int in[RANKS_MAX], out[RANKS_MAX], counts[RANKS_MAX], places[RANKS_MAX], bytes[RANKS_MAX];
+static int in[RANKS_MAX], out[RANKS_MAX], counts[RANKS_MAX], displacements[RANKS_MAX], bytes[RANKS_MAX];
 static MPI_Datatype types[RANKS_MAX];
 
 static void blocking(MPI_Comm comm, MPI_Comm ring)
 {
     CALL(Bcast, in, 1, MPI_INT, 0, comm);
     CALL(Gather, in, 1, MPI_INT, out, 1, MPI_INT, 0, comm);
-    CALL(Gatherv, in, 1, MPI_INT, out, counts, places, MPI_INT, 0, comm);
+    CALL(Gatherv, in, 1, MPI_INT, out, counts, displacements, MPI_INT, 0, comm);
     CALL(Scatter, in, 1, MPI_INT, out, 1, MPI_INT, 0, comm);
-    CALL(Scatterv, in, counts, places, MPI_INT, out, 1, MPI_INT, 0, comm);
+    CALL(Scatterv, in, counts, displacements, MPI_INT, out, 1, MPI_INT, 0, comm);
     CALL(Allgather, in, 1, MPI_INT, out, 1, MPI_INT, comm);
-    CALL(Allgatherv, in, 1, MPI_INT, out, counts, places, MPI_INT, comm);
+    CALL(Allgatherv, in, 1, MPI_INT, out, counts, displacements, MPI_INT, comm);
     CALL(Alltoall, in, 1, MPI_INT, out, 1, MPI_INT, comm);
-    CALL(Alltoallv, in, counts, places, MPI_INT, out, counts, places, MPI_INT, comm);
+    CALL(Alltoallv, in, counts, displacements, MPI_INT, out, counts, displacements, MPI_INT, comm);
     CALL(Alltoallw, in, counts, bytes, types, out, counts, bytes, types, comm);
     CALL(Reduce_scatter, in, out, counts, MPI_INT, MPI_SUM, comm);
     CALL(Reduce_scatter_block, in, out, 1, MPI_INT, MPI_SUM, comm);
     CALL(Scan, in, out, 1, MPI_INT, MPI_SUM, comm);
     CALL(Exscan, in, out, 1, MPI_INT, MPI_SUM, comm);
     CALL(Neighbor_allgather, in, 1, MPI_INT, out, 1, MPI_INT, ring);
-    CALL(Neighbor_allgatherv, in, 1, MPI_INT, out, counts, places, MPI_INT, ring);
+    CALL(Neighbor_allgatherv, in, 1, MPI_INT, out, counts, displacements, MPI_INT, ring);
     CALL(Neighbor_alltoall, in, 1, MPI_INT, out, 1, MPI_INT, ring);
-    CALL(Neighbor_alltoallv, in, counts, places, MPI_INT, out, counts, places, MPI_INT, ring);
+    CALL(Neighbor_alltoallv, in, counts, displacements, MPI_INT, out, counts, displacements, MPI_INT, ring);
     MPI_Aint far[RANKS_MAX] = {0, sizeof(int)};
     CALL(Neighbor_alltoallw, in, counts, far, types, out, counts, far, types, ring);
 }
@@ -68,13 +68,13 @@ static void non_blocking(MPI_Comm comm, MPI_Comm ring)
     START(Ibarrier, comm);
     START(Ibcast, in, 1, MPI_INT, 0, comm);
     START(Igather, in, 1, MPI_INT, out, 1, MPI_INT, 0, comm);
-    START(Igatherv, in, 1, MPI_INT, out, counts, places, MPI_INT, 0, comm);
+    START(Igatherv, in, 1, MPI_INT, out, counts, displacements, MPI_INT, 0, comm);
     START(Iscatter, in, 1, MPI_INT, out, 1, MPI_INT, 0, comm);
-    START(Iscatterv, in, counts, places, MPI_INT, out, 1, MPI_INT, 0, comm);
+    START(Iscatterv, in, counts, displacements, MPI_INT, out, 1, MPI_INT, 0, comm);
     START(Iallgather, in, 1, MPI_INT, out, 1, MPI_INT, comm);
-    START(Iallgatherv, in, 1, MPI_INT, out, counts, places, MPI_INT, comm);
+    START(Iallgatherv, in, 1, MPI_INT, out, counts, displacements, MPI_INT, comm);
     START(Ialltoall, in, 1, MPI_INT, out, 1, MPI_INT, comm);
-    START(Ialltoallv, in, counts, places, MPI_INT, out, counts, places, MPI_INT, comm);
+    START(Ialltoallv, in, counts, displacements, MPI_INT, out, counts, displacements, MPI_INT, comm);
     START(Ialltoallw, in, counts, bytes, types, out, counts, bytes, types, comm);
     START(Ireduce, in, out, 1, MPI_INT, MPI_SUM, 0, comm);
     START(Iallreduce, in, out, 1, MPI_INT, MPI_SUM, comm);
@@ -83,9 +83,9 @@ static void non_blocking(MPI_Comm comm, MPI_Comm ring)
     START(Iscan, in, out, 1, MPI_INT, MPI_SUM, comm);
     START(Iexscan, in, out, 1, MPI_INT, MPI_SUM, comm);
     START(Ineighbor_allgather, in, 1, MPI_INT, out, 1, MPI_INT, ring);
-    START(Ineighbor_allgatherv, in, 1, MPI_INT, out, counts, places, MPI_INT, ring);
+    START(Ineighbor_allgatherv, in, 1, MPI_INT, out, counts, displacements, MPI_INT, ring);
     START(Ineighbor_alltoall, in, 1, MPI_INT, out, 1, MPI_INT, ring);
-    START(Ineighbor_alltoallv, in, counts, places, MPI_INT, out, counts, places, MPI_INT, ring);
+    START(Ineighbor_alltoallv, in, counts, displacements, MPI_INT, out, counts, displacements, MPI_INT, ring);
     MPI_Aint far[RANKS_MAX] = {0, sizeof(int)};
     START(Ineighbor_alltoallw, in, counts, far, types, out, counts, far, types, ring);
 }
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2 && size <= RANKS_MAX, "usage: every_collective end|abort, on at most %d ranks", RANKS_MAX);
     for (int i = 0; i < size; i++) {
         counts[i] = 1;
-        places[i] = i;
+        displacements[i] = i;
         bytes[i] = i * (int)sizeof(int);
         types[i] = MPI_INT;
     }

@@ -22,10 +22,10 @@ int main(int argc, char **argv)
     long rounds = argument(argc, argv, 2, 1000);
     for (long round = 0; round < rounds; round++) {
         int written = (int)(round * size + rank), read = -1;
-        MPI_Offset place = (MPI_Offset)rank * (MPI_Offset)sizeof written;
-        MPI_File_iwrite_at(file, place, &written, 1, MPI_INT, &request);
+        MPI_Offset offset = (MPI_Offset)rank * (MPI_Offset)sizeof written;
+        MPI_File_iwrite_at(file, offset, &written, 1, MPI_INT, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        MPI_File_iread_at(file, place, &read, 1, MPI_INT, &request);
+        MPI_File_iread_at(file, offset, &read, 1, MPI_INT, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         CHECK(read == written, "round %ld: read %d, not %d", round, read, written);
         if (round % 100 == 0) {

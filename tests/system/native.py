@@ -136,8 +136,8 @@ class Group:
         if name is None:
             check(lib.trib_group_create(context.handle, list_, len(ranks), tag, c.byref(self.handle)))
             return
-        ready, place = c.c_void_p(), c.byref(self.handle)
-        check(lib.trib_group_create_named_nb(context.handle, list_, len(ranks), tag, name.encode(), place, c.byref(ready)))
+        ready, group = c.c_void_p(), c.byref(self.handle)
+        check(lib.trib_group_create_named_nb(context.handle, list_, len(ranks), tag, name.encode(), group, c.byref(ready)))
         made = Request(ready, ())
         made.wait()
         made.free()

@@ -25,10 +25,10 @@ COLLECTIVES = ["allreduce", "reduce", "bcast", "reduce_scatter", "allgather"]
 class Placed(Ranks):
     """Ranks on the hosts of a laboratory, rank n on host hN for the n-th N."""
 
-    def __init__(self, lab, places, worker, function, argument):
-        case = "".join(f"{rank}) host=h{place};; " for rank, place in enumerate(places))
+    def __init__(self, lab, hosts, worker, function, argument):
+        case = "".join(f"{rank}) host=h{host};; " for rank, host in enumerate(hosts))
         through = ["sh", "-c", f'case $TRIB_RANK in {case}esac; exec "{TRIB}" lab exec --name {lab.name} $host -- "$@"', "sh"]
-        super().__init__(None, len(places), worker, function, argument, through=through)
+        super().__init__(None, len(hosts), worker, function, argument, through=through)
 
 
 def placements(each):
@@ -38,10 +38,10 @@ def placements(each):
     return {"block": block, "cyclic": list(range(HOSTS)) * each, "random": shuffled}
 
 
-def wanted(collective, places, members):
+def wanted(collective, hosts, members):
     """{host: vectors that its link has to carry (up, down)}, of hosts that have members."""
     size = len(members)
-    here = {host: [at for at, rank in enumerate(members) if places[rank] == host] for host in range(HOSTS)}
+    here = {host: [at for at, rank in enumerate(members) if hosts[rank] == host] for host in range(HOSTS)}
     share = {host: len(own) / size for host, own in here.items() if own}
     return {
         host: {
@@ -56,17 +56,17 @@ def wanted(collective, places, members):
 
 
 class Links(unittest.TestCase):
-    def judge(self, lab, places, runs):
+    def judge(self, lab, hosts, runs):
         """Runs collectives one after the other, and compares what each host's link has carried."""
         with tempfile.TemporaryDirectory() as gates:
             turns = [run for run in runs for _ in range(TURNS)]
             argument = {"gates": gates, "runs": [(collective, members, S // 8) for collective, members in turns]}
-            with Placed(lab, places, "level_links_worker", "run", argument) as ranks:
+            with Placed(lab, hosts, "level_links_worker", "run", argument) as ranks:
                 carried = list(carried_between(ranks, gates, len(turns), lab.counters))
                 ranks.results()
         for number, (collective, members) in enumerate(runs):
             links = least(carried[TURNS * number:TURNS * (number + 1)])
-            self.compare(collective, wanted(collective, places, members), lambda *key: links[key][0] / S)
+            self.compare(collective, wanted(collective, hosts, members), lambda *key: links[key][0] / S)
 
     def compare(self, collective, wanted, carried):
         for host, ways in wanted.items():
@@ -80,14 +80,14 @@ class Links(unittest.TestCase):
     def test_a_hosts_link_carries_each_vector_once(self):
         for each in EACH:
             with Lab("--hosts", str(HOSTS), "--leaf-ports", "4", "--rate", "2gbit") as lab:
-                for name, places in placements(each).items():
+                for name, hosts in placements(each).items():
                     if each == 1 and name != "block":
                         continue
-                    everybody = list(range(len(places)))
+                    everybody = list(range(len(hosts)))
                     half = everybody[::2] if each > 1 else everybody
                     runs = [(collective, everybody) for collective in COLLECTIVES] + [("allreduce", half)]
                     with self.subTest(each=each, placement=name):
-                        self.judge(lab, places, runs)
+                        self.judge(lab, hosts, runs)
 
 
 if __name__ == "__main__":
