@@ -789,6 +789,11 @@ FAULTS = [
         [Edit(NODE_MARKS, "        if self.prompt {\n            self.go_on(at, self.told);\n        }\n", "        let _ = at;\n")],
     ),
     Fault(
+        "a mark that comes before the first contribution is lost",
+        [Edit(DISPATCH, "                if at.info.duty == Duty::Relay {\n                    return;\n                }\n                let marks = if is_stream {", "                if group.datagrams.is_none() && group.streams.is_none() {\n                    return;\n                }\n                let marks = if is_stream {")],
+        tests="node::dispatch::",
+    ),
+    Fault(
         "a mark that a lost contribution has told is not told again when somebody asks",
         [Edit(NODE_MARKS, "        if self.prompt {\n            self.go_on(at, self.sure);\n        }\n", "        if self.prompt {\n            self.go_on(at, self.told);\n        }\n")],
         tests="node::marks::",

@@ -101,20 +101,19 @@ impl<B> NodeCore<B> {
                 datagrams.marks.make_sure(&mut at);
                 outcome
             }
-            // Without records there is no result either, of which the mark could tell.
-            (Kind::Mark, Path::Stream, true, _) => {
-                let streams = group.streams.as_mut();
-                streams.map_or(Ok(()), |streams| {
-                    streams.marks.on_mark(&mut at, position, header.mark);
-                    Ok(())
-                })
-            }
-            (Kind::Mark, Path::Stream, false, _) => {
-                let datagrams = group.datagrams.as_mut();
-                datagrams.map_or(Ok(()), |datagrams| {
-                    datagrams.marks.on_mark(&mut at, position, header.mark);
-                    Ok(())
-                })
+            // A rank may hold the result from an earlier epoch, when nothing of it has come here yet.
+            // It says so once.
+            (Kind::Mark, Path::Stream, is_stream, _) => {
+                if at.info.duty == Duty::Relay {
+                    return;
+                }
+                let marks = if is_stream {
+                    &mut group.streams.get_or_insert_with(|| Box::new(Streams::new(at.place, at.info))).marks
+                } else {
+                    &mut group.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(at.place, at.info))).marks
+                };
+                marks.on_mark(&mut at, position, header.mark);
+                Ok(())
             }
             (Kind::Intent, Path::Stream, _, _) => return self.on_intent(index, position, header, out),
             (Kind::StopAt, Path::Stream, _, _) => {
@@ -251,6 +250,39 @@ impl<B> NodeCore<B> {
         match outcome.and_then(|step| check_left(&self.place, group).map(|()| step)) {
             Ok(step) => self.take_step(index, step, header, out),
             Err(fault) => self.settle(index, Err(fault), out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::header::FLAG_STREAM;
+    use trib_wire::{ChildIndex, GroupName, RankList, Standing};
+
+    use super::*;
+    use crate::Nanos;
+    use crate::node::harness::{BOTH, Log, config, key};
+
+    /// A frame from both children of the root.
+    fn bring(core: &mut NodeCore<Vec<u8>>, out: &mut Log, header: Header, body: &Body) {
+        for child in [ChildIndex(0), ChildIndex(1)] {
+            let header = &Header { child, ..header };
+            core.on_frame(Nanos(0), Link::Child(child), Frame { path: Path::Stream, header, body, data: None }, out);
+        }
+    }
+
+    #[test]
+    fn marks_that_come_before_all_that_they_are_about_count() {
+        for flags in [0, FLAG_STREAM] {
+            let (mut core, mut out) = (NodeCore::new(config(None)), Log::default());
+            let header = core.place.down(Kind::Join, ChildIndex::ALL);
+            let (nodes, name) = (RankList::EMPTY, GroupName::default());
+            let join = Body::Join { key: key(), fault: None, standing: Standing::NEW, nodes, name };
+            bring(&mut core, &mut out, header, &join);
+            out.take_sent();
+            bring(&mut core, &mut out, Header { kind: Kind::Mark, mark: 1, flags, ..header }, &Body::None);
+            let sent: Vec<(Target, Kind)> = out.take_sent().iter().map(|sent| (sent.target, sent.kind)).collect();
+            assert_eq!(sent, [(Target::Children(BOTH), Kind::Mark)], "flags {flags}");
         }
     }
 }
