@@ -120,6 +120,11 @@ impl Leaf {
         self.core.groups_left_behind()
     }
 
+    /// Whether operations are outstanding.
+    pub fn is_undecided(&self) -> bool {
+        self.core.outstanding() > 0
+    }
+
     /// Whether another rank may ask how a group has ended.
     pub fn may_be_asked(&self) -> bool {
         self.core.may_be_asked()

@@ -34,6 +34,13 @@ impl World {
         }
     }
 
+    /// Whether a rank waits for the word how an operation has ended, though its program has done. It
+    /// may come in the next epoch only, from nodes that are not there yet.
+    fn is_undecided(&self) -> bool {
+        let mut ranks = self.leaves.iter().zip(&self.actors[self.cores.len()..]);
+        ranks.any(|(leaf, actor)| !actor.dead && leaf.is_undecided())
+    }
+
     /// How much longer something may take where a process has died that nobody saw die: its nodes
     /// are given up first, and what waits for its rank waits anew in the epoch after that.
     fn unseen(&self) -> Nanos {
@@ -45,7 +52,7 @@ impl World {
         let empty = self.cores.iter().flatten().all(|core| core.groups() == 0);
         let may_wait = self.environment.checkers.may_fail();
         let gone = may_wait || self.leaves.iter().all(|leaf| leaf.left_behind() == 0);
-        if !empty || !gone {
+        if !empty || !gone || self.is_undecided() {
             // A rank may have died unseen.
             let patience = LEAK_AFTER + self.environment.options.limits.dead_after + self.unseen();
             if now.since(done_at.max(self.calm_at)) > patience {

@@ -105,6 +105,24 @@ fn who_frees_a_group_early_hears_of_what_it_holds_all_the_same() {
 }
 
 #[test]
+fn who_frees_a_group_early_waits_for_a_node_that_comes_back_late() {
+    let mut work = Workload::plain(1, &[sum(8)]);
+    work.groups[0].disturbed = Some(Trouble::EarlyFree);
+    work.scripts[0] = vec![Step::Create(0), Step::Post(0), Step::Sleep(ms(2_000)), Step::Free(0)];
+    let options = Options { recovers: true, strict: true, candidates: 1, ..Options::calm(1) };
+    let run = |crash: Option<Nanos>| {
+        let mut world = world(options.clone(), &[1], work.clone());
+        if let Some(at) = crash {
+            world.crash((ROOT, 0), at, Some(ms(8_000)), false);
+        }
+        last(&passed(world.run()).endings[0])
+    };
+    let span = run(None);
+    let ends: Vec<Nanos> = (0..40).map(|step| run(Some(Nanos(span.0 * step / 40)))).collect();
+    assert!(ends.iter().any(|at| *at > ms(8_000)), "nothing was undecided: {ends:?}");
+}
+
+#[test]
 fn a_node_that_dies_costs_no_operation() {
     for elements in SIZES {
         let work = one_by_one(elements, 6);
