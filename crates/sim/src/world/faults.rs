@@ -40,7 +40,7 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         let actor = if at < nodes { at } else { at - nodes + sites };
         world.pause(actor as usize, start, end);
     }
-    let mut dead = Vec::new();
+    let (mut dead, mut stopped) = (Vec::new(), None);
     hurt_nodes(world, &mut dead, rng);
     for _ in 0..options.partitions {
         part(world, rng);
@@ -56,7 +56,11 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
         Trouble::StopRank => {
             let rank = rng.below(ranks) as u32;
             let end = at + options.limits.dead_after + Nanos::from_millis(rng.between(2_000, 30_000));
-            world.stop_rank(rank, at, end);
+            // So long it hosts no node either, and others below that have to find one that does.
+            if may_die(world, &mut dead, rank) {
+                stopped = Some(dead.len() - 1);
+                world.stop_rank(rank, at, end);
+            }
         }
         Trouble::KillNode => {
             let node = rng.below(nodes) as usize;
@@ -80,6 +84,9 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
     }
     for _ in 0..options.leads_hurt {
         hurt_lead(world, &mut dead, rng);
+    }
+    if let Some(place) = stopped {
+        dead.remove(place);
     }
     world.doomed = dead;
 }
