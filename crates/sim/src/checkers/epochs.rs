@@ -11,6 +11,7 @@ impl Checkers {
     pub fn node_begins(&mut self, node: usize, placement: &Placement) {
         self.moved |= *placement != Placement::FIRST;
         self.epoch_at = self.now;
+        self.newest = self.newest.with(placement);
         if !self.hosted.insert((node, placement.clone())) {
             self.fail(NAME, format!("two processes host node {node} in {placement:?}"));
         }

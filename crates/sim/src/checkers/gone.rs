@@ -1,7 +1,7 @@
 //! A rank that is known to be gone is not waited for, and one that is there is not given up.
 
 use trib_proto::Nanos;
-use trib_wire::{Fault, Reason};
+use trib_wire::{Fault, Placement, Reason};
 
 use super::Checkers;
 
@@ -14,11 +14,11 @@ impl Checkers {
         self.progress = self.now;
     }
 
-    /// The node above a rank is told that the rank's process is gone. In the next epoch
-    /// nobody knows that.
-    pub fn rank_seen_gone(&mut self, rank: u32) {
+    /// The node above a rank is told in the epoch of this placement that the rank's process is
+    /// gone. In the next one nobody knows that.
+    pub fn rank_seen_gone(&mut self, rank: u32, placement: &Placement) {
         let at = rank as usize;
-        self.seen_gone[at] = Some(self.now);
+        self.seen_gone[at] = Some((self.now, placement.clone()));
         if !self.dead[at] && !self.left[at] {
             self.fail(NAME, format!("rank {rank} is taken for gone, and is there"));
         }
@@ -47,8 +47,9 @@ impl Checkers {
     pub(super) fn check_soon(&mut self, group: usize, fault: &Fault) {
         let members = &self.work.groups[group].members;
         let gone = |rank: u32| {
-            let seen = self.seen_gone.get(rank as usize).copied().flatten();
-            seen.filter(|at| *at >= self.epoch_at)
+            let (at, placement) = self.seen_gone.get(rank as usize)?.as_ref()?;
+            // A node that is left behind in an epoch before may see it, too.
+            (*at >= self.epoch_at && *placement == self.newest).then_some(*at)
         };
         let is_out = |rank: &&u32| self.is_absent(**rank as usize);
         // Others may be waited for.

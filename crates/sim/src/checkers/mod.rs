@@ -140,14 +140,17 @@ pub struct Checkers {
     stopped: Vec<bool>,
     /// Ranks that have left the job.
     left: Vec<bool>,
-    /// When the node above each rank was told last that the rank's process is gone.
-    seen_gone: Vec<Option<Nanos>>,
+    /// When the node above each rank was told last that the rank's process is gone, and in which
+    /// epoch.
+    seen_gone: Vec<Option<(Nanos, Placement)>>,
     /// Whether some rank has died of which nobody is told.
     dies_silently: bool,
     /// How many nodes have ended because nobody was left below.
     deserted: usize,
     /// When a core began last.
     epoch_at: Nanos,
+    /// The placement that follows from all that any core knew when it began.
+    newest: Placement,
     /// Nodes that are gone in a job that does not go on without them.
     lost: Vec<usize>,
     recovers: bool,
@@ -201,6 +204,7 @@ impl Checkers {
             dies_silently: false,
             deserted: 0,
             epoch_at: Nanos(0),
+            newest: Placement::FIRST,
             lost: Vec::new(),
             recovers: options.recovers,
             strict: options.strict,

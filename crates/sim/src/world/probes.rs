@@ -42,7 +42,8 @@ impl World {
         if refusals < REFUSALS {
             return self.look_later(site, Look { before: look.before + 1, refusals, ..look });
         }
-        self.environment.checkers.rank_seen_gone(look.rank);
+        let view = self.hosts[self.environment.sites.process(site)].0.view();
+        self.environment.checkers.rank_seen_gone(look.rank, view.placement());
         core.child_gone(look.child, &mut self.environment);
     }
 

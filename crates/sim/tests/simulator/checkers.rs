@@ -416,7 +416,7 @@ fn who_is_given_up_and_who_is_waited_for_too_long_is_found() {
     let seen = |seconds: u64| {
         history(&|c: &mut Checkers| {
             c.rank_killed(1);
-            c.rank_seen_gone(1);
+            c.rank_seen_gone(1, &Placement::FIRST);
             fails_at(c, seconds);
         })
     };
@@ -427,12 +427,19 @@ fn who_is_given_up_and_who_is_waited_for_too_long_is_found() {
     };
     let in_another_epoch = |c: &mut Checkers| {
         c.rank_killed(1);
-        c.rank_seen_gone(1);
+        c.rank_seen_gone(1, &Placement::FIRST);
         c.tick(Nanos(1), Nanos(0));
         c.node_begins(0, &Placement::FIRST.without(NodeId(0)));
         fails_at(c, 30);
     };
-    assert_eq!((history(&unseen), history(&in_another_epoch)), (None, None), "nobody could know");
+    let left_behind = |c: &mut Checkers| {
+        c.rank_killed(1);
+        c.node_begins(0, &Placement::FIRST.without(NodeId(0)));
+        c.rank_seen_gone(1, &Placement::FIRST);
+        fails_at(c, 30);
+    };
+    let quiet = [history(&unseen), history(&in_another_epoch), history(&left_behind)];
+    assert_eq!(quiet, [None, None, None], "nobody could know");
     let one_left = |c: &mut Checkers| {
         c.rank_left(1);
         c.node_deserted(0);
@@ -442,5 +449,5 @@ fn who_is_given_up_and_who_is_waited_for_too_long_is_found() {
         c.node_deserted(0);
     };
     assert_eq!((history(&one_left), history(&both_left)), (Some("gone"), None));
-    assert_eq!(history(&|c: &mut Checkers| c.rank_seen_gone(1)), Some("gone"));
+    assert_eq!(history(&|c: &mut Checkers| c.rank_seen_gone(1, &Placement::FIRST)), Some("gone"));
 }
