@@ -22,12 +22,14 @@ impl World {
         self.pauses[host].push(Pause { start, end });
     }
 
-    /// Lets the process of a rank need so many times as long for everything, and that of each node
-    /// that it may host.
+    /// Lets the process of a rank need so many times as long for everything as others, and that of
+    /// each node that it may host. One that is slow already becomes no slower than the slower of
+    /// the two: a process that never comes to its ticks in time takes nobody for dead.
     pub fn slow_down(&mut self, rank: u32, times: u64) {
         let host = self.actors[self.environment.actor_of(rank)].host;
+        let service = Nanos(self.environment.options.service.0 * times);
         for actor in self.actors.iter_mut().filter(|actor| actor.host == host) {
-            actor.service = Nanos(actor.service.0 * times);
+            actor.service = actor.service.max(service);
         }
     }
 
