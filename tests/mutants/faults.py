@@ -457,7 +457,7 @@ FAULTS = [
     ),
     Fault(
         "a rank that was found dead and comes back is waited for by nobody",
-        [Edit(CREATION, "if !join.standing.all_left\n            && let Some(fault)", "if join.standing.all_left\n            && let Some(fault)")],
+        [Edit(CREATION, "if waits && let Some(fault)", "if !waits && let Some(fault)")],
     ),
     Fault(
         "signs of life after a long silence count for all of it",
@@ -787,6 +787,11 @@ FAULTS = [
     Fault(
         "marks of contributions wait for the last one",
         [Edit(NODE_MARKS, "        if self.prompt {\n            self.go_on(at, self.told);\n        }\n", "        let _ = at;\n")],
+    ),
+    Fault(
+        "a node that was taken for dead waits for a verdict about ranks that have done",
+        [Edit(CREATION, "!join.standing.all_left || self.place.is_node(child) ||", "!join.standing.all_left ||")],
+        tests="node::membership::",
     ),
     Fault(
         "a mark that comes before the first contribution is lost",

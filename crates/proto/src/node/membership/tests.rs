@@ -180,6 +180,30 @@ fn a_node_that_is_gone_before_its_last_rank_is_missed() {
     assert_eq!(world.out.suspected, [NodeId(2)]);
 }
 
+/// What is said of a group with which all ranks below have done.
+const ALL_LEFT: Standing = Standing { resumed: true, some_left: true, all_left: true, freed: true, ..Standing::NEW };
+
+#[test]
+fn a_node_that_was_taken_for_dead_hears_how_a_question_has_ended_that_it_has_put_to_its_ranks() {
+    let mut world = above_a_node();
+    let node = Link::Child(ChildIndex(1));
+    world.frame(node, Kind::Lost, &Body::Lost(RankList::from_ranks([1, 2])));
+    world.join_of(key(), 1, (None, ALL_LEFT));
+    assert_eq!(world.sent(), [(Target::Children(0b10), Kind::Refused)]);
+}
+
+#[test]
+fn a_rank_that_has_answered_hears_no_more_of_it_unless_it_stays_for_that() {
+    for strict in [false, true] {
+        let mut world = moved();
+        world.core.place.config.strict = strict;
+        world.core.on_gone(Nanos(0), ChildIndex(1), &mut world.out);
+        world.join_of(key(), 1, (None, ALL_LEFT));
+        let refused = vec![(Target::Children(0b10), Kind::Refused)];
+        assert_eq!(world.sent(), if strict { refused } else { vec![] });
+    }
+}
+
 /// A node of two ranks that has come here in an epoch after the first.
 fn moved() -> World {
     let config = NodeConfig { recovers: true, moves: 1, ..config(None) };
