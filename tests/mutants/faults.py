@@ -794,6 +794,12 @@ FAULTS = [
         tests="node::membership::",
     ),
     Fault(
+        "who has given up results begins the next epoch with them",
+        [Edit(LEAF_LLT, "if !self.strict && !names.is_empty() {", "if self.next == u64::MAX {")],
+        tests="recovery::who_has_given_up",
+        package="trib-sim",
+    ),
+    Fault(
         "a mark that comes before the first contribution is lost",
         [Edit(DISPATCH, "                if at.info.duty == Duty::Relay {\n                    return;\n                }\n                let marks = if is_stream {", "                if group.datagrams.is_none() && group.streams.is_none() {\n                    return;\n                }\n                let marks = if is_stream {")],
         tests="node::dispatch::",

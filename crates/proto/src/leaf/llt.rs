@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use trib_wire::body::Held;
 use trib_wire::header::FLAG_REPLAYED;
+use trib_wire::standing::MARK_MAX;
 use trib_wire::{Header, Kind, Reason};
 
 use super::at::At;
@@ -126,6 +127,9 @@ impl Datagrams {
     /// Gives up all operations that are not over and end beyond fragment `below`. Returns their
     /// names.
     ///
+    /// Under `strict` others count on what this rank holds all the same. Elsewhere it lacks nothing
+    /// from then on, and others forget what they keep for it.
+    ///
     /// While an operation is undecided, this rank goes on asking about what it has sent: the word
     /// that decides may come with a result of what it has given up, and be lost.
     pub(super) fn abandon(&mut self, below: u64) -> Vec<OpId> {
@@ -135,6 +139,9 @@ impl Datagrams {
         self.next = self.operations.back().map_or(self.sent, |last| last.end().max(self.sent));
         let mut names = self.kept.abandon(below);
         names.extend(given_up.iter().map(|operation| operation.id));
+        if !self.strict && !names.is_empty() {
+            self.had = Delivered::below(MARK_MAX);
+        }
         if self.is_idle() {
             self.deadline = Nanos::NEVER;
         }
@@ -148,7 +155,7 @@ impl Datagrams {
         self.had.unite(self.got);
     }
 
-    /// The number of the oldest fragment whose result is not here.
+    /// The number of the oldest fragment whose result this rank lacks.
     pub(super) fn low(&self) -> u64 {
         self.had.low().max(self.got.low())
     }

@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use trib_wire::header::{FLAG_IN_TURN, FLAG_REPLAYED, FLAG_STREAM};
+use trib_wire::standing::MARK_MAX;
 use trib_wire::{Header, Kind};
 
 use super::at::At;
@@ -136,13 +137,16 @@ impl Streams {
     }
 
     /// Gives up all operations that are not over and end beyond segment `below`. Returns their
-    /// names.
+    /// names. See `Datagrams::abandon`.
     pub(super) fn abandon(&mut self, below: u64) -> Vec<OpId> {
         let mut given_up = self.kept.abandon(below);
         let stays = |operation: &Operation| operation.over || operation.end() <= below;
         for operations in [&mut self.active, &mut self.waiting] {
             given_up.extend(operations.iter().filter(|operation| !stays(operation)).map(|operation| operation.id));
             operations.retain(stays);
+        }
+        if !self.strict && !given_up.is_empty() {
+            self.had = MARK_MAX;
         }
         given_up
     }
@@ -270,7 +274,7 @@ impl Streams {
         self.tidings.suspend();
     }
 
-    /// The number of the oldest segment whose result is not here.
+    /// The number of the oldest segment whose result this rank lacks.
     pub(super) fn low(&self) -> u64 {
         self.had
     }

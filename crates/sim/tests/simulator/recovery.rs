@@ -4,7 +4,7 @@
 
 use trib_proto::Nanos;
 use trib_sim::Verdict;
-use trib_sim::options::Options;
+use trib_sim::options::{Options, Trouble};
 use trib_sim::workload::{GroupPlan, OperationPlan, Step, Workload};
 use trib_sim::world::World;
 use trib_wire::Reason;
@@ -315,5 +315,38 @@ fn a_rank_that_wakes_after_it_was_taken_for_dead_fails_what_others_have_given_up
                 assert!(last(endings) < ms(wakes + 21_000), "{}", last(endings));
             }
         }
+    }
+}
+
+#[test]
+fn who_has_given_up_results_does_not_ask_in_the_next_epoch_for_what_others_have_forgotten() {
+    // As much as may be under way at once.
+    for elements in [8, 1_000] {
+        let mut work = Workload::plain(2, &[sum(elements), sum(elements)]);
+        work.groups[0].disturbed = Some(Trouble::EarlyFree);
+        let begin = [Step::Create(0), Step::Sleep(ms(10)), Step::Post(0)];
+        let patient = [Step::Wait(vec![0]), Step::Sleep(ms(500)), Step::Post(1), Step::Wait(vec![1]), Step::Free(0)];
+        work.scripts[0] = begin.clone().into_iter().chain(patient).collect();
+        work.scripts[1] = begin.into_iter().chain([Step::Sleep(ms(5)), Step::Free(0)]).collect();
+        let mut options = Options { ranks: 2, ..options() };
+        options.limits.window = 1;
+        let mut given = false;
+        for step in 0..40 {
+            let mut world = world(options.clone(), &[1, 1], work.clone());
+            let above_rank_1 = world.tree().nodes.len() * 3 + 1;
+            // At some step it has contributed all, and some result is lost.
+            world.outage(above_rank_1, false, ms(10) + us(20 * step), ms(16));
+            // Rank 0 posts the next operation before it misses its node.
+            world.pause(LOWER, ms(200), ms(20_000));
+            let verdict = passed(world.run());
+            let fault = |operation: usize, rank: u32| {
+                let ending = verdict.endings[operation].iter().find(|ending| ending.rank == rank);
+                ending.expect("it has ended").fault
+            };
+            given |= fault(0, 0).is_none() && fault(0, 1).is_some();
+            let fault = fault(1, 0).expect("rank 1 never posts it");
+            assert_eq!((fault.reason, fault.rank_a.0), (Reason::MemberLeft, 1), "step {step}");
+        }
+        assert!(given, "rank 1 has given nothing up that rank 0 has");
     }
 }
