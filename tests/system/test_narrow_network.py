@@ -11,7 +11,7 @@ from harness import RanksOnHosts, wait_until
 from test_lab import Lab
 
 LONG = "datagrams of this job's length do not get through between {} and node {}, shorter ones do"
-BLOCKED = "node {1} answers {0} on its connection, but not by datagram: is UDP blocked between them?"
+BLOCKED = "node {1} answers {0} on its connection, but not by datagram: is UDP blocked between them"
 LOST = "{} asks node {} by datagram for a result that never gets there, however often the node sends it"
 RANK_3 = r"rank 3 on h3 \(PID \d+\)"
 #: Two ranks are below leaf1.

@@ -163,7 +163,7 @@ impl Fault {
                 self.lower_end(by)
             ),
             Reason::DatagramsBlocked => format!(
-                "node {node} answers {} on its connection, but not by datagram: is UDP blocked between them?",
+                "node {node} answers {} on its connection, but not by datagram: is UDP blocked between them, or does the way carry less than the topology's `mtu` says?",
                 self.lower_end(by)
             ),
             Reason::ResultLost => format!(

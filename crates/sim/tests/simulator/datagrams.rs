@@ -70,6 +70,23 @@ fn results_that_vanish_on_the_way_down_are_found_out_in_seconds() {
 }
 
 #[test]
+fn after_an_epoch_the_lower_end_finds_out_first_that_results_vanish() {
+    let mut work = Workload::plain(4, &[sum(8)]);
+    work.groups[0].disturbed = Some(Trouble::ShortPath(false));
+    work.scripts.iter_mut().for_each(|script| script.insert(1, Step::Sleep(ms(1_000))));
+    let options = Options { recovers: true, candidates: 2, ..Options::calm(4) };
+    let mut world = world(options, &[2, 2], work);
+    let rank_3 = world.tree().nodes.len() * 2 + 3;
+    world.narrow(rank_3, false, Gate::UpTo(24));
+    world.depart((1, 0), ms(100));
+    let verdict = passed(world.run());
+    let ending = verdict.endings[0].iter().find(|ending| ending.rank == 3).expect("it has ended");
+    let fault = ending.fault.expect("its result never comes");
+    assert_eq!((fault.reason, fault.node.0, fault.rank_a.0), (Reason::DatagramsBlocked, 2, 3));
+    assert!(ms(10_000) < ending.at && ending.at < ms(13_000), "{}", ending.at);
+}
+
+#[test]
 fn a_node_that_answers_on_its_stream_alone_is_found_out_in_seconds() {
     for link in [0, 1] {
         // Where nothing gets up, there is no result. Where nothing gets down, there is none either
