@@ -178,6 +178,9 @@ impl Leaf {
         driver.destination = destination;
         let (header, body) = (&frame.header, frame.body.clone());
         self.core.on_frame(now, path, header, body, &mut driver);
+        if header.kind == Kind::Refused {
+            environment.checkers.refused(self.names.rank);
+        }
     }
 
     /// The kernel refuses a datagram as too long for the way.

@@ -24,6 +24,12 @@ impl Checkers {
         }
     }
 
+    /// A rank has been told that a group does not go on. If its program has freed that one, it asks
+    /// only now for those that it has held back behind it.
+    pub fn refused(&mut self, rank: u32) {
+        self.progress(rank);
+    }
+
     /// A rank dies, and nobody is told.
     pub fn rank_silent(&mut self) {
         self.dies_silently = true;

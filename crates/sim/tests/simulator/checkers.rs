@@ -440,6 +440,14 @@ fn who_is_given_up_and_who_is_waited_for_too_long_is_found() {
     };
     let quiet = [history(&unseen), history(&in_another_epoch), history(&left_behind)];
     assert_eq!(quiet, [None, None, None], "nobody could know");
+    let held_back = |c: &mut Checkers| {
+        c.rank_killed(1);
+        c.rank_seen_gone(1, &Placement::FIRST);
+        c.tick(Nanos::from_millis(29_000), Nanos(0));
+        c.refused(0);
+        fails_at(c, 30);
+    };
+    assert_eq!(history(&held_back), None, "it was not asked for before");
     let one_left = |c: &mut Checkers| {
         c.rank_left(1);
         c.node_deserted(0);
