@@ -2,8 +2,9 @@
 //!
 //! There is one policy: *look, give way as long as that pays, then sleep*.
 //!
-//! - **Look** first. What is there is taken at once, and nothing is asked of the kernel for it. Where
-//!   all who wait for each other have cores to themselves, look some tens of times: **stare**.
+//! - **Look** first. What is there is taken at once, and nothing is asked of the kernel for it.
+//!   Where all who wait for each other have cores to themselves, look some tens of times:
+//!   **stare**.
 //! - **Give way** next: yield the core and look again. A yield costs a tenth of a sleep, and where
 //!   there are more threads than cores, it is what lets the awaited thread run. It pays only if the
 //!   wait usually ends soon, and only while nobody computes on this core.
@@ -22,10 +23,10 @@
 //! | an end that connects again | not at all | 5 to 200 ms, or 0.1 to 2 s, doubling |
 //!
 //! Map: `patience` (waits in a loop of ours: how many yields, learnt from wait to wait), `stare`
-//! (looks before the first yield), `courtesy` (waits in a loop of the caller's), `pause` (how long a
-//! sleep lasts if nothing wakes it), `visits` (when a waiting thread looks after other work),
-//! `processor` (what all of this asks of the machine, which tests simulate), `clock` (the time, read
-//! seldom).
+//! (looks before the first yield), `courtesy` (waits in a loop of the caller's), `pause` (how long
+//! a sleep lasts if nothing wakes it), `visits` (when a waiting thread looks after other work),
+//! `processor` (what all of this asks of the machine, which tests simulate), `clock` (the time,
+//! read seldom).
 //!
 //! Invariants: nothing here knows for what a thread waits; no wait is without an end that its user
 //! gives; nothing is allocated.

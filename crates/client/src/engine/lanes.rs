@@ -77,8 +77,8 @@ impl Engine {
         Ok(completion)
     }
 
-    /// Begins a group on every lane, and looks for a board if all its members share a host and it is
-    /// for operations.
+    /// Begins a group on every lane, and looks for a board if all its members share a host and it
+    /// is for operations.
     pub(super) fn create_group(
         &mut self,
         purpose: Purpose,

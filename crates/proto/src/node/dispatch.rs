@@ -101,8 +101,8 @@ impl<B> NodeCore<B> {
                 datagrams.marks.make_sure(&mut at);
                 outcome
             }
-            // A rank may hold the result from an earlier epoch, when nothing of it has come here yet.
-            // It says so once.
+            // A rank may hold the result from an earlier epoch, when nothing of it has come here
+            // yet. It says so once.
             (Kind::Mark, Path::Stream, is_stream, _) => {
                 if at.info.duty == Duty::Relay {
                     return;

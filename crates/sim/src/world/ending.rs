@@ -34,8 +34,8 @@ impl World {
         }
     }
 
-    /// Whether a rank waits for the word how an operation has ended, though its program has done. It
-    /// may come in the next epoch only, from nodes that are not there yet.
+    /// Whether a rank waits for the word how an operation has ended, though its program has done.
+    /// It may come in the next epoch only, from nodes that are not there yet.
     fn is_undecided(&self) -> bool {
         let mut ranks = self.leaves.iter().zip(&self.actors[self.cores.len()..]);
         ranks.any(|(leaf, actor)| !actor.dead && leaf.is_undecided())

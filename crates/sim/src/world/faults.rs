@@ -85,8 +85,8 @@ pub(super) fn plan(world: &mut World, rng: &mut Rng) {
     for _ in 0..options.leads_hurt {
         hurt_lead(world, &mut dead, rng);
     }
-    if let Some(place) = stopped {
-        dead.remove(place);
+    if let Some(process) = stopped {
+        dead.remove(process);
     }
     world.doomed = dead;
 }

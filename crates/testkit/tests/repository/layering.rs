@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trib-wire",
             "trib-keys",
             "trib-messages",
+            "trib-reduce",
             "trib-proto",
             "trib-transport",
             "trib-control",

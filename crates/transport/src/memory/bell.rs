@@ -86,7 +86,7 @@ impl Bell {
 
     /// Forgets that the bell was rung, and hands over what came with it.
     pub fn clear(&self, mut board: impl FnMut(Token, OwnedFd)) {
-        // Whoever rings without end is not heard for ever.
+        // One that rings without end is not heard for ever.
         for _ in 0..RINGS {
             match self.receive() {
                 Ok(Some((token, memory))) => board(token, memory),

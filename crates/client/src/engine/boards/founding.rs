@@ -47,7 +47,7 @@ enum Step {
 struct Meeting {
     bells: Vec<BellAddress>,
     token: Token,
-    /// At member 0: the board, and to whom it is to be sent yet.
+    /// At member 0: the board, and the next member to which it is to be sent.
     own: Option<(Board, OwnedFd, usize)>,
     /// When it is given up.
     until: Nanos,

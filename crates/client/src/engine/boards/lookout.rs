@@ -10,8 +10,8 @@ use super::cut::Need;
 #[derive(Clone, Debug)]
 pub(crate) struct Lookout {
     pub(super) board: Arc<Board>,
-    /// The piece to be taken, whose contributions that needs, and into how many portions its fold is
-    /// cut that nobody has folded yet; `None` if this member has given none yet.
+    /// The piece to be taken, whose contributions that needs, and into how many portions its fold
+    /// is cut that nobody has folded yet; `None` if this member has given none yet.
     pub(super) take: Option<(u64, Need, u64)>,
     /// The piece to be given.
     pub(super) give: Option<u64>,

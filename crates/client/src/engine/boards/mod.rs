@@ -4,8 +4,9 @@
 //! Such a group is made over the tree like any other, and remains there: the tree tells when a
 //! member dies or leaves. Its first two operations, which nobody sees, find out whether all members
 //! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
-//! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are those
-//! of the tree. `lookout` is what a waiting thread looks for. If not, they go over the tree. What is posted before that is decided waits.
+//! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are
+//! those of the tree. `lookout` is what a waiting thread looks for. If not, they go over the tree.
+//! What is posted before that is decided waits.
 //!
 //! ```text
 //!   post --> [waits] --founding--> running: board, no node          every member can

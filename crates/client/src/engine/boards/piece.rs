@@ -8,7 +8,7 @@ use super::fold::{Folder, Sum};
 use super::shape::Shape;
 use crate::memory::Memory;
 
-/// A piece to which everybody has given from whom this member needs something, and which this
+/// A piece to which all have given from which this member needs something, and which this
 /// member has not taken.
 pub(super) struct Piece<'a> {
     pub(super) board: &'a Board,

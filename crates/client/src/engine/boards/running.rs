@@ -80,9 +80,10 @@ impl Running {
         self.posted += cut.pieces();
     }
 
-    /// Does a short operation at once, if the others give while this member stares, and nothing else
-    /// is under way. It saves what an operation takes that is put down for later. `Err` has the
-    /// memory of one that is to be posted; if this member has given already, `post_given` does that.
+    /// Does a short operation at once, if the others give while this member stares, and nothing
+    /// else is under way. It saves what an operation takes that is put down for later. `Err` has
+    /// the memory of one that is to be posted; if this member has given already, `post_given` does
+    /// that.
     #[inline]
     pub(super) fn run_short(
         &mut self,

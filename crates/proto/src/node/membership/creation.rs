@@ -30,8 +30,8 @@ impl<B> NodeCore<B> {
         if let Some(fault) = self.orphaned {
             return self.refuse((key, bit), (fault, join.heard), out);
         }
-        // A rank that has done with the group waits for nothing, unless it stays for those that ask. A
-        // node below waits for the verdict all the same.
+        // A rank that has done with the group waits for nothing, unless it stays for those that
+        // ask. A node below waits for the verdict all the same.
         let waits = !join.standing.all_left || self.place.is_node(child) || self.place.config.strict;
         if waits && let Some(fault) = self.death_below(child, key) {
             // All others have been told that these ranks are dead, and wait for them no more.

@@ -8,9 +8,10 @@
 //! ```
 //! An operation is cut into pieces, and the pieces of all operations of a group have numbers one
 //! after the other. A piece has the slot `number mod WINDOW`, and in it a cell for each member. A
-//! member writes to its cell, or to the room beside it if it gives much, when every member has taken
-//! the piece that had the slot before, and shows it by writing the number last. What is folded into the slot's result is cut into portions, which
-//! members claim, so that none is waited for that has no processor.
+//! member writes to its cell, or to the room beside it if it gives much, when every member has
+//! taken the piece that had the slot before, and shows it by writing the number last. What is
+//! folded into the slot's result is cut into portions, which members claim, so that none is waited
+//! for that has no processor.
 //!
 //! Nobody makes a system call while the others are awake. A member that is about to sleep says so,
 //! passes a fence, and looks once more; who has changed what others wait for passes a fence and
@@ -50,7 +51,7 @@ pub enum Wish {
 }
 
 impl Board {
-    /// A new board for `members`, of whom this one is the first, and the descriptor with which the
+    /// A new board for `members`, the first of which is this one, and the descriptor with which the
     /// others open it. It is an error if no board has so many.
     pub fn create(members: usize) -> io::Result<(Board, OwnedFd)> {
         let layout = Layout::of(members).ok_or(io::ErrorKind::InvalidInput)?;
@@ -106,8 +107,8 @@ impl Board {
     pub unsafe fn put(&self, piece: u64, whole: usize, at: usize, bytes: *const u8, len: usize) {
         assert!(at <= whole && len <= whole - at);
         let own = self.mapping.at(self.layout.given(piece, self.me, whole) + at);
-        // SAFETY: these bytes are this member's, no other reads them before they are shown, and none
-        // writes them; the caller promises the rest.
+        // SAFETY: these bytes are this member's, no other reads them before they are shown, and
+        // none writes them; the caller promises the rest.
         unsafe { core::ptr::copy_nonoverlapping(bytes, own, len) };
     }
 
