@@ -3,7 +3,7 @@
 //! There is one policy: *look, give way as long as that pays, then sleep*.
 //!
 //! - **Look** first. What is there is taken at once, and nothing is asked of the kernel for it.
-//!   Where all who wait for each other have cores to themselves, look some tens of times:
+//!   Where all who wait for each other have cores to themselves, look some hundred times:
 //!   **stare**.
 //! - **Give way** next: yield the core and look again. A yield costs a tenth of a sleep, and where
 //!   there are more threads than cores, it is what lets the awaited thread run. It pays only if the

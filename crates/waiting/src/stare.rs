@@ -15,7 +15,7 @@ pub struct Stare {
 }
 
 impl Stare {
-    /// Looks some tens of times, unless that is of no use, and returns whether a look found
+    /// Looks some hundred times, unless that is of no use, and returns whether a look found
     /// something.
     #[inline]
     pub fn look(&mut self, mut look: impl FnMut() -> bool) -> bool {
@@ -41,8 +41,10 @@ impl Stare {
     }
 }
 
-/// They take two to five microseconds, as long as a yield to another process and back.
-const LOOKS: u32 = 50;
+/// They take some ten microseconds: for so long members of one host are usually apart that do the
+/// same between two operations, and a yield to a thread that computes may take a thousand times
+/// that.
+const LOOKS: u32 = 250;
 /// After so many stares in vain one wait in 32 stares.
 const FAILURES_MAX: u32 = 5;
 

@@ -1,10 +1,10 @@
 //! How the members of a group come to a board.
 //!
 //! ```text
-//!   all        allgather over the tree: my bell, and whether I can      anybody cannot -> no board
+//!   all        allgather over the tree: my bell, and whether I can     somebody cannot -> no board
 //!   member 0   makes the board, sends it to every bell with its token
 //!   others     wait for it, and map it
-//!   all        allgather over the tree: my bell, and whether I can     somebody cannot -> no board
+//!   all        allreduce over the tree: have I got it?               somebody has not -> no board
 //! ```
 //! Both collectives are the group's own first operations over the tree. So all members come to the
 //! same verdict, whatever dies meanwhile: a node's death delays it, a member's fails the group.
