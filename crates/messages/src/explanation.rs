@@ -189,6 +189,10 @@ pub struct GroupPart {
     /// This is told only where one group was asked for.
     #[serde(default)]
     pub relayed: bool,
+    /// Whether its operations go over memory that all its members share, so that nodes fold none of
+    /// them. Members say which ranks are late there.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub board: bool,
     /// Folds of datagrams.
     #[serde(default)]
     pub datagrams: FoldsPart,

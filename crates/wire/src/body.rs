@@ -15,6 +15,7 @@
 //! Lost        ranks
 //! Ask         key
 //! Move        placement
+//! Late        waited u32 | ranks
 //! ```
 
 use alloc::format;
@@ -201,6 +202,20 @@ pub struct Held {
     pub have_base: u64,
 }
 
+/// What a member says of a group that works over a board, and with it every node above that member
+/// up to the group's root.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// For how long the member has waited, in milliseconds.
+    pub waited_ms: u32,
+    /// For which world ranks, the lowest [`LATE_MAX`] of them; none if the group goes on.
+    pub ranks: RankList,
+}
+
+/// The largest number of ranks that are named as late. People need no more, and a node has room for
+/// so many.
+pub const LATE_MAX: u32 = 16;
+
 /// A typed payload; `None` for header-only frames. Vector data is not a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
@@ -236,6 +251,8 @@ pub enum Body {
     Ask(GroupKey),
     /// `Kind::Move`.
     Move(Placement),
+    /// `Kind::Late`.
+    Late(Late),
 }
 
 /// A body as it travels. All bodies except those that name ranks fit inside without allocation.
@@ -277,6 +294,10 @@ impl Body {
             Body::GroupError(fault) => emit_fault(&mut w, Some(fault)),
             Body::Lost(ranks) => ranks.emit(&mut w),
             Body::Move(placement) => placement.emit(&mut w),
+            Body::Late(late) => {
+                w.u32(late.waited_ms);
+                late.ranks.emit(&mut w);
+            }
         }
         debug_assert_eq!(w.at(), bytes.len());
         bytes
@@ -297,6 +318,7 @@ impl Body {
             Body::GroupError(_) => FAULT_LEN,
             Body::Lost(ranks) => ranks.wire_len(),
             Body::Move(placement) => placement.wire_len(),
+            Body::Late(late) => 4 + late.ranks.wire_len(),
         }
     }
 
@@ -325,6 +347,13 @@ impl Body {
             Kind::Nack => Body::Nack(parse_reason(&mut r)?.ok_or(ParseError::BadField("reason"))?),
             Kind::Lost => Body::Lost(RankList::parse(&mut r)?),
             Kind::GroupError => Body::GroupError(parse_fault(&mut r)?.ok_or(ParseError::BadField("fault"))?),
+            Kind::Late => {
+                let late = Late { waited_ms: r.u32()?, ranks: RankList::parse(&mut r)? };
+                if late.ranks.len() > LATE_MAX {
+                    return Err(ParseError::BadField("late ranks"));
+                }
+                Body::Late(late)
+            }
             _ => Body::None,
         };
         r.end()?;

@@ -110,6 +110,9 @@ pub enum Kind {
     Move = 36,
     /// both: all ranks below (up), or all of the group (down), hold the results below `mark`.
     Mark = 37,
+    /// up: the group works in memory that its members share; body says which ranks are late there
+    /// with operation `op_seq`, if any.
+    Late = 38,
 }
 
 impl Kind {
@@ -138,6 +141,7 @@ impl Kind {
         Kind::Lost,
         Kind::Move,
         Kind::Mark,
+        Kind::Late,
     ];
 
     /// The kind with this code.

@@ -271,6 +271,7 @@ fn part_with_group(tag: u64) -> NodePart {
         members: RankList::world(1),
         lease: LeaseState::None,
         relayed: false,
+        board: false,
         datagrams: FoldsPart::default(),
         streams: FoldsPart::default(),
         late: Vec::new(),

@@ -4,6 +4,7 @@ use trib_wire::{
     Body, Fault, Generation, GroupIndex, GroupKey, GroupName, Header, Kind, Marks, RankList, Reason, Standing,
 };
 
+use super::board::Board;
 use super::config::LeafConfig;
 use super::llt::Datagrams;
 use super::operation::Seat;
@@ -63,6 +64,7 @@ pub(super) struct Group {
     pub(super) failed: Option<Fault>,
     pub(super) datagrams: Datagrams,
     pub(super) streams: Streams,
+    pub(super) board: Board,
     /// Whether the rank looks at its timers.
     pub(super) armed: bool,
     /// How the rank counts this group: as one that asks for the lock, as one that streams, or as
@@ -90,6 +92,7 @@ impl Group {
             failed: None,
             datagrams: Datagrams::new(&edge.config),
             streams: Streams::new(&edge.config),
+            board: Board::default(),
             armed: false,
             activity: Activity::None,
             counted: 0,

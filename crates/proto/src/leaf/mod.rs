@@ -6,8 +6,8 @@
 //! (who shares the flight), `kept` (operations that are over here and perhaps not elsewhere),
 //! `tidings` (when the node is told that they are), `room` (how much of them may be kept),
 //! `delivered` (which results are here), `concluded` (how groups have ended that are not here any
-//! more), `config` and `output` (what the driver says and is asked for). Tables of transitions:
-//! `phase` of the lease, `state` of a group.
+//! more), `board` (what the node hears of groups that need none), `config` and `output` (what the
+//! driver says and is asked for). Tables of transitions: `phase` of the lease, `state` of a group.
 //!
 //! ```text
 //!   create_group: Joining --Ready--> Ready --GroupError--> Failed --freed--> Gone
@@ -22,6 +22,7 @@
 //! all groups fail instead.
 
 mod at;
+mod board;
 mod concluded;
 mod config;
 mod delivered;
@@ -39,6 +40,7 @@ mod state;
 mod streaming;
 mod tidings;
 
+pub use board::Standstill;
 pub use config::LeafConfig;
 pub use output::{GroupId, LeafOutput, Note, OpId, Payload, Slice};
 
@@ -262,6 +264,21 @@ impl LeafCore {
         }
         self.pump(now, group, out);
         Ok(cut.path)
+    }
+
+    /// The group's operations go over a board, where the node sees none of them, and this is why
+    /// they do not go on there; `None` if they do. The node is told now, or as soon as it knows the
+    /// group, and again in each epoch.
+    pub fn tell_of_board(
+        &mut self,
+        now: Nanos,
+        group: GroupId,
+        standstill: Option<Standstill>,
+        out: &mut impl LeafOutput,
+    ) {
+        let Some(group) = self.groups.get_mut(&group).filter(|g| !g.is_freed() && g.failed.is_none()) else { return };
+        group.board.set(standstill);
+        group.board.tell(&self.edge, &group.name, now, out);
     }
 
     /// Where the payload of this frame belongs, so that a driver can read it straight to there. The
@@ -527,6 +544,8 @@ impl LeafCore {
         }
         if group.is_freed() {
             self.leave(id, out);
+        } else if group.failed.is_none() {
+            group.board.tell(&self.edge, &group.name, now, out);
         }
         self.pump(now, id, out);
     }

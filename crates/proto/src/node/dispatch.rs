@@ -3,6 +3,7 @@
 use trib_wire::{Body, Fault, GroupIndex, Header, Kind, Marks, Reason};
 
 use super::at::At;
+use super::board::Board;
 use super::frame::Frame;
 use super::info::Duty;
 use super::llt::Datagrams;
@@ -127,6 +128,12 @@ impl<B> NodeCore<B> {
             }
             (Kind::GroupError, Path::Stream, _, Body::GroupError(fault)) => {
                 return self.fail(index, *fault, Some(Link::Child(child)), out);
+            }
+            // Who shares memory is below nodes that fold for it, up to the group's root.
+            (Kind::Late, Path::Stream, _, Body::Late(late)) if at.info.duty != Duty::Relay => {
+                let board = group.board.get_or_insert_with(|| Box::new(Board::new(at.info)));
+                board.on_late(&mut at, position, header, late);
+                Ok(())
             }
             _ => {
                 at.out.note(Note::Violation);

@@ -2,7 +2,7 @@
 
 use trib_messages::explanation::{ChildPart, ContextsPart, FoldsPart, GroupPart, LatePart, LeaseState, NodePart};
 use trib_messages::recovery::Replayed;
-use trib_wire::{ChildIndex, GroupIndex, Signature};
+use trib_wire::{ChildIndex, GroupIndex, Rank, Signature};
 
 use super::NodeCore;
 use super::group::Group;
@@ -72,8 +72,9 @@ impl<B> Group<B> {
 
     fn explain(&self, now: Nanos) -> GroupPart {
         let late = |member: &super::info::Member| {
-            let Missing { operation, signature, streamed, since } = self.missing(member.child)?;
-            let (child, rank, ranks) = (member.child, member.first, member.ranks.len());
+            let Missing { operation, signature, streamed, since, alone } = self.missing(member.child)?;
+            let (child, all) = (member.child, (member.first, member.ranks.len()));
+            let (rank, ranks) = alone.map_or(all, |rank| (rank, 1));
             let what = signature.words();
             let waited_ms = since.map(|since| now.since(since).0 / 1_000_000);
             Some(LatePart { child, rank, ranks, operation, streamed, what, waited_ms })
@@ -85,6 +86,7 @@ impl<B> Group<B> {
             members: self.info.key.members.clone(),
             lease: self.lease_state(),
             relayed: self.info.duty == Duty::Relay,
+            board: self.board.is_some(),
             datagrams: self.datagrams.as_ref().map_or_else(FoldsPart::default, |datagrams| datagrams.folded().part()),
             streams: self.streams.as_ref().map_or_else(FoldsPart::default, |streams| streams.folded().part()),
             late: self.info.members.iter().filter_map(late).collect(),
@@ -108,7 +110,7 @@ impl<B> Group<B> {
         {
             let (operation, signature) = (head.op_seq, head.signature);
             let since = datagrams.waits_since(child);
-            return Some(Missing { operation, signature, streamed: false, since });
+            return Some(Missing { operation, signature, streamed: false, since, alone: None });
         }
         let position = self.info.position(child)?;
         if let Some(streams) = &self.streams
@@ -116,13 +118,21 @@ impl<B> Group<B> {
         {
             let (operation, signature) = (head.op_seq, head.signature);
             let since = streams.waits_since(position);
-            return Some(Missing { operation, signature, streamed: true, since });
+            return Some(Missing { operation, signature, streamed: true, since, alone: None });
+        }
+        if let Some(board) = &self.board
+            && let Some(word) = board.waits_for(&self.info, child)
+        {
+            let mut late = word.late_below(&self.info, &self.info.members[position]);
+            let alone = late.next().filter(|_| late.next().is_none());
+            let (operation, signature, since) = (word.operation, word.signature, Some(word.since));
+            return Some(Missing { operation, signature, streamed: false, since, alone });
         }
         let asks = self.lease.waiting();
         let others_ask = self.lease.phase == Phase::Idle && asks != 0 && asks & (1 << child.0) == 0;
         let posted = self.announced().filter(|_| others_ask)?;
         let (operation, signature) = (posted.op_seq, posted.signature);
-        Some(Missing { operation, signature, streamed: true, since: None })
+        Some(Missing { operation, signature, streamed: true, since: None, alone: None })
     }
 }
 
@@ -132,6 +142,8 @@ struct Missing {
     signature: Signature,
     streamed: bool,
     since: Option<Nanos>,
+    /// The late rank at or below the child, if it is known that there is only one.
+    alone: Option<Rank>,
 }
 
 impl Folded {

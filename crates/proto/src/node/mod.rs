@@ -8,6 +8,7 @@
 //!   place, info, frame, at       where an event meets a group
 //!   parts, results, marks, report  folding, handing down, who holds what, counting
 //!   llt/, sat/, lease/           a group's three machines: datagrams, streams, the right to stream
+//!   board                        what members say of operations that no node sees
 //!   group/, table                one group with its machines; all groups, by name
 //!   absent                       children that are missed and have not called
 //!   membership/                  groups come into being and go
@@ -25,6 +26,7 @@
 
 mod absent;
 mod at;
+mod board;
 mod config;
 mod core;
 mod dispatch;

@@ -1,5 +1,6 @@
 //! The protocol core: leaves and nodes with no network between them.
 
+mod board;
 mod flight;
 mod parts;
 mod recovery;

@@ -34,7 +34,7 @@ pub(in crate::commands) mod prediction;
 mod rates;
 mod tree;
 
-use naming::{Naming, listed, name, operation};
+use naming::{Naming, listed, name, operation, stream_cell};
 use rates::Rates;
 
 /// Draw a job's tree, show its groups and locks and what it waits for, one group of it, or why it
@@ -393,7 +393,7 @@ fn groups<'a>(parts: impl Iterator<Item = &'a HostedPart>, naming: &Naming) -> T
                 if group.name.is_empty() { "-".to_owned() } else { group.name.clone() },
                 group.tag.to_string(),
                 group.members.to_string(),
-                group.lease.word().to_owned(),
+                stream_cell(group),
                 naming.late_cell(group),
             ]);
         }
@@ -488,6 +488,7 @@ mod tests {
             members: RankList::world(4),
             lease,
             relayed: false,
+            board: false,
             datagrams: FoldsPart::default(),
             streams: FoldsPart::default(),
             late,

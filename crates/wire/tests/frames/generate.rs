@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use trib_wire::body::Held;
+use trib_wire::body::{Held, LATE_MAX, Late};
 use trib_wire::header::PAYLOAD_MAX;
 use trib_wire::standing::MARK_MAX;
 use trib_wire::{
@@ -128,10 +128,14 @@ pub(crate) fn body() -> impl Strategy<Value = (Kind, Body)> {
         select(Reason::ALL).prop_map(|reason| (Kind::Nack, Body::Nack(reason))),
         fault().prop_map(|fault| (Kind::GroupError, Body::GroupError(fault))),
         ranks().prop_map(|ranks| (Kind::Lost, Body::Lost(ranks))),
+        (any::<u32>(), ranks()).prop_map(|(waited_ms, ranks)| {
+            let ranks = RankList::from_ranks(ranks.iter().take(LATE_MAX as usize).map(|rank| rank.0));
+            (Kind::Late, Body::Late(Late { waited_ms, ranks }))
+        }),
     ]
 }
 
 pub(crate) fn has_body(kind: Kind) -> bool {
     use Kind::*;
-    matches!(kind, Join | Ready | Refused | Ask | Held | Nack | GroupError | Lost | Move)
+    matches!(kind, Join | Ready | Refused | Ask | Held | Nack | GroupError | Lost | Move | Late)
 }

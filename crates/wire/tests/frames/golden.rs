@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use trib_wire::auth::{FrameKey, payload_crc};
-use trib_wire::body::Held;
+use trib_wire::body::{Held, Late};
 use trib_wire::header::{FLAG_CRC, FLAG_IN_TURN, FLAG_REPLAYED, FLAG_STREAM, HEADER_LEN};
 use trib_wire::hello::{Challenge, Hello, Proof, Status, Welcome};
 use trib_wire::{
@@ -93,6 +93,10 @@ fn sample(kind: Kind) -> (Header, Body, &'static [u8]) {
         Kind::LeaseEnd => (stream(down, 656), Body::None, &[]),
         Kind::Released => (stream(base, 2), Body::None, &[]),
         Kind::Mark => (Header { mark: 640, ..stream(base, 0) }, Body::None, &[]),
+        Kind::Late => {
+            let late = Late { waited_ms: 1500, ranks: RankList::from_ranks([3, 5, 6]) };
+            (Header { op_seq: 8, signature: signature(), witness: 2, ..base }, Body::Late(late), &[])
+        }
         Kind::Credit => (stream(base, 24), Body::None, &[]),
         Kind::GroupError => (down, Body::GroupError(fault()), &[]),
         Kind::Lost => {

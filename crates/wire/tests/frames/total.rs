@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use trib_wire::auth::check_payload;
+use trib_wire::body::LATE_MAX;
 use trib_wire::header::{FLAG_CRC, HEADER_LEN, PAYLOAD_MAX};
 use trib_wire::{Body, DataType, Header, Kind, ParseError, RankList, Signature, Way};
 
@@ -49,6 +50,7 @@ proptest! {
             }
             Body::Ready(key, _) | Body::Refused(key, _) | Body::Ask(key) => interrogate(&key.members),
             Body::Lost(ranks) => interrogate(&ranks),
+            Body::Late(late) => interrogate(&late.ranks),
             Body::GroupError(fault) => drop(fault.to_string()),
             _ => {}
         }
@@ -111,6 +113,16 @@ fn runs_that_are_no_runs_are_refused() {
     assert_eq!(ask(&[[0, 2, 0]]), wrong, "a run that stands still");
     assert_eq!(ask(&[[0, u32::MAX, 1]]), wrong, "more ranks than any job has");
     assert_eq!(ask(&[[0, 1 << 20, 1], [0, 1, 1]]), wrong, "more ranks than any job has, in pieces");
+}
+
+#[test]
+fn no_more_ranks_are_late_than_a_node_has_room_for() {
+    let late = |count: u32| {
+        let words = [1500, 1, 3, count, 1];
+        Body::parse(Kind::Late, &words.map(u32::to_le_bytes).concat()).map(|_| ())
+    };
+    assert_eq!(late(LATE_MAX), Ok(()));
+    assert_eq!(late(LATE_MAX + 1), Err(ParseError::BadField("late ranks")));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod state;
 use trib_wire::header::FLAG_STREAM;
 use trib_wire::{Body, ChildIndex, Fault, Header, Kind, Marks};
 
+use super::board::Board;
 use super::info::{Duty, GroupInfo, Posted};
 use super::lease::Lease;
 use super::link::Link;
@@ -33,6 +34,8 @@ pub(super) struct Group<B> {
     /// SAT, which is made with the first segment.
     pub(super) streams: Option<Box<Streams<B>>>,
     pub(super) lease: Lease,
+    /// What members say of their board, if they have one.
+    pub(super) board: Option<Box<Board>>,
     /// The streaming operations that each member has announced, by position.
     announced: Vec<Announced>,
     /// A bit for each child that has left.
@@ -53,6 +56,7 @@ impl<B> Group<B> {
             datagrams: None,
             streams: None,
             lease: Lease::default(),
+            board: None,
             announced,
             left: 0,
             silent: 0,
@@ -199,9 +203,10 @@ impl<B> Group<B> {
         }
     }
 
-    /// Ends the machines that fold, and with them every buffer that they have.
+    /// Ends the machines that fold, and with them every buffer that they have, and what was said of
+    /// a board.
     pub(super) fn drop_machines(&mut self) {
-        (self.datagrams, self.streams) = (None, None);
+        (self.datagrams, self.streams, self.board) = (None, None, None);
     }
 }
 

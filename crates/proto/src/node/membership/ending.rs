@@ -109,6 +109,7 @@ impl<B> NodeCore<B> {
             let mut at = At { place: &self.place, info: &group.info, now: self.now, out: &mut *out };
             group.datagrams.iter_mut().for_each(|datagrams| datagrams.marks.leave(&mut at, position));
             group.streams.iter_mut().for_each(|streams| streams.marks.leave(&mut at, position));
+            group.board.iter_mut().for_each(|board| board.leave(&mut at, position));
         }
         let outcome = check_left(&self.place, group);
         let step = group.lease.check_stops(&group.info, group.left);

@@ -9,7 +9,7 @@ use trib_wire::Directory as _;
 use trib_wire::RankList;
 use trib_wire::directory::group_words;
 
-use super::naming::{Naming, listed, name};
+use super::naming::{Naming, listed, name, stream_cell};
 use super::{endings, head, lates};
 use crate::table::Table;
 
@@ -32,6 +32,11 @@ pub(super) fn text(explanation: &Explanation, tag: u64, now_ms: u64) -> String {
         let called = called.max().unwrap_or_default();
         line(format_args!("\n{}, tag {tag}\n", capital(&group_words(called, members))));
         line(format_args!("{}", table(&own, &naming, job.lanes.len() > 1)));
+        if own.iter().flat_map(|hosted| &hosted.part.groups).any(|group| group.board) {
+            line(format_args!(
+                "It works in the memory of its host: nodes have folded what founded that and nothing since, and its ranks say who is late."
+            ));
+        }
         let causes = causes(&own, &naming);
         for cause in &causes {
             line(format_args!("{cause}"));
@@ -71,8 +76,8 @@ fn table(parts: &[HostedPart], naming: &Naming, has_lanes: bool) -> Table {
             let mut row = vec![
                 naming.node(part.node),
                 part.parent.map_or_else(|| "-".to_owned(), |parent| naming.node(parent)),
-                if group.relayed { "passes on" } else { "folds" }.to_owned(),
-                group.lease.word().to_owned(),
+                does(group).to_owned(),
+                stream_cell(group),
                 count.to_string(),
                 bytes.to_string(),
                 apart,
@@ -85,6 +90,15 @@ fn table(parts: &[HostedPart], naming: &Naming, has_lanes: bool) -> Table {
         }
     }
     table
+}
+
+/// What the node does for the group.
+fn does(group: &GroupPart) -> &'static str {
+    match group {
+        GroupPart { relayed: true, .. } => "passes on",
+        GroupPart { board: true, .. } => "nothing",
+        _ => "folds",
+    }
 }
 
 /// What the group has folded at this node on both paths together.
@@ -143,6 +157,7 @@ mod tests {
             members: RankList::world(ranks),
             lease: LeaseState::None,
             relayed,
+            board: false,
             datagrams: FoldsPart { count: 3, bytes: 30, gathering_us: 90 },
             streams: FoldsPart { count: 1, bytes: 70, gathering_us: 30 },
             late: Vec::new(),
@@ -195,6 +210,16 @@ mod tests {
         for word in [" 4 ", " 100 ", "30 us", "It waits for nothing"] {
             assert!(sections.iter().all(|section| section.contains(word)), "{word} is missing in {told}");
         }
+    }
+
+    #[test]
+    fn a_group_that_works_in_the_memory_of_its_host_is_told_as_one() {
+        let board = GroupPart { board: true, ..group(0, 4, false) };
+        let told = explained(vec![hosted("rank 0 on h0", 0, 0, vec![board])]);
+        assert!(told.contains("It works in the memory of its host"), "{told}");
+        assert!(told.contains("nothing") && told.contains("host memory") && !told.contains("folds   "), "{told}");
+        let told = explained(vec![hosted("leaf0", 0, 0, vec![group(0, 4, false)])]);
+        assert!(!told.contains("memory"), "{told}");
     }
 
     #[test]

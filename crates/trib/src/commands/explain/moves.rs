@@ -71,6 +71,9 @@ impl<'a> Moving<'a> {
         match (self.pace(), at) {
             (None, None) => Line::new(Tone::Faint, format!("not known yet: {name}")),
             (None, Some(at)) => Line::new(Tone::Plain, format!("not known yet: {name}, {at}")),
+            (Some(pace), None) if pace.folds == 0.0 && self.group.board => {
+                Line::new(Tone::Faint, format!("in the memory of its host: {name}"))
+            }
             (Some(pace), None) if pace.folds == 0.0 => Line::new(Tone::Faint, format!("rests: {name}")),
             (Some(pace), Some(at)) if pace.folds == 0.0 => {
                 Line::new(Tone::Alarm, "stands still: ").and(Tone::Plain, format!("{name}, {at}"))

@@ -57,6 +57,12 @@ impl Directory for Naming {
     }
 }
 
+/// How a group stands with its right to stream, short enough for a column. One that works in the
+/// memory of its host needs none.
+pub(super) fn stream_cell(group: &GroupPart) -> String {
+    if group.board { "host memory" } else { group.lease.word() }.to_owned()
+}
+
 /// A group's name for people. A group without a name is told with its tag.
 pub(super) fn name(group: &GroupPart) -> String {
     let words = group_words(&group.name, &group.members);

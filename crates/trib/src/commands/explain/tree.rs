@@ -203,10 +203,11 @@ impl Growing<'_> {
             noticed.map(|(_, late)| late).max_by_key(|late| late.waited_ms)
         };
         let lates: Vec<&LatePart> = children.iter().filter_map(|(at, _)| late(*at)).collect();
+        let is_node = children.iter().any(|(_, child)| matches!(child.kind, ChildKind::Node(_)));
         if let Some(worst) = lates.iter().max_by_key(|late| late.waited_ms) {
             let who = match lates.len() {
                 1 if worst.ranks > 1 => format!("some of {} ", worst.ranks),
-                1 if children.len() > 1 => format!("rank {} ", worst.rank.0),
+                1 if children.len() > 1 || is_node => format!("rank {} ", worst.rank.0),
                 1 => String::new(),
                 count => format!("{count} ranks "),
             };

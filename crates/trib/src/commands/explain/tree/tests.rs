@@ -23,6 +23,7 @@ fn explanation(at_us: u64, bytes: u64, late: &[(u32, u64)]) -> Explanation {
         members: RankList::world(5),
         lease: LeaseState::None,
         relayed: false,
+        board: false,
         datagrams: FoldsPart { count: bytes / 10, bytes, gathering_us: 0 },
         streams: FoldsPart::default(),
         late: late
@@ -130,6 +131,15 @@ root
     ranks 3-4 on h[2-3]                     31 MB/s     -   16 MB/s     -
 ";
     assert_eq!(drawing(Some(&before), &now, Canvas::Pipe), expected);
+}
+
+#[test]
+fn a_rank_that_only_a_node_further_up_knows_to_be_late_has_its_name_beside_the_node_below() {
+    let mut now = explanation(0, 0, &[(3, 700)]);
+    let late = now.parts[2].part.groups[0].late.remove(0);
+    now.parts[0].part.groups[0].late.push(LatePart { child: ChildIndex(1), ..late });
+    let drawn = drawing(None, &now, Canvas::Pipe);
+    assert!(drawn.contains("  leaf1                rank 3 700 ms late"), "{drawn}");
 }
 
 #[test]
