@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 
 use trib_keys::EdgeKeys;
 use trib_messages::directory::JobDirectory;
-use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice};
+use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice, Standstill};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
 use trib_transport::landing::UserLanding;
 use trib_transport::memory::{Glance, Inbox};
@@ -258,6 +258,13 @@ impl Lane {
         }
         self.settle(now);
         created.map(|()| id).map_err(|error| self.refusal(&error, Some(&state)))
+    }
+
+    /// Tells the node why a group does not go on whose operations go over a board, or that it does.
+    pub(super) fn tell_of_board(&mut self, now: Nanos, group: GroupId, standstill: Option<Standstill>) {
+        self.core.tell_of_board(now, group, standstill, &mut self.driver);
+        self.settle(now);
+        self.flush(now);
     }
 
     fn refusal(&self, error: &LeafError, group: Option<&Arc<GroupState>>) -> Error {

@@ -206,9 +206,10 @@ impl Engine {
     /// Called before a sleep on the sockets until `until`; `end_sleep` must follow.
     #[inline]
     pub(super) fn begin_sleep(&mut self, until: Nanos) -> Sleep {
+        let now = self.now();
+        self.boards.see(now);
         let (sockets, until) = (self.sockets(), until.min(self.next_deadline()));
         let mut sleeping = Sleep { sockets, until, marked: [Nanos::NEVER; LANES_MAX] };
-        let now = self.now();
         for (lane, marked) in self.lanes.iter_mut().zip(&mut sleeping.marked) {
             *marked = lane.arm(now).unwrap_or(Nanos::NEVER);
             sleeping.until = sleeping.until.min(*marked);

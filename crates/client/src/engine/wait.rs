@@ -11,8 +11,8 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use trib_proto::Nanos;
-
 use trib_waiting::{Pause, Rounds, Visits, Yields};
+use trib_wire::{Directory, RankList};
 
 use super::poll::sleep;
 use super::{Engine, Shared};
@@ -46,15 +46,16 @@ impl Shared {
         engine.waiters -= 1;
         let late = (!completion.is_done()).then(|| {
             let directory = &*engine.lanes[completion.lane()].driver.directory;
-            completion.what().map_or_else(|| "the group".to_owned(), |what| what.told(directory))
+            let what = completion.what().map_or_else(|| "the group".to_owned(), |what| what.told(directory));
+            let seen = completion.board().and_then(|at| engine.boards.late(at));
+            (what, late_words(&seen.map(|standstill| standstill.late).unwrap_or_default(), directory))
         });
         self.leave(engine);
         completion.outcome().unwrap_or_else(|| {
             let ms = timeout.unwrap_or_default().as_millis();
-            let what = late.unwrap_or_default();
+            let (what, who) = late.unwrap_or_default();
             Err(Error::Timeout(format!(
-                "{what} is not done after {ms} ms: ranks are late, which `trib explain` names; it goes on, wait again \
-                 or end the job"
+                "{what} is not done after {ms} ms: {who}; it goes on, wait again or end the job"
             )))
         })
     }
@@ -262,6 +263,17 @@ impl Shared {
     }
 }
 
+/// Who is late, as far as this rank sees it.
+fn late_words(late: &RankList, by: &dyn Directory) -> String {
+    let names: Vec<String> = late.iter().map(|rank| by.rank(rank)).collect();
+    match &names[..] {
+        [] => "ranks are late, which `trib explain` names".to_owned(),
+        [one] => format!("{one} is late"),
+        [first @ .., last] if names.len() <= NAMED_MAX => format!("{} and {last} are late", first.join(", ")),
+        _ => format!("{} and others are late, which `trib explain` names", names[..NAMED_MAX].join(", ")),
+    }
+}
+
 /// A span of a caller's. What is longer than centuries is as long.
 pub(super) fn nanos(span: Duration) -> Nanos {
     Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
@@ -272,6 +284,8 @@ pub(crate) fn poisoned() -> Error {
     Error::broken("a thread panicked inside the protocol engine")
 }
 
+/// Of more late ranks an error names the first.
+const NAMED_MAX: usize = 3;
 /// How long a waiter drives progress itself before it sleeps. A small operation over two or three
 /// levels takes about as long, however many yields that is.
 pub(super) const YIELDS: Yields = Yields { span: Duration::from_micros(300), count: u32::MAX };
@@ -295,3 +309,19 @@ const FOLLOW_MAX: Nanos = Nanos::from_millis(1000);
 pub(crate) const NEGLECT: Nanos = Nanos::from_millis(1);
 /// The helper is not woken if it would wake by itself no more than this much later.
 const SLACK: Nanos = Nanos::from_micros(200);
+
+#[cfg(test)]
+mod tests {
+    use trib_wire::directory::Numbers;
+
+    use super::*;
+
+    #[test]
+    fn late_ranks_are_named_and_many_are_not_listed() {
+        let words = |count: u32| late_words(&RankList::from_ranks(3..3 + count), &Numbers);
+        assert_eq!(words(0), "ranks are late, which `trib explain` names");
+        assert_eq!(words(1), "rank 3 is late");
+        assert_eq!(words(3), "rank 3, rank 4 and rank 5 are late");
+        assert_eq!(words(4), "rank 3, rank 4, rank 5 and others are late, which `trib explain` names");
+    }
+}

@@ -58,7 +58,7 @@ pub(super) enum Verdict {
     /// It is not decided yet.
     Open(Box<Founding>),
     /// All members have the board.
-    Board(Running),
+    Board(Box<Running>),
     /// The group's operations go over the tree.
     Tree,
 }
@@ -139,7 +139,7 @@ impl Founding {
                         return Ok(Verdict::Open(self));
                     };
                     let verdict = match board.filter(|_| bytes == [1]) {
-                        Some(board) => Verdict::Board(Running::new(board, self.shape, self.members, bells)),
+                        Some(board) => Verdict::Board(Box::new(Running::new(board, self.shape, self.members, bells))),
                         None => Verdict::Tree,
                     };
                     return Ok(verdict);

@@ -6,7 +6,8 @@
 //! can have a board (`founding`). If so, all operations go over it (`running`): cut into pieces
 //! (`cut`, `piece`) and folded in the order of the tree (`shape`, `fold`), so that the bits are
 //! those of the tree. `lookout` is what a waiting thread looks for. If not, they go over the tree.
-//! What is posted before that is decided waits.
+//! What is posted before that is decided waits. A member that waits for long tells its node for
+//! which ranks (`late`).
 //!
 //! ```text
 //!   post --> [waits] --founding--> running: board, no node          every member can
@@ -16,6 +17,7 @@
 mod cut;
 mod fold;
 mod founding;
+mod late;
 mod lookout;
 mod piece;
 mod running;
@@ -26,7 +28,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use trib_proto::Nanos;
-use trib_proto::leaf::GroupId;
+use trib_proto::leaf::{GroupId, Standstill};
 use trib_transport::memory::{Bell, Board};
 use trib_wire::{RankList, Signature};
 
@@ -37,6 +39,7 @@ use crate::error::Error;
 use crate::group_state::GroupState;
 use crate::memory::Memory;
 use founding::{Arrivals, Founding, Verdict};
+use late::LATE_PAUSE;
 use running::{Broken, Running};
 use shape::Shape;
 
@@ -58,6 +61,8 @@ pub(super) struct Boards {
     /// A request has ended since this was last read.
     pub(super) finished: bool,
     operations: u64,
+    /// From when on the node may be told again which ranks are late.
+    free: Nanos,
 }
 
 /// A group of one host.
@@ -102,6 +107,7 @@ impl Boards {
             sleepers: 0,
             finished: false,
             operations: 0,
+            free: Nanos(0),
         }
     }
 
@@ -231,6 +237,7 @@ impl Boards {
     pub(super) fn next_deadline(&self, now: Nanos) -> Nanos {
         let due = |at: &usize| match self.groups.get(*at) {
             Some(Some(Group { way: Way::Founding(founding, _), .. })) => founding.deadline(now),
+            Some(Some(Group { way: Way::Board(running), .. })) => running.word_due(now, self.free),
             _ => Nanos::NEVER,
         };
         self.active.iter().map(due).min().unwrap_or(Nanos::NEVER)
@@ -255,12 +262,17 @@ impl Boards {
     /// Goes on with one group.
     pub(super) fn advance(&mut self, at: usize, now: Nanos, lane: &mut Lane) {
         self.go_on(at, now, lane);
-        let is_active = match self.groups.get(at).and_then(Option::as_ref).map(|group| &group.way) {
-            Some(Way::Founding(..)) => true,
-            Some(Way::Board(running)) if running.is_busy() => true,
-            Some(Way::Board(running)) => {
-                running.wake_up();
-                false
+        let is_active = match self.groups.get_mut(at).and_then(Option::as_mut) {
+            Some(Group { way: Way::Founding(..), .. }) => true,
+            Some(Group { way: Way::Board(running), id, .. }) => {
+                if let Some(word) = running.word(now, self.free) {
+                    self.free = now + LATE_PAUSE;
+                    lane.tell_of_board(now, *id, word);
+                }
+                if !running.is_busy() {
+                    running.wake_up();
+                }
+                running.is_busy() || running.has_accused()
             }
             _ => false,
         };
@@ -311,7 +323,8 @@ impl Boards {
                 for Waiting { signature, memory, completion } in waiting {
                     running.post(signature, memory, completion);
                 }
-                group.way = Way::Board(running);
+                group.way = Way::Board(*running);
+                lane.tell_of_board(now, group.id, None);
                 group.state.ready.finish(Ok(()));
                 self.finished = true;
                 self.go_on(at, now, lane);
@@ -396,6 +409,24 @@ impl Boards {
     /// process may use it, so that a member that waits keeps no other from running.
     pub(super) fn is_roomy(&self, at: usize, processors: u32) -> bool {
         self.groups.get(at).and_then(Option::as_ref).is_some_and(|group| group.state.size <= processors)
+    }
+
+    /// For which ranks an operation of the group with this index waits, as far as this member sees
+    /// it.
+    pub(super) fn late(&self, at: usize) -> Option<Standstill> {
+        match &self.groups.get(at)?.as_ref()?.way {
+            Way::Board(running) => running.standstill(Nanos(0)),
+            _ => None,
+        }
+    }
+
+    /// Called before a sleep, before it is asked how long that may be.
+    pub(super) fn see(&mut self, now: Nanos) {
+        for at in &self.active {
+            if let Some(Some(Group { way: Way::Board(running), .. })) = self.groups.get_mut(*at) {
+                running.see(now);
+            }
+        }
     }
 
     /// Called before every sleep. Returns whether there is something to do instead.

@@ -9,12 +9,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use trib_proto::Nanos;
+use trib_proto::leaf::Standstill;
 use trib_transport::memory::{Bell, BellAddress, Board, Wish};
 use trib_wire::body::{Fault, Reason};
 use trib_wire::{Collective, NodeId, RankList, Signature};
 
 use super::cut::{Cut, Need, PORTIONS_FROM};
 use super::fold::Folder;
+use super::late::{Position, Vigil};
 use super::lookout::{Lookout, is_given};
 use super::piece::Piece;
 use super::shape::Shape;
@@ -40,6 +43,7 @@ pub(super) struct Running {
     known: u64,
     /// How many operations are over.
     done: u64,
+    vigil: Vigil,
 }
 
 struct Operation {
@@ -71,6 +75,7 @@ impl Running {
             taken: 0,
             known: 0,
             done: 0,
+            vigil: Vigil::default(),
         }
     }
 
@@ -334,6 +339,61 @@ impl Running {
         let rank = |member: usize| self.members.nth(member as u32).unwrap_or(trib_wire::Rank(0));
         let fault = Fault { reason, node: NodeId(0), rank_a: rank(a), rank_b: rank(b), signatures };
         Broken { fault }
+    }
+
+    /// Where this member is, if it has operations under way.
+    fn position(&self) -> Option<Position> {
+        self.is_busy().then_some((self.taken, self.given))
+    }
+
+    /// Called before a sleep.
+    pub(super) fn see(&mut self, now: Nanos) {
+        if let Some(position) = self.position() {
+            self.vigil.see(position, now);
+        }
+    }
+
+    /// Whether the node has heard of this member that a rank is late.
+    pub(super) fn has_accused(&self) -> bool {
+        self.vigil.has_accused()
+    }
+
+    /// When there may be something to tell the node; from `free` on it may be told.
+    pub(super) fn word_due(&self, now: Nanos, free: Nanos) -> Nanos {
+        self.vigil.due(self.position(), now, free)
+    }
+
+    /// What the node is to be told now, if anything: which ranks are late, or that none is.
+    pub(super) fn word(&mut self, now: Nanos, free: Nanos) -> Option<Option<Standstill>> {
+        let position = self.position();
+        if !self.vigil.is_due(position, now, free) {
+            return None;
+        }
+        let standstill = position.and_then(|_| self.vigil.waits_since(now)).and_then(|since| self.standstill(since));
+        self.vigil.tell(position, now, standstill)
+    }
+
+    /// The ranks for which this member waits: those that have not given to its first operation, or
+    /// that hold up the room for what it has to give.
+    pub(super) fn standstill(&self, since: Nanos) -> Option<Standstill> {
+        let (board, members) = (&self.board, 0..self.board.members());
+        let has_not_given = |member: &usize| !board.has_given(self.taken, *member);
+        let need = self.operations.front().filter(|_| self.taken < self.given).map(|operation| operation.cut.need());
+        let mut missing: Vec<usize> = match need {
+            Some(Need::All) => members.clone().filter(has_not_given).collect(),
+            Some(Need::Root(root)) => Some(root).filter(has_not_given).into_iter().collect(),
+            Some(Need::Nobody) | None => Vec::new(),
+        };
+        let mut at = 0;
+        if missing.is_empty() && self.operations.get(self.giving).is_some_and(|operation| operation.cut.gives()) {
+            at = self.giving;
+            missing = members.filter(|member| board.holds_up(self.given, *member)).collect();
+        }
+        let signature = self.operations.get(at)?.cut.signature;
+        let ranks = missing.into_iter().filter_map(|member| Some(self.members.nth(member as u32)?.0)).collect();
+        let late = Standstill::late(ranks);
+        let operation = self.done + at as u64 + 1;
+        (!late.is_empty()).then_some(Standstill { operation, signature, since, late })
     }
 
     /// What a thread looks for that waits for the first operation; `None` if there is none.

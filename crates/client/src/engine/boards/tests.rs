@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use trib_proto::Nanos;
 use trib_transport::memory::{Bell, BellAddress, Board};
 use trib_wire::body::Reason;
 use trib_wire::{Collective, DataType, RankList, ReduceOp, Signature, WireFormat};
@@ -278,4 +279,30 @@ fn a_sleeper_is_woken_by_what_it_waits_for() {
     members.all[0].0.wake_up();
     members.go_on(0).unwrap();
     assert!(one.completion.is_done());
+}
+
+#[test]
+fn a_member_that_waits_knows_for_which_ranks_and_at_which_operation() {
+    let mut members = Members::new(shapes(3)[0].clone(), 3);
+    let draw = Draw { collective: Collective::Allreduce, count: 3, root: 0, in_place: false };
+    let late = |members: &Members, member: usize| {
+        let standstill = members.all[member].0.standstill(Nanos(0))?;
+        Some((standstill.operation, standstill.late.to_string()))
+    };
+    let mut kept = vec![members.post(0, draw, 0)];
+    assert_eq!(late(&members, 0), Some((1, "12-14/2".into())), "members 1 and 2 are ranks 12 and 14");
+    kept.push(members.post(2, draw, 0));
+    assert_eq!(late(&members, 0), Some((1, "12".into())));
+    assert_eq!(late(&members, 1), None, "it has nothing under way");
+    kept.push(members.post(1, draw, 0));
+    (0..3).for_each(|member| members.go_on(member).unwrap());
+    assert_eq!(late(&members, 0), None);
+    // The root of a bcast waits only for room, which a member holds up that has not taken.
+    let bcast = Draw { collective: Collective::Bcast, count: 1, ..draw };
+    for turn in 0..5 {
+        kept.push(members.post(0, bcast, turn));
+        kept.push(members.post(1, bcast, turn));
+    }
+    assert_eq!(late(&members, 0), Some((6, "14".into())), "four of these had room");
+    assert_eq!(late(&members, 1), Some((6, "10".into())), "the root has not given the last");
 }

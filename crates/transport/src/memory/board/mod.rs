@@ -97,6 +97,12 @@ impl Board {
         *known >= needed
     }
 
+    /// Whether a member has not taken what is in the slot of `piece` yet, so that nobody may give
+    /// to it.
+    pub fn holds_up(&self, piece: u64, member: usize) -> bool {
+        self.taken(member) < (piece + 1).saturating_sub(WINDOW)
+    }
+
     /// Writes `len` of the `whole` bytes that this member gives to `piece`, from byte `at` on.
     ///
     /// # Panics

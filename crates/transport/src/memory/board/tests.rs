@@ -33,6 +33,7 @@ fn what_one_member_gives_the_others_see_and_a_slot_waits_for_all() {
     }
     assert!(!one.has_room(WINDOW, &mut known));
     one.take(1);
+    assert_eq!([0, 1].map(|member| one.holds_up(WINDOW, member)), [false, true]);
     assert!(!one.has_room(WINDOW, &mut known), "the other has not taken the first piece");
     two.take(3);
     assert!(one.has_room(WINDOW, &mut known) && !one.has_room(WINDOW + 1, &mut known));
