@@ -1,4 +1,5 @@
-"""Ranks in a group with, and a group without the rank that hosts their host's node."""
+"""Ranks that share hosts: in a group with, and a group without the rank that hosts their host's node;
+and in one with a rank that is late."""
 
 import json
 import os
@@ -65,3 +66,38 @@ def survive(argument):
     (folder / f"{context.rank}.tmp").write_text(json.dumps({"world": world.said, "others": number}))
     os.replace(folder / f"{context.rank}.tmp", folder / f"{context.rank}.over")
     time.sleep(120)
+
+
+def late(argument):
+    """Two sums, to the second of which one rank comes only when a file says so. The others wait for
+    it, or compute; those that wait say what they hear when they have waited for a while. Then
+    nobody does anything until a file says stop."""
+    folder = pathlib.Path(argument["folder"])
+    context = native.Context()
+    group, text = context.group(name="field"), None
+    for number in range(2):
+        out = np.zeros(3, np.int64)
+        if number == 1 and context.rank == argument["late"]:
+            await_file(folder / "come")
+        request = group.allreduce(np.full(3, context.rank), out, "int64", "sum")
+        if argument["computes"] and number == 1:
+            await_file(folder / "come")
+        elif number == 1 and context.rank != argument["late"]:
+            try:
+                request.wait(700)
+            except native.Failed as failed:
+                text = failed.text
+                note(1)
+        request.wait(60_000)
+        assert (out == context.size * (context.size - 1) // 2).all(), out
+    note(2)
+    await_file(folder / "stop")
+    counters = context.counters()
+    group.free()
+    context.finalize()
+    return {"text": text, "counters": counters}
+
+
+def await_file(path):
+    while not path.exists():
+        time.sleep(0.01)

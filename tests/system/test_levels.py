@@ -173,5 +173,67 @@ class Leaders(unittest.TestCase):
         self.assertEqual([said[rank]["world"] for rank in range(RANKS)], ["right"] * RANKS)
 
 
+class Late(unittest.TestCase):
+    """All ranks share a host and its memory, where no node sees what they do, and one is late."""
+
+    late = 5
+
+    def late_ranks(self, fabric, which="1"):
+        """{rank: the operation to which it has not come}"""
+        parts = told(fabric, "explain", which)["parts"]
+        groups = [group for hosted in parts for group in hosted["part"]["groups"] if group.get("board")]
+        return {late["rank"]: (late["operation"], late["what"]) for group in groups for late in group["late"]}
+
+    def text(self, fabric, *words):
+        command = [TRIB, *words, "--manager", fabric.manager]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+
+    def drawn(self, fabric, lines):
+        """The first lines of `trib status --watch`, which ends because nobody reads more."""
+        command = [TRIB, "status", "--watch", "--interval", "0.2", "--manager", fabric.manager]
+        watching = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        drawn = "".join(watching.stdout.readline() for _ in range(lines))
+        watching.stdout.close()
+        watching.wait(30)
+        return drawn
+
+    def check(self, through=(), computes=False):
+        with tempfile.TemporaryDirectory() as folder, Fabric(shared_host=True) as fabric:
+            argument = {"folder": folder, "late": self.late, "computes": computes}
+            with Ranks(fabric, RANKS, "levels_worker", "late", argument, through=through, hosts=["h0"]) as ranks:
+                wait_until(lambda: told(fabric, "jobs")["live"], 30, "the job")
+                wait_until(lambda: self.late in self.late_ranks(fabric), 30, "its ranks say who is late")
+                self.assertEqual(self.late_ranks(fabric), {self.late: (2, "allreduce of 3 int64 (sum)")})
+                if not computes:
+                    wait_until(lambda: all(ranks.progress(rank) for rank in range(RANKS) if rank != self.late), 30, "they have waited")
+                process = rf"rank {self.late} on h0 \(PID {ranks.pids()[self.late]}\)"
+                who = rf"field \(ranks 0-7\) waits for {process} to come to its 2nd operation, allreduce of 3 int64 \(sum\), for \d"
+                whole, group = self.text(fabric, "explain", "1"), self.text(fabric, "explain", "1/field")
+                for said in (whole, group):
+                    self.assertRegex(said, who)
+                    self.assertRegex(said, rf"(?m)^host h0 .* host memory .*rank {self.late} on h0")
+                self.assertRegex(whole, r"(?m)^stands still: field \(ranks 0-7\), at its 2nd operation")
+                self.assertIn("It works in the memory of its host", group)
+                self.assertRegex(self.drawn(fabric, 30), rf"rank {self.late} \d.* late")
+                (pathlib.Path(folder) / "come").touch()
+                wait_until(lambda: self.late_ranks(fabric) == {}, 30, "nobody is late any more")
+                self.assertIn("Nothing waits", self.text(fabric, "explain", "1"))
+                (pathlib.Path(folder) / "stop").touch()
+                results = ranks.results(60)
+        for rank, result in enumerate(results):
+            self.assertEqual(result["counters"]["operations_board"], 2, rank)
+            if not computes and rank != self.late:
+                self.assertRegex(result["text"], rf"^allreduce of 3 int64 \(sum\) is not done after 700 ms: {process} is late; it goes on")
+
+    def test_who_waits_says_for_whom(self):
+        self.check()
+
+    def test_who_waits_says_for_whom_across_the_domains_of_the_host(self):
+        self.check(through=BOUND)
+
+    def test_who_computes_meanwhile_says_for_whom_it_would_wait(self):
+        self.check(computes=True)
+
+
 if __name__ == "__main__":
     unittest.main()
