@@ -53,6 +53,7 @@ impl Way {
             channel: 0,
             udp_port: self.udp_port,
             shares: self.shares,
+            ucx: None,
             placement: placement.clone(),
         };
         let target = self.node.hosted(placement).stream;

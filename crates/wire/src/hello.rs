@@ -15,9 +15,10 @@
 //! Hello      magic | vers | 1   | channel | job | epoch (12) | node (16) | child | udp (20)
 //!            | entries (22) | nonce (24..40) | entries of a placement
 //! Challenge  magic | vers | 2   | status  | epoch (8) | udp (12) | 0 | nonce (16..32)
-//! Proof      magic | vers | 3   | 0       | mac (8..40)
+//! Proof      magic | vers | 3   | offers  | mac (8..40)
+//!            | an offer, if offers is 1
 //! Welcome    magic | vers | 4   | status  | mac (8..40) | sealed key (40..56)
-//!            | a placement, if the status is `Moved`
+//!            | a placement, if the status is `Moved`; an offer, if it is `Accepted` after one
 //! ```
 //! Magic and version have the same offsets in every version, so that both ends can say which
 //! versions met.
@@ -77,6 +78,8 @@ pub enum Status {
     Busy = 9,
     /// The job's tree has another placement, which follows.
     Moved = 10,
+    /// The child offers UCX and the node expects a child over TCP, or the other way round.
+    WrongWay = 11,
 }
 
 impl Status {
@@ -93,6 +96,7 @@ impl Status {
         Status::BadKey,
         Status::Busy,
         Status::Moved,
+        Status::WrongWay,
     ];
 
     /// The status with this code.
@@ -115,6 +119,7 @@ impl fmt::Display for Status {
             Status::BadKey => "the two ends have different keys for this edge of the job",
             Status::Busy => "the node has too many handshakes at once: try again",
             Status::Moved => "the node of the job's tree is in another process now",
+            Status::WrongWay => "one end of this edge goes by UCX and the other does not",
         })
     }
 }
@@ -234,7 +239,9 @@ impl Challenge {
 /// The child's proof that it holds the key of the edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Proof {
-    /// The MAC over Hello and Challenge.
+    /// Whether the child goes by UCX, and its offer follows.
+    pub offers: bool,
+    /// The MAC over Hello and Challenge, and over the offer.
     pub mac: Mac,
 }
 
@@ -245,15 +252,19 @@ impl Proof {
     /// The message as bytes.
     pub fn to_bytes(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
-        prefix(&mut bytes, 3, 0);
+        prefix(&mut bytes, 3, self.offers.into());
         bytes[8..].copy_from_slice(&self.mac);
         bytes
     }
 
     /// Reads the message.
     pub fn parse(bytes: &[u8; Self::LEN]) -> Result<Proof, ParseError> {
-        open(bytes, 3)?;
-        Ok(Proof { mac: mac_at(bytes)? })
+        let offers = match open(bytes, 3)? {
+            (_, 0) => false,
+            (_, 1) => true,
+            _ => return Err(ParseError::BadField("offers")),
+        };
+        Ok(Proof { offers, mac: mac_at(bytes)? })
     }
 }
 
@@ -389,8 +400,10 @@ mod tests {
             let welcome = Welcome { status: *status, mac: [6; 32], sealed: [5; SEALED_LEN] };
             assert_eq!(Welcome::parse(&welcome.to_bytes()), Ok(welcome));
         }
-        let proof = Proof { mac: [7; 32] };
-        assert_eq!(Proof::parse(&proof.to_bytes()), Ok(proof));
+        for offers in [false, true] {
+            let proof = Proof { offers, mac: [7; 32] };
+            assert_eq!(Proof::parse(&proof.to_bytes()), Ok(proof));
+        }
     }
 
     #[test]
@@ -410,7 +423,7 @@ mod tests {
         assert_eq!(version_of(&bytes), Ok(9));
         assert_eq!(Hello::parse(&bytes), Err(ParseError::BadVersion(9)));
         let mut longer = [0; Welcome::LEN];
-        longer[..Proof::LEN].copy_from_slice(&Proof { mac: [7; 32] }.to_bytes());
+        longer[..Proof::LEN].copy_from_slice(&Proof { offers: false, mac: [7; 32] }.to_bytes());
         assert_eq!(Welcome::parse(&longer), Err(ParseError::BadField("kind")));
         assert_eq!(version_of(&[0; 8]), Err(ParseError::BadMagic));
         assert_eq!(version_of(&[0x54]), Err(ParseError::Truncated));

@@ -31,6 +31,7 @@ pub mod format;
 pub mod header;
 pub mod hello;
 pub mod ids;
+pub mod offer;
 pub mod operation;
 pub mod placement;
 pub mod ranks;

@@ -10,8 +10,8 @@ use trib_keys::EdgeKeys;
 use trib_messages::directory::JobDirectory;
 use trib_proto::leaf::{GroupId, LeafError, NewGroup, Post, Slice, Standstill};
 use trib_proto::{LeafConfig, LeafCore, Limits, Nanos, Path};
+use trib_transport::edge::{Glance, Inbox};
 use trib_transport::landing::UserLanding;
-use trib_transport::memory::{Glance, Inbox};
 use trib_transport::tcp::{
     Arrived, Connected, Destination, Due, FlushEnd, FrameSink, HandshakeError, LowWater, Parting, ReadEnd, StreamError,
     StreamReader, StreamSocket,
@@ -75,8 +75,8 @@ impl Link {
         let Connected { mut socket, datagrams, results, apart } = open;
         tracing::debug!(?apart, "whether the node shares memory with this rank");
         let (mut near, mut outbox) = (None, None);
-        if let Some(records) = socket.take_records() {
-            near = Some(Near { glance: records.glance(), inbox: records.come });
+        if let (Some(glance), Some(records)) = (socket.glance(), socket.take_records()) {
+            near = Some(Near { glance, inbox: records.come });
             outbox = Some(records.out);
         }
         let above = Above { address: datagrams, up: keys.up, results, near: outbox };

@@ -63,8 +63,17 @@ fn as_child(grant: &NodeGrant, placement: &Placement, candidate: usize, udp_port
     let called = parent.candidates.get(candidate)?;
     let (job, epoch, placement) = (grant.job, placement.epoch(grant.epoch), placement.clone());
     let hello = called.key.keys(&placement).hello;
-    let identity =
-        Identity { job, epoch, node: parent.node, child: parent.child, channel: 0, udp_port, shares: true, placement };
+    let identity = Identity {
+        job,
+        epoch,
+        node: parent.node,
+        child: parent.child,
+        channel: 0,
+        udp_port,
+        shares: true,
+        ucx: None,
+        placement,
+    };
     Some((identity, called.stream, hello))
 }
 
@@ -73,6 +82,7 @@ fn as_candidate(grant: &NodeGrant, placement: &Placement, candidate: usize) -> O
     let (target, hello) = (*grant.candidates.get(candidate)?, grant.root.as_ref()?.hello(placement));
     let (job, epoch, placement) = (grant.job, placement.epoch(grant.epoch), placement.clone());
     let child = ChildIndex::ALL;
-    let identity = Identity { job, epoch, node: grant.node, child, channel: 0, udp_port: 0, shares: true, placement };
+    let identity =
+        Identity { job, epoch, node: grant.node, child, channel: 0, udp_port: 0, shares: true, ucx: None, placement };
     Some((identity, target, hello))
 }

@@ -428,7 +428,7 @@ impl Acceptor {
             let datagrams = SocketAddr::new(peer.ip(), hello.udp_port);
             let link = usize::from(hello.child.0);
             let would_share = |(_, address): &(NearDoor, SocketAddr)| address.ip() == peer.ip().to_canonical();
-            let apart = socket.glance().is_none() && self.door.near.as_ref().is_some_and(would_share);
+            let apart = !socket.is_near() && self.door.near.as_ref().is_some_and(would_share);
             let opened = Opened { socket, datagrams, results: None, apart };
             self.workers[worker].mailbox.post(Command::LinkUp { key, epoch: hello.epoch, link, opened });
         }

@@ -422,7 +422,7 @@ impl Registry {
             None => refuse(Status::UnknownChild),
             Some(false) => refuse(Status::WrongAddress),
             Some(true) => match hello_key(grant, hello) {
-                Some(key) => Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port }),
+                Some(key) => Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port, ucx: None }),
                 None => refuse(Status::UnknownChild),
             },
         }

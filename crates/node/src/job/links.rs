@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use trib_keys::EdgeKeys;
 use trib_messages::explanation::CarriedPart;
 use trib_proto::node::Link;
-use trib_transport::memory::{Inbox, Outbox, Records};
+use trib_transport::edge::{Inbox, Outbox, Records};
 use trib_transport::tcp::{FlushEnd, Parting, StreamReader, StreamSocket, StreamWriter, Written};
 use trib_wire::ChildIndex;
 use trib_wire::auth::FrameKey;

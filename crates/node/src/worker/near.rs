@@ -3,7 +3,7 @@
 //! While the worker is awake it looks at their rings, which costs no system call. Before it sleeps
 //! it tells the far ends, which then ring a bell that poll knows.
 
-use trib_transport::memory::Glance;
+use trib_transport::edge::Glance;
 
 use super::datagrams::take;
 use super::hosted::Slot;

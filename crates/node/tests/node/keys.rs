@@ -45,6 +45,7 @@ fn call(node: &Node, placement: &Placement, keys: &EdgeKeys) -> Result<Connected
         channel: 0,
         udp_port: 9,
         shares: true,
+        ucx: None,
         placement: placement.clone(),
     };
     connect(node.address(), &identity, &keys.hello, Duration::from_secs(5))
@@ -106,6 +107,7 @@ fn only_a_candidate_of_the_root_is_heard_as_one() {
         channel: 0,
         udp_port: 0,
         shares: true,
+        ucx: None,
         placement: moved.clone(),
     };
     let tell = |hello| connect(above.address(), &identity, &hello, Duration::from_secs(5));

@@ -20,6 +20,7 @@ fn call(tree: &Tree, rank: u32, epoch: u32, node: &trib_node::Node) -> Result<()
         channel: 0,
         udp_port: 9,
         shares: true,
+        ucx: None,
         placement: Placement::FIRST,
     };
     connect(node.address(), &identity, &keys.hello, Duration::from_millis(200)).map(drop)

@@ -144,13 +144,13 @@ impl Line {
 
 /// A look at an edge for a thread that must not hold its ends meanwhile.
 #[derive(Clone)]
-pub struct Glance {
+pub struct NearGlance {
     line: Arc<Line>,
 }
 
-impl Glance {
-    pub(super) fn new(line: Arc<Line>) -> Glance {
-        Glance { line }
+impl NearGlance {
+    pub(super) fn new(line: Arc<Line>) -> NearGlance {
+        NearGlance { line }
     }
 
     /// Whether datagrams wait.

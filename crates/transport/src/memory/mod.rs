@@ -39,8 +39,8 @@ mod socket;
 pub use bell::{Bell, BellAddress, BellName, Token};
 pub use board::{Board, MEMBERS_MAX, WINDOW, Wish};
 pub use door::{Door, NoDoor};
-pub use line::Glance;
-pub use records::{Inbox, Outbox, Records, Sent};
+pub use line::NearGlance;
+pub use records::{NearInbox, NearOutbox, Records};
 pub use socket::NearSocket;
 
 pub(crate) use door::{Call, call};

@@ -5,44 +5,35 @@ use std::sync::Arc;
 
 use trib_wire::header::HEADER_LEN;
 
-use super::line::{Glance, Line};
+use super::line::Line;
 use super::ring::{Reader, Writer, damaged};
 use super::segment::{Use, ring_len};
-use crate::udp::{Datagram, UdpCounters};
+use crate::udp::{Datagram, Sent, UdpCounters};
 
 /// The datagrams of one end of an edge.
 #[derive(Debug)]
 pub struct Records {
     /// Those that go to the far end.
-    pub out: Outbox,
+    pub out: NearOutbox,
     /// Those that come from there.
-    pub come: Inbox,
+    pub come: NearInbox,
 }
 
 /// Datagrams to the far end. One for which there is no room is lost and counted, as a socket's is;
 /// the protocol repeats it.
-pub struct Outbox {
+pub struct NearOutbox {
     line: Arc<Line>,
     ring: Writer,
     counters: UdpCounters,
 }
 
 /// Datagrams from the far end.
-pub struct Inbox {
+pub struct NearInbox {
     ring: Reader,
     /// The datagram that is being looked at. It is copied before it is parsed.
     scratch: Vec<u8>,
     source: SocketAddr,
     counters: UdpCounters,
-}
-
-/// What became of a datagram.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sent {
-    /// It is in the ring, or it was lost and can be sent again.
-    Tried,
-    /// It is longer than any that can be sent here.
-    TooLong,
 }
 
 impl Records {
@@ -51,17 +42,12 @@ impl Records {
     pub(super) fn new(line: Arc<Line>, source: SocketAddr) -> Records {
         let counters = UdpCounters::default();
         let come = Reader::new(line.clone(), Use::Records);
-        let out = Outbox { ring: Writer::new(line.clone(), Use::Records), line, counters };
-        Records { out, come: Inbox { ring: come, scratch: Vec::new(), source, counters } }
-    }
-
-    /// A look at this edge.
-    pub fn glance(&self) -> Glance {
-        Glance::new(self.out.line.clone())
+        let out = NearOutbox { ring: Writer::new(line.clone(), Use::Records), line, counters };
+        Records { out, come: NearInbox { ring: come, scratch: Vec::new(), source, counters } }
     }
 }
 
-impl Outbox {
+impl NearOutbox {
     /// The counts of what was sent.
     pub fn counters(&self) -> &UdpCounters {
         &self.counters
@@ -90,7 +76,7 @@ impl Outbox {
     }
 }
 
-impl Inbox {
+impl NearInbox {
     /// The counts of what has come.
     pub fn counters(&self) -> &UdpCounters {
         &self.counters
@@ -140,15 +126,15 @@ impl Inbox {
     }
 }
 
-impl std::fmt::Debug for Outbox {
+impl std::fmt::Debug for NearOutbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outbox").field("counters", &self.counters).finish_non_exhaustive()
+        f.debug_struct("NearOutbox").field("counters", &self.counters).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Inbox {
+impl std::fmt::Debug for NearInbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inbox").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("NearInbox").field("source", &self.source).finish_non_exhaustive()
     }
 }
 

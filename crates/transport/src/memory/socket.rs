@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::door::{Offered, receive};
-use super::line::{Glance, Line};
+use super::line::{Line, NearGlance};
 use super::records::Records;
 use super::ring::{Reader, Writer};
 use super::segment::Use;
@@ -91,8 +91,8 @@ impl NearSocket {
     }
 
     /// A look at this edge, once it is open.
-    pub fn glance(&self) -> Option<Glance> {
-        self.open.as_ref().map(|open| Glance::new(open.line.clone()))
+    pub fn glance(&self) -> Option<NearGlance> {
+        self.open.as_ref().map(|open| NearGlance::new(open.line.clone()))
     }
 
     /// Lets the bell be rung only when so many bytes are there, or when the far end has closed.

@@ -14,8 +14,8 @@ use trib_wire::auth::FrameKey;
 use trib_wire::{ChildIndex, Epoch, Header, JobId, Kind, NodeId};
 
 use super::segment::{End, Use, ring_len};
-use super::{Door, NearSocket, NoDoor, Records, Sent, call};
-use crate::udp::{UdpCounters, seal};
+use super::{Door, NearSocket, NoDoor, Records, call};
+use crate::udp::{Sent, UdpCounters, seal};
 
 const KEY: FrameKey = FrameKey([5; 16]);
 

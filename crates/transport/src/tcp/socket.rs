@@ -8,12 +8,14 @@ use mio::event::Source;
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
-use crate::memory::{Glance, NearSocket, Records};
+use crate::edge::{Glance, Records};
+use crate::memory::NearSocket;
 use crate::option;
+use crate::ucx::{Stub, UcxSocket};
 
-/// A non-blocking connection: over TCP without Nagle's delay, or over memory. The kernel tunes the
-/// buffers of TCP, because a fixed size is either too small for a long path or takes memory from
-/// every other job.
+/// A non-blocking connection: over TCP without Nagle's delay, over memory, or over UCX. The kernel
+/// tunes the buffers of TCP, because a fixed size is either too small for a long path or takes
+/// memory from every other job.
 #[derive(Debug)]
 pub struct StreamSocket {
     way: Way,
@@ -23,6 +25,7 @@ pub struct StreamSocket {
 enum Way {
     Tcp(mio::net::TcpStream),
     Memory(Box<NearSocket>),
+    Ucx(Box<UcxSocket>),
 }
 
 impl StreamSocket {
@@ -43,36 +46,49 @@ impl StreamSocket {
         StreamSocket { way: Way::Memory(Box::new(socket)) }
     }
 
+    /// Whether both ends are on this host and may share memory.
+    pub fn is_near(&self) -> bool {
+        matches!(self.way, Way::Memory(_))
+    }
+
     /// Maps the memory that a child of this host has offered in its handshake; over TCP there is
     /// nothing to do.
     pub(crate) fn share(&mut self) -> io::Result<()> {
         match &mut self.way {
-            Way::Tcp(_) => Ok(()),
             Way::Memory(socket) => socket.share(),
+            _ => Ok(()),
         }
     }
 
-    /// The handshake is over. Datagrams of the far end come as from `peer`, if they go the same
-    /// way.
-    pub(crate) fn open(&mut self, peer: SocketAddr) {
-        if let Way::Memory(socket) = &mut self.way {
-            socket.open(peer);
-        }
+    /// The connection after the handshake. Frames go by UCX if there is a `stub`. Datagrams of the
+    /// far end come as from `peer`, if they go the same way.
+    pub(crate) fn opened(self, peer: SocketAddr, stub: Option<Stub>) -> StreamSocket {
+        let way = match (self.way, stub) {
+            (Way::Tcp(control), Some(stub)) => Way::Ucx(Box::new(UcxSocket::new(control, stub, peer))),
+            (Way::Memory(mut socket), _) => {
+                socket.open(peer);
+                Way::Memory(socket)
+            }
+            (way, _) => way,
+        };
+        StreamSocket { way }
     }
 
     /// The datagrams that go the same way, if it is not TCP, once.
     pub fn take_records(&mut self) -> Option<Records> {
         match &mut self.way {
             Way::Tcp(_) => None,
-            Way::Memory(socket) => socket.take_records(),
+            Way::Memory(socket) => socket.take_records().map(Records::from),
+            Way::Ucx(socket) => socket.take_records().map(Records::from),
         }
     }
 
-    /// A look at the shared memory, if there is any.
+    /// A look at the edge, if it is not over TCP.
     pub fn glance(&self) -> Option<Glance> {
         match &self.way {
             Way::Tcp(_) => None,
-            Way::Memory(socket) => socket.glance(),
+            Way::Memory(socket) => socket.glance().map(Glance::Memory),
+            Way::Ucx(socket) => Some(Glance::Ucx(socket.glance())),
         }
     }
 
@@ -88,21 +104,26 @@ impl StreamSocket {
                 socket.set_low_water(bytes);
                 Ok(())
             }
+            // Its bell is rung for every message.
+            Way::Ucx(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     /// Poll said that the far end has closed.
     pub fn expect_end(&mut self) {
-        if let Way::Memory(socket) = &mut self.way {
-            socket.expect_end();
+        match &mut self.way {
+            Way::Tcp(_) => {}
+            Way::Memory(socket) => socket.expect_end(),
+            Way::Ucx(socket) => socket.expect_end(),
         }
     }
 
     /// Nothing more will be written; the far end reads what was, and then the end.
-    pub fn finish(&self) -> io::Result<()> {
-        match &self.way {
+    pub fn finish(&mut self) -> io::Result<()> {
+        match &mut self.way {
             Way::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Way::Memory(socket) => socket.finish(),
+            Way::Ucx(socket) => socket.finish(),
         }
     }
 }
@@ -112,6 +133,7 @@ impl Read for StreamSocket {
         match &mut self.way {
             Way::Tcp(stream) => stream.read(bytes),
             Way::Memory(socket) => socket.read(bytes),
+            Way::Ucx(socket) => socket.read(bytes),
         }
     }
 
@@ -119,6 +141,7 @@ impl Read for StreamSocket {
         match &mut self.way {
             Way::Tcp(stream) => stream.read_vectored(slices),
             Way::Memory(socket) => socket.read_vectored(slices),
+            Way::Ucx(socket) => socket.read_vectored(slices),
         }
     }
 }
@@ -129,6 +152,7 @@ impl Write for StreamSocket {
         match &mut self.way {
             Way::Tcp(stream) => SockRef::from(&*stream).send_with_flags(bytes, libc::MSG_NOSIGNAL),
             Way::Memory(socket) => socket.write(bytes),
+            Way::Ucx(socket) => socket.write(bytes),
         }
     }
 
@@ -136,6 +160,7 @@ impl Write for StreamSocket {
         match &mut self.way {
             Way::Tcp(stream) => SockRef::from(&*stream).send_vectored_with_flags(slices, libc::MSG_NOSIGNAL),
             Way::Memory(socket) => socket.write_vectored(slices),
+            Way::Ucx(socket) => socket.write_vectored(slices),
         }
     }
 
@@ -149,6 +174,7 @@ impl AsFd for StreamSocket {
         match &self.way {
             Way::Tcp(stream) => stream.as_fd(),
             Way::Memory(socket) => socket.as_fd(),
+            Way::Ucx(socket) => socket.as_fd(),
         }
     }
 }
@@ -178,6 +204,8 @@ impl Way {
         match self {
             Way::Tcp(stream) => stream,
             Way::Memory(socket) => &mut **socket,
+            // The rest is told by the port's bell, which its edges share.
+            Way::Ucx(socket) => &mut socket.control,
         }
     }
 }

@@ -3,10 +3,12 @@
 mod address;
 mod batch;
 mod counters;
+mod sent;
 mod socket;
 
 pub use batch::{Datagram, RecvBatch};
 pub use counters::UdpCounters;
+pub use sent::Sent;
 pub use socket::{DatagramSocket, RECV_BUFFER_WANTED, Receiver, seal};
 
 #[cfg(test)]

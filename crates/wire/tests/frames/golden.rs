@@ -154,7 +154,7 @@ fn every_message_of_the_handshake_is_what_its_sample_says() {
         placement: Placement::FIRST.without(NodeId(3)),
     };
     let challenge = Challenge { status: Status::Accepted, epoch: Epoch(2), udp_port: 4712, nonce: [8; 16] };
-    let proof = Proof { mac: [7; 32] };
+    let proof = Proof { offers: false, mac: [7; 32] };
     let welcome = Welcome { status: Status::Accepted, mac: [6; 32], sealed: [5; 16] };
     compare("hello", &format!("{hello:?}\n"), &hello.to_bytes());
     compare("challenge", &format!("{challenge:?}\n"), &challenge.to_bytes());

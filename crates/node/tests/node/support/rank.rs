@@ -151,6 +151,7 @@ impl Rank {
             channel: 0,
             udp_port: udp.local_addr().port(),
             shares: true,
+            ucx: None,
             placement: Placement::FIRST,
         };
         let open = connect(stream, &identity, &keys.hello, Duration::from_secs(5)).unwrap();

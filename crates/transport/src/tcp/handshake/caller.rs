@@ -15,13 +15,15 @@ use trib_wire::auth::FrameKey;
 use trib_wire::hello::{
     Challenge, Hello, PREFIX_LEN, Proof, SEALED_LEN, Status, Welcome, placement_to_bytes, version_of,
 };
+use trib_wire::offer::Offer;
 use trib_wire::{Epoch, ParseError, Placement, VERSION};
 
-use super::{End, HANDSHAKE_TIMEOUT, HandshakeError, Said, is_proven, nonce, parse_error, prove};
+use super::{End, HANDSHAKE_TIMEOUT, HandshakeError, Said, is_proven, nonce, parse_error, prove, stub_at};
 use crate::tcp::StreamSocket;
+use crate::ucx::{Stub, UcxWorker};
 
 /// What a node answers to a Hello if it goes on with the handshake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admitted {
     /// The key of the edge that the Hello names.
     pub key: HelloKey,
@@ -29,6 +31,8 @@ pub struct Admitted {
     pub epoch: Epoch,
     /// Where the logical node takes datagrams.
     pub udp_port: u16,
+    /// The worker of UCX by which the edge goes, if it does. A child that shares memory need not.
+    pub ucx: Option<UcxWorker>,
 }
 
 /// What the node knows about its jobs. A child is looked up before it has proven anything, so
@@ -76,6 +80,8 @@ pub struct Caller {
     heard: Vec<u8>,
     said: Vec<u8>,
     said_from: usize,
+    /// This end of an edge over UCX.
+    stub: Option<Stub>,
 }
 
 #[derive(Debug)]
@@ -85,6 +91,7 @@ enum State {
         hello: Hello,
         challenge: Challenge,
         key: HelloKey,
+        ucx: Option<UcxWorker>,
     },
     /// The last message is on its way; when it is sent, this is the outcome.
     Last(Result<Hello, Option<HandshakeError>>),
@@ -101,6 +108,7 @@ impl Caller {
             heard: Vec::new(),
             said: Vec::new(),
             said_from: 0,
+            stub: None,
         }
     }
 
@@ -121,7 +129,10 @@ impl Caller {
 
     /// The connection, to be used from now on. No byte of a frame has been read.
     pub fn into_socket(self) -> StreamSocket {
-        self.socket
+        match self.state {
+            State::Last(Ok(hello)) => self.socket.opened(SocketAddr::new(self.peer.ip(), hello.udp_port), self.stub),
+            _ => self.socket,
+        }
     }
 
     /// Goes on with the handshake as far as that is possible without waiting.
@@ -145,13 +156,12 @@ impl Caller {
                     self.on_hello(admission)?;
                 }
                 State::Proof { .. } => {
-                    if !self.hear(Proof::LEN)? {
+                    if !self.hear(Proof::LEN)? || !self.hear_offer()? {
                         return Ok(Progress::Reading);
                     }
                     self.on_proof(admission)?;
                 }
                 State::Last(Ok(hello)) => {
-                    self.socket.open(SocketAddr::new(self.peer.ip(), hello.udp_port));
                     return Ok(Progress::Open(hello.clone()));
                 }
                 State::Last(Err(error)) => {
@@ -181,7 +191,7 @@ impl Caller {
                     nonce: nonce()?,
                 };
                 self.say(&challenge.to_bytes());
-                self.state = State::Proof { hello, challenge, key: admitted.key };
+                self.state = State::Proof { hello, challenge, key: admitted.key, ucx: admitted.ucx };
             }
         }
         self.heard.clear();
@@ -189,22 +199,35 @@ impl Caller {
     }
 
     fn on_proof(&mut self, admission: &mut impl Admission) -> Result<(), HandshakeError> {
-        let State::Proof { hello, challenge, key } = &self.state else {
+        let State::Proof { hello, challenge, key, ucx } = &self.state else {
             unreachable!("called in state Proof");
         };
-        let (hello, challenge, key) = (hello.clone(), *challenge, *key);
-        let bytes = self.heard.first_chunk().ok_or(HandshakeError::Malformed(ParseError::Truncated))?;
+        let (hello, challenge, key, ucx) = (hello.clone(), *challenge, *key, ucx.clone());
+        let (bytes, offer) = self.heard.split_first_chunk().ok_or(HandshakeError::Malformed(ParseError::Truncated))?;
         let proof = Proof::parse(bytes).map_err(parse_error)?;
-        let said = Said { hello: &hello, challenge: &challenge, tail: &[] };
-        let verdict = if is_proven(&key, End::Child, said, &proof.mac) {
-            // This comes first, so that no child relies on memory that the node cannot map.
+        let said = Said { hello: &hello, challenge: &challenge, tail: offer };
+        let verdict = if !is_proven(&key, End::Child, said, &proof.mac) {
+            Err(Denied::Status(Status::BadKey))
+        } else if proof.offers == (ucx.is_some() && !self.socket.is_near()) {
+            // This comes first, so that no child relies on memory that the node cannot map, or on
+            // a way that it cannot find.
             self.socket.share()?;
+            if let Some(worker) = ucx.filter(|_| proof.offers) {
+                let stub = stub_at(&worker)?;
+                stub.meet(&Offer::parse(offer).map_err(parse_error)?)?;
+                self.stub = Some(stub);
+            }
             admission.confirm(&hello, self.peer)
         } else {
-            Err(Denied::Status(Status::BadKey))
+            Err(Denied::Status(Status::WrongWay))
         };
-        let (status, sealed, placement, outcome) = match verdict {
-            Ok(results) => (Status::Accepted, key.seal(&hello, &challenge, &results), Vec::new(), Ok(hello.clone())),
+        let said = Said { tail: &[], ..said };
+        let (status, sealed, rest, outcome) = match verdict {
+            Ok(results) => {
+                let offer = self.stub.as_ref().map(Stub::offer).transpose()?;
+                let offer = offer.map_or_else(Vec::new, |offer| offer.to_bytes());
+                (Status::Accepted, key.seal(&hello, &challenge, &results), offer, Ok(hello.clone()))
+            }
             Err(Denied::Moved(placement)) => {
                 let bytes = placement_to_bytes(&placement);
                 (Status::Moved, [0; SEALED_LEN], bytes, Err(Some(HandshakeError::Moved(placement))))
@@ -214,9 +237,9 @@ impl Caller {
                 return Ok(());
             }
         };
-        let mac = prove(&key, End::Node, Said { tail: &[&sealed[..], &placement].concat(), ..said });
+        let mac = prove(&key, End::Node, Said { tail: &[&sealed[..], &rest].concat(), ..said });
         self.say(&Welcome { status, mac, sealed }.to_bytes());
-        self.said.extend(placement);
+        self.said.extend(rest);
         self.state = State::Last(outcome);
         Ok(())
     }
@@ -285,6 +308,21 @@ impl Caller {
                 self.hear(len)
             }
             _ => Ok(true),
+        }
+    }
+
+    /// Reads the offer behind a Proof, if one follows.
+    fn hear_offer(&mut self) -> Result<bool, HandshakeError> {
+        let Some(proof) = self.heard.first_chunk().filter(|_| self.heard.len() >= Proof::LEN) else { return Ok(true) };
+        if self.is_of_another_version()? || !Proof::parse(proof).map_err(parse_error)?.offers {
+            return Ok(true);
+        }
+        if !self.hear(Proof::LEN + Offer::LEN)? {
+            return Ok(false);
+        }
+        match self.heard.get(Proof::LEN..).and_then(|offer| offer.first_chunk()) {
+            Some(head) => self.hear(Proof::LEN + Offer::len_of(head).map_err(parse_error)?),
+            None => Ok(true),
         }
     }
 

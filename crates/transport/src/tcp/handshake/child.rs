@@ -12,11 +12,13 @@ use trib_wire::auth::FrameKey;
 use trib_wire::hello::{
     Challenge, Hello, PREFIX_LEN, Proof, Status, Welcome, parse_placement, placement_entries_len, version_of,
 };
+use trib_wire::offer::Offer;
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
-use super::{End, HandshakeError, Said, is_proven, nonce, parse_error, prove};
+use super::{End, HandshakeError, Said, is_proven, nonce, parse_error, prove, stub_at};
 use crate::memory::{self, Call, NoDoor};
 use crate::tcp::StreamSocket;
+use crate::ucx::{Stub, UcxWorker};
 
 /// The child that calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +38,8 @@ pub struct Identity {
     /// Whether it shares memory with a process of its host, if the node is in one. This is not
     /// said.
     pub shares: bool,
+    /// The worker of UCX by which the edge goes, if it does and no memory is shared.
+    pub ucx: Option<UcxWorker>,
     /// Where the nodes of the tree are, as the caller knows it.
     pub placement: Placement,
 }
@@ -108,7 +112,7 @@ fn try_until(
     deadline: Instant,
 ) -> Result<Connected, HandshakeError> {
     let apart = match if identity.shares { memory::call(target) } else { Err(NoDoor::Unwanted) } {
-        Ok(call) => match shake(Line::near(call, deadline), target, identity, key) {
+        Ok(call) => match shake(Line::near(call, deadline), target, identity, key, None) {
             // Over TCP the same may go better: a process that is in the way here is not there.
             Err(HandshakeError::Io(_) | HandshakeError::Closed | HandshakeError::Malformed(_)) => NoDoor::Closed,
             Err(HandshakeError::Refused(Status::WrongAddress)) => NoDoor::Closed,
@@ -118,12 +122,19 @@ fn try_until(
     };
     let stream = dial(local, target, left(deadline)?)?;
     stream.set_nodelay(true)?;
-    let connected = shake(Line::far(stream, deadline), target, identity, key)?;
+    let stub = identity.ucx.as_ref().map(stub_at).transpose()?;
+    let connected = shake(Line::far(stream, deadline), target, identity, key, stub)?;
     Ok(Connected { apart: Some(apart), ..connected })
 }
 
-/// The conversation over a connection.
-fn shake(mut line: Line, target: SocketAddr, identity: &Identity, key: &HelloKey) -> Result<Connected, HandshakeError> {
+/// The conversation over a connection. `stub` is this end of an edge over UCX.
+fn shake(
+    mut line: Line,
+    target: SocketAddr,
+    identity: &Identity,
+    key: &HelloKey,
+    stub: Option<Stub>,
+) -> Result<Connected, HandshakeError> {
     let hello = Hello {
         job: identity.job,
         epoch: identity.epoch,
@@ -141,23 +152,28 @@ fn shake(mut line: Line, target: SocketAddr, identity: &Identity, key: &HelloKey
         return Err(HandshakeError::Malformed(trib_wire::ParseError::BadField("udp port")));
     }
     let said = Said { hello: &hello, challenge: &challenge, tail: &[] };
-    let mac = prove(key, End::Child, said);
-    line.prove(&Proof { mac }.to_bytes())?;
+    let offer = stub.as_ref().map(Stub::offer).transpose()?.map_or_else(Vec::new, |offer| offer.to_bytes());
+    let mac = prove(key, End::Child, Said { tail: &offer, ..said });
+    line.prove(&[&Proof { offers: stub.is_some(), mac }.to_bytes()[..], &offer].concat())?;
     let welcome = Welcome::parse(&line.hear::<{ Welcome::LEN }>()?).map_err(parse_error)?;
-    let placement = match welcome.status {
-        Status::Moved => line.hear_placement()?,
-        status => accepted(status).map(|()| Vec::new())?,
+    let rest = match (welcome.status, &stub) {
+        (Status::Moved, _) => line.hear_placement()?,
+        (Status::Accepted, Some(_)) => line.hear_offer()?,
+        (status, _) => accepted(status).map(|()| Vec::new())?,
     };
-    let tail = [&welcome.sealed[..], &placement].concat();
+    let tail = [&welcome.sealed[..], &rest].concat();
     if !is_proven(key, End::Node, Said { tail: &tail, ..said }, &welcome.mac) {
         return Err(HandshakeError::BadKey);
     }
     if welcome.status == Status::Moved {
-        return Err(HandshakeError::Moved(parse_placement(&placement).map_err(parse_error)?));
+        return Err(HandshakeError::Moved(parse_placement(&rest).map_err(parse_error)?));
+    }
+    if let Some(stub) = &stub {
+        stub.meet(&Offer::parse(&rest).map_err(parse_error)?)?;
     }
     let datagrams = SocketAddr::new(target.ip(), challenge.udp_port);
     Ok(Connected {
-        socket: line.into_socket(datagrams)?,
+        socket: line.into_socket(datagrams, stub)?,
         datagrams,
         results: key.open(&hello, &challenge, &welcome.sealed),
         apart: None,
@@ -232,7 +248,7 @@ impl Line {
 
     fn say(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
         self.socket().set_write_timeout(Some(left(self.deadline)?))?;
-        // This does not block: one small message per direction always fits the socket's buffer.
+        // This does not block: the messages of one direction always fit the socket's buffer.
         let sent = self.socket().send_with_flags(bytes, libc::MSG_NOSIGNAL).map_err(io_error)?;
         if sent == bytes.len() { Ok(()) } else { Err(io::Error::from(ErrorKind::WriteZero).into()) }
     }
@@ -245,11 +261,11 @@ impl Line {
         }
     }
 
-    fn into_socket(self, datagrams: SocketAddr) -> io::Result<StreamSocket> {
+    fn into_socket(self, datagrams: SocketAddr, stub: Option<Stub>) -> io::Result<StreamSocket> {
         self.socket().set_read_timeout(None)?;
         self.socket().set_write_timeout(None)?;
         match self.stream {
-            Stream::Tcp(stream) => StreamSocket::new(stream),
+            Stream::Tcp(stream) => Ok(StreamSocket::new(stream)?.opened(datagrams, stub)),
             Stream::Near(call) => Ok(StreamSocket::near(call.open(datagrams)?)),
         }
     }
@@ -272,6 +288,16 @@ impl Line {
         let mut head = [0; 2];
         self.fill(&mut head)?;
         let mut bytes = vec![0; head.len() + placement_entries_len(head).map_err(parse_error)?];
+        bytes[..head.len()].copy_from_slice(&head);
+        self.fill(&mut bytes[head.len()..])?;
+        Ok(bytes)
+    }
+
+    /// Reads the node's offer, as bytes.
+    fn hear_offer(&mut self) -> Result<Vec<u8>, HandshakeError> {
+        let mut head = [0; Offer::LEN];
+        self.fill(&mut head)?;
+        let mut bytes = vec![0; Offer::len_of(&head).map_err(parse_error)?];
         bytes[..head.len()].copy_from_slice(&head);
         self.fill(&mut bytes[head.len()..])?;
         Ok(bytes)

@@ -20,6 +20,8 @@ use trib_keys::HelloKey;
 use trib_wire::hello::{Challenge, Hello, Mac, Nonce, Status};
 use trib_wire::{ParseError, Placement};
 
+use crate::ucx::{Stub, UcxWorker};
+
 /// The answering end gives up a handshake that takes longer.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -83,8 +85,9 @@ enum End {
 struct Said<'a> {
     hello: &'a Hello,
     challenge: &'a Challenge,
-    /// What follows the proof: nothing after the child's; after the node's the sealed key, and the
-    /// placement that it may send instead of opening the connection.
+    /// What follows the proof: after the child's its offer, if the edge goes by UCX; after the
+    /// node's the sealed key, and its offer, or the placement that it may send instead of opening
+    /// the connection.
     tail: &'a [u8],
 }
 
@@ -118,6 +121,11 @@ fn nonce() -> io::Result<Nonce> {
         Ok(got) if got == nonce.len() => Ok(nonce),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A stub for an edge over UCX, with a name that nobody can guess.
+fn stub_at(worker: &UcxWorker) -> io::Result<Stub> {
+    Stub::at(worker, u128::from_ne_bytes(nonce()?) as u64)
 }
 
 fn parse_error(error: ParseError) -> HandshakeError {

@@ -35,7 +35,7 @@ impl Admission for Door {
             h if h.job != JobId(1) => Err((Status::UnknownJob, Epoch(0))),
             h if h.epoch != Epoch(4) => Err((Status::WrongEpoch, Epoch(4))),
             h if self.taken.contains(&h.child) => Err((Status::DuplicateChild, Epoch(4))),
-            _ => Ok(Admitted { key: KEY, epoch: Epoch(4), udp_port: 99 }),
+            _ => Ok(Admitted { key: KEY, epoch: Epoch(4), udp_port: 99, ucx: None }),
         }
     }
 
@@ -56,6 +56,7 @@ fn identity() -> Identity {
         channel: 0,
         udp_port: 77,
         shares: true,
+        ucx: None,
         placement: Placement::FIRST,
     }
 }
