@@ -10,6 +10,7 @@ use trib_proto::Nanos;
 use trib_proto::placing::{Caller, View};
 use trib_transport::tcp::handshake::Identity;
 use trib_transport::tcp::{Connected, HandshakeError, connect_from, connect_once};
+use trib_transport::ucx::UcxWorker;
 use trib_wire::{ChildIndex, Epoch, JobId, Placement};
 
 /// What a rank needs to call its node.
@@ -27,6 +28,8 @@ pub(crate) struct Way {
     pub(crate) udp_port: u16,
     /// Whether it may share memory with a node in a process of its host.
     pub(crate) shares: bool,
+    /// What the connection goes through if it is one over UCX.
+    pub(crate) ucx: Option<UcxWorker>,
     /// How long it may be without a node.
     pub(crate) patience: Duration,
 }
@@ -53,7 +56,7 @@ impl Way {
             channel: 0,
             udp_port: self.udp_port,
             shares: self.shares,
-            ucx: None,
+            ucx: self.ucx.clone(),
             placement: placement.clone(),
         };
         let target = self.node.hosted(placement).stream;

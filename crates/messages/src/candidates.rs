@@ -54,6 +54,7 @@ mod tests {
 
     use super::*;
     use crate::job::{GrantParent, ParentCandidate, TicketNode};
+    use crate::via::Via;
 
     fn node(candidates: usize) -> Value {
         let candidate = |port: usize| json!({"name": "leaf", "stream": format!("10.0.0.1:{port}")});
@@ -78,7 +79,8 @@ mod tests {
         let node: TicketNode = serde_json::from_value(node(2)).unwrap();
         let streams: Vec<SocketAddr> = node.candidates.iter().map(|candidate| candidate.stream).collect();
         let parents = streams.iter().map(|stream| ParentCandidate { stream: *stream, key: EdgeKey([7; 32]) });
-        let parent = GrantParent { node: node.node, child: ChildIndex(0), candidates: parents.collect() };
+        let parent =
+            GrantParent { node: node.node, child: ChildIndex(0), candidates: parents.collect(), via: Via::Tcp };
         let mut placement = Placement::FIRST.without(NodeId(4));
         for at in [0, 1, 0] {
             assert_eq!((node.hosted(&placement).stream, parent.hosted(&placement).stream), (streams[at], streams[at]));

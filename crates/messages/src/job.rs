@@ -12,6 +12,7 @@ use crate::candidates::{self, Candidate};
 use crate::policy::Recovery;
 use crate::prediction::Prediction;
 use crate::processes::Processes;
+use crate::via::Via;
 
 /// What one job may use, the same at every node and rank of the job; nodes enforce it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -58,6 +59,9 @@ pub struct Attachment {
     /// each. `None`: the host chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
+    /// By which transport it connects.
+    #[serde(default, skip_serializing_if = "Via::is_tcp")]
+    pub via: Via,
 }
 
 /// One lane of a job: a tree over all its ranks.
@@ -187,6 +191,9 @@ pub struct GrantChild {
     /// when the fabric does not know them (a host has several), so that any will do.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
+    /// By which transport it connects.
+    #[serde(default, skip_serializing_if = "Via::is_tcp")]
+    pub via: Via,
 }
 
 /// The upper end of a node's own edge.
@@ -200,6 +207,9 @@ pub struct GrantParent {
     /// [`CANDIDATES_MAX`](candidates::CANDIDATES_MAX).
     #[serde(deserialize_with = "candidates::read")]
     pub candidates: Vec<ParentCandidate>,
+    /// By which transport this node connects to it.
+    #[serde(default, skip_serializing_if = "Via::is_tcp")]
+    pub via: Via,
 }
 
 /// A process that may host a node's parent, as one candidate of that node knows it.
@@ -274,6 +284,15 @@ pub struct NodeGrant {
 }
 
 impl NodeGrant {
+    /// Whether any of its edges goes by this transport.
+    pub fn goes_by(&self, via: Via) -> bool {
+        self.children
+            .iter()
+            .map(|child| child.via)
+            .chain(self.parent.as_ref().map(|parent| parent.via))
+            .any(|its| its == via)
+    }
+
     /// The ranks that hosted it before this placement, those that hosted it last first, each with
     /// the position of its process among the candidates. The one that hosts it now is none of them.
     pub fn hosted_before(&self, placement: &Placement) -> impl Iterator<Item = (Rank, usize)> {
@@ -320,7 +339,7 @@ mod tests {
         };
         let child = |kind, candidates| {
             let ranks = RankList::from_ranks([0]);
-            GrantChild { kind, candidates, in_rank: false, ranks, addresses: Vec::new() }
+            GrantChild { kind, candidates, in_rank: false, ranks, addresses: Vec::new(), via: Via::Tcp }
         };
         NodeGrant {
             job: JobId(1),

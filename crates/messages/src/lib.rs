@@ -8,7 +8,8 @@
 //! `explanation` what a job is doing, `jobs` a line about each job that runs or ended, `tenant` for
 //! which tenant a job counts and which jobs wait, `processes` where the ranks run, `candidates`
 //! where its nodes may run, `recovery` where they are when they have moved, `policy` what a job
-//! promises then, and `directory` how people call the nodes and ranks of a job.
+//! promises then, `directory` how people call the nodes and ranks of a job, and `via` by which
+//! transport an edge goes.
 //!
 //! Both ends speak the same protocol version. Within one version, a field that a message gains has
 //! a default, so that the releases before and after it understand each other in everything that
@@ -38,5 +39,6 @@ pub mod recovery;
 pub mod reply;
 pub mod request;
 pub mod tenant;
+pub mod via;
 
 pub use message::Message;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use trib_messages::recovery::Replayed;
 use trib_proto::node::Note;
+use trib_transport::ucx::UcxCounters;
 use trib_transport::udp::UdpCounters;
 
 /// Counts by name.
@@ -26,6 +27,8 @@ pub(crate) struct Tally {
     pub links_closed: u64,
     /// Links whose far end shares memory with this process.
     pub links_near: u64,
+    /// Links over UCX.
+    pub links_ucx: u64,
     /// Links closed because the far end broke the protocol.
     pub link_faults: u64,
     /// Links closed because the far end does not read.
@@ -68,6 +71,7 @@ impl Tally {
             ("links_opened", self.links_opened),
             ("links_closed", self.links_closed),
             ("links_near", self.links_near),
+            ("links_ucx", self.links_ucx),
             ("link_faults", self.link_faults),
             ("link_overruns", self.link_overruns),
             ("pool_exhausted", self.pool_exhausted),
@@ -103,6 +107,19 @@ pub(crate) fn add_datagrams(socket: &UdpCounters, rejected: &UdpCounters, overfl
         ("rejected_malformed", rejected.rejected_malformed),
         ("rejected_version", rejected.rejected_version),
         ("rejected_checksum", rejected.rejected_checksum),
+    ] {
+        add(counters, name, count);
+    }
+}
+
+/// Adds the counts of UCX to a map.
+pub(crate) fn add_ucx(ucx: UcxCounters, counters: &mut Counters) {
+    for (name, count) in [
+        ("ucx_messages_out", ucx.sent),
+        ("ucx_bytes_out", ucx.sent_bytes),
+        ("ucx_messages_in", ucx.received),
+        ("ucx_bytes_in", ucx.received_bytes),
+        ("ucx_rejected", ucx.rejected),
     ] {
         add(counters, name, count);
     }

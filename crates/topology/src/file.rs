@@ -12,6 +12,7 @@
 //! name = "leaf0"
 //! parent = "spine"
 //! rate = "400gbit"                # optional, for predictions: of the link to the parent
+//! via = "ucx"                     # optional: it connects to its parent over UCX; tcp if left out
 //!
 //! [[host]]
 //! name = "host0"                  # or "*" for every host that is not named
@@ -19,6 +20,7 @@
 //! leaf = "leaf0"                  # or leaves = ["leaf0", "leaf1"]: ranks in contiguous blocks
 //! address = "10.0.0.1"            # optional: its ranks may connect from here only
 //!                                  # addresses = [...]: one for each of several ports
+//! via = "ucx"                     # optional: its ranks connect over UCX; tcp if left out
 //!
 //! [limits]
 //! groups = 1000                               # default and maximum at once
@@ -31,6 +33,7 @@ use std::net::IpAddr;
 use serde::Deserialize;
 use toml::Spanned;
 use trib_messages::quota::{QUOTA, QuotaField};
+use trib_messages::via::Via;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -63,6 +66,8 @@ pub(crate) struct Node {
     pub rate: Option<Spanned<String>>,
     pub address: Option<IpAddr>,
     pub addresses: Option<Vec<IpAddr>>,
+    #[serde(default)]
+    pub via: Via,
 }
 
 /// `[[host]]`
@@ -75,6 +80,8 @@ pub(crate) struct Host {
     pub leaves: Option<Vec<Spanned<String>>>,
     pub address: Option<IpAddr>,
     pub addresses: Option<Vec<IpAddr>>,
+    #[serde(default)]
+    pub via: Via,
 }
 
 /// `[limits]`: the bounds that the file gives, by limit.

@@ -18,6 +18,7 @@
 use std::net::IpAddr;
 
 use trib_messages::job::Attachment;
+use trib_messages::via::Via;
 use trib_wire::ids::{CHILDREN_MAX, ChildIndex, ChildKind, NodeId, Rank};
 use trib_wire::ranks::{RankList, WORLD_MAX};
 
@@ -98,6 +99,8 @@ pub struct PlanChild {
     pub ranks: RankList,
     /// The address from which it connects, if the topology says.
     pub address: Option<IpAddr>,
+    /// By which transport it connects.
+    pub via: Via,
 }
 
 impl Plan {
@@ -283,7 +286,8 @@ fn number(nodes: &mut Vec<PlanNode>, branch: Branch, parent: Option<(NodeId, Chi
     for (position, branch) in branches.into_iter().enumerate() {
         let (kind, mut ranks) = number(nodes, branch, Some((id, ChildIndex(position as u16))));
         ranks.sort_unstable();
-        let child = PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address: None };
+        let child =
+            PlanChild { kind, ranks: RankList::from_ranks(ranks.iter().copied()), address: None, via: Via::Tcp };
         nodes[index].children.push(child);
         below.append(&mut ranks);
     }
@@ -291,12 +295,12 @@ fn number(nodes: &mut Vec<PlanNode>, branch: Branch, parent: Option<(NodeId, Chi
 }
 
 fn leaves_of(nodes: &[PlanNode], size: usize) -> Vec<Attachment> {
-    let mut leaves = vec![Attachment { node: NodeId(0), child: ChildIndex(0), address: None }; size];
+    let mut leaves = vec![Attachment { node: NodeId(0), child: ChildIndex(0), address: None, via: Via::Tcp }; size];
     for node in nodes {
         for (position, child) in node.children.iter().enumerate() {
             if let ChildKind::Rank(rank) = child.kind {
                 let (node, child) = (node.id, ChildIndex(position as u16));
-                leaves[rank.0 as usize] = Attachment { node, child, address: None };
+                leaves[rank.0 as usize] = Attachment { node, child, address: None, via: Via::Tcp };
             }
         }
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
+use trib_messages::via::Via;
 
 use crate::addresses::addresses;
 use crate::error::{Fault, TopologyError};
@@ -49,6 +50,8 @@ pub struct AggregationNode {
     pub addresses: Vec<IpAddr>,
     /// The rate of the link to its parent, if the file says. A graph knows its links itself.
     pub rate: Option<LinkRate>,
+    /// By which transport it connects to its parent.
+    pub via: Via,
 }
 
 impl AggregationNode {
@@ -82,6 +85,8 @@ pub struct Host {
     pub addresses: Vec<IpAddr>,
     /// The rate of the link to its leaf, if the file says. A graph knows its links itself.
     pub rate: Option<LinkRate>,
+    /// By which transport its ranks connect to its leaf.
+    pub via: Via,
 }
 
 impl Topology {
@@ -218,7 +223,7 @@ fn link_nodes(nodes: &[file::Node], by_name: &BTreeMap<&str, usize>) -> Result<V
         let addresses = addresses(&name, node.address, node.addresses.as_deref());
         let addresses = addresses.or_else(|fault| at(&node.name, Fault::Addresses(fault)))?;
         let rate = rate(node.rate.as_ref())?;
-        linked.push(AggregationNode { name, parent, depth: 0, addresses, rate });
+        linked.push(AggregationNode { name, parent, depth: 0, addresses, rate, via: node.via });
     }
     Ok(linked)
 }
@@ -264,7 +269,7 @@ fn check_hosts(hosts: &[file::Host], by_name: &BTreeMap<&str, usize>) -> Result<
         let leaves = check_leaves(host, &name, by_name)?;
         let addresses = addresses(&name, host.address, host.addresses.as_deref());
         let addresses = addresses.or_else(|fault| at(&host.name, Fault::Addresses(fault)))?;
-        checked.push(Host { name, leaves, addresses, rate: rate(host.rate.as_ref())? });
+        checked.push(Host { name, leaves, addresses, rate: rate(host.rate.as_ref())?, via: host.via });
     }
     Ok(checked)
 }

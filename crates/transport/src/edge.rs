@@ -99,7 +99,7 @@ impl Inbox {
 
 impl Glance {
     /// The worker of UCX that has to be driven for the edge, if it goes by UCX.
-    pub fn worker(&self) -> Option<&UcxWorker> {
+    pub fn ucx(&self) -> Option<&UcxWorker> {
         match self {
             Glance::Memory(_) => None,
             Glance::Ucx(glance) => Some(glance.worker()),
@@ -109,7 +109,7 @@ impl Glance {
     /// Lets the edge work.
     #[inline]
     pub fn drive(&self) {
-        if let Some(worker) = self.worker() {
+        if let Some(worker) = self.ucx() {
             worker.drive();
         }
     }
@@ -120,6 +120,14 @@ impl Glance {
         match self {
             Glance::Memory(glance) => glance.has_records(),
             Glance::Ucx(glance) => glance.has_records(),
+        }
+    }
+
+    /// Whether this end was closed, as far as the edge knows.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Glance::Memory(_) => false,
+            Glance::Ucx(glance) => glance.is_over(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use trib_keys::EdgeKeys;
 use trib_messages::directory::JobDirectory;
@@ -63,7 +64,7 @@ struct Link {
     near: Option<Near>,
 }
 
-/// What comes over memory from a node of this host.
+/// What comes over memory from a node of this host, or over UCX.
 struct Near {
     inbox: Inbox,
     glance: Glance,
@@ -125,7 +126,8 @@ impl Lane {
 
     /// Whether the lane needs progress even while the application makes no call.
     pub(super) fn is_busy(&self) -> bool {
-        self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle()
+        let is_sending = || self.near().is_some_and(|near| near.glance.is_sending());
+        self.driver.is_running() || self.driver.is_joining() || !self.driver.writer.is_idle() || is_sending()
     }
 
     /// Whether the node may ask for a lease back that no operation uses.
@@ -134,7 +136,7 @@ impl Lane {
         self.core.may_be_revoked()
     }
 
-    /// A look at the memory that the node's process shares, if it does.
+    /// A look at the way to the node, if it is over memory or UCX.
     pub(super) fn glance(&self) -> Option<Glance> {
         self.near().map(|near| near.glance.clone())
     }
@@ -315,6 +317,9 @@ impl Lane {
     /// Reads what has come over memory. The end of the stream is not looked for, which would cost a
     /// system call.
     pub(super) fn read_near(&mut self, now: Nanos) {
+        if let Some(near) = self.near() {
+            near.glance.drive();
+        }
         self.read_records(now);
         if self.near().is_some_and(|near| near.glance.has_bytes()) {
             self.read_stream(now);
@@ -525,9 +530,14 @@ impl Lane {
         self.core.groups_left_behind()
     }
 
-    /// Closes the stream.
+    /// Closes the stream. What was written over UCX is sent before this returns, because the
+    /// process may end then.
     pub(super) fn close(&mut self) {
+        let ucx = self.near().and_then(|near| near.glance.ucx().cloned());
         self.link = None;
+        if let Some(ucx) = ucx {
+            ucx.see_off(FAREWELL);
+        }
     }
 }
 
@@ -666,5 +676,7 @@ fn wrong(error: &LeafError) -> &'static str {
 const DATAGRAM_BATCH: usize = 16;
 /// Room in bytes for the typed bodies that come as datagrams.
 const BODY_MAX: usize = 256;
+/// How long UCX may take to send what was written last.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// The most bytes that are read from the stream before the writer gets its turn.
 const STREAM_BUDGET: usize = 512 * 1024;

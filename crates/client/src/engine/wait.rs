@@ -84,7 +84,10 @@ impl Shared {
             // Faults come over the stream, where this loop does not look: learning of them a little
             // later does no harm.
             let has_come = turns.look(|| match &near {
-                Some(near) => near.has_come(),
+                Some(near) => {
+                    near.drive();
+                    near.has_come()
+                }
                 None => receiver.has_come(&mut batch),
             });
             engine = self.lock()?;

@@ -7,8 +7,10 @@ use std::thread;
 use trib_messages::directory::JobDirectory;
 use trib_messages::job::{JobTicket, LANES_MAX, LaneTicket};
 use trib_messages::policy::Recovery;
+use trib_messages::via::Via;
 use trib_proto::{LeafConfig, Limits, Nanos};
 use trib_transport::tcp::HandshakeError;
+use trib_transport::ucx::UcxWorker;
 use trib_transport::udp::DatagramSocket;
 use trib_waiting::clock::Clock;
 use trib_wire::Rank;
@@ -42,7 +44,8 @@ pub(super) fn to_nodes(
     let directory = Arc::new(directory);
     // Others may call this rank as soon as they have their tickets.
     let serving = candidacy.and_then(|candidacy| candidacy.serve(params, ticket));
-    let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
+    let ucx = open_ucx(params, ticket)?;
+    let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone(), &ucx);
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
     let boards = (HostTrees::of(ticket).map(Arc::new), Params::shares_memory()?);
@@ -56,6 +59,7 @@ fn connect_lane(
     lane: &LaneTicket,
     deadline: Deadline,
     directory: Arc<JobDirectory>,
+    ucx: &Option<UcxWorker>,
 ) -> Result<Sources, Error> {
     let attachment = lane.leaves.get(params.rank as usize);
     let attachment = attachment.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
@@ -81,6 +85,7 @@ fn connect_lane(
         local: attachment.address,
         udp_port: datagrams.local_addr().port(),
         shares: Params::shares_memory()?,
+        ucx: ucx.clone().filter(|_| attachment.via == Via::Ucx),
         patience: deadline.whole,
     };
     let (course, connection) = first_call(way, ticket.recovers, deadline)?;
@@ -97,6 +102,13 @@ fn connect_lane(
         strict: ticket.recovers && ticket.limits.recovery == Recovery::Strict,
     };
     Ok(Sources { config, course, connection, datagrams, directory })
+}
+
+/// What lanes over UCX go through, if there are any. One thread at a time drives all of them.
+fn open_ucx(params: &Params, ticket: &JobTicket) -> Result<Option<UcxWorker>, Error> {
+    let own = ticket.lanes.iter().filter_map(|lane| lane.leaves.get(params.rank as usize));
+    let goes = own.into_iter().any(|leaf| leaf.via == Via::Ucx);
+    goes.then(UcxWorker::open).transpose().map_err(|cause| Error::Unsupported(cause.to_string()))
 }
 
 /// Calls the node until it answers. Where the job goes on when a node dies, one that cannot be

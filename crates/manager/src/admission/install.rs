@@ -70,10 +70,11 @@ pub(super) fn grants(
             let key = key.node(job.id, parent, above).edge(child, candidate);
             ParentCandidate { stream, key }
         };
-        GrantParent { node: parent, child, candidates: (0..).zip(streams).map(above).collect() }
+        let via = plan.nodes[usize::from(parent.0)].children[usize::from(child.0)].via;
+        GrantParent { node: parent, child, candidates: (0..).zip(streams).map(above).collect(), via }
     };
     let child = |node: &PlanNode, at: usize| {
-        let PlanChild { kind, ranks, .. } = node.children[at].clone();
+        let PlanChild { kind, ranks, via, .. } = node.children[at].clone();
         let (count, in_rank) = match kind {
             ChildKind::Rank(_) => (1, true),
             ChildKind::Node(below) => {
@@ -81,7 +82,7 @@ pub(super) fn grants(
                 (candidates.streams(below).len() as u16, below.home.rank().is_some())
             }
         };
-        GrantChild { kind, candidates: count, in_rank, ranks, addresses: candidates.addresses(node, at) }
+        GrantChild { kind, candidates: count, in_rank, ranks, addresses: candidates.addresses(node, at), via }
     };
     let grant = |node: &PlanNode| NodeGrant {
         job: job.id,

@@ -8,6 +8,7 @@ use trib_messages::job::Attachment;
 use trib_messages::node::{ManagerMessage, NodeMessage};
 use trib_messages::reply::{Reply, Resource};
 use trib_messages::request::{QuotaAsk, Request};
+use trib_messages::via::Via;
 use trib_wire::ids::{ChildIndex, ChildKind, JobId, NodeId, Rank};
 
 #[test]
@@ -22,7 +23,8 @@ fn ticket_and_grants_describe_one_tree() {
     // Nodes have registered with 0.0.0.0. The manager replaces that by the addresses from which
     // they connect.
     assert!(ticket.nodes.iter().all(|node| node.primary().stream == "127.0.0.1:4000".parse().unwrap()));
-    let attached = |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
+    let attached =
+        |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None, via: Via::Tcp };
     assert_eq!(ticket.lanes[0].leaves, [attached(1, 0), attached(1, 1), attached(2, 0), attached(1, 2)]);
 
     let (root, leaf) = (nodes["root"].grant(), nodes["leaf0"].grant());

@@ -6,6 +6,7 @@ use std::thread;
 
 use trib_keys::HelloKey;
 use trib_messages::job::NodeGrant;
+use trib_messages::via::Via;
 use trib_transport::tcp::{Connected, HandshakeError, Identity, connect_from, connect_once};
 use trib_wire::{ChildIndex, Placement};
 
@@ -32,7 +33,7 @@ pub(super) fn make(call: Call, worker: &WorkerHandle, acceptor: Mailbox<Request>
     let Call { grant, placement, candidate, purpose, patience, .. } = call;
     let (key, is_first) = ((grant.job, grant.node), placement == Placement::FIRST);
     let called = match purpose {
-        Purpose::Parent => as_child(&grant, &placement, candidate, worker.udp_port),
+        Purpose::Parent => as_child(&grant, &placement, candidate, worker),
         Purpose::Candidate => as_candidate(&grant, &placement, candidate),
     };
     let Some((identity, target, hello)) = called else { return };
@@ -58,20 +59,21 @@ pub(super) fn make(call: Call, worker: &WorkerHandle, acceptor: Mailbox<Request>
 type Line = (Identity, SocketAddr, HelloKey);
 
 /// A call of a candidate of the node above.
-fn as_child(grant: &NodeGrant, placement: &Placement, candidate: usize, udp_port: u16) -> Option<Line> {
+fn as_child(grant: &NodeGrant, placement: &Placement, candidate: usize, worker: &WorkerHandle) -> Option<Line> {
     let parent = grant.parent.as_ref()?;
     let called = parent.candidates.get(candidate)?;
     let (job, epoch, placement) = (grant.job, placement.epoch(grant.epoch), placement.clone());
     let hello = called.key.keys(&placement).hello;
+    let ucx = worker.ucx.get().cloned().filter(|_| parent.via == Via::Ucx);
     let identity = Identity {
         job,
         epoch,
         node: parent.node,
         child: parent.child,
         channel: 0,
-        udp_port,
+        udp_port: worker.udp_port,
         shares: true,
-        ucx: None,
+        ucx,
         placement,
     };
     Some((identity, called.stream, hello))

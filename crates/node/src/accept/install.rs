@@ -6,11 +6,14 @@ use trib_control::clock::unix_ms;
 use trib_messages::candidates::CANDIDATES_MAX;
 use trib_messages::job::{GrantChild, NodeGrant};
 use trib_messages::reply::{Refusal, Resource};
+use trib_messages::via::Via;
 use trib_proto::Limits;
+use trib_transport::ucx::UcxWorker;
 use trib_wire::ids::{CHILDREN_MAX, ChildKind};
 
 use super::registry::{Known, Registry};
 use crate::job::{Buffers, memory_for};
+use crate::worker::WorkerHandle;
 
 /// Checks a grant and reserves its memory. All jobs together have at most `memory` bytes. Returns
 /// `Ok(None)` if it is installed already.
@@ -104,6 +107,12 @@ pub(super) fn port(addresses: &[SocketAddr], grant: &NodeGrant) -> Result<IpAddr
     Err(refusal(Resource::Node, 1, 0, text))
 }
 
+/// What the edges of a logical node over UCX go through, if it has any.
+pub(super) fn ucx(worker: &WorkerHandle, grant: &NodeGrant) -> Result<Option<UcxWorker>, Refusal> {
+    let opened = grant.goes_by(Via::Ucx).then(|| worker.open_ucx()).transpose();
+    opened.map_err(|error| refusal(Resource::Node, 1, 0, error.to_string()))
+}
+
 // The manager counts the same for a job. This check matters where the manager counts less, or does
 // not know this bound.
 fn check_room(registry: &Registry, grant: &NodeGrant, most: u64) -> Result<(), Refusal> {
@@ -140,7 +149,7 @@ mod tests {
 
     fn grant(job: u32) -> NodeGrant {
         let (kind, ranks) = (ChildKind::Rank(Rank(0)), RankList::from_ranks([0]));
-        let child = GrantChild { kind, candidates: 1, in_rank: true, ranks, addresses: Vec::new() };
+        let child = GrantChild { kind, candidates: 1, in_rank: true, ranks, addresses: Vec::new(), via: Via::Tcp };
         let limits = Quota {
             groups: 1,
             window: 1,
@@ -199,7 +208,7 @@ mod tests {
         let mut registry = Registry::default();
         for job in [1, 2] {
             assert!(prepare(&registry, &grant(job), most).unwrap().is_some());
-            registry.insert(grant(job), 0, 4000);
+            registry.insert(grant(job), 0, 4000, None);
         }
         let refusal = prepare(&registry, &grant(3), most).map(drop).unwrap_err();
         assert_eq!((refusal.resource, refusal.asked, refusal.available), (Resource::Memory, each, each / 2));
@@ -220,10 +229,10 @@ mod tests {
     fn a_grant_with_keys_that_are_not_those_of_its_place_is_refused_with_words() {
         let key = JobKey([1; 32]);
         let candidates = vec![ParentCandidate { stream: "10.0.0.9:4000".parse().unwrap(), key: EdgeKey([2; 32]) }];
-        let parent = Some(GrantParent { node: NodeId(4), child: ChildIndex(0), candidates });
+        let parent = Some(GrantParent { node: NodeId(4), child: ChildIndex(0), candidates, via: Via::Tcp });
         let below = |candidates| {
             let (kind, ranks) = (ChildKind::Node(NodeId(2)), RankList::from_ranks([0]));
-            vec![GrantChild { kind, candidates, in_rank: false, ranks, addresses: Vec::new() }]
+            vec![GrantChild { kind, candidates, in_rank: false, ranks, addresses: Vec::new(), via: Via::Tcp }]
         };
         let mut two_ranks = grant(1);
         two_ranks.children[0].candidates = 2;

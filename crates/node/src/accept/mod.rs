@@ -269,9 +269,10 @@ impl Acceptor {
         let local = install::port(&self.door.addresses, &grant)?;
         let there = (0..self.workers.len()).filter(|worker| self.workers[*worker].ip == local);
         let chosen = there.min_by_key(|worker| self.registry.load_of(*worker)).unwrap_or(0);
+        let ucx = install::ucx(&self.workers[chosen], &grant)?;
         let udp_port = self.workers[chosen].udp_port;
         let key = (grant.job, grant.node);
-        self.registry.insert(grant, chosen, udp_port);
+        self.registry.insert(grant, chosen, udp_port, ucx);
         self.follow(Some((key, buffers)));
         Ok(())
     }

@@ -12,10 +12,12 @@ use trib_control::clock::unix_ms;
 use trib_keys::HelloKey;
 use trib_messages::job::NodeGrant;
 use trib_messages::recovery::{EpochCause, EpochPart, Replayed};
+use trib_messages::via::Via;
 use trib_proto::Nanos;
 use trib_proto::node::Link;
 use trib_proto::placing::{Answer, Errand, Host, Hosting};
 use trib_transport::tcp::{Admission, Admitted, Denied};
+use trib_transport::ucx::UcxWorker;
 use trib_waiting::clock::Clock;
 use trib_wire::auth::FrameKey;
 use trib_wire::hello::{Hello, Status};
@@ -88,6 +90,8 @@ struct Entry {
     grant: NodeGrant,
     worker: usize,
     udp_port: u16,
+    /// What its edges over UCX go through, if it has any.
+    ucx: Option<UcxWorker>,
     /// When it was installed, milliseconds since 1970-01-01 UTC.
     since_ms: u64,
     /// The manager has ended the job: children that are here finish, and no other child may
@@ -142,7 +146,7 @@ impl Registry {
     }
 
     /// Adds a grant. From now on children may connect. A primary hosts the logical node at once.
-    pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16) {
+    pub(crate) fn insert(&mut self, grant: NodeGrant, worker: usize, udp_port: u16, ucx: Option<UcxWorker>) {
         let (key, tree, now) = ((grant.job, grant.node), (grant.job, grant.lane), self.now());
         // The parent of a job that does not move is called once, and no move follows.
         let parent = grant.parent.as_ref().filter(|_| grant.recovers);
@@ -157,7 +161,7 @@ impl Registry {
         if grant.candidate == 0 && host.begin(now, grant.node) {
             self.begun.insert(key);
         }
-        self.nodes.insert(key, Entry { grant, worker, udp_port, since_ms: unix_ms(), ended: false });
+        self.nodes.insert(key, Entry { grant, worker, udp_port, ucx, since_ms: unix_ms(), ended: false });
     }
 
     /// When the newest of the logical nodes was installed.
@@ -409,7 +413,7 @@ impl Registry {
             return Err((Status::UnknownJob, Epoch(0)));
         }
         let entry = self.nodes.get(&(hello.job, hello.node)).ok_or((Status::UnknownNode, Epoch(0)))?;
-        let Entry { grant, udp_port, ended, .. } = entry;
+        let Entry { grant, udp_port, ucx, ended, .. } = entry;
         let refuse = |status| Err((status, grant.epoch));
         let may_move = grant.recovers || hello.placement == Placement::FIRST;
         if !may_move || hello.epoch != hello.placement.epoch(grant.epoch) {
@@ -422,7 +426,11 @@ impl Registry {
             None => refuse(Status::UnknownChild),
             Some(false) => refuse(Status::WrongAddress),
             Some(true) => match hello_key(grant, hello) {
-                Some(key) => Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port, ucx: None }),
+                Some(key) => {
+                    let child = grant.children.get(usize::from(hello.child.0));
+                    let ucx = ucx.clone().filter(|_| child.is_some_and(|child| child.via == Via::Ucx));
+                    Ok(Admitted { key, epoch: hello.epoch, udp_port: *udp_port, ucx })
+                }
                 None => refuse(Status::UnknownChild),
             },
         }
@@ -501,6 +509,7 @@ mod tests {
             in_rank: true,
             ranks: RankList::from_ranks([rank]),
             addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+            via: Via::Tcp,
         };
         NodeGrant {
             job,
@@ -551,7 +560,7 @@ mod tests {
         };
         let peer: SocketAddr = "10.0.0.2:77".parse().unwrap();
         let mut registry = Registry::default();
-        registry.insert(grant(), 0, 4000);
+        registry.insert(grant(), 0, 4000, None);
         let mut status = |hello: &Hello, peer| registry.admit(hello, peer).err().map(|e| e.0);
         assert_eq!(status(&Hello { job: JobId(2), ..hello.clone() }, peer), Some(Status::UnknownJob));
         assert_eq!(status(&Hello { node: NodeId(5), ..hello.clone() }, peer), Some(Status::UnknownNode));
@@ -588,7 +597,7 @@ mod tests {
         let mut registry = Registry::default();
         // This process is the backup of node 0.
         let candidates = ["10.0.0.1:4000", "10.0.0.9:4000"].map(|address| address.parse().unwrap()).to_vec();
-        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates, ..grant() }, 0, 4000);
+        registry.insert(NodeGrant { recovers: true, candidate: 1, candidates, ..grant() }, 0, 4000, None);
         let first = hello(Placement::FIRST);
         assert!(registry.admit(&first, peer).is_ok(), "the refusal has to be proven");
         assert_eq!(registry.confirm(&first, peer), Err(Denied::Status(Status::UnknownNode)), "it is elsewhere");
@@ -632,7 +641,7 @@ mod tests {
     fn a_node_of_an_ended_job_is_forgotten_when_its_tree_moves() {
         let (key, mut registry) = ((JobId(1), NodeId(0)), Registry::default());
         let candidates = ["10.0.0.1:4000", "10.0.0.9:4000"].map(|address| address.parse().unwrap()).to_vec();
-        registry.insert(NodeGrant { recovers: true, candidates, ..grant() }, 0, 4000);
+        registry.insert(NodeGrant { recovers: true, candidates, ..grant() }, 0, 4000, None);
         assert!(matches!(registry.take_steps()[..], [Step::Begin { .. }]));
         assert_eq!(registry.end(JobId(1)), [], "its children finish first");
         registry.learn(key, &Placement::FIRST.without(NodeId(0)));
@@ -646,7 +655,7 @@ mod tests {
     fn a_grant_that_comes_again_is_told_from_another() {
         let mut registry = Registry::default();
         assert!(matches!(registry.knows(&grant()), Known::No));
-        registry.insert(grant(), 1, 4000);
+        registry.insert(grant(), 1, 4000, None);
         assert!(matches!(registry.knows(&grant()), Known::Same));
         assert!(matches!(registry.knows(&NodeGrant { epoch: Epoch(4), ..grant() }), Known::Other { .. }));
         assert!(registry.last_came_ms().is_some());

@@ -94,6 +94,8 @@ mod tests {
     use trib_messages::job::Limits;
     use trib_wire::{Epoch, JobId, NodeId, Placement, Rank, RankList};
 
+    use trib_messages::via::Via;
+
     use super::*;
     use crate::job::Buffers;
 
@@ -102,7 +104,7 @@ mod tests {
         let (key, ranks) = (JobKey([0; 32]), RankList::from_ranks([0]));
         let child = |kind, in_rank| {
             let ranks = ranks.clone();
-            GrantChild { kind, candidates: 1, in_rank, ranks, addresses: Vec::new() }
+            GrantChild { kind, candidates: 1, in_rank, ranks, addresses: Vec::new(), via: Via::Tcp }
         };
         let limits = Limits {
             groups: 1,

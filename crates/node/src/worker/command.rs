@@ -6,6 +6,7 @@ use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_transport::tcp::HandshakeError;
+use trib_transport::ucx::UcxWorker;
 use trib_wire::{ChildIndex, Epoch, JobId, NodeId, Placement};
 
 use crate::counters::Counters;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     /// Host this logical node in this placement, with the memory that is reserved for it. Without
     /// any, memory is to be had that was kept free for it.
     Host(Box<NodeGrant>, Placement, Option<Box<Buffers>>),
+    /// Links over UCX go through this.
+    UseUcx(UcxWorker),
     /// A connection of a hosted node is open and authenticated.
     LinkUp { key: Key, epoch: Epoch, link: LinkNumber, opened: Opened },
     /// The process of a child is gone that has not called in this epoch.

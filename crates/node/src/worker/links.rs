@@ -3,6 +3,7 @@
 use mio::{Interest, Token};
 use trib_proto::Nanos;
 use trib_proto::node::Link;
+use trib_transport::edge::Glance;
 use trib_transport::tcp::{HandshakeError, ReadEnd, StreamError};
 use trib_wire::{ChildIndex, Epoch, Header, Kind};
 
@@ -47,7 +48,10 @@ impl Worker {
         let Some(job) = self.hosted.get_mut(slot) else { return };
         self.tally.links_opened += 1;
         if let Some(glance) = opened.socket.glance() {
-            self.tally.links_near += 1;
+            match glance {
+                Glance::Memory(_) => self.tally.links_near += 1,
+                Glance::Ucx(_) => self.tally.links_ucx += 1,
+            }
             self.near.add(slot, link, glance);
         }
         job.io.links.open(link, opened);

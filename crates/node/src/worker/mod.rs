@@ -36,6 +36,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ use trib_messages::explanation::{NodePart, TrafficPart};
 use trib_messages::job::NodeGrant;
 use trib_messages::jobs::JobActivity;
 use trib_proto::Nanos;
+use trib_transport::ucx::{NoUcx, UcxWorker};
 use trib_transport::udp::{DatagramSocket, RECV_BUFFER_WANTED};
 use trib_waiting::clock::Clock;
 use trib_waiting::{Patience, Turns, Yields};
@@ -66,6 +68,21 @@ pub(crate) struct WorkerHandle {
     pub udp_port: u16,
     /// The size of the receive buffer that the kernel granted, in bytes.
     pub datagram_buffer: usize,
+    /// What its links over UCX go through, once there are any.
+    pub ucx: Arc<OnceLock<UcxWorker>>,
+}
+
+impl WorkerHandle {
+    /// What its links over UCX go through. It is opened when the first one comes.
+    pub(crate) fn open_ucx(&self) -> Result<UcxWorker, NoUcx> {
+        if let Some(ucx) = self.ucx.get() {
+            return Ok(ucx.clone());
+        }
+        // The acceptor alone opens any.
+        let ucx = UcxWorker::open()?;
+        self.mailbox.post(Command::UseUcx(ucx.clone()));
+        Ok(self.ucx.get_or_init(|| ucx).clone())
+    }
 }
 
 /// The thread's state.
@@ -109,7 +126,7 @@ pub(crate) fn start(
     let mut socket = DatagramSocket::bind(SocketAddr::new(ip, 0), RECV_BUFFER_WANTED)?;
     poll.registry().register(&mut socket, DATAGRAMS, Interest::READABLE)?;
     let (udp_port, datagram_buffer) = (socket.local_addr().port(), socket.recv_buffer());
-    let handle = WorkerHandle { mailbox, ip, udp_port, datagram_buffer };
+    let handle = WorkerHandle { mailbox, ip, udp_port, datagram_buffer, ucx: Arc::default() };
     let mut worker = Worker {
         poll,
         mailbox: receiver,
@@ -261,6 +278,11 @@ impl Worker {
                 Command::Host(grant, placement, buffers) => {
                     self.host(&grant, &placement, buffers.map(|buffers| *buffers))
                 }
+                Command::UseUcx(ucx) => {
+                    if let Err(error) = self.near.use_ucx(ucx, self.poll.registry()) {
+                        tracing::error!(%error, "links over UCX are not polled");
+                    }
+                }
                 Command::LinkUp { key, epoch, link, opened } => self.on_link_up((key, epoch), link, opened),
                 Command::ChildGone { key, epoch, child } => self.on_child_gone((key, epoch), child),
                 Command::ParentFailed { key, epoch, error } => self.on_parent_failed((key, epoch), error),
@@ -322,6 +344,7 @@ impl Worker {
         let mut counters = Counters::new();
         self.tally.add_to(&mut counters);
         self.datagrams.add_to(&mut counters);
+        counters::add_ucx(self.near.ucx_counters().unwrap_or_default(), &mut counters);
         counters::add(&mut counters, "cpu_ns", counters::thread_cpu_ns());
         for count in self.ask(Job::count) {
             for (name, count) in count {
@@ -414,6 +437,7 @@ impl Worker {
 
 const MAILBOX: Token = Token(0);
 const DATAGRAMS: Token = Token(1);
+const UCX: Token = Token(2);
 /// The number of tokens for each slot, the parent's link included. Tokens below this number are the
 /// worker's own.
 const LINKS: usize = 128;

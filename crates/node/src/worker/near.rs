@@ -1,19 +1,27 @@
-//! The links whose far ends share memory with this process.
+//! The links whose far ends share memory with this process, and those over UCX.
 //!
-//! While the worker is awake it looks at their rings, which costs no system call. Before it sleeps
-//! it tells the far ends, which then ring a bell that poll knows.
+//! While the worker is awake it looks at the rings of the former, which costs no system call.
+//! Before it sleeps it tells the far ends, which then ring a bell that poll knows. The links over
+//! UCX have one bell together, and UCX works when it is driven.
 
+use std::io;
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry};
 use trib_transport::edge::Glance;
+use trib_transport::ucx::{UcxCounters, UcxWorker};
 
 use super::datagrams::take;
 use super::hosted::Slot;
-use super::{Worker, guard};
+use super::{UCX, Worker, guard};
 use crate::job::LinkNumber;
 
 /// These links.
 #[derive(Default)]
 pub(super) struct Near {
     all: Vec<(Slot, LinkNumber, Glance)>,
+    /// What links over UCX go through, once one of this worker's jobs has any.
+    ucx: Option<UcxWorker>,
 }
 
 impl Near {
@@ -21,16 +29,38 @@ impl Near {
         self.all.push((slot, link, glance));
     }
 
+    /// Links over UCX go through `ucx` from now on.
+    pub(super) fn use_ucx(&mut self, ucx: UcxWorker, polled: &Registry) -> io::Result<()> {
+        polled.register(&mut SourceFd(&ucx.bell()), UCX, Interest::READABLE)?;
+        self.ucx = Some(ucx);
+        Ok(())
+    }
+
+    /// What has gone through UCX.
+    pub(super) fn ucx_counters(&self) -> Option<UcxCounters> {
+        self.ucx.as_ref().map(UcxWorker::counters)
+    }
+
     /// Whether anything has come over any of these links.
     pub(super) fn has_come(&self) -> bool {
+        if let Some(ucx) = &self.ucx {
+            ucx.drive();
+        }
         self.all.iter().any(|(.., glance)| glance.has_come())
     }
 
     /// Tells all far ends that this thread is about to sleep. Returns false if something has come;
     /// then they need not know.
     pub(super) fn fall_asleep(&self) -> bool {
+        if self.ucx.as_ref().is_some_and(|ucx| !ucx.fall_asleep()) {
+            return false;
+        }
         for (at, (.., glance)) in self.all.iter().enumerate() {
-            if !glance.fall_asleep() {
+            let sleeps = match glance {
+                Glance::Memory(glance) => glance.fall_asleep(),
+                Glance::Ucx(glance) => !glance.has_come(),
+            };
+            if !sleeps {
                 self.all[..at].iter().for_each(|(.., glance)| glance.wake_up());
                 return false;
             }
@@ -54,7 +84,7 @@ impl Worker {
                 continue;
             }
             let (slot, link, glance) = (*slot, *link, glance.clone());
-            if !self.hosted.get_mut(slot).is_some_and(|job| job.io.links.is_near(link)) {
+            if glance.is_over() || !self.hosted.get_mut(slot).is_some_and(|job| job.io.links.is_near(link)) {
                 // The link is closed, and what comes over it is nobody's.
                 self.near.all.swap_remove(at);
                 continue;

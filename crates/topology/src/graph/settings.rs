@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use trib_messages::via::Via;
+
 use crate::limits::LimitTable;
 use crate::topology::MTU_DEFAULT;
 
@@ -14,10 +16,12 @@ pub(crate) struct Settings {
     /// The addresses of nodes and hosts by name: one, or one for each port. A host with several
     /// links has one for each link, in their order.
     pub(crate) addresses: BTreeMap<String, Vec<IpAddr>>,
+    /// By which transport nodes and hosts connect upwards, by name, where the file says.
+    pub(crate) via: BTreeMap<String, Via>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new() }
+        Self { mtu: MTU_DEFAULT, limits: LimitTable::default(), addresses: BTreeMap::new(), via: BTreeMap::new() }
     }
 }

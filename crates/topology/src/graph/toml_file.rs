@@ -30,6 +30,7 @@
 //!                                  # addresses = [...]: of one host, one for each of its links
 //!                                  # in the file's order; of one switch or server, one for
 //!                                  # each port at which its node is reached
+//! via = "ucx"                      # of switches, servers or hosts: they connect upwards over UCX
 //!
 //! [[link]]
 //! ends = ["leaf[0-1]", "spine[0-1]"]   # each of the first with each of the second
@@ -42,6 +43,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 use toml::Spanned;
+use trib_messages::via::Via;
 
 use super::builder::Builder;
 use super::error::{Complaint, at, whole};
@@ -77,6 +79,8 @@ struct Switch {
     node: Option<bool>,
     address: Option<IpAddr>,
     addresses: Option<Vec<IpAddr>>,
+    #[serde(default)]
+    via: Via,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +91,8 @@ struct Server {
     rate: Option<String>,
     address: Option<IpAddr>,
     addresses: Option<Vec<IpAddr>>,
+    #[serde(default)]
+    via: Via,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +103,8 @@ struct Host {
     rate: Option<String>,
     address: Option<IpAddr>,
     addresses: Option<Vec<IpAddr>>,
+    #[serde(default)]
+    via: Via,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +125,7 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     let mtu = check_mtu(&file.fabric).map_err(settings)?;
     let limits = LimitTable::from_file(&file.limits).map_err(settings)?;
     let builder = Builder::new(file.fabric.name.unwrap_or_else(|| name.to_owned()));
-    let mut filling = Filling { builder, default, addresses: BTreeMap::new() };
+    let mut filling = Filling { builder, default, addresses: BTreeMap::new(), via: BTreeMap::new() };
     for entry in &file.switch {
         filling.switch(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
@@ -130,12 +138,12 @@ pub(super) fn read(text: &str, name: &str, default: LinkRate) -> Result<(Graph, 
     for entry in &file.link {
         filling.links(entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    let Filling { builder, addresses, .. } = filling;
+    let Filling { builder, addresses, via, .. } = filling;
     let graph = builder.finish().map_err(whole)?;
     for entry in &file.host {
         check_rails(&graph, entry.get_ref()).map_err(at(lines.line(entry.span().start)))?;
     }
-    Ok((graph, Settings { mtu, limits, addresses }))
+    Ok((graph, Settings { mtu, limits, addresses, via }))
 }
 
 // This is checked at the end, because a host's links are known only then.
@@ -156,6 +164,7 @@ struct Filling {
     /// The rate of links for which the file gives none.
     default: LinkRate,
     addresses: BTreeMap<String, Vec<IpAddr>>,
+    via: BTreeMap<String, Via>,
 }
 
 impl Filling {
@@ -164,7 +173,7 @@ impl Filling {
         if (entry.address.is_some() || entry.addresses.is_some()) && !has_node {
             return Err(GraphFault::AddressWithoutNode(entry.name.clone()));
         }
-        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref())? {
+        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)? {
             self.builder.switch(&name, entry.level, has_node)?;
         }
         Ok(())
@@ -173,7 +182,7 @@ impl Filling {
     fn host(&mut self, entry: &Host) -> Result<(), GraphFault> {
         let rate = self.rate(&entry.rate)?;
         let switch = entry.switch.as_ref().map(|switch| self.builder.find(switch)).transpose()?;
-        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref())? {
+        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)? {
             let host = self.builder.host(&name)?;
             if let Some(switch) = switch {
                 self.builder.link([host, switch], rate, 1)?;
@@ -185,7 +194,7 @@ impl Filling {
     fn server(&mut self, entry: &Server) -> Result<(), GraphFault> {
         let rate = self.rate(&entry.rate)?;
         let switch = self.builder.find(&entry.switch)?;
-        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref())? {
+        for name in self.names(&entry.name, entry.address, entry.addresses.as_deref(), entry.via)? {
             self.builder.server(&name, switch, rate)?;
         }
         Ok(())
@@ -210,8 +219,10 @@ impl Filling {
         list: &str,
         address: Option<IpAddr>,
         several: Option<&[IpAddr]>,
+        via: Via,
     ) -> Result<Vec<String>, GraphFault> {
         let names = expand(list)?;
+        self.via.extend(names.iter().filter(|_| !via.is_tcp()).map(|name| (name.clone(), via)));
         let addresses = addresses(list, address, several)?;
         match &names[..] {
             _ if addresses.is_empty() => {}

@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use trib_messages::via::Via;
 use trib_wire::ChildKind;
 
 use super::in_graph::node_at;
@@ -131,7 +132,7 @@ fn take_links(tree: &mut Tree, graph: &Graph, edges: &[Edge], port: usize, loads
     }
 }
 
-/// Fills in from and to which addresses ranks and nodes connect.
+/// Fills in from and to which addresses ranks and nodes connect, and by which transport.
 fn fill_in(plan: &mut Plan, topology: &Topology) {
     let addresses = host_addresses(plan, topology);
     let homes: Vec<Home> = plan.nodes.iter().map(|node| node.home).collect();
@@ -143,19 +144,26 @@ fn fill_in(plan: &mut Plan, topology: &Topology) {
                 ChildKind::Rank(rank) => Home::Rank(rank),
                 ChildKind::Node(id) => homes[usize::from(id.0)],
             };
-            child.address = match (node.home, home) {
+            (child.address, child.via) = match (node.home, home) {
                 // What stays inside one process, or on one host, may come from any address there.
-                (above, below) if above == below => None,
-                (Home::Rank(_), _) => None,
-                (Home::Node(_), Home::Node(index)) => topology.nodes()[index].connects_from(plan.port),
-                (Home::Node(_), Home::Rank(rank)) => addresses[rank.0 as usize],
+                (above, below) if above == below => (None, Via::Tcp),
+                (Home::Rank(_), _) => (None, Via::Tcp),
+                (Home::Node(_), Home::Node(index)) => {
+                    let below = &topology.nodes()[index];
+                    (below.connects_from(plan.port), below.via)
+                }
+                (Home::Node(_), Home::Rank(rank)) => {
+                    let rank = rank.0 as usize;
+                    (addresses[rank], topology.hosts()[plan.hosts[rank]].via)
+                }
             };
         }
     }
     for ((leaf, host), address) in plan.leaves.iter_mut().zip(&plan.hosts).zip(addresses) {
         // A host with one address has no choice, and what stays there needs none.
-        let is_chosen = topology.hosts()[*host].addresses.len() > 1 && homes[usize::from(leaf.node.0)].node().is_some();
-        leaf.address = address.filter(|_| is_chosen);
+        let (host, leaves) = (&topology.hosts()[*host], homes[usize::from(leaf.node.0)].node().is_some());
+        leaf.address = address.filter(|_| leaves && host.addresses.len() > 1);
+        leaf.via = if leaves { host.via } else { Via::Tcp };
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) const PAIR: &str =
 fn ranks_of_a_host_with_two_leaves_are_spread_in_blocks() {
     let plan = plan(&two_leaves(STAR), &named(&["x"; 5])).unwrap();
     assert_eq!(picture(&plan), ["n0 root: n1(0-2) n2(3-4)", "n1 leaf0: r0 r1 r2", "n2 leaf1: r3 r4"]);
-    assert_eq!(plan.leaves[3], Attachment { node: NodeId(2), child: ChildIndex(0), address: None });
+    assert_eq!(plan.leaves[3], Attachment { node: NodeId(2), child: ChildIndex(0), address: None, via: Via::Tcp });
 }
 
 #[test]
@@ -129,7 +129,10 @@ pub(super) fn check(fabric: &Topology, program: &Program<'_>, plan: &Plan) {
             let index = ChildIndex(position as u16);
             match child.kind {
                 ChildKind::Rank(rank) => {
-                    assert_eq!(plan.leaves[rank.0 as usize], Attachment { node: node.id, child: index, address: None });
+                    assert_eq!(
+                        plan.leaves[rank.0 as usize],
+                        Attachment { node: node.id, child: index, address: None, via: Via::Tcp }
+                    );
                     assert_eq!(child.ranks, RankList::from_ranks([rank.0]));
                     match node.home {
                         Home::Node(index) => {
@@ -423,4 +426,41 @@ fn the_slowest_link_of_a_way_through_switches_without_nodes_counts() {
     let topology = self::topology(&switches);
     let expected = [vec!["0 - 10gbit", "1 - 20gbit"], vec!["0 h0 100gbit"], vec!["0 h1 100gbit"]];
     assert_eq!(ways(&plan(&topology, &hosts).unwrap(), &topology, &hosts), expected);
+}
+
+#[test]
+fn the_transport_is_that_of_each_edges_lower_end() {
+    let fabric = topology(
+        "[[node]]\nname = \"root\"\n[[node]]\nname = \"leaf0\"\nparent = \"root\"\nvia = \"ucx\"\n\
+         [[node]]\nname = \"leaf1\"\nparent = \"root\"\n[[host]]\nname = \"a\"\nleaf = \"leaf0\"\n\
+         [[host]]\nname = \"b\"\nleaf = \"leaf1\"\nvia = \"ucx\"\n[[host]]\nname = \"c\"\nleaf = \"leaf1\"\nvia = \"tcp\"\n",
+    );
+    let vias = |plan: &Plan| {
+        let children = plan.nodes.iter().flat_map(|node| node.children.iter().map(|child| child.via));
+        children.collect::<Vec<_>>()
+    };
+    let flat = plan(&fabric, &named(&["a", "b", "c"])).unwrap();
+    assert_eq!(vias(&flat), [Via::Ucx, Via::Tcp, Via::Tcp, Via::Ucx, Via::Tcp]);
+    assert_eq!(flat.leaves.iter().map(|leaf| leaf.via).collect::<Vec<_>>(), [Via::Tcp, Via::Ucx, Via::Tcp]);
+
+    // What stays on a host goes by none, and the node of the host goes as its ranks would.
+    let hosts = named(&["b", "a", "b"]);
+    let program = Program { levels: Levels::Host, ..Program::flat(&hosts) };
+    let levels = super::plan(&fabric, &program, &fabric.idle_loads()).unwrap();
+    assert_eq!(picture(&levels)[2..], ["n2 leaf1: n3(0-2/2)", "n3 host b: r0 r2"]);
+    assert_eq!(levels.nodes[2].children[0].via, Via::Ucx);
+    assert!(levels.nodes[3].children.iter().all(|child| child.via.is_tcp()));
+    assert!(levels.leaves.iter().all(|leaf| leaf.via.is_tcp()));
+
+    let graph = topology(
+        "[[switch]]\nname = \"leaf[0-1]\"\nvia = \"ucx\"\n[[switch]]\nname = \"spine\"\nlevel = 2\n\
+         [[host]]\nname = \"h[0-1]\"\nswitch = \"leaf0\"\nvia = \"ucx\"\n[[host]]\nname = \"h2\"\nswitch = \"leaf1\"\n\
+         [[link]]\nends = [\"leaf[0-1]\", \"spine\"]\n",
+    );
+    let plan = plan(&graph, &named(&["h0", "h1", "h2"])).unwrap();
+    assert_eq!(vias(&plan), [Via::Ucx, Via::Ucx, Via::Ucx, Via::Ucx, Via::Tcp]);
+
+    let wrong = "[[node]]\nname = \"root\"\n[[host]]\nname = \"a\"\nleaf = \"root\"\nvia = \"udp\"\n";
+    let error = Topology::parse(wrong, Path::new("test.toml")).unwrap_err().to_string();
+    assert!(error.contains("test.toml:6") && error.contains("`tcp` or `ucx`"), "{error}");
 }

@@ -5,16 +5,22 @@ use crate::error::Fault;
 use crate::graph::{Graph, GraphFault, Settings};
 
 pub(super) fn topology(graph: Graph, settings: Settings) -> Result<Topology, Fault> {
-    let Settings { mtu, limits, addresses } = settings;
+    let Settings { mtu, limits, addresses, via } = settings;
     match graph.nodes().len() {
         0 => return Err(GraphFault::NoNodes.into()),
         count if count > NODES_MAX => return Err(Fault::TooManyNodes(count)),
         _ => {}
     }
     let of = |name: &str| addresses.get(name).cloned().unwrap_or_default();
-    let node =
-        |name: &String| AggregationNode { name: name.clone(), parent: None, depth: 0, addresses: of(name), rate: None };
-    let host = |name: &String| Host { name: name.clone(), leaves: Vec::new(), addresses: of(name), rate: None };
+    let via = |name: &str| via.get(name).copied().unwrap_or_default();
+    let node = |name: &String| {
+        let (addresses, via) = (of(name), via(name));
+        AggregationNode { name: name.clone(), parent: None, depth: 0, addresses, rate: None, via }
+    };
+    let host = |name: &String| {
+        let (addresses, via) = (of(name), via(name));
+        Host { name: name.clone(), leaves: Vec::new(), addresses, rate: None, via }
+    };
     let nodes = graph.nodes().iter().map(|known| node(&known.name)).collect();
     let hosts: Vec<Host> = graph.hosts().map(|vertex| host(&graph.vertices()[vertex].name)).collect();
     let (name, by_host) = (graph.name().to_owned(), index_hosts(&hosts));

@@ -31,6 +31,7 @@ pub(super) struct Edge {
     records: AtomicU64,
     has_room: AtomicBool,
     failed: AtomicBool,
+    left: AtomicBool,
 }
 
 /// What of an edge changes.
@@ -79,6 +80,7 @@ impl Edge {
             records: AtomicU64::new(0),
             has_room: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            left: AtomicBool::new(false),
         })
     }
 
@@ -126,6 +128,15 @@ impl Edge {
     /// Whether there is room now for a write that has waited for it.
     pub(super) fn has_room(&self) -> bool {
         self.has_room.load(Relaxed)
+    }
+
+    /// Nobody reads or writes any more.
+    pub(super) fn leave(&self) {
+        self.left.store(true, Release);
+    }
+
+    pub(super) fn is_left(&self) -> bool {
+        self.left.load(Acquire)
     }
 
     /// The head of a message to the far end.

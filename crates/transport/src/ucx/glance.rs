@@ -30,10 +30,15 @@ impl UcxGlance {
         self.edge.has_bytes()
     }
 
-    /// Whether anything waits, or room for which a write waits.
+    /// Whether this end was closed, so that nothing is to be looked for any more.
+    pub fn is_over(&self) -> bool {
+        self.edge.is_left()
+    }
+
+    /// Whether anything waits, or room for which a write waits, or the edge is over.
     #[inline]
     pub fn has_come(&self) -> bool {
-        self.edge.has_records() || self.edge.has_bytes() || self.edge.has_room()
+        self.edge.has_records() || self.edge.has_bytes() || self.edge.has_room() || self.edge.is_left()
     }
 
     /// Whether there is room now for a write that has waited for it. It does not wait any more.

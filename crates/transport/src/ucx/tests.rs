@@ -406,7 +406,7 @@ fn call(
 fn the_handshake_opens_an_edge_where_both_ends_want_ucx_and_refuses_it_where_one_does() {
     let (child, node) = call(Some(worker(false)), Some(worker(false)));
     let (mut child, mut node) = (child.unwrap(), node.unwrap());
-    assert!(child.glance().unwrap().worker().is_some() && node.glance().unwrap().worker().is_some());
+    assert!(child.glance().unwrap().ucx().is_some() && node.glance().unwrap().ucx().is_some());
     node.write_all(&[1, 2, 3]).unwrap();
     let (mut bytes, start) = ([0; 8], Instant::now());
     let read = loop {

@@ -246,6 +246,7 @@ impl UcxWorker {
 
     /// Nobody has the edge any more. What was written is still sent.
     pub(super) fn leave(&self, edge: &Arc<Edge>) {
+        edge.leave();
         let turn = self.turn();
         let mut desk = self.shared.desk();
         desk.edges.remove(&edge.name);

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use trib_keys::{EdgeKeys, JobKey};
 use trib_messages::job::{GrantChild, GrantParent, Limits, NodeGrant, ParentCandidate};
+use trib_messages::via::Via;
 use trib_wire::{ChildIndex, ChildKind, Epoch, JobId, NodeId, Placement, Rank, RankList};
 
 /// Small limits, so that a vector has many fragments or segments.
@@ -34,11 +35,12 @@ pub struct Tree {
     pub limits: Limits,
     pub leaves: u16,
     pub ranks: u16,
+    pub via: Via,
 }
 
 impl Tree {
     pub fn new(job: u32, leaves: u16, ranks: u16) -> Tree {
-        Tree { job: JobId(job), key: JobKey([job as u8; 32]), limits: limits(), leaves, ranks }
+        Tree { job: JobId(job), key: JobKey([job as u8; 32]), limits: limits(), leaves, ranks, via: Via::Tcp }
     }
 
     pub fn world_size(&self) -> u32 {
@@ -59,6 +61,7 @@ impl Tree {
                         in_rank: false,
                         ranks: RankList::from_ranks(first..first + u32::from(self.ranks)),
                         addresses: Vec::new(),
+                        via: self.via,
                     }
                 })
                 .collect()
@@ -70,7 +73,7 @@ impl Tree {
     pub fn leaf(&self, leaf: u16, parent: SocketAddr) -> NodeGrant {
         let key = self.key.node(self.job, NodeId(0), 0).edge(ChildIndex(leaf), 0);
         let candidates = vec![ParentCandidate { stream: parent, key }];
-        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates };
+        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates, via: self.via };
         self.grant(NodeId(leaf + 1), Some(parent), self.rank_children(leaf))
     }
 
@@ -96,6 +99,7 @@ impl Tree {
                 in_rank: true,
                 ranks: RankList::from_ranks([rank]),
                 addresses: vec![[127, 0, 0, 1].into()],
+                via: self.via,
             })
             .collect()
     }

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 use trib_messages::job::Attachment;
+use trib_messages::via::Via;
 use trib_wire::ids::{ChildIndex, ChildKind, NodeId};
 
 use super::*;
@@ -82,7 +83,8 @@ fn a_host_is_one_child_with_its_own_address_and_its_ranks_connect_from_anywhere_
     assert_eq!(leaf.children[0].kind, ChildKind::Node(host.id));
     assert_eq!(leaf.children[0].address, Some("10.0.0.3".parse().unwrap()));
     assert!(host.children.iter().all(|child| child.address.is_none()));
-    let attached = |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None };
+    let attached =
+        |node, child| Attachment { node: NodeId(node), child: ChildIndex(child), address: None, via: Via::Tcp };
     assert_eq!(plan.leaves, [attached(3, 0), attached(1, 0), attached(3, 1)]);
 }
 
