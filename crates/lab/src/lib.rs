@@ -11,6 +11,7 @@
 //! process     a process that can be named for good: pid and start time, held by a pidfd
 //! run         a command with a time limit, of which nothing is left afterwards
 //! visit       a command in a place
+//! ucx         what UCX may use there
 //! supervise   a child of a command or a test: stopped, continued, killed, and never left behind
 //! ```
 //!
@@ -26,6 +27,7 @@ pub mod process;
 pub mod run;
 pub mod supervise;
 pub mod topology;
+mod ucx;
 pub mod visit;
 
 pub use lab::{Lab, LabError, LabLaunch, LabName, Lifetime, default_base};

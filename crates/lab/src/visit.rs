@@ -10,6 +10,7 @@ use signal_hook::iterator::Signals;
 
 use crate::lab::{Context as _, Lab, LabError};
 use crate::topology::PlaceKind;
+use crate::ucx::only_links;
 
 /// Runs `command` in a host or switch and passes signals on to it until it has ended.
 ///
@@ -23,6 +24,7 @@ pub fn visit(lab: &Lab, place: &str, command: &mut Command) -> Result<ExitStatus
     let entry = lab.entry(place)?;
     let folder = std::env::current_dir();
     command.env("TRIB_LAB", lab.folder()).env("TRIB_MANAGER", lab.manager());
+    only_links(command);
     // It names a folder of the machine, in which memory of one host would be in reach of another.
     command.env_remove("TMPDIR");
     match kind {

@@ -22,6 +22,7 @@ use crate::namespace::{Doors, keeper};
 use crate::network::{tool, wire};
 use crate::process::{self, Process};
 use crate::topology::{Node, Plan, homes};
+use crate::ucx::only_links;
 
 /// Starts everything in an empty folder.
 pub(super) fn start(launch: &LabLaunch<'_>, folder: &StateFolder) -> Result<Lab, LabError> {
@@ -246,6 +247,9 @@ impl Daemons<'_> {
         // A daemon reports to us alone and takes its manager from its arguments, so it must not
         // inherit ours.
         command.env_remove("TRIB_MANAGER").stdin(Stdio::null());
+        if entry.is_some() {
+            only_links(command);
+        }
         Starting::launch(
             self.folder.path(),
             name,

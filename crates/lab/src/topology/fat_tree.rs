@@ -55,6 +55,9 @@ pub struct FatTree {
     pub workers: u16,
     /// Whether each host and each switch keeps to one core of the machine.
     pub pinned: bool,
+    /// Whether all edges between places go by UCX.
+    #[serde(default)]
+    pub ucx: bool,
     /// The `[limits]` of the topology file, by name.
     pub limits: Vec<(String, u64)>,
 }
@@ -73,6 +76,7 @@ impl Default for FatTree {
             mtu: MTU_MAX,
             workers: 1,
             pinned: false,
+            ucx: false,
             limits: Vec::new(),
         }
     }
@@ -181,17 +185,17 @@ impl FatTree {
     }
 
     fn write_tree(&self, text: &mut String) {
-        let Plan { places, links, .. } = self.plan();
+        let (Plan { places, links, .. }, via) = (self.plan(), self.via());
         for place in places {
             let above = links.iter().find(|link| link.lower == place.name);
             let parent = above.map(|link| (link.upper.as_str(), link.rate.bits()));
             let name = &place.name;
             let entry = match (place.kind, parent) {
                 (PlaceKind::Host, Some((leaf, rate))) => {
-                    format!("\n[[host]]\nname = \"{name}\"\nleaf = \"{leaf}\"\nrate = \"{rate}bit\"\n")
+                    format!("\n[[host]]\nname = \"{name}\"\nleaf = \"{leaf}\"\nrate = \"{rate}bit\"\n{via}")
                 }
                 (_, Some((parent, rate))) => {
-                    format!("\n[[node]]\nname = \"{name}\"\nparent = \"{parent}\"\nrate = \"{rate}bit\"\n")
+                    format!("\n[[node]]\nname = \"{name}\"\nparent = \"{parent}\"\nrate = \"{rate}bit\"\n{via}")
                 }
                 (_, None) => format!("\n[[node]]\nname = \"{name}\"\n"),
             };
@@ -200,22 +204,26 @@ impl FatTree {
     }
 
     fn write_graph(&self, text: &mut String) {
-        let Plan { places, links, .. } = self.plan();
+        let (Plan { places, links, .. }, via) = (self.plan(), self.via());
         for place in places.iter().filter(|place| place.kind == PlaceKind::Switch) {
-            put(text, format_args!("\n[[switch]]\nname = \"{}\"\n", place.name));
+            put(text, format_args!("\n[[switch]]\nname = \"{}\"\n{via}", place.name));
             if self.ports > 1 {
                 put(text, format_args!("addresses = [{}]\n", quoted_addresses(place)));
             }
         }
         for place in places.iter().filter(|place| place.kind == PlaceKind::Host) {
             let addresses = quoted_addresses(place);
-            put(text, format_args!("\n[[host]]\nname = \"{}\"\naddresses = [{addresses}]\n", place.name));
+            put(text, format_args!("\n[[host]]\nname = \"{}\"\naddresses = [{addresses}]\n{via}", place.name));
         }
         // The links between spines are there for the manager, not for trees.
         for link in links.iter().filter(|link| !is_spine(&link.lower)) {
             let (lower, upper, rate) = (&link.lower, &link.upper, link.rate.bits());
             put(text, format_args!("\n[[link]]\nends = [\"{lower}\", \"{upper}\"]\nrate = \"{rate}bit\"\n"));
         }
+    }
+
+    fn via(&self) -> &'static str {
+        if self.ucx { "via = \"ucx\"\n" } else { "" }
     }
 
     fn host_parent(&self, host: u16) -> String {
@@ -229,7 +237,7 @@ impl FatTree {
 
 impl fmt::Display for FatTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hosts, leaf_ports, rate, uplink, levels, rails, ports, mtu, workers, pinned, .. } = self;
+        let Self { hosts, leaf_ports, rate, uplink, levels, rails, ports, mtu, workers, pinned, ucx, .. } = self;
         let leaves = self.leaves();
         write!(f, "{hosts} hosts at {rate}, {leaves} leaves of {leaf_ports} ports, ")?;
         if *levels == 3 {
@@ -244,6 +252,9 @@ impl fmt::Display for FatTree {
         write!(f, "trunks of {uplink} host links, mtu {mtu}, {} per node", counted(*workers, "worker"))?;
         if *pinned {
             write!(f, ", each place on one core")?;
+        }
+        if *ucx {
+            write!(f, ", links by UCX")?;
         }
         for (name, value) in &self.limits {
             write!(f, ", {name}={value}")?;
@@ -327,6 +338,17 @@ mod tests {
         assert_eq!((trunk(&tree, "leaf3"), trunk(&tree, "pod1")), (2000, 4000));
         let blocking = FatTree { uplink: 1, ..tree };
         assert_eq!((trunk(&blocking, "leaf3"), trunk(&blocking, "pod1")), (500, 250));
+    }
+
+    #[test]
+    fn over_ucx_every_link_says_so() {
+        for ports in [1, 2] {
+            let tree = FatTree { hosts: 3, leaf_ports: 2, uplink: 1, ports, ucx: true, ..FatTree::default() };
+            let said = |tree: &FatTree| tree.file("lab").matches("via = \"ucx\"").count();
+            // The spine of a graph is an entry like others, and has nothing above it.
+            assert_eq!(said(&tree), if ports == 1 { 5 } else { 6 });
+            assert_eq!(said(&FatTree { ucx: false, ..tree }), 0);
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //!
 //! Map: `check` (one finding and the report), `fabric` (keys, manager, versions, clock, nodes),
 //! `trial` (a job of one rank, through the whole software, over this host's own edge), `strain`
-//! (what else kept this host busy meanwhile).
+//! (what else kept this host busy meanwhile), `ucx` (what links over UCX would use here).
 
 mod check;
 mod fabric;
 mod strain;
 mod trial;
+mod ucx;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -56,6 +57,7 @@ impl Arguments {
         let limit = self.timeout;
         let mut report = Report::default();
         fabric::keys(&url, &mut report);
+        ucx::examine(&mut report);
         if fabric::examine(&url, limit, &mut report) {
             let unread = || fabric::unread(&url, limit);
             trial::run(self.manager.manager, self.host, limit, unread, &mut report);

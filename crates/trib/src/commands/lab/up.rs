@@ -61,6 +61,9 @@ pub(super) struct Arguments {
     /// Keep each host and each switch on one core of this machine, as on machines of their own
     #[arg(long)]
     pin: bool,
+    /// Let all links go by UCX, over TCP alone (UCX_TLS=tcp,self) unless the environment says more
+    #[arg(long)]
+    ucx: bool,
     /// Further nodes that may host each node of a job's tree, so that a job goes on when one dies:
     /// 0 to 15; short for --limit backups=N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=BACKUPS_MAX as u64))]
@@ -96,6 +99,7 @@ impl Arguments {
             mtu: self.mtu,
             workers: self.workers,
             pinned: self.pin,
+            ucx: self.ucx,
             limits,
         });
         let lifetime = if self.command.is_empty() { Lifetime::Detached } else { Lifetime::Owned };
