@@ -28,7 +28,7 @@ pub(crate) struct Way {
     pub(crate) udp_port: u16,
     /// Whether it may share memory with a node in a process of its host.
     pub(crate) shares: bool,
-    /// What the connection goes through if it is one over UCX.
+    /// What the connection goes through if it is one over UCX; nothing else does.
     pub(crate) ucx: Option<UcxWorker>,
     /// How long it may be without a node.
     pub(crate) patience: Duration,

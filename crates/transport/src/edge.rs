@@ -2,8 +2,8 @@
 //! the same way there, and one bell wakes who waits for either.
 //!
 //! Who drives an edge lets it work (`drive`), looks (`has_come`), and says when it sleeps on the
-//! bell (`fall_asleep`). Over memory the far end's processor does all the work, so that `drive` does
-//! nothing; UCX does nothing by itself.
+//! bell (`fall_asleep`). Over memory the far end's processor does all the work, so that `drive`
+//! does nothing; UCX does nothing by itself.
 
 use std::os::fd::RawFd;
 

@@ -44,8 +44,7 @@ pub(super) fn to_nodes(
     let directory = Arc::new(directory);
     // Others may call this rank as soon as they have their tickets.
     let serving = candidacy.and_then(|candidacy| candidacy.serve(params, ticket));
-    let ucx = open_ucx(params, ticket)?;
-    let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone(), &ucx);
+    let connect = |lane| connect_lane(params, ticket, lane, deadline, directory.clone());
     let sources: Result<Vec<Sources>, Error> = ticket.lanes.iter().map(connect).collect();
     let lanes = Lanes::new(weights(), ticket.stripe_threshold);
     let boards = (HostTrees::of(ticket).map(Arc::new), Params::shares_memory()?);
@@ -59,7 +58,6 @@ fn connect_lane(
     lane: &LaneTicket,
     deadline: Deadline,
     directory: Arc<JobDirectory>,
-    ucx: &Option<UcxWorker>,
 ) -> Result<Sources, Error> {
     let attachment = lane.leaves.get(params.rank as usize);
     let attachment = attachment.ok_or_else(|| wrong(ticket, "this rank has no place in it"))?;
@@ -76,6 +74,10 @@ fn connect_lane(
     };
     let datagrams = DatagramSocket::bind(SocketAddr::new(attachment.address.unwrap_or(any), 0), RECV_BUFFER)
         .map_err(|cause| no_socket(&cause, attachment.address))?;
+    // Each lane has its own, because a thread that looks at one lane must not take from UCX what
+    // another thread waits for on another.
+    let ucx = (attachment.via == Via::Ucx).then(UcxWorker::open).transpose();
+    let ucx = ucx.map_err(|cause| Error::Unsupported(cause.to_string()))?;
     let way = Way {
         job: ticket.job,
         first: ticket.epoch,
@@ -85,7 +87,7 @@ fn connect_lane(
         local: attachment.address,
         udp_port: datagrams.local_addr().port(),
         shares: Params::shares_memory()?,
-        ucx: ucx.clone().filter(|_| attachment.via == Via::Ucx),
+        ucx,
         patience: deadline.whole,
     };
     let (course, connection) = first_call(way, ticket.recovers, deadline)?;
@@ -102,13 +104,6 @@ fn connect_lane(
         strict: ticket.recovers && ticket.limits.recovery == Recovery::Strict,
     };
     Ok(Sources { config, course, connection, datagrams, directory })
-}
-
-/// What lanes over UCX go through, if there are any. One thread at a time drives all of them.
-fn open_ucx(params: &Params, ticket: &JobTicket) -> Result<Option<UcxWorker>, Error> {
-    let own = ticket.lanes.iter().filter_map(|lane| lane.leaves.get(params.rank as usize));
-    let goes = own.into_iter().any(|leaf| leaf.via == Via::Ucx);
-    goes.then(UcxWorker::open).transpose().map_err(|cause| Error::Unsupported(cause.to_string()))
 }
 
 /// Calls the node until it answers. Where the job goes on when a node dies, one that cannot be

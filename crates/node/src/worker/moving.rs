@@ -89,6 +89,7 @@ impl Worker {
         while self.farewells.iter().any(|farewell| !farewell.is_finished()) && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
         }
+        self.near.see_off(end.saturating_duration_since(Instant::now()));
     }
 }
 

@@ -5,6 +5,7 @@
 //! UCX have one bell together, and UCX works when it is driven.
 
 use std::io;
+use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
@@ -66,6 +67,13 @@ impl Near {
             }
         }
         true
+    }
+
+    /// Nobody lets UCX work after this. What was written over it is sent before, within this time.
+    pub(super) fn see_off(&self, span: Duration) {
+        if let Some(ucx) = &self.ucx {
+            ucx.see_off(span);
+        }
     }
 
     /// This thread looks for itself.

@@ -53,6 +53,7 @@ impl<P: Source> Parting<P> {
             Err(_) => return false,
         }
         while self.writer.next_written().is_some() {}
+        self.socket.visit();
         let mut scrap = [0; 64 * 1024];
         for _ in 0..READS {
             match self.socket.read(&mut scrap) {

@@ -109,6 +109,13 @@ impl StreamSocket {
         }
     }
 
+    /// Lets the connection work in a thread that does not drive it, before what there is is read.
+    pub(crate) fn visit(&self) {
+        if let Way::Ucx(socket) = &self.way {
+            socket.visit();
+        }
+    }
+
     /// Poll said that the far end has closed.
     pub fn expect_end(&mut self) {
         match &mut self.way {

@@ -1,7 +1,7 @@
 //! Which devices UCX finds here.
 
+use super::context::open_context;
 use super::library::{Library, NoUcx};
-use super::worker::open_context;
 
 /// What UCX would use, as its environment says.
 #[derive(Clone, PartialEq, Eq, Debug)]

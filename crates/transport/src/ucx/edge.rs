@@ -1,6 +1,6 @@
 //! One end of an edge: what goes and what has come, and what became of it.
 //!
-//! Whoever has the lock calls nothing of UCX, because UCX may call back here.
+//! Who has the lock calls nothing of UCX, because UCX may call back here.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trib_wire::header::HEADER_LEN;
 
-use super::RECORDS;
+use super::LONGEST;
 use super::edge::{Edge, Line};
 use super::worker::UcxWorker;
 use crate::udp::{Datagram, Sent, UdpCounters};
@@ -102,6 +102,3 @@ impl std::fmt::Debug for UcxInbox {
         f.debug_struct("UcxInbox").field("source", &self.source).finish_non_exhaustive()
     }
 }
-
-/// The longest datagram: several have to be under way at once.
-pub(super) const LONGEST: usize = RECORDS / 4;

@@ -59,6 +59,11 @@ impl UcxSocket {
         self.hung_up = true;
     }
 
+    /// Lets UCX work in a thread that does nothing else.
+    pub(crate) fn visit(&self) {
+        self.worker.visit();
+    }
+
     /// Nothing more will be written; the far end reads what was, and then the end.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.finished, true) {
@@ -108,12 +113,7 @@ impl Read for UcxSocket {
     }
 
     fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut read = || self.edge.with(|state| (state.come.read(slices), state.come.owes_word()));
-        let (mut got, mut owes_word) = read();
-        if got == 0 {
-            self.worker.drive();
-            (got, owes_word) = read();
-        }
+        let (got, owes_word) = self.edge.with(|state| (state.come.read(slices), state.come.owes_word()));
         if got == 0 {
             return self.end();
         }

@@ -23,8 +23,8 @@ use crate::udp::{Sent, UdpCounters, seal};
 const KEY: FrameKey = FrameKey([5; 16]);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A worker over this machine's own network. Long messages are fetched by their receiver if `fetches`
-/// says so.
+/// A worker over this machine's own network. Long messages are fetched by their receiver if
+/// `fetches` says so.
 fn worker(fetches: bool) -> UcxWorker {
     let fetch = if fetches { "1" } else { "inf" };
     UcxWorker::with(&[("TLS", "tcp,self"), ("RNDV_THRESH", fetch)]).expect("scripts/install-dependencies installs UCX")
@@ -76,6 +76,7 @@ fn write(end: &mut UcxSocket, at: u64, bytes: usize) -> usize {
 
 /// Reads and checks bytes of the sequence from place `at`. Returns their number.
 fn read(end: &mut UcxSocket, at: u64, most: usize) -> usize {
+    end.glance().worker().drive();
     let mut bytes = vec![0; most];
     match end.read(&mut bytes) {
         Ok(read) => {
@@ -178,7 +179,11 @@ fn the_end_comes_after_the_last_byte() {
         let (mut child, mut node) = pair(fetches);
         let written = write(&mut child, 0, 200_000);
         assert_eq!(written, 200_000);
-        let closing = std::thread::spawn(move || drop(child));
+        let closing = std::thread::spawn(move || {
+            let worker = child.glance().worker().clone();
+            drop(child);
+            worker.see_off(PATIENCE);
+        });
         let (mut got, start) = (0, Instant::now());
         node.expect_end();
         while got < written {
@@ -186,6 +191,7 @@ fn the_end_comes_after_the_last_byte() {
             assert!(start.elapsed() < PATIENCE);
         }
         while node.read(&mut [0; 8]).map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |read| read > 0) {
+            node.glance().worker().drive();
             assert!(start.elapsed() < PATIENCE);
         }
         closing.join().unwrap();
@@ -337,6 +343,7 @@ fn a_killed_process_is_noticed() {
     end.expect_end();
     let start = Instant::now();
     let over = loop {
+        end.glance().worker().drive();
         match end.read(&mut vec![0; 1 << 20]) {
             Ok(0) => break true,
             Err(error) if error.kind() != ErrorKind::WouldBlock => break true,
@@ -410,7 +417,7 @@ fn the_handshake_opens_an_edge_where_both_ends_want_ucx_and_refuses_it_where_one
     node.write_all(&[1, 2, 3]).unwrap();
     let (mut bytes, start) = ([0; 8], Instant::now());
     let read = loop {
-        node.glance().unwrap().drive();
+        [&child, &node].iter().for_each(|end| end.glance().unwrap().drive());
         match child.read(&mut bytes) {
             Err(error) if error.kind() == ErrorKind::WouldBlock && start.elapsed() < PATIENCE => {}
             read => break read.unwrap(),

@@ -1,9 +1,9 @@
 //! UCX's worker, and the edges over it.
 //!
-//! One thread drives a worker, others visit it: who opens an edge, and who closes one. Each takes the
-//! turn for it, a lock that is free unless two meet.
+//! One thread drives a worker and looks for what comes, others visit it: who opens an edge, and who
+//! says the last words over one. Each takes the turn for it, a lock that is free unless two meet.
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,15 +13,16 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use super::LONGEST;
 use super::abi::{
-    self, Begun, Context, Endpoint, EndpointParams, HandlerParam, OnReceived, OnSent, Params, ReceiveParam, Request,
-    RequestParam, Status, Worker, WorkerParams,
+    self, Begun, Context, EndpointParams, HandlerParam, OnReceived, OnSent, ReceiveParam, Status, Worker, WorkerParams,
 };
+use super::context::open_context;
 use super::edge::{Edge, Line};
 use super::library::{Library, NoUcx};
 use super::message::{Head, Kind};
 use super::outgoing::Post;
-use super::records::LONGEST;
+use super::request::{hold, on_closed, on_error, on_flushed, on_received, on_sent, request};
 
 /// A worker of UCX; clones are the same.
 #[derive(Clone)]
@@ -157,12 +158,23 @@ impl UcxWorker {
         }
     }
 
+    /// Lets UCX work in a thread that does not look for what comes. Who sleeps on the bell looks,
+    /// which would not hear of it otherwise.
+    pub(super) fn visit(&self) {
+        let worked = self.shared.progress(&self.turn());
+        if worked {
+            self.ring();
+        }
+    }
+
     /// Says that this thread is about to sleep until the bell is rung. Returns false if it should
     /// not, because UCX is not at rest. What has come has to be looked for afterwards.
     pub fn fall_asleep(&self) -> bool {
         let turn = self.turn();
         for _ in 0..ROUNDS {
-            while self.shared.progress(&turn) {}
+            if self.shared.progress(&turn) {
+                continue;
+            }
             // SAFETY: the turn is ours.
             match unsafe { (self.shared.library.worker_arm)(self.shared.worker) } {
                 abi::BUSY => {}
@@ -244,10 +256,9 @@ impl UcxWorker {
         self.shared.say_word(&turn, edge);
     }
 
-    /// Nobody has the edge any more. What was written is still sent.
+    /// Nobody has the edge any more. What was written is still sent, by who drives.
     pub(super) fn leave(&self, edge: &Arc<Edge>) {
         edge.leave();
-        let turn = self.turn();
         let mut desk = self.shared.desk();
         desk.edges.remove(&edge.name);
         if !edge.endpoint().is_null() {
@@ -256,43 +267,8 @@ impl UcxWorker {
         }
         drop(desk);
         self.shared.attention.store(true, Release);
-        self.shared.progress(&turn);
+        self.ring();
     }
-}
-
-pub(super) fn open_context(library: &'static Library, settings: &[(&str, &str)]) -> Result<*mut Context, NoUcx> {
-    let mut config = core::ptr::null_mut();
-    // SAFETY: without prefix and file it is the environment that is read.
-    let status = unsafe { (library.config_read)(core::ptr::null(), core::ptr::null(), &raw mut config) };
-    library.check("read its environment", status)?;
-    let set = settings.iter().try_for_each(|(name, value)| {
-        let [name, value] = [name, value].map(|text| CString::new(*text).expect("a setting has no zero byte"));
-        // SAFETY: both strings live across the call.
-        let status = unsafe { (library.config_modify)(config, name.as_ptr(), value.as_ptr()) };
-        library.check("take a setting", status)
-    });
-    let params = Params {
-        field_mask: abi::PARAM_FIELD_FEATURES,
-        features: abi::FEATURE_AM | abi::FEATURE_WAKEUP,
-        request_size: 0,
-        request_init: core::ptr::null(),
-        request_cleanup: core::ptr::null(),
-        tag_sender_mask: 0,
-        mt_workers_shared: 0,
-        estimated_num_eps: 0,
-        estimated_num_ppn: 0,
-        name: core::ptr::null(),
-    };
-    let mut context = core::ptr::null_mut();
-    let opened = set.and_then(|()| {
-        // SAFETY: both structures live across the call.
-        let status =
-            unsafe { (library.init_version)(abi::API.0, abi::API.1, &raw const params, config, &raw mut context) };
-        library.check("be opened", status)
-    });
-    // SAFETY: it was read above, and the context has its own copy.
-    unsafe { (library.config_release)(config) };
-    opened.map(|()| context)
 }
 
 impl Shared {
@@ -540,33 +516,6 @@ unsafe fn bytes<'a>(data: *const c_void, len: usize) -> &'a [u8] {
     unsafe { core::slice::from_raw_parts(data.cast(), len) }
 }
 
-fn request<T>(callback: *const c_void, user_data: *const T, flags: u32) -> RequestParam {
-    RequestParam {
-        op_attr_mask: abi::OP_FIELD_CALLBACK | abi::OP_FIELD_USER_DATA | abi::OP_FIELD_FLAGS,
-        flags,
-        request: core::ptr::null_mut(),
-        cb: callback,
-        datatype: 0,
-        user_data: user_data.cast_mut().cast(),
-        reply_buffer: core::ptr::null_mut(),
-        memory_type: 0,
-        recv_info: core::ptr::null_mut(),
-        memh: core::ptr::null_mut(),
-    }
-}
-
-/// A request is one more holder, until its callback is called.
-fn hold<T>(held: &Arc<T>) {
-    core::mem::forget(held.clone());
-}
-
-/// # Safety
-/// `hold` was called for the value before, and this is the one call that answers it.
-unsafe fn let_go<T>(user_data: *mut c_void) -> Arc<T> {
-    // SAFETY: the caller's promise.
-    unsafe { Arc::from_raw(user_data.cast_const().cast()) }
-}
-
 /// # Safety
 /// UCX calls it with what `take_messages` has given it.
 unsafe extern "C" fn on_message(
@@ -582,60 +531,6 @@ unsafe extern "C" fn on_message(
     let (shared, head, attributes) =
         unsafe { (&*arg.cast_const().cast::<Shared>(), bytes(head, head_len), (*param).recv_attr) };
     shared.on_message(head, data, len, attributes & abi::RECV_FLAG_RNDV != 0)
-}
-
-/// # Safety
-/// UCX calls it for a message that `post` has given it, once.
-unsafe extern "C" fn on_sent(request: Request, status: Status, user_data: *mut c_void) {
-    // SAFETY: `post` has held the edge for this request.
-    let edge = unsafe { let_go::<Edge>(user_data) };
-    if status != abi::OK {
-        edge.fail("a message could not be sent");
-    }
-    edge.is_over(request);
-    free(request);
-}
-
-/// # Safety
-/// UCX calls it for a payload that `fetch` has asked for, once.
-unsafe extern "C" fn on_received(request: Request, status: Status, _len: usize, user_data: *mut c_void) {
-    // SAFETY: `fetch` has held the edge for this request.
-    let edge = unsafe { let_go::<Edge>(user_data) };
-    edge.with(|state| match state.come.find(request) {
-        Some(at) if status == abi::OK => state.come.is_there(at),
-        _ => state.fail("a message could not be fetched"),
-    });
-    free(request);
-}
-
-/// # Safety
-/// UCX calls it for a flush that `see_out` has begun, once.
-unsafe extern "C" fn on_flushed(request: Request, _status: Status, user_data: *mut c_void) {
-    // SAFETY: `see_out` has held the flag for this request.
-    unsafe { let_go::<AtomicBool>(user_data) }.store(true, Release);
-    free(request);
-}
-
-/// # Safety
-/// UCX calls it for an endpoint that `close` has closed, once.
-unsafe extern "C" fn on_closed(request: Request, _status: Status, user_data: *mut c_void) {
-    // SAFETY: `close` has held the edge for this request.
-    drop(unsafe { let_go::<Edge>(user_data) });
-    free(request);
-}
-
-/// # Safety
-/// UCX calls it for an endpoint whose edge lives.
-unsafe extern "C" fn on_error(arg: *mut c_void, _endpoint: *mut Endpoint, _status: Status) {
-    // SAFETY: the edge outlives its endpoint.
-    unsafe { &*arg.cast_const().cast::<Edge>() }.fail("UCX has lost the far end");
-}
-
-fn free(request: Request) {
-    if let Ok(library) = Library::get() {
-        // SAFETY: the request is over, and nobody else knows it.
-        unsafe { (library.request_free)(request) };
-    }
 }
 
 impl Drop for Shared {

@@ -35,12 +35,11 @@ pub struct Tree {
     pub limits: Limits,
     pub leaves: u16,
     pub ranks: u16,
-    pub via: Via,
 }
 
 impl Tree {
     pub fn new(job: u32, leaves: u16, ranks: u16) -> Tree {
-        Tree { job: JobId(job), key: JobKey([job as u8; 32]), limits: limits(), leaves, ranks, via: Via::Tcp }
+        Tree { job: JobId(job), key: JobKey([job as u8; 32]), limits: limits(), leaves, ranks }
     }
 
     pub fn world_size(&self) -> u32 {
@@ -61,7 +60,7 @@ impl Tree {
                         in_rank: false,
                         ranks: RankList::from_ranks(first..first + u32::from(self.ranks)),
                         addresses: Vec::new(),
-                        via: self.via,
+                        via: Via::Tcp,
                     }
                 })
                 .collect()
@@ -73,7 +72,7 @@ impl Tree {
     pub fn leaf(&self, leaf: u16, parent: SocketAddr) -> NodeGrant {
         let key = self.key.node(self.job, NodeId(0), 0).edge(ChildIndex(leaf), 0);
         let candidates = vec![ParentCandidate { stream: parent, key }];
-        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates, via: self.via };
+        let parent = GrantParent { node: NodeId(0), child: ChildIndex(leaf), candidates, via: Via::Tcp };
         self.grant(NodeId(leaf + 1), Some(parent), self.rank_children(leaf))
     }
 
@@ -99,7 +98,7 @@ impl Tree {
                 in_rank: true,
                 ranks: RankList::from_ranks([rank]),
                 addresses: vec![[127, 0, 0, 1].into()],
-                via: self.via,
+                via: Via::Tcp,
             })
             .collect()
     }
